@@ -1,0 +1,42 @@
+# Everything a newcomer needs; `make help` lists it.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all sanitize lint types bench pictures clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(VENV)/.installed: $(SOURCES)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+setup: $(VENV)/.installed ## create .venv and build the kernels into it
+
+demo: setup ## set up and show the main job, under ten seconds after set-up
+	$(BIN)/python -m tallybayes.demo
+
+test: setup ## set up and run every test, the handbook's examples included
+	$(BIN)/python -m pytest -q -n 2
+
+test-all: ## the tests under Python 3.11, 3.12 and 3.13, each in its own environment
+	for v in 3.11 3.12 3.13; do $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; done
+
+lint: $(VENV)/.dev ## ruff: style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## mypy, strict
+	$(BIN)/mypy
+
+clean: ## remove environments and builds
+	rm -rf .venv .venv-* build .pytest_cache .hypothesis .ruff_cache .mypy_cache

@@ -1,0 +1,132 @@
+// The inner loops, compiled once for every instruction set and chosen at run time through this table of functions.
+#pragma once
+
+#include "views.h"
+
+namespace tallybayes {
+
+// A block of rows that all belong to one group. `rows` are numbers relative to `base`, rising.
+struct RowSet {
+  Bytes base;
+  ptrdiff_t row_stride;
+  const uint32_t* rows;
+  size_t n_rows;
+  const double* weights;  // one for each entry of `rows`; nullptr: all 1
+  ptrdiff_t lookahead;    // bytes from a row to the one of the next block that is worth prefetching; 0: none
+};
+
+// The running double-double sums of one group, arrays of `width` columns each.
+struct MomentSums {
+  double *weight_high, *weight_low, *first_high, *first_low, *second_high, *second_low;
+};
+
+struct DenseSums {
+  double *weight, *total, *log_base;  // arrays of `width` columns; log_base only for Kind::poisson
+};
+
+struct Extent {
+  int64_t start, stop;
+};
+
+// The entries of some rows of a CSR matrix, all of one group.
+struct SparseRows {
+  const Extent* extents;
+  size_t n_rows;
+  const double* weights;  // nullptr: all 1
+  const void* indices;
+  bool wide_indices;  // int64, otherwise int32
+  Column values;      // contiguous
+  uint64_t n_columns;
+  Kind kind;
+};
+
+struct SparseSums {
+  double* total;     // n_columns
+  double* log_base;  // n_columns for Kind::poisson, otherwise one number
+  double* absent;    // n_columns: the weight of missing cells; nullptr until one was seen
+};
+
+// A second-moment block: plain sums over rows centred at `centre`, moved to the anchor when added to the pairs.
+struct ScatterBlock {
+  size_t n_columns;
+  size_t pitch;           // n_columns rounded up to whole tiles
+  const double* product;  // pitch × pitch, upper tiles: Σ w·y·yᵀ
+  const double* sum;      // Σ w·y
+  const double *first_high, *first_low;  // Σ w·y + W·(centre − anchor)
+  const double *shift_high, *shift_low;  // centre − anchor
+};
+
+constexpr size_t scatter_tile = 8;
+
+struct Kernels {
+  uint64_t (*sum_words)(Bytes bytes, size_t n_bytes);
+
+  // Rows [first, first + n) of a table as row-major doubles, `pitch` apart.
+  void (*load_doubles)(const Table&, size_t first, size_t n, double* out, size_t pitch);
+  // The same for one-byte types, kept as bytes.
+  void (*load_bytes)(const Table&, size_t first, size_t n, uint8_t* out, size_t pitch);
+  // Codes as bytes, column after column, `pitch` apart: 255 for missing, 254 for anything else above 253.
+  void (*load_narrow_codes)(const Table&, size_t first, size_t n, uint8_t* out, size_t pitch);
+  // The codes of one column as numbers in [0, size]; `size` for missing. False where a row with `present` (1 or 0)
+  // holds a code that is neither valid nor missing.
+  bool (*load_codes)(const Column&, size_t first, size_t n, uint32_t size, const uint8_t* present, uint32_t* out);
+
+  // Group codes in [0, n_groups]; n_groups for rows to skip. False if a code is neither valid nor "skip".
+  bool (*decode_groups)(const Groups&, size_t first, size_t n, uint32_t* out);
+  // Stable sort of row numbers by group; starts has n_groups + 2 entries (the last set: rows to skip).
+  void (*sort_rows)(const uint32_t* groups, size_t n, size_t n_groups, uint32_t* starts, uint32_t* rows);
+
+  // Is there a code in [limit, 254] where present is 1?
+  bool (*has_bad_bytes)(const uint8_t* codes, const uint8_t* present, size_t n, uint8_t limit);
+  // Bit masks of the rows of every group, n_words words of 64 rows each.
+  void (*group_masks)(const uint32_t* groups, size_t n, size_t n_groups, uint64_t* masks, size_t n_words);
+  // counts[level * n_groups + group] (eight partial sums each) += rows with that level and group. nullptr where the
+  // processor cannot count bits in vectors.
+  void (*count_masks)(const uint8_t* codes, size_t n_words, const uint64_t* masks, size_t n_groups, size_t n_levels,
+                      uint64_t* counts);
+  // Joint counts of two byte columns and a group: key = group_keys + min(a, size_a) · (size_b + 1) + min(b, size_b).
+  // Two tables of n_keys counters take turns, so that equal neighbours do not wait for each other.
+  void (*count_pairs)(const uint8_t* a, const uint8_t* b, size_t n, uint8_t size_a, uint8_t size_b,
+                      const uint16_t* group_keys, uint32_t* counts, size_t n_keys);
+  // counts[group · (size + 1) + code]
+  void (*count_single)(const uint32_t* codes, const uint32_t* groups, size_t n, uint32_t size, uint32_t* counts);
+  void (*count_weighted)(const uint32_t* codes, const uint32_t* groups, const double* weights, size_t n, uint32_t size,
+                         double* sums);
+  // sums[code · n_groups + group], weights row-major
+  void (*count_soft)(const uint32_t* codes, const double* weights, size_t n, size_t n_groups, double* sums);
+
+  // total[j] += Σ x over byte cells 0 or 1; false where a cell is larger. n_columns >= 64, at most 255 rows.
+  bool (*sum_binary_bytes)(const RowSet&, size_t n_columns, uint32_t* total);
+  Outcome (*sum_dense)(const RowSet&, Kind, size_t width, double set_weight, const DenseSums&);
+  // log Γ(N + 1) − Σ log Γ(x + 1) of every row, N its sum.
+  void (*multinomial_terms)(Bytes base, ptrdiff_t row_stride, size_t n_rows, size_t n_columns, double* terms);
+  Outcome (*sum_moments)(const RowSet&, size_t width, const double* anchor, double weight_high, double weight_low,
+                         const MomentSums&);
+
+  Outcome (*sum_sparse)(const SparseRows&, const SparseSums&);
+  // The same for several groups at once: weights and sums have n_groups numbers for every row and column.
+  Outcome (*sum_sparse_soft)(const SparseRows&, size_t n_groups, double* totals, double* log_base, double* absent);
+
+  // Copies centred rows in panels of eight columns: packed[(panel · capacity + row) · 8 + lane]; adds Σ w·y to sum.
+  void (*pack_rows)(const RowSet&, size_t n_columns, const double* centre, size_t capacity, double* packed,
+                    double* packed_weighted, double* sum);
+  // product (pitch × pitch, upper tiles) += leftᵀ · right
+  void (*multiply_panels)(const double* left, const double* right, size_t n_rows, size_t capacity, size_t pitch,
+                          double* product);
+  void (*add_scatter)(const ScatterBlock&, double* second_high, double* second_low);
+};
+
+#if defined(__x86_64__) && !defined(TALLYBAYES_SINGLE_TIER)
+namespace v2 { extern const Kernels kernels; }
+namespace v3 { extern const Kernels kernels; }
+namespace v4 { extern const Kernels kernels; }
+#else
+namespace v2 { extern const Kernels kernels; }  // the only build: whatever the compiler's baseline is
+#endif
+
+// log x! for whole x below the size of the table; log Γ(x + 1) for everything else.
+constexpr size_t n_log_factorials = 1024;
+extern const double* const log_factorial_table;
+double log_gamma_plus_one(double x);
+
+}  // namespace tallybayes

@@ -1,0 +1,180 @@
+// Drives the sums of binary, Poisson and multinomial cells over dense rows.
+#include "parallel.h"
+#include "rows.h"
+#include "sums.h"
+
+namespace tallybayes {
+
+namespace {
+
+constexpr size_t block_bytes = 160 << 10;
+constexpr size_t least_width = 8;         // one whole vector of doubles
+constexpr size_t least_byte_width = 64;   // one whole vector of bytes
+constexpr size_t most_byte_rows = 255;    // a sum of that many ones fits a byte
+
+bool all_bytes(const Table& table) {
+  for (size_t j = 0; j < (table.separate ? table.n_columns : 1); j++) {
+    const Type type = table.separate ? table.columns[j].type : table.type;
+    if (size_of(type) != 1) return false;
+  }
+  return true;
+}
+
+void prepare(CountSums& out, size_t n_groups, size_t n_columns, Kind kind) {
+  out.row_weight.assign(n_groups, 0.0);
+  out.cell_weight.assign(n_groups * n_columns, 0.0);
+  out.total.assign(n_groups * n_columns, 0.0);
+  out.log_base.assign(kind == Kind::poisson ? n_groups * n_columns : n_groups, 0.0);
+}
+
+struct ByteWorker {
+  BlockRows rows;
+  std::vector<uint8_t> scratch;
+  std::vector<uint32_t> total;
+  std::vector<uint64_t> n_rows;
+};
+
+// Unweighted 0/1 bytes: added up as bytes, 64 columns in one instruction. No cell can be missing.
+bool sum_bytes(const Input& input, const Table& table, CountSums& out) {
+  const Kernels& kernels = input.kernels;
+  const size_t n_groups = input.groups.n_groups, n_columns = table.n_columns;
+  const size_t width = std::max(n_columns, least_byte_width);
+  const bool in_place = table.row_major() && n_columns >= least_byte_width;
+  const size_t block_rows = choose_block_rows(width, n_groups, block_bytes);
+  const Grid grid = make_grid(table.n_rows, width / 4, block_rows, n_groups * width / 4);
+  const double cells = static_cast<double>(table.n_rows) * static_cast<double>(width) / 8.0;
+
+  auto make = [&] {
+    return ByteWorker{BlockRows(kernels, input.groups, input.weights, block_rows),
+                      std::vector<uint8_t>(in_place ? 0 : block_rows * width),
+                      std::vector<uint32_t>(n_groups * width), std::vector<uint64_t>(n_groups)};
+  };
+  auto process = [&](ByteWorker& worker, size_t part, Order& order) {
+    std::fill(worker.total.begin(), worker.total.end(), 0);
+    std::fill(worker.n_rows.begin(), worker.n_rows.end(), 0);
+    const size_t last = grid.last(part);
+    for (size_t first = grid.first(part); first < last; first += block_rows) {
+      const size_t n = std::min(block_rows, last - first);
+      if (!worker.rows.prepare(first, n)) return false;
+      RowSet set{};
+      if (in_place) {
+        set.base = table.row(first);
+        set.row_stride = table.row_stride;
+        set.lookahead = static_cast<ptrdiff_t>(block_rows) * table.row_stride;
+      } else {
+        kernels.load_bytes(table, first, n, worker.scratch.data(), width);
+        set.base = worker.scratch.data();
+        set.row_stride = static_cast<ptrdiff_t>(width);
+      }
+      const bool good = worker.rows.each([&](size_t group, const uint32_t* rows, size_t n_set, const double*) {
+        worker.n_rows[group] += n_set;
+        for (size_t start = 0; start < n_set; start += most_byte_rows) {
+          set.rows = rows + start;
+          set.n_rows = std::min(most_byte_rows, n_set - start);
+          if (!kernels.sum_binary_bytes(set, width, worker.total.data() + group * width)) return false;
+        }
+        return true;
+      });
+      if (!good) return false;
+    }
+    return order.in_turn(0, part, [&] {
+      for (size_t g = 0; g < n_groups; g++) {
+        out.row_weight[g] += static_cast<double>(worker.n_rows[g]);
+        for (size_t j = 0; j < n_columns; j++) out.total[g * n_columns + j] += worker.total[g * width + j];
+      }
+    });
+  };
+  const size_t threads = choose_threads(input.threads, grid.n_parts, cells);
+  return run_parts(grid.n_parts, threads, 1, make, process, [](ByteWorker&) {});
+}
+
+struct DenseWorker {
+  BlockRows rows;
+  Vector scratch, row_weight, cell_weight, total, log_base, terms;
+  bool any_missing = false;
+};
+
+}  // namespace
+
+bool sum_dense(const Input& input, const Table& table, Kind kind, CountSums& out) {
+  const Kernels& kernels = input.kernels;
+  const size_t n_groups = input.groups.n_groups, n_columns = table.n_columns;
+  prepare(out, n_groups, n_columns, kind);
+  if (kind == Kind::binary && !input.weights.given() && n_columns && all_bytes(table)) {
+    return sum_bytes(input, table, out);
+  }
+
+  const size_t width = std::max(n_columns, least_width);
+  const bool in_place =
+      table.row_major() && table.aligned() && table.type == Type::float64 && n_columns >= least_width;
+  const size_t block_rows = choose_block_rows(width * sizeof(double), n_groups, block_bytes);
+  const Grid grid = make_grid(table.n_rows, width, block_rows, n_groups * width);
+  const double cells = static_cast<double>(table.n_rows) * static_cast<double>(width) *
+                       (input.weights.soft ? static_cast<double>(n_groups) : 1.0);
+  const bool multinomial = kind == Kind::multinomial;
+  const size_t n_log_base = kind == Kind::poisson ? n_groups * width : n_groups;
+
+  auto make = [&] {
+    return DenseWorker{BlockRows(kernels, input.groups, input.weights, block_rows),
+                       Vector(in_place ? 0 : block_rows * width),
+                       Vector(n_groups),
+                       Vector(n_groups * width),
+                       Vector(n_groups * width),
+                       Vector(n_log_base),
+                       Vector(multinomial ? block_rows : 0)};
+  };
+  auto process = [&](DenseWorker& worker, size_t part, Order& order) {
+    for (Vector* sums : {&worker.row_weight, &worker.cell_weight, &worker.total, &worker.log_base}) {
+      std::fill(sums->begin(), sums->end(), 0.0);
+    }
+    const size_t last = grid.last(part);
+    for (size_t first = grid.first(part); first < last; first += block_rows) {
+      const size_t n = std::min(block_rows, last - first);
+      if (!worker.rows.prepare(first, n)) return false;
+      RowSet set{};
+      if (in_place) {
+        set.base = table.row(first);
+        set.row_stride = table.row_stride;
+        set.lookahead = static_cast<ptrdiff_t>(block_rows) * table.row_stride;
+      } else {
+        kernels.load_doubles(table, first, n, worker.scratch.data(), width);
+        set.base = reinterpret_cast<Bytes>(worker.scratch.data());
+        set.row_stride = static_cast<ptrdiff_t>(width * sizeof(double));
+      }
+      if (multinomial) kernels.multinomial_terms(set.base, set.row_stride, n, n_columns, worker.terms.data());
+      const bool good = worker.rows.each([&](size_t group, const uint32_t* rows, size_t n_set, const double* weights) {
+        set.rows = rows;
+        set.n_rows = n_set;
+        set.weights = weights;
+        const double weight = total_weight(weights, n_set).high;
+        worker.row_weight[group] += weight;
+        const DenseSums sums{worker.cell_weight.data() + group * width, worker.total.data() + group * width,
+                             multinomial ? nullptr : worker.log_base.data() + (kind == Kind::poisson ? group * width : 0)};
+        const Outcome outcome = kernels.sum_dense(set, kind, width, weight, sums);
+        if (multinomial) {
+          for (size_t k = 0; k < n_set; k++) {
+            worker.log_base[group] += (weights ? weights[k] : 1.0) * worker.terms[rows[k]];
+          }
+        }
+        worker.any_missing |= outcome == Outcome::missing;
+        return outcome != Outcome::bad;
+      });
+      if (!good) return false;
+    }
+    return order.in_turn(0, part, [&] {
+      for (size_t g = 0; g < n_groups; g++) {
+        out.row_weight[g] += worker.row_weight[g];
+        for (size_t j = 0; j < n_columns; j++) {
+          out.cell_weight[g * n_columns + j] += worker.cell_weight[g * width + j];
+          out.total[g * n_columns + j] += worker.total[g * width + j];
+          if (kind == Kind::poisson) out.log_base[g * n_columns + j] += worker.log_base[g * width + j];
+        }
+        if (multinomial) out.log_base[g] += worker.log_base[g];
+      }
+    });
+  };
+  auto finish = [&](DenseWorker& worker) { out.any_missing |= worker.any_missing; };
+  return run_parts(grid.n_parts, choose_threads(input.threads, grid.n_parts, cells), 1, make, process, finish);
+}
+
+}  // namespace tallybayes

@@ -1,0 +1,181 @@
+// Drives the sums of outer products. A part is one block of rows; the rows of a group in it are centred near their mean,
+// multiplied in plain float64 (short sums of small numbers lose next to nothing), moved to the anchor and added to the
+// double-double sums.
+#include <cmath>
+#include <limits>
+
+#include "parallel.h"
+#include "rows.h"
+#include "sums.h"
+
+namespace tallybayes {
+
+namespace {
+
+constexpr double largest_term = 1e300;
+constexpr size_t sampled_rows = 64;   // enough for a centre within a fraction of the spread
+constexpr size_t packed_rows = 192;   // rows that are packed at a time: their panels stay in cache
+
+struct ScatterWorker {
+  BlockRows rows;
+  Vector scratch;                       // the block as doubles, if it is not read in place
+  Vector packed, packed_weighted;       // panels of centred rows
+  Vector product, sum, centre;          // of one set
+  Vector first_high, first_low, shift_high, shift_low;
+};
+
+// A number on a power-of-two grid about as coarse as the spread: x − centre is then exact whenever x itself is not finer
+// than that grid allows, and always small.
+double grid_centre(double mean, double spread) {
+  if (!(spread > 0.0) || !std::isfinite(spread)) return mean;
+  const double step = std::ldexp(1.0, std::max(std::ilogb(spread) - 2, -1000));
+  const double centre = std::nearbyint(mean / step) * step;
+  return std::isfinite(centre) ? centre : mean;
+}
+
+void choose_centre(const RowSet& set, size_t n_columns, double* centre) {
+  const size_t n = std::min(sampled_rows, set.n_rows);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Vector low(n_columns, infinity), high(n_columns, -infinity), sum(n_columns, 0.0);
+  for (size_t k = 0; k < n; k++) {
+    const size_t i = k * set.n_rows / n;  // evenly spread, in case the rows are sorted
+    const auto* row =
+        reinterpret_cast<const double*>(set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride);
+    for (size_t j = 0; j < n_columns; j++) {
+      low[j] = std::min(low[j], row[j]);
+      high[j] = std::max(high[j], row[j]);
+      sum[j] += row[j] / static_cast<double>(n);
+    }
+  }
+  for (size_t j = 0; j < n_columns; j++) centre[j] = grid_centre(sum[j], high[j] - low[j]);
+}
+
+size_t choose_scatter_rows(size_t n_groups, size_t n_columns) {
+  // Adding a block to the pairs costs about as much as forty rows, so a group should have some hundred in a block; but
+  // the block should not be much larger than the cache.
+  const size_t wanted = std::clamp<size_t>(1024 * n_groups, 2048, 32768);
+  const size_t fitting = std::max<size_t>(512, (size_t{4} << 20) / std::max<size_t>(1, n_columns));
+  return std::min(wanted, fitting);
+}
+
+}  // namespace
+
+bool sum_scatter(const Input& input, const Table& table, const double* anchor, Moments& out) {
+  const Kernels& kernels = input.kernels;
+  const size_t n_groups = input.groups.n_groups, d = table.n_columns;
+  out.row_weight.resize(n_groups);
+  out.first.resize(n_groups * d);
+  out.second.resize(n_groups * d * d);
+
+  const size_t tile = scatter_tile, pitch = (d + tile - 1) / tile * tile;
+  const bool in_place = table.row_major() && table.aligned() && table.type == Type::float64;
+  const size_t block_rows = std::min(choose_scatter_rows(n_groups, d), std::max<size_t>(1, table.n_rows));
+  const Grid grid(table.n_rows, block_rows);
+  const double cells = static_cast<double>(table.n_rows) * static_cast<double>(d) * static_cast<double>(d) / 16.0 *
+                       (input.weights.soft ? static_cast<double>(n_groups) : 1.0);
+
+  auto make = [&] {
+    const size_t panel_cells = pitch * packed_rows;
+    return ScatterWorker{BlockRows(kernels, input.groups, input.weights, block_rows),
+                         Vector(in_place ? 0 : block_rows * d),
+                         Vector(panel_cells),
+                         Vector(input.weights.given() ? panel_cells : 0),
+                         Vector(pitch * pitch),
+                         Vector(d),
+                         Vector(d),
+                         Vector(d),
+                         Vector(d),
+                         Vector(d),
+                         Vector(d)};
+  };
+
+  // Plain sums of one group's rows in the block, and how far they have to be moved.
+  auto multiply = [&](ScatterWorker& worker, RowSet set, PairSum weight) {
+    choose_centre(set, d, worker.centre.data());
+    std::fill(worker.product.begin(), worker.product.end(), 0.0);
+    std::fill(worker.sum.begin(), worker.sum.end(), 0.0);
+    RowSet chunk = set;
+    for (size_t start = 0; start < set.n_rows; start += packed_rows) {
+      chunk.rows = set.rows + start;
+      chunk.n_rows = std::min(packed_rows, set.n_rows - start);
+      chunk.weights = set.weights ? set.weights + start : nullptr;
+      double* weighted = set.weights ? worker.packed_weighted.data() : nullptr;
+      kernels.pack_rows(chunk, d, worker.centre.data(), packed_rows, worker.packed.data(), weighted,
+                        worker.sum.data());
+      kernels.multiply_panels(weighted ? weighted : worker.packed.data(), worker.packed.data(), chunk.n_rows,
+                              packed_rows, pitch, worker.product.data());
+    }
+    for (size_t j = 0; j < d; j++) {
+      PairSum shift{worker.centre[j], 0.0};
+      shift.add(-anchor[j]);
+      worker.shift_high[j] = shift.high;
+      worker.shift_low[j] = shift.low;
+      PairSum first{worker.sum[j], 0.0};
+      const double moved = weight.high * shift.high;
+      first.add(moved, std::fma(weight.high, shift.high, -moved) + weight.high * shift.low + weight.low * shift.high);
+      worker.first_high[j] = first.high;
+      worker.first_low[j] = first.low;
+      // NaN, infinity and numbers too far away all show up here.
+      const double about = worker.product[j * pitch + j] + first.high * shift.high + worker.sum[j] * shift.high;
+      if (!(about <= largest_term)) return false;
+    }
+    return true;
+  };
+
+  auto process = [&](ScatterWorker& worker, size_t part, Order& order) {
+    const size_t first = grid.first(part), n = grid.last(part) - first;
+    if (!worker.rows.prepare(first, n)) return false;
+    RowSet set{};
+    if (in_place) {
+      set.base = table.row(first);
+      set.row_stride = table.row_stride;
+    } else {
+      kernels.load_doubles(table, first, n, worker.scratch.data(), d);
+      set.base = reinterpret_cast<Bytes>(worker.scratch.data());
+      set.row_stride = static_cast<ptrdiff_t>(d * sizeof(double));
+    }
+    for (size_t group = 0; group < n_groups; group++) {
+      const BlockRows::Members members = worker.rows.members_of(group);
+      PairSum weight;
+      if (members.n) {
+        set.rows = members.rows;
+        set.n_rows = members.n;
+        set.weights = members.weights;
+        weight = total_weight(members.weights, members.n);
+        if (!multiply(worker, set, weight)) return false;
+      }
+      const bool going_on = order.in_turn(group, part, [&] {
+        if (!members.n) return;
+        auto add = [](double& high, double& low, double more_high, double more_low) {
+          PairSum sum{high, low};
+          sum.add(more_high, more_low);
+          high = sum.high;
+          low = sum.low;
+        };
+        add(out.row_weight.high[group], out.row_weight.low[group], weight.high, weight.low);
+        for (size_t j = 0; j < d; j++) {
+          add(out.first.high[group * d + j], out.first.low[group * d + j], worker.first_high[j], worker.first_low[j]);
+        }
+        const ScatterBlock block{d, pitch, worker.product.data(), worker.sum.data(), worker.first_high.data(),
+                                 worker.first_low.data(), worker.shift_high.data(), worker.shift_low.data()};
+        kernels.add_scatter(block, out.second.high.data() + group * d * d, out.second.low.data() + group * d * d);
+      });
+      if (!going_on) return false;
+    }
+    return true;
+  };
+
+  const size_t threads = choose_threads(input.threads, grid.n_parts, cells);
+  if (!run_parts(grid.n_parts, threads, n_groups, make, process, [](ScatterWorker&) {})) return false;
+  for (size_t g = 0; g < n_groups; g++) {
+    for (Vector* half : {&out.second.high, &out.second.low}) {
+      double* matrix = half->data() + g * d * d;
+      for (size_t i = 0; i < d; i++) {
+        for (size_t j = 0; j < i; j++) matrix[i * d + j] = matrix[j * d + i];
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace tallybayes

@@ -1,0 +1,225 @@
+// Drives the sums over CSR rows. A table of groups × columns for every thread would not fit in memory (or cache), so the
+// rows are sorted by group first, and a thread works on one group at a time with one row of sums.
+#include <stdexcept>
+
+#include "parallel.h"
+#include "rows.h"
+#include "sums.h"
+
+namespace tallybayes {
+
+namespace {
+
+constexpr size_t batch_rows = 1024;    // extents and weights handed to a kernel at a time
+constexpr size_t most_chunks = 64;     // of one group
+constexpr size_t most_slice = 4;       // groups that soft weights serve at a time
+
+int64_t entry_at(const Column& indptr, size_t i) {
+  if (indptr.type == Type::int32) return reinterpret_cast<const int32_t*>(indptr.data)[i];
+  return reinterpret_cast<const int64_t*>(indptr.data)[i];
+}
+
+Extent extent_of(const Sparse& matrix, size_t row) {
+  return {entry_at(matrix.indptr, row), entry_at(matrix.indptr, row + 1)};
+}
+
+bool valid_extents(const Sparse& matrix) {
+  for (size_t row = 0; row < matrix.n_rows; row++) {
+    const Extent extent = extent_of(matrix, row);
+    if (extent.start < 0 || extent.stop < extent.start) return false;
+    if (extent.stop > static_cast<int64_t>(matrix.n_entries)) return false;
+  }
+  return true;
+}
+
+SparseRows rows_of(const Sparse& matrix, Kind kind) {
+  SparseRows rows{};
+  rows.indices = matrix.indices.data;
+  rows.wide_indices = matrix.indices.type == Type::int64;
+  rows.values = matrix.data;
+  rows.n_columns = matrix.n_columns;
+  rows.kind = kind;
+  return rows;
+}
+
+// A run of the sorted rows, all of one group; `index` counts the chunks of the group.
+struct Chunk {
+  size_t group, begin, end, index;
+};
+
+struct SparseWorker {
+  std::vector<Extent> extents;
+  Vector weights, total, log_base, absent;
+};
+
+struct Attempt {
+  const Input& input;
+  const Sparse& matrix;
+  Kind kind;
+  bool with_absent;
+  CountSums& out;
+  Vector& absent;  // n_groups × n_columns, if with_absent
+  std::atomic<bool> needs_absent{false};
+
+  size_t n_log_base() const { return kind == Kind::poisson ? matrix.n_columns : 1; }
+  bool judge(Outcome outcome) {
+    if (outcome == Outcome::missing) needs_absent = true;
+    return outcome == Outcome::clean;
+  }
+};
+
+std::vector<Chunk> make_chunks(const Sparse& matrix, const std::vector<uint32_t>& starts,
+                               const std::vector<uint32_t>& rows, size_t n_groups) {
+  std::vector<Chunk> chunks;
+  for (size_t g = 0; g < n_groups; g++) {
+    const size_t n = starts[g + 1] - starts[g];
+    size_t entries = 0;
+    for (size_t k = starts[g]; k < starts[g + 1]; k++) {
+      const Extent extent = extent_of(matrix, rows[k]);
+      entries += static_cast<size_t>(extent.stop - extent.start);
+    }
+    // A chunk must be worth a row of sums that is cleared, and added to the result afterwards.
+    const size_t n_chunks = std::clamp<size_t>(entries / (8 * matrix.n_columns + 65536), 1, most_chunks);
+    for (size_t index = 0; n && index < n_chunks; index++) {
+      chunks.push_back({g, starts[g] + n * index / n_chunks, starts[g] + n * (index + 1) / n_chunks, index});
+    }
+  }
+  return chunks;
+}
+
+bool sum_hard(Attempt& attempt) {
+  const Input& input = attempt.input;
+  const Sparse& matrix = attempt.matrix;
+  const Kernels& kernels = input.kernels;
+  const size_t n_groups = input.groups.n_groups, n_rows = matrix.n_rows, n_columns = matrix.n_columns;
+  std::vector<uint32_t> groups(n_rows), rows(n_rows), starts(n_groups + 2);
+  if (!kernels.decode_groups(input.groups, 0, n_rows, groups.data())) return false;
+  if (input.weights.given()) {
+    for (size_t i = 0; i < n_rows; i++) {
+      if (input.weights.at(i, 0) == 0.0) groups[i] = static_cast<uint32_t>(n_groups);
+    }
+  }
+  kernels.sort_rows(groups.data(), n_rows, n_groups, starts.data(), rows.data());
+  const std::vector<Chunk> chunks = make_chunks(matrix, starts, rows, n_groups);
+
+  const size_t n_log_base = attempt.n_log_base();
+  auto make = [&] {
+    return SparseWorker{std::vector<Extent>(batch_rows), Vector(batch_rows), Vector(n_columns), Vector(n_log_base),
+                        Vector(attempt.with_absent ? n_columns : 0)};
+  };
+  auto process = [&](SparseWorker& worker, size_t part, Order& order) {
+    const Chunk& chunk = chunks[part];
+    for (Vector* sums : {&worker.total, &worker.log_base, &worker.absent}) std::fill(sums->begin(), sums->end(), 0.0);
+    double weight = 0.0;
+    SparseRows batch = rows_of(matrix, attempt.kind);
+    batch.extents = worker.extents.data();
+    batch.weights = input.weights.given() ? worker.weights.data() : nullptr;
+    const SparseSums sums{worker.total.data(), worker.log_base.data(),
+                          attempt.with_absent ? worker.absent.data() : nullptr};
+    for (size_t start = chunk.begin; start < chunk.end; start += batch_rows) {
+      batch.n_rows = std::min(batch_rows, chunk.end - start);
+      for (size_t k = 0; k < batch.n_rows; k++) {
+        worker.extents[k] = extent_of(matrix, rows[start + k]);
+        if (batch.weights) worker.weights[k] = input.weights.at(rows[start + k], 0);
+      }
+      weight += total_weight(batch.weights, batch.n_rows).high;
+      if (!attempt.judge(kernels.sum_sparse(batch, sums))) return false;
+    }
+    return order.in_turn(chunk.group, chunk.index, [&] {
+      CountSums& out = attempt.out;
+      out.row_weight[chunk.group] += weight;
+      double* total = out.total.data() + chunk.group * n_columns;
+      for (size_t j = 0; j < n_columns; j++) total[j] += worker.total[j];
+      double* log_base = out.log_base.data() + chunk.group * n_log_base;
+      for (size_t j = 0; j < n_log_base; j++) log_base[j] += worker.log_base[j];
+      for (size_t j = 0; j < worker.absent.size(); j++) attempt.absent[chunk.group * n_columns + j] += worker.absent[j];
+    });
+  };
+  const size_t threads = choose_threads(input.threads, chunks.size(), 2.0 * static_cast<double>(matrix.n_entries));
+  return run_parts(chunks.size(), threads, n_groups, make, process, [](SparseWorker&) {});
+}
+
+// Soft weights: every thread reads all rows, for a few groups at a time whose sums lie side by side.
+bool sum_soft(Attempt& attempt) {
+  const Input& input = attempt.input;
+  const Sparse& matrix = attempt.matrix;
+  const size_t n_groups = input.groups.n_groups, n_rows = matrix.n_rows, n_columns = matrix.n_columns;
+  const size_t slice = std::clamp<size_t>(n_groups / 4, 1, most_slice);
+  const size_t n_slices = (n_groups + slice - 1) / slice, n_log_base = attempt.n_log_base();
+  auto make = [&] {
+    return SparseWorker{std::vector<Extent>(batch_rows), Vector(batch_rows * slice), Vector(n_columns * slice),
+                        Vector(n_log_base * slice), Vector(attempt.with_absent ? n_columns * slice : 0)};
+  };
+  auto process = [&](SparseWorker& worker, size_t part, Order&) {
+    const size_t first_group = part * slice, width = std::min(slice, n_groups - first_group);
+    for (Vector* sums : {&worker.total, &worker.log_base, &worker.absent}) std::fill(sums->begin(), sums->end(), 0.0);
+    Vector row_weight(width, 0.0);
+    SparseRows batch = rows_of(matrix, attempt.kind);
+    batch.extents = worker.extents.data();
+    batch.weights = worker.weights.data();
+    for (size_t start = 0; start < n_rows; start += batch_rows) {
+      batch.n_rows = 0;
+      for (size_t row = start; row < std::min(n_rows, start + batch_rows); row++) {
+        double* weights = worker.weights.data() + batch.n_rows * width;
+        bool weighs = false;
+        for (size_t g = 0; g < width; g++) {
+          weights[g] = input.weights.at(row, first_group + g);
+          row_weight[g] += weights[g];
+          weighs |= weights[g] != 0.0;
+        }
+        if (weighs) worker.extents[batch.n_rows++] = extent_of(matrix, row);
+      }
+      if (!attempt.judge(input.kernels.sum_sparse_soft(batch, width, worker.total.data(), worker.log_base.data(),
+                                                       attempt.with_absent ? worker.absent.data() : nullptr))) {
+        return false;
+      }
+    }
+    auto scatter = [&](const Vector& from, size_t n, Vector& to) {
+      for (size_t g = 0; g < width; g++) {
+        for (size_t j = 0; j < n; j++) to[(first_group + g) * n + j] = from[j * width + g];
+      }
+    };
+    std::copy(row_weight.begin(), row_weight.end(), attempt.out.row_weight.begin() + static_cast<ptrdiff_t>(first_group));
+    scatter(worker.total, n_columns, attempt.out.total);
+    scatter(worker.log_base, n_log_base, attempt.out.log_base);
+    if (attempt.with_absent) scatter(worker.absent, n_columns, attempt.absent);
+    return true;
+  };
+  const double cells = 2.0 * static_cast<double>(matrix.n_entries) * static_cast<double>(n_groups);
+  const size_t threads = choose_threads(input.threads, n_slices, cells);
+  return run_parts(n_slices, threads, 1, make, process, [](SparseWorker&) {});
+}
+
+}  // namespace
+
+bool sum_sparse(const Input& input, const Sparse& matrix, Kind kind, CountSums& out) {
+  if (matrix.n_rows >= UINT32_MAX) throw std::length_error("a sparse matrix may have at most 4294967294 rows");
+  const size_t n_groups = input.groups.n_groups, n_columns = matrix.n_columns;
+  if (!valid_extents(matrix)) return false;
+  Vector absent;
+  for (const bool with_absent : {false, true}) {
+    out.row_weight.assign(n_groups, 0.0);
+    out.total.assign(n_groups * n_columns, 0.0);
+    out.log_base.assign(kind == Kind::poisson ? n_groups * n_columns : n_groups, 0.0);
+    if (with_absent) absent.assign(n_groups * n_columns, 0.0);
+    Attempt attempt{input, matrix, kind, with_absent, out, absent};
+    const bool good = input.weights.soft ? sum_soft(attempt) : sum_hard(attempt);
+    // The weight of missing cells needs as much memory as the totals, so it is only kept when one turns up.
+    if (!good && attempt.needs_absent && !with_absent) continue;
+    if (!good) return false;
+    out.any_missing = with_absent;
+    break;
+  }
+  if (!out.any_missing) return true;
+  out.cell_weight.assign(n_groups * n_columns, 0.0);
+  for (size_t g = 0; g < n_groups; g++) {
+    for (size_t j = 0; j < n_columns; j++) {
+      // What rounding leaves of a column that is missing in every row must be 0, or it would look like data.
+      const double weight = out.row_weight[g] - absent[g * n_columns + j];
+      out.cell_weight[g * n_columns + j] = weight <= 1e-12 * out.row_weight[g] ? 0.0 : weight;
+    }
+  }
+  return true;
+}
+
+}  // namespace tallybayes

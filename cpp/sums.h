@@ -1,0 +1,58 @@
+// What the drivers take and give back: plain vectors, so that no file but module.cpp knows Python.
+#pragma once
+
+#include <vector>
+
+#include "kernels.h"
+
+namespace tallybayes {
+
+using Vector = std::vector<double>;
+
+// Every driver returns false where it met a group code, a CSR index or a cell it must not count.
+struct Input {
+  const Kernels& kernels;
+  Groups groups;
+  Weights weights;
+  size_t threads;
+};
+
+bool count_codes(const Input&, const Table&, const int64_t* sizes, Vector& table);
+bool count_groups(const Input&, size_t n_rows, std::vector<int64_t>& rows, Vector& weight);
+
+struct CountSums {
+  Vector row_weight;   // n_groups
+  Vector cell_weight;  // n_groups × n_columns, valid if any_missing
+  Vector total;        // n_groups × n_columns
+  Vector log_base;     // n_groups × n_columns for Kind::poisson, otherwise n_groups
+  bool any_missing = false;
+};
+bool sum_dense(const Input&, const Table&, Kind, CountSums&);
+
+struct Sparse {
+  Column indptr, indices, data;  // contiguous
+  size_t n_rows, n_entries, n_columns;
+};
+bool sum_sparse(const Input&, const Sparse&, Kind, CountSums&);
+
+// Pairs of arrays: high and low.
+struct PairVector {
+  Vector high, low;
+  void resize(size_t n) {
+    high.assign(n, 0.0);
+    low.assign(n, 0.0);
+  }
+};
+struct Moments {
+  PairVector row_weight;   // n_groups
+  PairVector cell_weight;  // n_groups × n_columns, valid if any_missing
+  PairVector first;        // n_groups × n_columns
+  PairVector second;       // n_groups × n_columns, or n_groups × n_columns² for the scatter
+  bool any_missing = false;
+};
+bool sum_moments(const Input&, const Table&, const double* anchor, Moments&);
+bool sum_scatter(const Input&, const Table&, const double* anchor, Moments&);
+
+uint64_t read_bytes(const Kernels&, Bytes, size_t n_bytes, size_t threads);
+
+}  // namespace tallybayes

@@ -1,0 +1,34 @@
+// The functions of one tier, in the order of the table in kernels.h.
+#pragma once
+
+#include "vectors.h"
+
+namespace tallybayes {
+namespace TALLYBAYES_TIER {
+
+uint64_t sum_words(Bytes, size_t);
+void load_doubles(const Table&, size_t, size_t, double*, size_t);
+void load_bytes(const Table&, size_t, size_t, uint8_t*, size_t);
+void load_narrow_codes(const Table&, size_t, size_t, uint8_t*, size_t);
+bool load_codes(const Column&, size_t, size_t, uint32_t, const uint8_t*, uint32_t*);
+bool decode_groups(const Groups&, size_t, size_t, uint32_t*);
+void sort_rows(const uint32_t*, size_t, size_t, uint32_t*, uint32_t*);
+bool has_bad_bytes(const uint8_t*, const uint8_t*, size_t, uint8_t);
+void group_masks(const uint32_t*, size_t, size_t, uint64_t*, size_t);
+void count_masks(const uint8_t*, size_t, const uint64_t*, size_t, size_t, uint64_t*);
+void count_pairs(const uint8_t*, const uint8_t*, size_t, uint8_t, uint8_t, const uint16_t*, uint32_t*, size_t);
+void count_single(const uint32_t*, const uint32_t*, size_t, uint32_t, uint32_t*);
+void count_weighted(const uint32_t*, const uint32_t*, const double*, size_t, uint32_t, double*);
+void count_soft(const uint32_t*, const double*, size_t, size_t, double*);
+bool sum_binary_bytes(const RowSet&, size_t, uint32_t*);
+Outcome sum_dense(const RowSet&, Kind, size_t, double, const DenseSums&);
+void multinomial_terms(Bytes, ptrdiff_t, size_t, size_t, double*);
+Outcome sum_moments(const RowSet&, size_t, const double*, double, double, const MomentSums&);
+Outcome sum_sparse(const SparseRows&, const SparseSums&);
+Outcome sum_sparse_soft(const SparseRows&, size_t, double*, double*, double*);
+void pack_rows(const RowSet&, size_t, const double*, size_t, double*, double*, double*);
+void multiply_panels(const double*, const double*, size_t, size_t, size_t, double*);
+void add_scatter(const ScatterBlock&, double*, double*);
+
+}  // namespace TALLYBAYES_TIER
+}  // namespace tallybayes

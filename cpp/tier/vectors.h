@@ -1,0 +1,122 @@
+// Vectors of the width the instruction set really has (wider ones would be spilled to memory), and the error-free
+// transformations on them. The files of this folder are compiled with -ffp-contract=off: a sum of products must be
+// rounded exactly where it is written.
+//
+// Everything here lives in the tier's own namespace and uses no templates of the standard library: the linker keeps one
+// copy of those for all tiers, which might be the one with instructions this processor lacks.
+#pragma once
+
+#include "../kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#ifndef TALLYBAYES_TIER
+#define TALLYBAYES_TIER v2
+#endif
+
+namespace tallybayes {
+namespace TALLYBAYES_TIER {
+
+#if defined(__AVX512F__)
+constexpr size_t lanes = 8;
+#elif defined(__AVX2__)
+constexpr size_t lanes = 4;
+#else
+constexpr size_t lanes = 2;
+#endif
+constexpr size_t byte_lanes = 8 * lanes;
+
+typedef double Doubles __attribute__((vector_size(8 * lanes)));
+typedef int64_t Mask __attribute__((vector_size(8 * lanes)));
+typedef uint8_t ByteVector __attribute__((vector_size(byte_lanes)));
+typedef double UnalignedDoubles __attribute__((vector_size(8 * lanes), aligned(8), may_alias));
+typedef uint8_t UnalignedBytes __attribute__((vector_size(byte_lanes), aligned(1), may_alias));
+
+template <class T>
+static inline T smaller(T a, T b) { return a < b ? a : b; }
+template <class T>
+static inline T larger(T a, T b) { return a > b ? a : b; }
+
+static inline Doubles load(const double* p) { return *reinterpret_cast<const UnalignedDoubles*>(p); }
+static inline void store(double* p, Doubles v) { *reinterpret_cast<UnalignedDoubles*>(p) = v; }
+static inline Doubles repeat(double x) { return x - Doubles{}; }
+static inline Doubles keep(Doubles v, Mask where) { return (Doubles)((Mask)v & where); }
+static inline Doubles choose(Mask where, Doubles yes, Doubles no) {
+  return (Doubles)(((Mask)yes & where) | ((Mask)no & ~where));
+}
+
+static inline bool all(Mask mask) {
+#if defined(__AVX512F__)
+  return _mm512_movepi64_mask((__m512i)mask) == 0xff;
+#elif defined(__AVX2__)
+  return _mm256_movemask_pd((__m256d)mask) == 0xf;
+#else
+  return (mask[0] & mask[1]) != 0;
+#endif
+}
+
+// a·b + c and a·b − c with one rounding where the hardware has it. Only `multiply_add` may be used without: there it
+// rounds twice, which plain sums can bear.
+static inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+struct Pair {
+  Doubles high, low;
+};
+
+// Knuth: high + low is exactly a + b.
+static inline Pair two_sum(Doubles a, Doubles b) {
+  const Doubles high = a + b;
+  const Doubles virtual_b = high - a;
+  return {high, (a - (high - virtual_b)) + (b - virtual_b)};
+}
+// Dekker: the same in half the operations where |a| >= |b|.
+static inline Pair quick_two_sum(Doubles a, Doubles b) {
+  const Doubles high = a + b;
+  return {high, b - (high - a)};
+}
+// high + low is exactly a · b.
+static inline Pair two_product(Doubles a, Doubles b) {
+  const Doubles high = a * b;
+#if defined(__AVX512F__)
+  return {high, _mm512_fmsub_pd(a, b, high)};
+#elif defined(__FMA__) && defined(__AVX2__)
+  return {high, _mm256_fmsub_pd(a, b, high)};
+#else
+  // Veltkamp's splitting into halves of 26 bits, whose products are exact.
+  const Doubles a_wide = a * 134217729.0, b_wide = b * 134217729.0;
+  const Doubles a_high = a_wide - (a_wide - a), b_high = b_wide - (b_wide - b);
+  const Doubles a_low = a - a_high, b_low = b - b_high;
+  return {high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low};
+#endif
+}
+static inline Pair add(Pair a, Pair b) {
+  const Pair sum = two_sum(a.high, b.high);
+  return quick_two_sum(sum.high, sum.low + (a.low + b.low));
+}
+
+// Columns are handled in panels of one vector. The last panel is moved back so that it ends with the last column;
+// `fresh` then marks the lanes no earlier panel has done.
+struct Panel {
+  size_t start;
+  Mask fresh;
+};
+static inline Panel panel_at(size_t column, size_t width) {
+  Panel panel{smaller(column, width - lanes), Mask{}};
+  for (size_t lane = 0; lane < lanes; lane++) panel.fresh[lane] = panel.start + lane >= column ? -1 : 0;
+  return panel;
+}
+
+extern const Kernels kernels;
+
+}  // namespace TALLYBAYES_TIER
+}  // namespace tallybayes

@@ -1,0 +1,1 @@
+"""Beliefs: distributions over parameters, priors before data and posteriors after."""

@@ -1,0 +1,98 @@
+"""Belief: a distribution over parameters. A prior before data, a posterior after; one class, two roles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from tallybayes.errors import PriorError
+from tallybayes.statistics.statistics import Statistics
+from tallybayes.value import Value, frozen_array
+
+if TYPE_CHECKING:
+    from tallybayes.families.family import Family
+
+
+class Interval(NamedTuple):
+    """An equal-tailed credible interval; both ends have the shape of the parameter."""
+
+    low: Any
+    high: Any
+
+
+class Belief(Value):
+    """Base of the conjugate beliefs. All arrays broadcast over (*given, columns or levels)."""
+
+    def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Belief:
+        """A belief is its own prior; rules (`PriorRule`) make one from the statistics."""
+        return self
+
+    def update(self, statistics: Any) -> Self:
+        """The belief after seeing `statistics`: the posterior, of the same class."""
+        raise NotImplementedError
+
+    def mode(self) -> Any:
+        """The most probable parameter; on the boundary where no interior mode exists."""
+        raise NotImplementedError
+
+    def mean(self) -> Any:
+        """The expected parameter."""
+        raise NotImplementedError
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """The equal-tailed credible interval holding `mass`."""
+        raise NotImplementedError
+
+    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
+        """Parameters drawn from this belief, `size` of them in the leading axes."""
+        raise NotImplementedError
+
+    def log_prob(self, parameter: Any) -> Any:
+        """The log density of a parameter, joint over what belongs together."""
+        raise NotImplementedError
+
+    def log_evidence(self, statistics: Any) -> Any:
+        """The log marginal likelihood of the data behind `statistics`, the parameters integrated out."""
+        raise NotImplementedError
+
+    def column(self, index: int) -> Belief:
+        """The belief about one column of a block."""
+        raise NotImplementedError
+
+    def _set(self, **arrays: Any) -> None:
+        """Freeze fields as read-only arrays; for ``__post_init__``."""
+        for name, value in arrays.items():
+            object.__setattr__(self, name, frozen_array(value))
+
+    def _require_positive(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if not (np.isfinite(value).all() and (value > 0).all()):
+                raise PriorError.not_positive(type(self).__name__, name, value)
+
+
+def fit_shape(belief: str, prior: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """`prior` broadcast to the statistics' shape, or an error that names both."""
+    try:
+        return np.broadcast_to(prior, shape)
+    except ValueError:
+        raise PriorError.wrong_shape(belief, prior.shape, shape) from None
+
+
+def tails(mass: float) -> tuple[float, float]:
+    """The two probabilities that leave `mass` between them."""
+    if not 0 < mass < 1:
+        raise PriorError(f"mass is {mass!r}; expected a probability between 0 and 1, such as 0.95.")
+    return (1 - mass) / 2, (1 + mass) / 2
+
+
+def plain(value: Any) -> Any:
+    """A Python float for a single number, the array otherwise."""
+    array = np.asarray(value)
+    return float(array) if array.ndim == 0 else array
+
+
+def as_size(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    """A size as a tuple."""
+    return (size,) if isinstance(size, int) else tuple(size)

@@ -1,0 +1,137 @@
+"""Beta: the belief about a probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, xlog1py, xlogy
+
+from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
+from tallybayes.beliefs.from_interval import beta_from_interval
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.errors import PriorError
+from tallybayes.statistics.totals import Totals
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Beta(Belief):
+    """Beta(a, b), density ∝ θ^(a−1) (1−θ)^(b−1): the conjugate belief of `Bernoulli` and `Binomial`.
+
+    Parameters
+    ----------
+    successes, failures : float or array broadcasting to (*given, columns)
+        The parameters a and b. As pseudo-counts, a posterior mean counts all of them, a mode one less of each.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> prior = tb.Beta(2, 2)
+    >>> posterior = prior.update(tb.Totals(weight=[2.0], total=[2.0]))
+    >>> posterior.mode(), posterior.mean().round(4)
+    (array([0.75]), array([0.6667]))
+    """
+
+    successes: Any
+    failures: Any
+
+    def __post_init__(self) -> None:
+        self._set(successes=self.successes, failures=self.failures)
+        self._require_positive("successes", "failures")
+
+    @classmethod
+    def from_mean(cls, mean: Any, strength: Any) -> Beta:
+        """The Beta with this mean, worth `strength` observations.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> tb.Beta.from_mean(0.25, 8)
+        Beta(2, 6)
+        """
+        mean = np.asarray(mean, dtype=float)
+        if not ((mean > 0) & (mean < 1)).all():
+            raise PriorError(f"Beta.from_mean needs 0 < mean < 1, found {plain(mean)}.")
+        return cls(mean * strength, (1 - mean) * strength)
+
+    @classmethod
+    def from_interval(cls, low: float, high: float, mass: float = 0.95) -> Beta:
+        """The Beta whose equal-tailed interval of that mass runs from `low` to `high`.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> low, high = tb.Beta.from_interval(0.2, 0.4, 0.9).interval(0.9)
+        >>> round(low, 6), round(high, 6)
+        (0.2, 0.4)
+        """
+        return cls(*beta_from_interval(low, high, tails(mass)))
+
+    def update(self, statistics: Totals) -> Beta:
+        """Add the successes and the failures."""
+        shape = statistics.total.shape
+        return Beta(
+            fit_shape("Beta", self.successes, shape) + statistics.total,
+            fit_shape("Beta", self.failures, shape) + (statistics.weight - statistics.total),
+        )
+
+    def mean(self) -> Any:
+        """E[θ] = a / (a + b)."""
+        return plain(self.successes / (self.successes + self.failures))
+
+    def mode(self) -> Any:
+        """(a − 1) / (a + b − 2), with a − 1 and b − 1 not below 0.
+
+        If neither exceeds 1 the density has no interior peak: the end with the larger parameter, or ½ if equal.
+        """
+        a, b = np.maximum(self.successes - 1, 0.0), np.maximum(self.failures - 1, 0.0)
+        flat = a + b == 0
+        edge = 0.5 * (1 + np.sign(self.successes - self.failures))
+        return plain(np.where(flat, edge, a / np.where(flat, 1.0, a + b)))
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """The equal-tailed credible interval of θ."""
+        from scipy.special import betaincinv
+
+        return Interval(*(plain(betaincinv(self.successes, self.failures, tail)) for tail in tails(mass)))
+
+    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
+        """Probabilities θ drawn from this belief."""
+        shape = as_size(size) + np.broadcast_shapes(self.successes.shape, self.failures.shape)
+        return plain(np.random.default_rng(rng).beta(self.successes, self.failures, shape))
+
+    def log_prob(self, parameter: Any) -> Any:
+        """Log p(θ), −inf outside [0, 1]."""
+        theta = np.asarray(parameter, dtype=float)
+        inside = (theta >= 0) & (theta <= 1)
+        safe = np.where(inside, theta, 0.5)
+        density = (
+            xlogy(self.successes - 1, safe) + xlog1py(self.failures - 1, -safe) - betaln(self.successes, self.failures)
+        )
+        return plain(np.where(inside, density, -np.inf))
+
+    def log_evidence(self, statistics: Totals) -> Any:
+        """Log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
+        successes = statistics.total
+        failures = statistics.weight - successes
+        a, b = (fit_shape("Beta", part, successes.shape) for part in (self.successes, self.failures))
+        return plain(
+            log_rising(a, successes)
+            + log_rising(b, failures)
+            - log_rising(a + b, successes + failures)
+            + spread_base(statistics)
+        )
+
+    def column(self, index: int) -> Beta:
+        """The belief about one column."""
+        return Beta(self.successes[..., index], self.failures[..., index])
+
+
+def spread_base(statistics: Totals) -> np.ndarray:
+    """Σ log h(x) per column: where it is known per group only, it stands in the first column."""
+    if statistics.log_base.shape == statistics.total.shape:
+        return statistics.log_base
+    spread = np.zeros(statistics.total.shape)
+    spread[..., :1] = statistics.log_base
+    return spread

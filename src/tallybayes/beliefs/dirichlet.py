@@ -1,0 +1,158 @@
+"""Dirichlet: the belief about the probabilities of levels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.errors import PriorError
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.totals import Totals
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dirichlet(Belief):
+    """Dirichlet(α), density ∝ Π θ_k^(α_k − 1): the conjugate belief of `Categorical` and `Multinomial`.
+
+    A single number stands for the same α for every level, however many there turn out to be. The posterior *mean* under
+    ``Dirichlet(α)`` is add-α smoothing; so is the posterior *mode* under ``Dirichlet(α + 1)``.
+
+    Parameters
+    ----------
+    concentration : float or array broadcasting to (*given, cells)
+        The parameters α.
+    sizes : tuple of int, optional
+        Where the cells are the levels of several columns: how many each has. One column if left out.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.Dirichlet(1).update(tb.Counts([3, 0, 1])).mean().round(4)
+    array([0.5714, 0.1429, 0.2857])
+    """
+
+    concentration: Any
+    sizes: tuple[int, ...] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._set(concentration=self.concentration)
+        self._require_positive("concentration")
+        if self.sizes is not None:
+            object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
+            if self.concentration.ndim == 0 or sum(self.sizes) != self.concentration.shape[-1]:
+                raise PriorError.wrong_shape("Dirichlet", self.concentration.shape, (sum(self.sizes),))
+
+    @classmethod
+    def from_mean(cls, mean: Any, strength: Any) -> Dirichlet:
+        """The Dirichlet with this mean, worth `strength` observations.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> tb.Dirichlet.from_mean([0.5, 0.25, 0.25], 8)
+        Dirichlet([4., 2., 2.])
+        """
+        mean = np.asarray(mean, dtype=float)
+        if mean.ndim == 0 or not np.allclose(mean.sum(axis=-1), 1.0):
+            raise PriorError(f"Dirichlet.from_mean needs probabilities that sum to 1, found {mean}.")
+        return cls(mean * np.asarray(strength, dtype=float)[..., None])
+
+    @property
+    def segments(self) -> Segments:
+        """How the cells fall into columns."""
+        return Segments([self._known().shape[-1]] if self.sizes is None else self.sizes)
+
+    def _known(self) -> np.ndarray:
+        """The concentrations, where the number of levels is known."""
+        if self.concentration.ndim == 0:
+            raise PriorError(
+                f"{self!r} stands for any number of levels, so it has no mean, mode or density yet.\n"
+                "    Give one number per level, as in tb.Dirichlet([1, 1, 1]), or update it with statistics."
+            )
+        return np.asarray(self.concentration)
+
+    def _fit(self, statistics: Counts | Totals) -> tuple[np.ndarray, np.ndarray, Segments]:
+        """Concentrations and counts of one shape, and the columns they fall into."""
+        if isinstance(statistics, Counts):
+            table, segments = statistics.table, statistics.segments
+        else:
+            table, segments = statistics.total, Segments([statistics.n_columns])
+        return fit_shape("Dirichlet", self.concentration, table.shape), table, segments
+
+    def update(self, statistics: Counts | Totals) -> Dirichlet:
+        """Add the counts."""
+        prior, table, segments = self._fit(statistics)
+        sizes = None if segments.n_columns == 1 else tuple(segments.sizes.tolist())
+        return Dirichlet(prior + table, sizes=sizes)
+
+    def mean(self) -> Any:
+        """E[θ_k] = α_k / Σα: add-α smoothing."""
+        alpha, segments = self._known(), self.segments
+        return alpha / segments.spread(segments.sum(alpha))
+
+    def mode(self) -> Any:
+        """(α_k − 1) / Σ(α − 1), with α_k − 1 not below 0.
+
+        If no α exceeds 1 there is no interior peak: all mass on the largest α, shared equally where several are.
+        """
+        alpha, segments = self._known(), self.segments
+        excess = np.maximum(alpha - 1, 0.0)
+        total = segments.sum(excess)
+        largest = (alpha == segments.spread(segments.max(alpha))).astype(float)
+        edge = largest / segments.spread(segments.sum(largest))
+        flat = segments.spread(total == 0)
+        return np.where(flat, edge, excess / np.where(flat, 1.0, segments.spread(total)))
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """The equal-tailed credible interval of every θ_k, from its Beta marginal."""
+        from scipy.special import betaincinv
+
+        alpha, segments = self._known(), self.segments
+        rest = segments.spread(segments.sum(alpha)) - alpha
+        alone = rest <= 0  # a column with a single level: its probability is 1
+        ends = (betaincinv(alpha, np.where(alone, 1.0, rest), tail) for tail in tails(mass))
+        return Interval(*(np.where(alone, 1.0, end) for end in ends))
+
+    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
+        """Probabilities θ drawn from this belief; those of one column sum to 1."""
+        alpha, segments = self._known(), self.segments
+        rng = np.random.default_rng(rng)
+        shape = as_size(size) + alpha.shape
+        # Gamma(α) = Gamma(α + 1) · U^(1/α), in logarithms, so that small α do not underflow to 0 / 0.
+        log_draw = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(rng.random(shape)) / alpha
+        draw = np.exp(log_draw - segments.spread(segments.max(log_draw)))
+        return draw / segments.spread(segments.sum(draw))
+
+    def log_prob(self, parameter: Any) -> Any:
+        """Log p(θ) per group and column, −inf where θ is no distribution."""
+        alpha, segments = self._known(), self.segments
+        theta = np.asarray(parameter, dtype=float)
+        inside = (np.abs(segments.sum(theta) - 1) < 1e-9) & (segments.sum((theta < 0).astype(float)) == 0)
+        density = segments.sum(xlogy(alpha - 1, np.maximum(theta, 0.0)) - gammaln(alpha)) + gammaln(segments.sum(alpha))
+        return _one_column(np.where(inside, density, -np.inf))
+
+    def log_evidence(self, statistics: Counts | Totals) -> Any:
+        """Log of the Dirichlet–multinomial marginal likelihood of the sequence, per group and column.
+
+        For `Multinomial` statistics the coefficients of the rows are included.
+        """
+        prior, table, segments = self._fit(statistics)
+        evidence = segments.sum(log_rising(prior, table)) - log_rising(segments.sum(prior), segments.sum(table))
+        if isinstance(statistics, Totals):
+            evidence = evidence + statistics.log_base.sum(axis=-1, keepdims=True)
+        return _one_column(evidence)
+
+    def column(self, index: int) -> Dirichlet:
+        """The belief about one column."""
+        return Dirichlet(self.segments.split(self._known())[index])
+
+
+def _one_column(values: np.ndarray) -> Any:
+    """Without the column axis where there is only one column."""
+    return plain(values[..., 0] if values.shape[-1] == 1 else values)

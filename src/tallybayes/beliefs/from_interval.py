@@ -1,0 +1,62 @@
+"""Beliefs from an expert's interval: the two parameters whose quantiles are the two ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tallybayes.errors import PriorError
+
+
+def beta_from_interval(low: float, high: float, tails: tuple[float, float]) -> tuple[float, float]:
+    """The a and b of the Beta distribution with these two quantiles."""
+    from scipy.special import betainc
+
+    if not 0 < low < high < 1:
+        raise PriorError(f"Beta.from_interval needs 0 < low < high < 1, found {low} and {high}.")
+    centre = (low + high) / 2
+    strength = max(4 * centre * (1 - centre) / (high - low) ** 2, 0.1)
+    start = (centre * strength, (1 - centre) * strength)
+    return _solve(lambda a, b: (betainc(a, b, low), betainc(a, b, high)), start, tails, (low, high))
+
+
+def gamma_from_interval(low: float, high: float, tails: tuple[float, float]) -> tuple[float, float]:
+    """The shape and rate of the Gamma distribution with these two quantiles."""
+    from scipy.special import gammainc
+
+    if not 0 < low < high < np.inf:
+        raise PriorError(f"Gamma.from_interval needs 0 < low < high, found {low} and {high}.")
+    centre, spread = (low + high) / 2, (high - low) / 4
+    start = ((centre / spread) ** 2, centre / spread**2)
+    return _solve(lambda a, b: (gammainc(a, b * low), gammainc(a, b * high)), start, tails, (low, high))
+
+
+def _solve(
+    tail_masses: Callable[[float, float], tuple[float, float]],
+    start: tuple[float, float],
+    tails: tuple[float, float],
+    ends: tuple[float, float],
+) -> tuple[float, float]:
+    """Two equations in the logarithms of two positive parameters."""
+    from scipy.optimize import root
+
+    def gap(log_parameters: np.ndarray) -> list[float]:
+        below_low, below_high = tail_masses(*np.exp(np.clip(log_parameters, -500, 500)))
+        # Logits keep the equations well scaled when the tails are thin.
+        return [_logit(below_low) - _logit(tails[0]), _logit(below_high) - _logit(tails[1])]
+
+    for method in ("hybr", "lm"):
+        found = root(gap, np.log(start), method=method, tol=1e-13)
+        if np.abs(gap(found.x)).max() < 1e-8:
+            first, second = np.exp(found.x)
+            return float(first), float(second)
+    raise PriorError(
+        f"no distribution with the interval {ends[0]} to {ends[1]} was found (probabilities {tails[0]:.3g} and "
+        f"{tails[1]:.3g} below the ends).\n    Try a wider interval, or from_mean(mean, strength)."
+    )
+
+
+def _logit(p: float) -> float:
+    p = min(max(p, 1e-300), 1 - 1e-16)
+    return float(np.log(p) - np.log1p(-p))

@@ -1,0 +1,109 @@
+"""Gamma: the belief about a rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
+from tallybayes.beliefs.beta import spread_base
+from tallybayes.beliefs.from_interval import gamma_from_interval
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.statistics.totals import Totals
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gamma(Belief):
+    """Gamma(a, b), density ∝ λ^(a−1) e^(−bλ): the conjugate belief of `Poisson`.
+
+    Parameters
+    ----------
+    shape, rate : float or array broadcasting to (*given, columns)
+        The parameters a and b: as if b rows had been seen with a total of a.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.Gamma(3, 2).update(tb.Totals(weight=[4.0], total=[9.0])).mean()
+    array([2.])
+    """
+
+    shape: Any
+    rate: Any
+
+    def __post_init__(self) -> None:
+        self._set(shape=self.shape, rate=self.rate)
+        self._require_positive("shape", "rate")
+
+    @classmethod
+    def from_mean(cls, mean: Any, strength: Any) -> Gamma:
+        """The Gamma with this mean, worth `strength` rows.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> tb.Gamma.from_mean(3.0, 2)
+        Gamma(6, 2)
+        """
+        return cls(np.asarray(mean, dtype=float) * strength, strength)
+
+    @classmethod
+    def from_interval(cls, low: float, high: float, mass: float = 0.95) -> Gamma:
+        """The Gamma whose equal-tailed interval of that mass runs from `low` to `high`.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> low, high = tb.Gamma.from_interval(1.0, 4.0).interval()
+        >>> round(low, 6), round(high, 6)
+        (1.0, 4.0)
+        """
+        return cls(*gamma_from_interval(low, high, tails(mass)))
+
+    def update(self, statistics: Totals) -> Gamma:
+        """Add the total to the shape and the weight to the rate."""
+        shape = statistics.total.shape
+        return Gamma(
+            fit_shape("Gamma", self.shape, shape) + statistics.total,
+            fit_shape("Gamma", self.rate, shape) + statistics.weight,
+        )
+
+    def mean(self) -> Any:
+        """E[λ] = a / b."""
+        return plain(self.shape / self.rate)
+
+    def mode(self) -> Any:
+        """(a − 1) / b, or 0 where a is below 1 and the density falls from 0 on."""
+        return plain(np.maximum(self.shape - 1, 0.0) / self.rate)
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """The equal-tailed credible interval of λ."""
+        from scipy.special import gammaincinv
+
+        return Interval(*(plain(gammaincinv(self.shape, tail) / self.rate) for tail in tails(mass)))
+
+    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
+        """Rates λ drawn from this belief."""
+        shape = as_size(size) + np.broadcast_shapes(self.shape.shape, self.rate.shape)
+        return plain(np.random.default_rng(rng).gamma(self.shape, 1 / self.rate, shape))
+
+    def log_prob(self, parameter: Any) -> Any:
+        """Log p(λ), −inf below 0."""
+        rate = np.asarray(parameter, dtype=float)
+        safe = np.maximum(rate, 0.0)
+        density = xlogy(self.shape, self.rate) + xlogy(self.shape - 1, safe) - self.rate * safe - gammaln(self.shape)
+        return plain(np.where(rate >= 0, density, -np.inf))
+
+    def log_evidence(self, statistics: Totals) -> Any:
+        """Log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
+        total = statistics.total
+        a, b = (fit_shape("Gamma", part, total.shape) for part in (self.shape, self.rate))
+        grown = np.log1p(statistics.weight / b)
+        return plain(log_rising(a, total) - a * grown - total * (np.log(b) + grown) + spread_base(statistics))
+
+    def column(self, index: int) -> Gamma:
+        """The belief about one column."""
+        return Gamma(self.shape[..., index], self.rate[..., index])

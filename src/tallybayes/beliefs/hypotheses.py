@@ -1,0 +1,240 @@
+"""Hypotheses: a belief over finitely many parameters, with any prior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from tallybayes.beliefs.belief import Belief, Interval, as_size, plain, tails
+from tallybayes.errors import PriorError
+from tallybayes.statistics.statistics import Statistics
+
+if TYPE_CHECKING:
+    from tallybayes.families.family import Family
+
+
+class CodeLength(NamedTuple):
+    """A two-part code, in bits: naming the hypothesis, then the data given it."""
+
+    model: Any
+    data: Any
+
+    @property
+    def total(self) -> Any:
+        """Both parts together."""
+        return self.model + self.data
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hypotheses(Belief):
+    """A finite set of hypotheses, each a name and the parameter it claims, in any family.
+
+    Parameters
+    ----------
+    hypotheses : mapping from name to parameter
+        The parameters are what ``Learned.estimate`` of the family gives: a probability for `Bernoulli`, a dictionary by
+        level for `Categorical`, a (mean, variance) pair for `Gaussian`.
+    prior : mapping, array or callable, optional
+        Prior probabilities by name or in order, not necessarily summing to 1, or a density of the parameter. Uniform if
+        left out.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9}, prior={"fair": 0.8, "biased": 0.2})
+    >>> posterior = tb.learn([1, 1, 1, 1], tb.Bernoulli()).posterior(coins)
+    >>> {name: round(p, 4) for name, p in posterior.probabilities.items()}
+    {'fair': 0.2759, 'biased': 0.7241}
+    >>> posterior.best
+    'biased'
+    """
+
+    hypotheses: Any
+    prior: Any = None
+    family: Any = field(default=None, kw_only=True, repr=False)
+    log_weights: Any = field(default=None, kw_only=True, repr=False)
+
+    any_family = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.hypotheses, Mapping) or not self.hypotheses:
+            raise PriorError(f"Hypotheses needs a mapping from name to parameter, found {self.hypotheses!r}.")
+        object.__setattr__(self, "hypotheses", dict(self.hypotheses))
+        if self.log_weights is None:
+            weights = self._prior_weights()
+            if weights.shape != (len(self.names),) or not np.isfinite(weights).all() or (weights < 0).any():
+                raise PriorError(f"Hypotheses needs one prior weight of at least 0 for every name, found {weights}.")
+            if weights.sum() == 0:
+                raise PriorError("Hypotheses needs at least one hypothesis with prior weight above 0.")
+            with np.errstate(divide="ignore"):
+                object.__setattr__(self, "log_weights", np.log(weights / weights.sum()))
+
+    def _prior_weights(self) -> np.ndarray:
+        if self.prior is None:
+            return np.ones(len(self.names))
+        if callable(self.prior):
+            return np.array([float(self.prior(parameter)) for parameter in self.hypotheses.values()])
+        if isinstance(self.prior, Mapping):
+            unknown = [name for name in self.prior if name not in self.hypotheses]
+            if unknown or len(self.prior) != len(self.names):
+                raise PriorError(f"the prior names {list(self.prior)}; expected exactly the hypotheses {self.names}.")
+            return np.array([float(self.prior[name]) for name in self.names])
+        return np.asarray(self.prior, dtype=float)
+
+    @classmethod
+    def grid(cls, parameters: Iterable[Any], prior: Any = None) -> Hypotheses:
+        """One hypothesis per parameter, named by it: a belief on a grid.
+
+        Parameters
+        ----------
+        parameters : iterable of numbers
+        prior : array or callable, optional
+            Weights in order, or a density; uniform if left out.
+
+        Examples
+        --------
+        >>> import numpy as np, tallybayes as tb
+        >>> grid = tb.Hypotheses.grid(np.linspace(0, 1, 101), prior=lambda p: p * (1 - p))
+        >>> tb.learn([1, 1, 0], tb.Bernoulli()).posterior(grid).best
+        0.6
+        """
+        return cls({plain(parameter): plain(parameter) for parameter in parameters}, prior)
+
+    @property
+    def names(self) -> list[Any]:
+        """The hypotheses, in order."""
+        return list(self.hypotheses)
+
+    @property
+    def probabilities(self) -> dict[Any, Any]:
+        """The probability of every hypothesis, per group where there are groups."""
+        weights = np.exp(self.log_weights)
+        return {name: plain(weights[..., i]) for i, name in enumerate(self.names)}
+
+    @property
+    def best(self) -> Any:
+        """The most probable hypothesis (MAP); a list of them where there are groups. Ties go to the first."""
+        return self._name(self.log_weights.argmax(axis=-1))
+
+    def _name(self, index: np.ndarray) -> Any:
+        return self.names[int(index)] if np.ndim(index) == 0 else [self.names[int(i)] for i in np.ravel(index)]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name!r}: {p:.4g}" if np.ndim(p) == 0 else f"{name!r}" for name, p in self._top())
+        more = len(self.names) - 6
+        return f"Hypotheses({{{shown}{f', … {more} more' if more > 0 else ''}}})"
+
+    def _top(self) -> list[tuple[Any, Any]]:
+        return list(self.probabilities.items())[:6]
+
+    def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Hypotheses:
+        """The same hypotheses about the parameters of `family`."""
+        read = {name: family.as_parameters(value, statistics) for name, value in self.hypotheses.items()}
+        return self.replace(hypotheses=read, family=family)
+
+    def _log_likelihoods(self, statistics: Statistics) -> np.ndarray:
+        """Log p(data | h), shape (*given, hypotheses)."""
+        if self.family is None:
+            raise PriorError("these hypotheses belong to no family yet; use learn(...).posterior(hypotheses).")
+        scores = [self.family.log_likelihood(parameters, statistics) for parameters in self.hypotheses.values()]
+        totals = [np.asarray(s).sum(axis=-1) if self.family.columnwise else np.asarray(s) for s in scores]
+        return np.stack(totals, axis=-1)
+
+    def update(self, statistics: Statistics) -> Hypotheses:
+        """Bayes' rule: multiply by the likelihoods and normalise."""
+        joint = self.log_weights + self._log_likelihoods(statistics)
+        total = logsumexp(joint, axis=-1, keepdims=True)
+        if not np.isfinite(total).all():
+            raise PriorError(
+                "the data are impossible under every hypothesis that has prior weight.\n    Add one that allows them."
+            )
+        return self.replace(log_weights=joint - total)
+
+    def log_evidence(self, statistics: Statistics) -> Any:
+        """Log Σ p(h) p(data | h)."""
+        return plain(logsumexp(self.log_weights + self._log_likelihoods(statistics), axis=-1))
+
+    def most_likely(self, learned: Any) -> Any:
+        """The hypothesis under which the data are most probable (ML), whatever the prior.
+
+        Parameters
+        ----------
+        learned : Learned
+        """
+        return self._name(learned._prior(self)._log_likelihoods(learned.statistics).argmax(axis=-1))
+
+    def code_lengths(self, learned: Any) -> dict[Any, CodeLength]:
+        """The two-part code of every hypothesis in bits: −log₂ p(h) and −log₂ p(data | h). MAP has the shortest.
+
+        Parameters
+        ----------
+        learned : Learned
+        """
+        data = 0.0 - learned._prior(self)._log_likelihoods(learned.statistics) / np.log(2)
+        model = 0.0 - self.log_weights / np.log(2)
+        return {name: CodeLength(plain(model[..., i]), plain(data[..., i])) for i, name in enumerate(self.names)}
+
+    def mode(self) -> Any:
+        """The parameter of the most probable hypothesis."""
+        if self.log_weights.ndim > 1:
+            raise PriorError("hypotheses about several groups have a mode per group; see `best`.")
+        return self.hypotheses[self.best]
+
+    def mean(self) -> Any:
+        """The average parameter, where parameters are numbers."""
+        return self._average(np.exp(self.log_weights))
+
+    def _average(self, weights: np.ndarray) -> Any:
+        values = list(self.hypotheses.values())
+        if any(isinstance(value, tuple | Mapping) for value in values):
+            raise PriorError("the mean of hypotheses is defined for numbers only; see `probabilities` and `best`.")
+        stacked = np.stack([np.asarray(value, dtype=float) for value in values])
+        return plain(np.tensordot(weights, stacked, axes=1))
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """The quantiles of the parameter, where parameters are numbers."""
+        if self.log_weights.ndim > 1:
+            raise PriorError("hypotheses about several groups have no single interval; see `probabilities`.")
+        values = np.array([float(np.ravel(value)[0]) for value in self.hypotheses.values()])
+        order = np.argsort(values)
+        cumulative = np.cumsum(np.exp(self.log_weights)[order])
+        ends = [values[order][min(int(np.searchsorted(cumulative, tail)), len(values) - 1)] for tail in tails(mass)]
+        return Interval(*(float(end) for end in ends))
+
+    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
+        """Parameters of hypotheses drawn by their probability; a list unless `size` is ()."""
+        if self.log_weights.ndim > 1:
+            raise PriorError("hypotheses about several groups cannot be sampled together; learn the groups apart.")
+        drawn = np.random.default_rng(rng).choice(len(self.names), size=as_size(size), p=np.exp(self.log_weights))
+        values = list(self.hypotheses.values())
+        return values[int(drawn)] if np.ndim(drawn) == 0 else [values[int(i)] for i in np.ravel(drawn)]
+
+    def log_prob(self, parameter: Any) -> Any:
+        """Log p(h) of the hypotheses that claim this parameter."""
+        same = [i for i, value in enumerate(self.hypotheses.values()) if _equal(value, parameter)]
+        return plain(logsumexp(self.log_weights[..., same], axis=-1)) if same else -np.inf
+
+    def log_predictive(self, x: np.ndarray) -> np.ndarray:
+        """Log Σ p(h | data) p(x | h) of every row, the average over hypotheses."""
+        scores = np.stack([self.family.log_prob(p, x) for p in self.hypotheses.values()], axis=-1)
+        weights = self.log_weights
+        if self.family.columnwise:
+            if scores.shape[-2] != 1:
+                scores = scores.sum(axis=-2, keepdims=True)  # independent under each hypothesis, not on average
+            weights = weights[..., None, :]
+        return np.asarray(logsumexp(scores + weights, axis=-1))
+
+    def column(self, index: int) -> Hypotheses:
+        """Hypotheses are about all columns at once."""
+        return self
+
+
+def _equal(value: Any, parameter: Any) -> bool:
+    try:
+        return bool(np.array_equal(np.ravel(np.asarray(value, float)), np.ravel(np.asarray(parameter, float))))
+    except (TypeError, ValueError):
+        return bool(value == parameter)

@@ -1,0 +1,225 @@
+"""Normal-inverse-Wishart: the belief about a mean vector and a covariance matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
+from tallybayes.errors import PriorError
+from tallybayes.statistics.moments import Moments
+
+
+class MultivariateNormal(NamedTuple):
+    """Parameters of a multivariate Gaussian: (*given, columns) and (*given, columns, columns)."""
+
+    mean: Any
+    covariance: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NormalInverseWishart(Belief):
+    """Σ ~ InverseWishart(ν, Ψ), μ | Σ ~ N(m, Σ/κ): the conjugate belief of `MultivariateGaussian`.
+
+    Parameters
+    ----------
+    location : array broadcasting to (*given, columns)
+        m, the expected mean.
+    strength : float or array broadcasting to (*given,)
+        κ, worth how many rows that expectation is.
+    freedom : float or array broadcasting to (*given,)
+        ν > columns − 1, worth how many rows the covariance is.
+    scale : array broadcasting to (*given, columns, columns)
+        Ψ, symmetric and positive definite: the scatter those rows would have shown.
+    shared : tuple of {"groups"}, default ()
+        Over what one covariance is shared. The tied family sets it; the means stay apart.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> prior = tb.NormalInverseWishart([0, 0], 1, 4, [[1, 0], [0, 1]])
+    >>> prior.update(tb.Moments.of([[1.0, 2.0], [3.0, 1.0]], full=True)).mode().mean.round(4)
+    array([1.3333, 1.    ])
+    """
+
+    location: Any
+    strength: Any
+    freedom: Any
+    scale: Any
+    shared: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._set(location=self.location, strength=self.strength, freedom=self.freedom, scale=self.scale)
+        object.__setattr__(self, "shared", tuple(self.shared))
+        self._require_positive("strength", "freedom")
+        if self.scale.ndim < 2 or self.scale.shape[-1] != self.scale.shape[-2]:
+            raise PriorError.wrong_shape("NormalInverseWishart", self.scale.shape, (self.n_columns, self.n_columns))
+        if not np.isfinite(self.location).all() or not np.isfinite(self.scale).all():
+            raise PriorError("NormalInverseWishart needs finite numbers.")
+        if not (self.freedom > self.n_columns - 1).all():
+            raise PriorError(
+                f"NormalInverseWishart needs freedom > columns − 1 = {self.n_columns - 1}, found {self.freedom}."
+            )
+        if not np.allclose(self.scale, np.swapaxes(self.scale, -1, -2), rtol=1e-9, atol=0):
+            raise PriorError("NormalInverseWishart needs a symmetric scale matrix.")
+        if (np.diagonal(self.scale, axis1=-2, axis2=-1) <= 0).any():
+            raise PriorError.not_positive("NormalInverseWishart", "the diagonal of scale", "numbers of at most 0")
+
+    @classmethod
+    def from_mean(cls, mean: Any, covariance: Any, strength: float) -> NormalInverseWishart:
+        """The belief with this expected mean and covariance, worth `strength` rows, which must exceed columns + 1.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> tb.NormalInverseWishart.from_mean([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], 6).mean().covariance
+        array([[2. , 0.5],
+               [0.5, 1. ]])
+        """
+        covariance = np.asarray(covariance, dtype=float)
+        n_columns = covariance.shape[-1]
+        if not strength > n_columns + 1:
+            raise PriorError(f"NormalInverseWishart.from_mean needs strength > {n_columns + 1}, found {strength}.")
+        return cls(mean, strength, strength, covariance * (strength - n_columns - 1))
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return int(self.scale.shape[-1])
+
+    def sharing(self, shared: tuple[str, ...]) -> NormalInverseWishart:
+        """The same belief with one covariance for all of `shared`."""
+        return self if shared == self.shared else self.replace(shared=shared)
+
+    def update(self, statistics: Moments) -> NormalInverseWishart:
+        """Add weight to strength and freedom, move the mean, add scatter to the scale."""
+        mean, strength, freedom, scale, weight, extra = self._meet(statistics)
+        grown = strength + weight
+        moved = mean + (statistics.mean - mean) * (weight / grown)[..., None]
+        return NormalInverseWishart(
+            moved, grown, freedom + self._pool(weight, 0), scale + self._pool(extra, 2), shared=self.shared
+        )
+
+    def _meet(self, statistics: Moments) -> tuple[np.ndarray, ...]:
+        """Prior parameters, weights and scatter about the prior mean; freedom and scale length 1 where shared."""
+        given, n_columns = statistics.given_shape, statistics.n_columns
+        name = "NormalInverseWishart"
+        mean = fit_shape(name, self.location, (*given, n_columns))
+        strength = fit_shape(name, self.strength, given)
+        one = tuple(1 for _ in given) if "groups" in self.shared else given
+        freedom = fit_shape(name, self.freedom, one)
+        scale = fit_shape(name, self.scale, (*one, n_columns, n_columns))
+        weight = np.broadcast_to(statistics.weight, (*given, n_columns))[..., 0]
+        gap = statistics.mean - mean
+        pull = (strength * weight / (strength + weight))[..., None, None]
+        extra = statistics.scatter + pull * gap[..., :, None] * gap[..., None, :]
+        return mean, strength, freedom, scale, weight, extra
+
+    def _pool(self, array: np.ndarray, n_trailing: int) -> np.ndarray:
+        axes = tuple(range(array.ndim - n_trailing))
+        return array.sum(axis=axes, keepdims=True) if "groups" in self.shared and axes else array
+
+    @property
+    def _given(self) -> tuple[int, ...]:
+        shapes = self.location.shape[:-1], self.strength.shape, self.freedom.shape, self.scale.shape[:-2]
+        return np.broadcast_shapes(*shapes)
+
+    @property
+    def n_means(self) -> int:
+        """How many mean vectors share one covariance."""
+        return int(np.prod(self._given, dtype=np.int64)) if "groups" in self.shared else 1
+
+    def _normal(self, divisor: np.ndarray) -> MultivariateNormal:
+        size = (*self._given, self.n_columns)
+        covariance = self.scale / np.asarray(divisor)[..., None, None]
+        return MultivariateNormal(np.broadcast_to(self.location, size), np.broadcast_to(covariance, (*size, size[-1])))
+
+    def mean(self) -> MultivariateNormal:
+        """E[μ] = m, E[Σ] = Ψ / (ν − d − 1), infinite for ν ≤ d + 1."""
+        divisor = self.freedom - self.n_columns - 1
+        mean = self._normal(np.where(divisor > 0, divisor, 1.0))
+        infinite = np.broadcast_to((divisor <= 0)[..., None, None], mean.covariance.shape)
+        return mean._replace(covariance=np.where(infinite, np.inf, mean.covariance))
+
+    def mode(self) -> MultivariateNormal:
+        """The joint mode: μ = m, Σ = Ψ / (ν + d + 1 + k), k the number of means that share the covariance."""
+        return self._normal(self.freedom + self.n_columns + 1 + self.n_means)
+
+    def _marginal(self) -> NormalInverseGamma:
+        """The belief about every column's own mean and variance."""
+        shape = (self.freedom - self.n_columns + 1) / 2
+        variances = np.diagonal(self.scale, axis1=-2, axis2=-1)
+        return NormalInverseGamma(self.location, self.strength[..., None], shape[..., None], variances / 2)
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """Equal-tailed credible intervals of every column's mean and variance (their marginals)."""
+        return self._marginal().interval(mass)
+
+    def sample(
+        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()
+    ) -> MultivariateNormal:
+        """Means and covariances drawn from this belief (Bartlett's decomposition); a shared one is drawn once."""
+        rng = np.random.default_rng(rng)
+        leading, d, given = as_size(size), self.n_columns, self._given
+        one = tuple(1 for _ in given) if "groups" in self.shared else given
+        freedom = np.broadcast_to(self.freedom, one)
+        # Σ⁻¹ ~ Wishart(ν, Ψ⁻¹) = (L⁻ᵀ A)(L⁻ᵀ A)ᵀ with Ψ = L Lᵀ and A lower triangular, so Σ = B Bᵀ, B = L A⁻ᵀ.
+        lower = np.zeros((*leading, *one, d, d))
+        below = np.tril_indices(d, -1)
+        lower[(..., *below)] = rng.standard_normal((*leading, *one, len(below[0])))
+        degrees = freedom[..., None] - np.arange(d)
+        lower[..., np.arange(d), np.arange(d)] = np.sqrt(2 * rng.standard_gamma(degrees / 2, (*leading, *one, d)))
+        root = np.linalg.cholesky(np.broadcast_to(self.scale, (*one, d, d)))
+        root = np.swapaxes(np.linalg.solve(lower, np.swapaxes(root, -1, -2) + np.zeros_like(lower)), -1, -2)
+        covariance = np.broadcast_to(root @ np.swapaxes(root, -1, -2), (*leading, *given, d, d))
+        noise = np.broadcast_to(root, covariance.shape) @ rng.standard_normal((*leading, *given, d, 1))
+        mean = self.location + noise[..., 0] / np.sqrt(self.strength)[..., None]
+        return MultivariateNormal(mean, covariance)
+
+    def log_prob(self, parameter: MultivariateNormal) -> Any:
+        """Log p(μ, Σ), joint over the groups that share Σ."""
+        d, given = self.n_columns, self._given
+        mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), (*given, d))
+        covariance = np.broadcast_to(np.asarray(parameter[1], dtype=float), (*given, d, d))
+        root = np.linalg.cholesky(covariance)
+        log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+        gap = np.linalg.solve(root, (mean - self.location)[..., None])[..., 0]
+        normal = 0.5 * (d * np.log(self.strength / (2 * np.pi)) - log_det - self.strength * (gap**2).sum(-1))
+        trace = np.trace(np.linalg.solve(covariance, np.broadcast_to(self.scale, covariance.shape)), axis1=-2, axis2=-1)
+        log_scale = np.linalg.slogdet(self.scale)[1]
+        log_norm = self.freedom / 2 * (log_scale - d * np.log(2)) - _log_gamma_d(self.freedom / 2, d)
+        wishart = log_norm - (self.freedom + d + 1) / 2 * log_det - trace / 2
+        if "groups" not in self.shared or not given:
+            return plain(normal + wishart)
+        return plain(normal.sum() + np.broadcast_to(wishart, given)[(0,) * len(given)])
+
+    def log_evidence(self, statistics: Moments) -> Any:
+        """The log marginal likelihood, one number for every covariance: per group, or one where it is shared."""
+        d = self.n_columns
+        _, strength, freedom, scale, weight, extra = self._meet(statistics)
+        total = self._pool(weight, 0)
+        steps = (freedom[..., None] - np.arange(d)) / 2
+        covariance = (
+            log_rising(steps, total[..., None] / 2).sum(-1)
+            + freedom / 2 * np.linalg.slogdet(scale)[1]
+            - (freedom + total) / 2 * np.linalg.slogdet(scale + self._pool(extra, 2))[1]
+            - total * d / 2 * np.log(np.pi)
+        )
+        means = -0.5 * d * np.log1p(weight / strength)
+        shared = "groups" in self.shared
+        return plain(covariance.sum() + means.sum() if shared else covariance + means)
+
+    def column(self, index: int) -> NormalInverseGamma:
+        """The marginal belief about one column's mean and variance."""
+        return self._marginal().column(index)
+
+
+def _log_gamma_d(half_freedom: np.ndarray, n_columns: int) -> np.ndarray:
+    """The log of the multivariate gamma function, elementwise (scipy's takes one number)."""
+    steps = np.asarray(half_freedom)[..., None] - np.arange(n_columns) / 2
+    return np.asarray(n_columns * (n_columns - 1) / 4 * np.log(np.pi) + gammaln(steps).sum(-1))

@@ -1,0 +1,225 @@
+"""Every exception of the package. An error says what happened, what was found, what was expected and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+class TallybayesError(Exception):
+    """The base of every error this package raises on purpose."""
+
+
+class CellError(TallybayesError, ValueError):
+    """A kernel met a value it must not count; the caller turns the position into a message with names."""
+
+    def __init__(self, row: int, column: int) -> None:
+        super().__init__(row, column)
+        self.row, self.column = row, column
+
+    def __str__(self) -> str:
+        return f"the value in row {self.row}, column {self.column} cannot be counted"
+
+
+class DataError(TallybayesError, ValueError):
+    """The rows handed in cannot be counted as asked. Nothing was changed."""
+
+    @classmethod
+    def bad_cell(cls, value: object, row: int, column: object, expected: str, hint: str = "") -> DataError:
+        """A single value does not fit its family."""
+        tail = f"\n    {hint}" if hint else ""
+        return cls(f"found {value!r} in row {row}, column {column!r}; expected {expected}.{tail}")
+
+    @classmethod
+    def lengths_differ(cls, lengths: dict[str, int]) -> DataError:
+        """Parts of one table have different numbers of rows."""
+        found = ", ".join(f"{name}: {n}" for name, n in lengths.items())
+        return cls(
+            f"the parts of the data have different numbers of rows ({found}); expected one number.\n"
+            "    Pass values, group and weight that describe the same rows."
+        )
+
+    @classmethod
+    def wrong_shape(cls, name: str, found: Sequence[int], expected: str) -> DataError:
+        """An array has the wrong shape."""
+        return cls(f"{name} has shape {tuple(found)}; expected {expected}.")
+
+    @classmethod
+    def wrong_type(cls, name: str, found: object, expected: str, hint: str = "") -> DataError:
+        """A value is of a kind that cannot be read."""
+        tail = f"\n    {hint}" if hint else ""
+        return cls(f"{name} is {found}; expected {expected}.{tail}")
+
+    @classmethod
+    def bad_weight(cls, value: float, row: int) -> DataError:
+        """A weight is negative, infinite or missing."""
+        return cls(
+            f"weight is {value!r} in row {row}; expected finite numbers of at least 0.\n"
+            "    A weight says how often a row counts: 0 leaves it out, 2 counts it twice."
+        )
+
+    @classmethod
+    def unknown_column(cls, missing: Iterable[object], known: Iterable[object]) -> DataError:
+        """A column was asked for that the data do not have."""
+        return cls(
+            f"no column {', '.join(repr(name) for name in missing)} in the data (found: {_listed(known)}).\n"
+            "    Check the spelling, or name the column when the data are given."
+        )
+
+    @classmethod
+    def no_data(cls, where: str, estimate: str) -> DataError:
+        """An estimate was asked for where nothing was counted."""
+        return cls(
+            f"cannot give the {estimate!r} estimate of {where}: nothing was counted there.\n"
+            "    Learn from at least one row, or use estimate='bayes' or 'map', where a prior speaks for missing data."
+        )
+
+
+class LabelError(TallybayesError, ValueError):
+    """A level (label) is unknown, or of another kind than its domain."""
+
+    @classmethod
+    def unseen(cls, level: object, domain: str, known: Iterable[object]) -> LabelError:
+        """A level that was not there when the model learned."""
+        return cls(
+            f"level {level!r} of column {domain!r} was not seen when fitting (known: {_listed(known)}).\n"
+            "    Pass unseen='missing' to ignore it, or learn from rows that have it."
+        )
+
+    @classmethod
+    def undeclared(cls, level: object, domain: str, known: Iterable[object]) -> LabelError:
+        """A level outside those that were declared."""
+        return cls(
+            f"level {level!r} of column {domain!r} is not among the declared levels ({_listed(known)}).\n"
+            "    Declare it in levels=, or leave levels= out to learn them from the data."
+        )
+
+    @classmethod
+    def kinds_differ(cls, domain: str, first: str, second: str) -> LabelError:
+        """Levels of two kinds met in one domain."""
+        return cls(
+            f"column {domain!r} has {first} levels on one side and {second} levels on the other; expected one kind.\n"
+            "    Convert one side before counting, for example with astype(str)."
+        )
+
+    @classmethod
+    def bad_level(cls, level: object, domain: str) -> LabelError:
+        """A value that cannot be a level."""
+        return cls(
+            f"found {level!r} ({type(level).__name__}) as a level of column {domain!r}; expected whole numbers, "
+            "strings or booleans.\n"
+            "    Cut measured values into bins, or give the column a numeric family such as Gaussian()."
+        )
+
+    @classmethod
+    def repeated(cls, level: object, domain: str) -> LabelError:
+        """A declared level appears twice."""
+        return cls(f"level {level!r} of column {domain!r} is declared twice; expected each level once.")
+
+
+class StatisticsError(TallybayesError, ValueError):
+    """Statistics cannot be combined as asked. Nothing was changed."""
+
+    @classmethod
+    def removes_too_much(cls, where: str, what: str, held: float, removed: float) -> StatisticsError:
+        """More is to be taken out than was put in."""
+        return cls(
+            f"cannot forget: {where} would have {what} {held - removed:.12g} ({held:.12g} counted, {removed:.12g} to "
+            "remove).\n    These rows were not all part of this tally; nothing was changed."
+        )
+
+    @classmethod
+    def incompatible(cls, what: str, first: object, second: object) -> StatisticsError:
+        """Two statistics describe different things."""
+        return cls(
+            f"cannot combine: {what} differ ({first} and {second}).\n"
+            "    Only tallies of the same columns, in the same families, add up."
+        )
+
+
+class PriorError(TallybayesError, ValueError):
+    """A prior that is no distribution, or does not belong to the family."""
+
+    @classmethod
+    def not_positive(cls, belief: str, name: str, value: object) -> PriorError:
+        """A parameter of a belief that must be positive is not."""
+        return cls(f"{belief} needs {name} > 0, found {value}.")
+
+    @classmethod
+    def wrong_belief(cls, family: object, found: object, expected: str) -> PriorError:
+        """A belief of another family."""
+        return cls(f"the prior of {family!r} is {found!r}; expected {expected}, or None for the default.")
+
+    @classmethod
+    def wrong_shape(cls, belief: str, found: Sequence[int], expected: Sequence[int]) -> PriorError:
+        """A prior given per column, group or level does not fit the statistics."""
+        return cls(
+            f"{belief} has parameters of shape {tuple(found)}, which do not broadcast to the statistics' "
+            f"{tuple(expected)}.\n    Give one number, or an array with the shape (*groups, columns or levels)."
+        )
+
+
+class EstimateError(TallybayesError, ValueError):
+    """An estimate that does not exist, or a model that cannot answer."""
+
+    @classmethod
+    def unknown(cls, found: object, known: Iterable[str]) -> EstimateError:
+        """An estimate of that name is not in the table."""
+        return cls(f"estimate is {found!r}; expected one of {_listed(known)}.")
+
+    @classmethod
+    def zero_variance(cls, where: str) -> EstimateError:
+        """A density was asked of a Gaussian without spread."""
+        return cls(
+            f"the variance of {where} is 0, so its density is not finite.\n"
+            "    Pass a prior such as tb.NormalInverseGamma(0, 1, 2, 1) with estimate='bayes' or 'map', or varied rows."
+        )
+
+    @classmethod
+    def singular(cls, where: str, weight: float, n_columns: int) -> EstimateError:
+        """A covariance matrix cannot be inverted."""
+        return cls(
+            f"the covariance of {where} is singular ({weight:.12g} rows, {n_columns} columns).\n"
+            "    Use estimate='bayes' or 'map', a tied, diagonal or spherical family, or more rows."
+        )
+
+
+class FileError(TallybayesError, ValueError):
+    """A file that is not a sealed Tallybayes file, or is damaged."""
+
+    @classmethod
+    def not_ours(cls, path: object, found: str) -> FileError:
+        """The file was not written by this package."""
+        return cls(f"{path} is not a Tallybayes file: {found}.\n    Expected a file written by save().")
+
+    @classmethod
+    def damaged(cls, path: object, found: str) -> FileError:
+        """The file was written by this package but its bytes have changed."""
+        return cls(f"{path} is damaged: {found}.\n    Restore it from a copy; nothing was loaded.")
+
+    @classmethod
+    def too_new(cls, path: object, found: int, known: int) -> FileError:
+        """The file's format is newer than this package."""
+        return cls(
+            f"{path} has format version {found}; this version of Tallybayes reads up to {known}.\n"
+            "    Upgrade with pip install --upgrade tallybayes."
+        )
+
+    @classmethod
+    def unknown_kind(cls, path: object, found: str, known: Iterable[str]) -> FileError:
+        """The file is sound, but nothing here can make an object of it."""
+        return cls(
+            f"{path} holds {found!r}, which this version of Tallybayes cannot load (known: {_listed(known)}).\n"
+            "    Upgrade with pip install --upgrade tallybayes, or import the module that defines it."
+        )
+
+    @classmethod
+    def bad_strings(cls, found: str) -> FileError:
+        """Two arrays of a file are no packed strings."""
+        return cls(f"cannot unpack strings: {found}.\n    Expected the buffer and offsets made by pack_strings().")
+
+
+def _listed(values: Iterable[object], most: int = 8) -> str:
+    """Some values for a message: at most `most`, then how many more."""
+    shown = [repr(value) for value in values]
+    more = len(shown) - most
+    return ", ".join(shown[:most]) + (f", … {more} more" if more > 0 else "") if shown else "none"

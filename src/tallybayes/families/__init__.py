@@ -1,0 +1,1 @@
+"""Families: what a column, or a block of like columns, means. They hold settings, never data."""

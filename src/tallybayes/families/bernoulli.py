@@ -1,0 +1,170 @@
+"""Bernoulli and Binomial: successes and failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import gammaln, xlog1py, xlogy
+
+from tallybayes import kernels
+from tallybayes.beliefs.beta import Beta
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.errors import DataError
+from tallybayes.families.block import Block, Dense, Sparse, dense
+from tallybayes.families.family import Family, known_sum, over_given, ratio
+from tallybayes.statistics.totals import Totals
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bernoulli(Family):
+    """A yes/no column: p(x) = θ^x (1 − θ)^(1 − x) for x in {0, 1}.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn([1, 0, 1, 1], tb.Bernoulli()).estimate("mle")
+    0.75
+    """
+
+    belief = Beta
+    expects: ClassVar[str] = "0 or 1 (or missing)"
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Totals:
+        """Sum trials and successes."""
+        return Totals(*sum_block(block, "binary", group, n_groups, weight))
+
+    def nonnegative(self, statistics: Totals) -> dict[str, np.ndarray]:
+        """Successes and failures."""
+        return {
+            "weight": statistics.weight,
+            "successes": statistics.total,
+            "failures": statistics.weight - statistics.total,
+        }
+
+    def maximum_likelihood(self, statistics: Totals) -> np.ndarray:
+        """The proportion of successes."""
+        return ratio(statistics.total, np.broadcast_to(statistics.weight, statistics.total.shape))
+
+    def default_prior(self, statistics: Totals, estimate: str) -> Beta:
+        """One pseudo-count each: Beta(1, 1) for the mean, Beta(2, 2) for the mode."""
+        return Beta(2, 2) if estimate == "map" else Beta(1, 1)
+
+    def row_weight(self, statistics: Totals) -> np.ndarray:
+        """The rows behind every column."""
+        return np.broadcast_to(statistics.weight, statistics.total.shape)
+
+    def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
+        """Σ log p(x | θ)."""
+        failures = statistics.weight - statistics.total
+        return xlogy(statistics.total, parameters) + xlog1py(failures, -parameters) + statistics.log_base
+
+    def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Log p(x | θ) of every cell."""
+        x = over_given(x, parameters.ndim - 1)
+        return known_sum(xlogy(x, parameters) + xlog1py(1 - x, -parameters), x)
+
+    def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
+        """Log p(x | data): θ at its posterior mean."""
+        return self.log_prob(np.asarray(posterior.mean()), x)
+
+    def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Zeros and ones."""
+        return rng.binomial(1, parameters, (n, *parameters.shape))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Binomial(Bernoulli):
+    """A column of successes in `n` trials each: p(x) = C(n, x) θ^x (1 − θ)^(n − x).
+
+    Parameters
+    ----------
+    n : int
+        The number of trials behind every cell.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> round(tb.learn([55], tb.Binomial(100)).log_evidence(tb.Beta(2, 2)), 3)
+    -4.229
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n, int | np.integer) or self.n < 1:
+            raise DataError.wrong_type("n of Binomial", repr(self.n), "a whole number of at least 1")
+
+    @property
+    def expects(self) -> str:  # type: ignore[override]
+        """What a cell may hold."""
+        return f"a whole number from 0 to {self.n} (or missing)"
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """Binomials of different n keep different statistics."""
+        return ("Binomial", int(self.n))
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Totals:
+        """Sum trials, successes and the logs of the coefficients C(n, x)."""
+        columns = dense(block, "Binomial")
+        rows, total, hits_base = kernels.sum_dense(columns, "poisson", group, n_groups, weight)
+        _, _, misses_base = kernels.sum_dense(self._misses(columns), "poisson", group, n_groups, weight)
+        log_base = rows * gammaln(self.n + 1) + hits_base + misses_base
+        return Totals(rows * self.n, total, log_base)
+
+    def row_weight(self, statistics: Totals) -> np.ndarray:
+        """The rows behind every column: a row is `n` trials."""
+        return super().row_weight(statistics) / self.n
+
+    def _misses(self, columns: Dense) -> Dense:
+        if isinstance(columns, np.ndarray):
+            return self.n - columns.astype(np.float64)
+        return [self.n - column.astype(np.float64) for column in columns]
+
+    def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Log p(x | θ) of every cell."""
+        x = over_given(x, parameters.ndim - 1)
+        terms = xlogy(x, parameters) + xlog1py(self.n - x, -parameters) + self._log_coefficient(x)
+        return known_sum(terms, x)
+
+    def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
+        """Log p(x | data), the beta-binomial distribution."""
+        a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
+        x = over_given(x, a.ndim - 1)
+        hits = np.where(np.isnan(x), 0.0, x)
+        rising = log_rising(a, hits) + log_rising(b, self.n - hits) - log_rising(a + b, self.n)
+        return known_sum(rising + self._log_coefficient(hits), x)
+
+    def _log_coefficient(self, x: np.ndarray) -> np.ndarray:
+        return gammaln(self.n + 1) - gammaln(x + 1) - gammaln(self.n - x + 1)
+
+    def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Numbers of successes."""
+        return rng.binomial(self.n, parameters, (n, *parameters.shape))
+
+
+def sum_block(
+    block: Block, kind: str, group: np.ndarray | None, n_groups: int, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, totals and log bases of a dense or a sparse block."""
+    if isinstance(block, Sparse):
+        return kernels.sum_csr(*block, kind, group, n_groups, weight)
+    return kernels.sum_dense(dense(block, kind), kind, group, n_groups, weight)

@@ -1,0 +1,81 @@
+"""Blocks: like columns of one table in the form the kernels count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import DataError
+
+Dense = np.ndarray | Sequence[np.ndarray]
+
+
+class Codes(NamedTuple):
+    """Columns of level codes, −1 where missing.
+
+    ``columns`` is an array of shape (n, columns) or a list of arrays of shape (n,); ``sizes`` is the number of levels
+    of every column.
+    """
+
+    columns: Dense
+    sizes: np.ndarray
+
+
+class Sparse(NamedTuple):
+    """Columns of numbers, mostly 0, in compressed rows without duplicates."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    n_columns: int
+
+    def dense(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Some rows as a dense array."""
+        index = np.arange(len(self.indptr) - 1)[rows]
+        out = np.zeros((len(index), self.n_columns))
+        for place, row in enumerate(index):
+            span = slice(self.indptr[row], self.indptr[row + 1])
+            out[place, self.indices[span]] = self.data[span]
+        return out
+
+
+Block = Dense | Codes | Sparse
+
+
+def n_rows(block: Block) -> int:
+    """The number of rows of a block."""
+    if isinstance(block, Sparse):
+        return len(block.indptr) - 1
+    columns = block.columns if isinstance(block, Codes) else block
+    if isinstance(columns, np.ndarray):
+        return len(columns)
+    return len(columns[0]) if columns else 0
+
+
+def n_columns(block: Block) -> int:
+    """The number of columns of a block."""
+    if isinstance(block, Sparse):
+        return block.n_columns
+    columns = block.columns if isinstance(block, Codes) else block
+    return columns.shape[1] if isinstance(columns, np.ndarray) else len(columns)
+
+
+def cell(block: Block, row: int, column: int) -> object:
+    """One value, for an error message."""
+    if isinstance(block, Sparse):
+        span = slice(int(block.indptr[row]), int(block.indptr[row + 1]))
+        found = block.data[span][block.indices[span] == column]
+        return found[0].item() if len(found) else 0
+    columns = block.columns if isinstance(block, Codes) else block
+    value = columns[row, column] if isinstance(columns, np.ndarray) else columns[column][row]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def dense(block: Block, what: str) -> Dense:
+    """The block if its family needs dense numbers, else a clear refusal."""
+    if isinstance(block, Sparse | Codes):
+        found = "sparse" if isinstance(block, Sparse) else "codes of levels"
+        raise DataError.wrong_type(f"a block of {what} columns", found, "dense numbers", "Pass an array.")
+    return block

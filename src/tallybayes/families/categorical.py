@@ -1,0 +1,117 @@
+"""Categorical: columns of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from tallybayes import kernels
+from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.errors import DataError
+from tallybayes.families.block import Block, Codes
+from tallybayes.families.family import Family, ratio
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.segments import Segments
+
+
+class Probabilities(NamedTuple):
+    """Parameters of categorical columns: one flat axis of levels, and how it falls into columns."""
+
+    table: np.ndarray
+    segments: Segments
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Categorical(Family):
+    """Columns of labels: p(x = k) = θ_k.
+
+    Parameters
+    ----------
+    levels : tuple, optional
+        The labels a column may have. They exist, and are smoothed, even where none was seen; other labels are an error.
+        Left out, the levels are those that were seen.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn(["a", "b", "a"], tb.Categorical()).estimate("bayes")
+    {'a': 0.6, 'b': 0.4}
+    """
+
+    levels: tuple[Any, ...] | None = None
+
+    belief = Dirichlet
+    expects: ClassVar[str] = "a label: a whole number, a string or a boolean (or missing)"
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", tuple(self.levels))
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Counts:
+        """Count every level of every column."""
+        if not isinstance(block, Codes):
+            raise DataError.wrong_type("a block of Categorical columns", "not encoded", "codes of levels")
+        return Counts(kernels.count_codes(block.columns, block.sizes, group, n_groups, weight), block.sizes)
+
+    def maximum_likelihood(self, statistics: Counts) -> Probabilities:
+        """The relative frequencies."""
+        segments = statistics.segments
+        return Probabilities(ratio(statistics.table, segments.spread(statistics.weight)), segments)
+
+    def default_prior(self, statistics: Counts, estimate: str) -> Dirichlet:
+        """One pseudo-count per level: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
+        return Dirichlet(2.0) if estimate == "map" else Dirichlet(1.0)
+
+    def from_belief(self, belief: Belief, what: str, *arguments: Any) -> Probabilities:
+        """A Dirichlet's mean, mode or sample, with its columns."""
+        values = super().from_belief(belief, what, *arguments)
+        return Probabilities(values, belief.segments) if isinstance(belief, Dirichlet) else values
+
+    def as_parameters(self, parameters: Any, statistics: Counts) -> Probabilities:
+        """Probabilities in the order of the levels."""
+        if isinstance(parameters, Probabilities):
+            return parameters
+        return Probabilities(np.asarray(parameters, dtype=float), statistics.segments)
+
+    def row_weight(self, statistics: Counts) -> np.ndarray:
+        """The rows behind every column."""
+        return statistics.weight
+
+    def log_likelihood(self, parameters: Probabilities, statistics: Counts) -> np.ndarray:
+        """Σ n_k log θ_k, per group and column."""
+        return parameters.segments.sum(xlogy(statistics.table, parameters.table))
+
+    def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
+        """Log θ of every cell's code; 0 for code −1."""
+        missing = x < 0
+        cells = np.where(missing, 0, x) + parameters.segments.offsets[:-1]
+        with np.errstate(divide="ignore"):
+            log_table = np.log(parameters.table)
+        if log_table.shape[-1] == 0:
+            return np.zeros((len(x), *log_table.shape[:-1], x.shape[1]))
+        picked = np.moveaxis(log_table[..., cells], -2, 0)
+        return np.where(missing.reshape(len(x), *(1,) * (log_table.ndim - 1), -1), 0.0, picked)
+
+    def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
+        """Log p(x | data): θ at its posterior mean."""
+        return self.log_prob(self.from_belief(posterior, "mean"), x)
+
+    def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Codes of levels."""
+        draws = [
+            (rng.random((n, *column.shape[:-1], 1)) > np.cumsum(column, axis=-1)[..., :-1]).sum(axis=-1)
+            for column in parameters.segments.split(parameters.table)
+        ]
+        return np.stack(draws, axis=-1)

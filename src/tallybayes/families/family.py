@@ -1,0 +1,131 @@
+"""Family: the protocol every family of distributions follows."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tallybayes.beliefs.belief import Belief
+from tallybayes.errors import PriorError
+from tallybayes.families.block import Block
+from tallybayes.statistics.statistics import Statistics
+from tallybayes.value import Value
+
+
+class Family(Value):
+    """What a column, or a block of like columns, means: p(x | parameters), with its conjugate belief.
+
+    To write a family, say what to keep of the data (`collect`), the parameters that make it most probable
+    (`maximum_likelihood`), and the log probability of rows. ``tallybayes.testing`` has the laws it must keep.
+    """
+
+    belief: ClassVar[type[Belief]]  # the class of its priors and posteriors
+    columnwise: ClassVar[bool] = True  # whether a row's log probability is a sum over columns
+    expects: ClassVar[str]  # what a cell may hold, for error messages
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """Families with equal layouts keep the same statistics, so one tally serves them all."""
+        return (type(self).__name__,)
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Statistics:
+        """Count a block of columns.
+
+        Parameters
+        ----------
+        block : array of shape (n, columns), list of columns, `Codes` or `Sparse`
+        group : array of int of shape (n,), optional
+            The group of every row, −1 to leave it out.
+        n_groups : int, default 1
+        weight : array of shape (n,), or (n, n_groups) for soft groups, optional
+        like : Statistics, optional
+            Statistics these will be added to or taken from: their anchors are used.
+
+        Returns
+        -------
+        Statistics with one axis of groups
+        """
+        raise NotImplementedError
+
+    def nonnegative(self, statistics: Any) -> dict[str, np.ndarray]:
+        """What may never turn negative when rows are forgotten."""
+        return dict(statistics.nonnegative())
+
+    def maximum_likelihood(self, statistics: Any) -> Any:
+        """The parameters under which the data are most probable; NaN where nothing was counted."""
+        raise NotImplementedError
+
+    def unbiased(self, statistics: Any) -> Any:
+        """The estimate whose expectation is the parameter: for all but Gaussians, the most likely one."""
+        return self.maximum_likelihood(statistics)
+
+    def default_prior(self, statistics: Any, estimate: str) -> Belief:
+        """The prior used when none is given, for the ``"bayes"`` or the ``"map"`` estimate."""
+        raise NotImplementedError
+
+    def from_belief(self, belief: Belief, what: str, *arguments: Any) -> Any:
+        """Parameters from a belief's ``mean()``, ``mode()`` or ``sample(...)``."""
+        return getattr(belief, what)(*arguments)
+
+    def as_parameters(self, parameters: Any, statistics: Any) -> Any:
+        """A user's parameters in this family's form, with an axis for columns."""
+        return np.atleast_1d(np.asarray(parameters, dtype=float))
+
+    def row_weight(self, statistics: Any) -> np.ndarray:
+        """The weight in rows behind every number of `log_likelihood`, shaped like it."""
+        raise NotImplementedError
+
+    def log_likelihood(self, parameters: Any, statistics: Any) -> np.ndarray:
+        """Log p(data | parameters) from the statistics alone, per group (and column where columns are independent)."""
+        raise NotImplementedError
+
+    def log_prob(self, parameters: Any, x: np.ndarray) -> np.ndarray:
+        """Log p(x | parameters) of every row: (n, *given, columns), or (n, *given) unless `columnwise`.
+
+        Missing cells (NaN, or code −1) are marginalised: they add 0.
+        """
+        raise NotImplementedError
+
+    def log_predictive(self, posterior: Any, x: np.ndarray) -> np.ndarray:
+        """Log p(x | data) with the parameters integrated out, shaped like `log_prob`."""
+        raise NotImplementedError
+
+    def sample(self, parameters: Any, n: int, rng: np.random.Generator) -> np.ndarray:
+        """`n` rows drawn from every group: (n, *given, columns)."""
+        raise NotImplementedError
+
+    def prior(self, prior: Any, statistics: Any, estimate: str) -> Belief:
+        """A belief from None (the default), a rule or a belief, checked to belong to this family."""
+        if prior is None:
+            return self.default_prior(statistics, estimate)
+        if not hasattr(prior, "resolve"):
+            raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}")
+        belief = prior.resolve(self, statistics, estimate)
+        if not isinstance(belief, self.belief) and not getattr(belief, "any_family", False):
+            raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}")
+        return belief
+
+
+def over_given(x: np.ndarray, n_given: int) -> np.ndarray:
+    """Rows with an axis of length 1 for every group axis: (n, columns) to (n, 1, …, columns)."""
+    return x.reshape(x.shape[0], *(1,) * n_given, *x.shape[1:])
+
+
+def known_sum(terms: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The terms with 0 in place of missing cells."""
+    return np.where(np.isnan(x), 0.0, terms)
+
+
+def ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """Top / bottom, NaN where nothing was counted."""
+    empty = bottom == 0
+    return np.where(empty, np.nan, top / np.where(empty, 1.0, bottom))

@@ -1,0 +1,234 @@
+"""Gaussian columns, independent given the group: a variance per column, or one shared by groups, columns or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tallybayes import kernels
+from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
+from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
+from tallybayes.errors import EstimateError
+from tallybayes.families.block import Block, dense
+from tallybayes.families.family import Family, known_sum, over_given, ratio
+from tallybayes.statistics.moments import Moments, choose_anchor
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gaussian(Family):
+    """A measured column: x ~ N(μ, σ²), with its own mean and variance in every group.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn([1.0, 2.0, 6.0], tb.Gaussian()).estimate("mle")
+    Normal(mean=3.0, variance=4.666666666666667)
+    """
+
+    belief = NormalInverseGamma
+    expects: ClassVar[str] = "a finite number (or missing)"
+    shared: ClassVar[tuple[str, ...]] = ()  # over what one variance is shared
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """All Gaussians with independent columns keep the same moments."""
+        return ("moments", "diagonal")
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Moments:
+        """Sum weights, values and squares about an anchor."""
+        columns = dense(block, "Gaussian")
+        anchor = choose_anchor(columns) if like is None else like.anchor
+        return Moments.from_kernel(anchor, kernels.sum_moments(columns, anchor, group, n_groups, weight))
+
+    def _pool(self, array: np.ndarray) -> np.ndarray:
+        """The sum over what shares one variance, keeping the axes."""
+        groups = tuple(range(array.ndim - 1)) if "groups" in self.shared else ()
+        axes = (*groups, array.ndim - 1) if "columns" in self.shared else groups
+        return array.sum(axis=axes, keepdims=True) if axes else array
+
+    def maximum_likelihood(self, statistics: Moments) -> Normal:
+        """The mean, and the scatter over the number of rows."""
+        return self._estimate(statistics, 0)
+
+    def unbiased(self, statistics: Moments) -> Normal:
+        """The mean, and the scatter over the number of rows less one for every mean estimated."""
+        return self._estimate(statistics, 1)
+
+    def _estimate(self, statistics: Moments, spent: int) -> Normal:
+        moments = statistics.diagonal()
+        weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
+        freedom = self._pool(weight) - spent * self._pool((weight > 0).astype(float))
+        variance = ratio(self._pool(moments.scatter), np.where(freedom > 0, freedom, 0.0))
+        empty = weight == 0
+        return Normal(np.where(empty, np.nan, moments.mean), np.where(empty, np.nan, variance))
+
+    def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseGamma:
+        """A weak belief about the pooled mean and the spread within groups, the same for every scale and offset."""
+        mean, spread = pooled_spread(statistics)
+        if "columns" in self.shared:
+            spread = np.broadcast_to(spread.mean(axis=-1, keepdims=True), spread.shape)
+        n_means = int(np.prod(self._shared_sizes(statistics), dtype=np.int64))
+        scale = spread * (2.5 + n_means / 2 if estimate == "map" else 1.5)
+        keep = slice(0, 1) if "columns" in self.shared else slice(None)
+        check_spread(scale[keep], "column")
+        return NormalInverseGamma(mean, 0.01, 1.5, scale[keep], shared=self.shared)
+
+    def _shared_sizes(self, statistics: Moments) -> list[int]:
+        groups = list(statistics.given_shape) if "groups" in self.shared else []
+        return [*groups, statistics.n_columns] if "columns" in self.shared else groups
+
+    def prior(self, prior: Any, statistics: Moments, estimate: str) -> Belief:
+        """As for every family; the belief shares what this family shares."""
+        belief = super().prior(prior, statistics, estimate)
+        return belief.sharing(self.shared) if isinstance(belief, NormalInverseGamma) else belief
+
+    def as_parameters(self, parameters: Any, statistics: Moments) -> Normal:
+        """Mean and variance, with an axis for columns."""
+        return Normal(*(np.atleast_1d(np.asarray(part, dtype=float)) for part in parameters))
+
+    def row_weight(self, statistics: Moments) -> np.ndarray:
+        """The rows behind every column."""
+        return self._over_groups(np.broadcast_to(statistics.weight, statistics.first_sum.shape))
+
+    def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
+        """Σ log N(x | μ, σ²), per group and column; over all groups where they share the variance."""
+        moments, variance = statistics.diagonal(), self._spread(parameters)
+        weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
+        about = moments.scatter + weight * (moments.mean - parameters.mean) ** 2
+        terms = np.where(weight > 0, -0.5 * (weight * np.log(2 * np.pi * variance) + about / variance), 0.0)
+        return self._over_groups(terms)
+
+    def _over_groups(self, terms: np.ndarray) -> np.ndarray:
+        """The sum over the groups if they share the variance: only together do they have a likelihood of their own."""
+        return terms.sum(axis=tuple(range(terms.ndim - 1))) if "groups" in self.shared else terms
+
+    def _spread(self, parameters: Normal) -> np.ndarray:
+        variance = np.asarray(parameters.variance)
+        if (variance <= 0).any():
+            where = np.argwhere(variance <= 0)[0]
+            raise EstimateError.zero_variance(f"column {int(where[-1]) if len(where) else 0}")
+        return variance
+
+    def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
+        """Log N(x | μ, σ²) of every cell."""
+        mean, variance = np.asarray(parameters.mean), self._spread(parameters)
+        x = over_given(x, mean.ndim - 1)
+        return known_sum(-0.5 * (np.log(2 * np.pi * variance) + (x - mean) ** 2 / variance), x)
+
+    def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
+        """Log p(x | data), Student's t with 2a degrees of freedom, of every cell."""
+        size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
+        shape, scale = (np.broadcast_to(part, size) for part in (posterior.shape, posterior.scale))
+        x = over_given(x, len(size) - 1)
+        # t = (x − m)² / (2b(1 + 1/κ)), so that p ∝ (1 + t)^(−a − ½)
+        spread = 2 * scale * (1 + 1 / posterior.strength)
+        t = (x - posterior.location) ** 2 / spread
+        log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
+        return known_sum(log_norm - (shape + 0.5) * np.log1p(t), x)
+
+    def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Values."""
+        mean, deviation = np.broadcast_arrays(parameters.mean, np.sqrt(parameters.variance))
+        return rng.normal(mean, deviation, (n, *mean.shape))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TiedGaussian(Gaussian):
+    """As `Gaussian`, with one variance per column shared by all groups.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn([0.0, 2.0, 10.0, 14.0], tb.TiedGaussian(), group=[0, 0, 1, 1]).estimate("mle").variance
+    array([2.5, 2.5])
+    """
+
+    shared: ClassVar[tuple[str, ...]] = ("groups",)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SphericalGaussian(Gaussian):
+    """As `Gaussian`, with one variance per group shared by all columns.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn([[0.0, 4.0], [2.0, 8.0]], tb.SphericalGaussian()).estimate("mle")
+    Normal(mean=array([1., 6.]), variance=array([2.5, 2.5]))
+    """
+
+    shared: ClassVar[tuple[str, ...]] = ("columns",)
+    columnwise: ClassVar[bool] = False
+
+    def row_weight(self, statistics: Moments) -> np.ndarray:
+        """The rows of every group, of its fullest column."""
+        return self._over_groups(statistics.presence()[..., None])[..., 0]
+
+    def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
+        """Σ log N(x | μ, σ² I), per group."""
+        return super().log_likelihood(parameters, statistics).sum(axis=-1)
+
+    def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
+        """Log N(row | μ, σ² I)."""
+        return super().log_prob(parameters, x).sum(axis=-1)
+
+    def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
+        """Log p(row | data): the columns share σ², so a row follows one multivariate t."""
+        size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
+        shape, scale = (np.broadcast_to(part, size)[..., 0] for part in (posterior.shape, posterior.scale))
+        x = over_given(x, len(size) - 1)
+        known = ~np.isnan(x)
+        widen = np.broadcast_to(1 + 1 / posterior.strength, size)
+        t = np.where(known, (x - posterior.location) ** 2 / widen, 0.0).sum(axis=-1) / (2 * scale)
+        n_known = known.sum(axis=-1)
+        log_norm = log_rising(shape, n_known / 2) - n_known / 2 * np.log(2 * np.pi * scale)
+        return log_norm - 0.5 * np.where(known, np.log(widen), 0.0).sum(axis=-1) - (shape + n_known / 2) * np.log1p(t)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TiedSphericalGaussian(SphericalGaussian):
+    """As `Gaussian`, with a single variance shared by all columns and groups.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn([[0.0, 4.0], [2.0, 8.0]], tb.TiedSphericalGaussian()).estimate("mle").variance
+    array([2.5, 2.5])
+    """
+
+    shared: ClassVar[tuple[str, ...]] = ("groups", "columns")
+
+
+def pooled_spread(statistics: Moments) -> tuple[np.ndarray, np.ndarray]:
+    """The pooled mean m₀ and a typical variance s² within groups, per column.
+
+    s² = (S_within + S_total/N) / (max(N − K, 0) + 1), with K groups that have rows: within-group scatter where there is
+    any, the total scatter where every group has a single row.
+    """
+    moments = statistics.diagonal()
+    pooled = moments.pooled()
+    axes = tuple(range(len(moments.given_shape)))
+    weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
+    n_groups = (weight > 0).sum(axis=axes)
+    total = np.broadcast_to(pooled.weight, pooled.mean.shape)
+    within = moments.scatter.sum(axis=axes)
+    share = pooled.scatter / np.where(total > 0, total, 1.0)
+    return pooled.mean, (within + share) / (np.maximum(total - n_groups, 0.0) + 1)
+
+
+def check_spread(spread: np.ndarray, what: str) -> None:
+    """Refuse a default prior where the data show no spread at all."""
+    flat = np.argwhere(~(spread > 0))
+    if len(flat):
+        raise EstimateError.zero_variance(f"{what} {int(flat[0][-1])}")

@@ -1,0 +1,106 @@
+"""Multinomial and Dirichlet-multinomial: rows of counts over one vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.families.bernoulli import sum_block
+from tallybayes.families.block import Block
+from tallybayes.families.family import Family, over_given, ratio
+from tallybayes.statistics.totals import Totals
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Multinomial(Family):
+    """A row of counts over one vocabulary: p(x) = N! / Π x_j! · Π θ_j^x_j, given its sum N.
+
+    The predictive uses the posterior mean of θ for every token, so it stays linear in the counts;
+    `DirichletMultinomial` is the exact compound.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn([[2, 1, 0], [1, 0, 0]], tb.Multinomial()).estimate("mle")
+    array([0.75, 0.25, 0.  ])
+    """
+
+    belief = Dirichlet
+    columnwise: ClassVar[bool] = False
+    expects: ClassVar[str] = "a finite number of at least 0 (missing cells are not allowed in a multinomial row)"
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """The same statistics as `DirichletMultinomial`."""
+        return ("Multinomial",)
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Totals:
+        """Sum every column, and the logs of the rows' coefficients."""
+        return Totals(*sum_block(block, "multinomial", group, n_groups, weight))
+
+    def maximum_likelihood(self, statistics: Totals) -> np.ndarray:
+        """The relative frequencies of the tokens."""
+        total = statistics.total
+        return ratio(total, np.broadcast_to(total.sum(axis=-1, keepdims=True), total.shape))
+
+    def default_prior(self, statistics: Totals, estimate: str) -> Dirichlet:
+        """One pseudo-count per column: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
+        return Dirichlet(2.0) if estimate == "map" else Dirichlet(1.0)
+
+    def row_weight(self, statistics: Totals) -> np.ndarray:
+        """The rows of every group."""
+        return statistics.weight[..., 0]
+
+    def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
+        """Σ log p(row | θ), per group."""
+        return xlogy(statistics.total, parameters).sum(axis=-1) + statistics.log_base.sum(axis=-1)
+
+    def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Log p(row | θ)."""
+        x = over_given(np.asarray(x, dtype=float), parameters.ndim - 1)
+        return xlogy(x, parameters).sum(axis=-1) + _log_coefficient(x)
+
+    def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
+        """Log p(row | θ at its posterior mean)."""
+        return self.log_prob(posterior.mean(), x)
+
+    def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator, size: int = 1) -> np.ndarray:
+        """Rows of `size` tokens."""
+        return rng.multinomial(size, parameters, (n, *parameters.shape[:-1]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DirichletMultinomial(Multinomial):
+    """As `Multinomial`, but a row is predicted by the exact compound distribution, which allows for bursts.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> urn = tb.learn([[2, 1], [1, 0]], tb.DirichletMultinomial())
+    >>> np.exp(urn.predictive(tb.Dirichlet(1)).log_prob([[2, 0], [1, 1], [0, 2]])).round(4)
+    array([0.4762, 0.381 , 0.1429])
+    """
+
+    def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
+        """Log p(row | data), θ integrated out for the whole row."""
+        alpha = np.asarray(posterior.concentration)
+        x = over_given(np.asarray(x, dtype=float), alpha.ndim - 1)
+        rising = log_rising(alpha, x).sum(axis=-1) - log_rising(alpha.sum(axis=-1), x.sum(axis=-1))
+        return rising + _log_coefficient(x)
+
+
+def _log_coefficient(x: np.ndarray) -> np.ndarray:
+    return gammaln(x.sum(axis=-1) + 1) - gammaln(x + 1).sum(axis=-1)

@@ -1,0 +1,210 @@
+"""Multivariate Gaussian columns: one covariance matrix per group, or one for all groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tallybayes import kernels
+from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart
+from tallybayes.errors import EstimateError
+from tallybayes.families.block import Block, dense
+from tallybayes.families.family import Family, over_given, ratio
+from tallybayes.families.gaussian import check_spread, pooled_spread
+from tallybayes.statistics.moments import Moments, choose_anchor
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultivariateGaussian(Family):
+    """Measured columns that vary together: x ~ N(μ, Σ), with its own mean and covariance in every group.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn([[0.0, 1.0], [2.0, 5.0], [4.0, 3.0]], tb.MultivariateGaussian()).estimate("unbiased")
+    MultivariateNormal(mean=array([2., 3.]), covariance=array([[4., 2.],
+           [2., 4.]]))
+    """
+
+    belief = NormalInverseWishart
+    columnwise: ClassVar[bool] = False
+    expects: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
+    shared: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """Tied or not, the same moments."""
+        return ("moments", "full")
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Moments:
+        """Sum weights, values and products about an anchor."""
+        columns = dense(block, "MultivariateGaussian")
+        anchor = choose_anchor(columns) if like is None else like.anchor
+        return Moments.from_kernel(anchor, kernels.sum_scatter(columns, anchor, group, n_groups, weight))
+
+    def maximum_likelihood(self, statistics: Moments) -> MultivariateNormal:
+        """The mean, and the scatter over the number of rows."""
+        return self._estimate(statistics, 0)
+
+    def unbiased(self, statistics: Moments) -> MultivariateNormal:
+        """The mean, and the scatter over the number of rows less one for every mean estimated."""
+        return self._estimate(statistics, 1)
+
+    def _estimate(self, statistics: Moments, spent: int) -> MultivariateNormal:
+        weight = statistics.weight[..., 0]
+        freedom = self._pool(weight - spent * (weight > 0), 0)
+        scatter = self._pool(statistics.scatter, 2)
+        divisor = np.broadcast_to(np.where(freedom > 0, freedom, 0.0)[..., None, None], scatter.shape)
+        covariance = np.broadcast_to(ratio(scatter, divisor), statistics.second_sum.shape)
+        empty = weight == 0
+        return MultivariateNormal(
+            np.where(empty[..., None], np.nan, statistics.mean), np.where(empty[..., None, None], np.nan, covariance)
+        )
+
+    def _pool(self, array: np.ndarray, n_trailing: int) -> np.ndarray:
+        axes = tuple(range(array.ndim - n_trailing))
+        return array.sum(axis=axes, keepdims=True) if "groups" in self.shared and axes else array
+
+    def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseWishart:
+        """A weak belief about the pooled mean and the columns' spread within groups, uncorrelated."""
+        mean, spread = pooled_spread(statistics)
+        check_spread(spread, "column")
+        d = statistics.n_columns
+        n_means = int(np.prod(statistics.given_shape, dtype=np.int64)) if "groups" in self.shared else 1
+        scale = np.diag(spread * (2 * d + 3 + n_means if estimate == "map" else 3))
+        return NormalInverseWishart(mean, 0.01, d + 2, scale, shared=self.shared)
+
+    def prior(self, prior: Any, statistics: Moments, estimate: str) -> Belief:
+        """As for every family; the belief shares what this family shares."""
+        belief = super().prior(prior, statistics, estimate)
+        return belief.sharing(self.shared) if isinstance(belief, NormalInverseWishart) else belief
+
+    def as_parameters(self, parameters: Any, statistics: Moments) -> MultivariateNormal:
+        """Mean and covariance."""
+        return MultivariateNormal(*(np.asarray(part, dtype=float) for part in parameters))
+
+    def row_weight(self, statistics: Moments) -> np.ndarray:
+        """The rows of every group, or of all where they share the covariance."""
+        rows = statistics.presence()
+        return rows.sum() if "groups" in self.shared else rows
+
+    def log_likelihood(self, parameters: MultivariateNormal, statistics: Moments) -> np.ndarray:
+        """Σ log N(x | μ, Σ), per group; over all groups where they share the covariance."""
+        weight, d = statistics.weight[..., 0], statistics.n_columns
+        gap = statistics.mean - parameters.mean
+        about = statistics.scatter + weight[..., None, None] * gap[..., :, None] * gap[..., None, :]
+        root = self._root(parameters.covariance, weight)
+        log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+        half = np.linalg.solve(root, about)
+        trace = np.trace(np.linalg.solve(root, np.swapaxes(half, -1, -2)), axis1=-2, axis2=-1)
+        terms = np.where(weight > 0, -0.5 * (weight * (d * np.log(2 * np.pi) + log_det) + trace), 0.0)
+        return terms.sum() if "groups" in self.shared else terms
+
+    def _root(self, covariance: Any, weight: np.ndarray | None = None) -> np.ndarray:
+        """Cholesky factors; a singular covariance is named by its group."""
+        covariance = np.asarray(covariance, dtype=float)
+        try:
+            root = np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            root = np.zeros(covariance.shape)
+        variances = np.diagonal(covariance, axis1=-2, axis2=-1)
+        pivots = np.diagonal(root, axis1=-2, axis2=-1) ** 2
+        # A pivot this small beside its variance is rounding: the column is a combination of the others.
+        if not (pivots > 1e-13 * variances).all():
+            self._name_singular(covariance, weight)
+        return root
+
+    def _name_singular(self, covariance: np.ndarray, weight: np.ndarray | None) -> None:
+        d = covariance.shape[-1]
+        for index in np.ndindex(covariance.shape[:-2]):
+            deviation = np.sqrt(np.diagonal(covariance[index]))
+            deviation = np.where(deviation > 0, deviation, 1.0)
+            scaled = covariance[index] / np.outer(deviation, deviation)
+            if np.linalg.eigvalsh(scaled)[0] <= 1e-12 * d:
+                where = f"group {', '.join(map(str, index))}" if index else "the data"
+                raise EstimateError.singular(where, float("nan") if weight is None else float(weight[index]), d)
+        raise EstimateError.singular("the data", float("nan") if weight is None else float(weight.sum()), d)
+
+    def log_prob(self, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
+        """Log N(row | μ, Σ); missing cells are marginalised."""
+        mean = np.asarray(parameters.mean)
+
+        def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+            root = self._root(np.asarray(parameters.covariance)[..., known[:, None], known])
+            squares, log_det = _distance(over_given(rows[:, known], mean.ndim - 1) - mean[..., known], root)
+            return -0.5 * (squares + log_det + len(known) * np.log(2 * np.pi))
+
+        return _by_pattern(x, mean.shape[:-1], density)
+
+    def log_predictive(self, posterior: NormalInverseWishart, x: np.ndarray) -> np.ndarray:
+        """Log p(row | data), the multivariate t with ν − d + 1 degrees of freedom; missing cells are marginalised."""
+        d = posterior.n_columns
+        mean = np.asarray(posterior.location)
+        freedom = posterior.freedom - d + 1
+        scale = posterior.scale * (1 + 1 / posterior.strength)[..., None, None]
+
+        def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+            # The marginal of a multivariate t has the same freedom; p ∝ (1 + tᵀ(scale)⁻¹t)^(−(freedom + k)/2)
+            root = self._root(np.broadcast_to(scale, (*mean.shape, d))[..., known[:, None], known])
+            squares, log_det = _distance(over_given(rows[:, known], mean.ndim - 1) - mean[..., known], root)
+            k = len(known)
+            log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
+            return log_norm - (freedom + k) / 2 * np.log1p(squares)
+
+        return _by_pattern(x, mean.shape[:-1], density)
+
+    def sample(self, parameters: MultivariateNormal, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Rows."""
+        mean = np.asarray(parameters.mean)
+        values, vectors = np.linalg.eigh(np.asarray(parameters.covariance))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]  # a singular covariance can be sampled too
+        noise = rng.standard_normal((n, *mean.shape, 1))
+        return mean + (root @ noise)[..., 0]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TiedMultivariateGaussian(MultivariateGaussian):
+    """As `MultivariateGaussian`, with one covariance matrix shared by all groups.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = [[0.0, 0.0], [2.0, 1.0], [9.0, 9.0], [9.0, 7.0]]
+    >>> tb.learn(rows, tb.TiedMultivariateGaussian(), group=[0, 0, 1, 1]).estimate("mle").covariance[0]
+    array([[0.5  , 0.25 ],
+           [0.25 , 0.625]])
+    """
+
+    shared: ClassVar[tuple[str, ...]] = ("groups",)
+
+
+def _distance(gap: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Squared Mahalanobis lengths of (n, *given, k) and the log determinants, from Cholesky factors."""
+    inverse = np.swapaxes(np.linalg.inv(root), -1, -2)
+    lengths = (np.moveaxis(gap, 0, -2) @ inverse) ** 2  # all rows of a group in one product
+    return np.moveaxis(lengths.sum(axis=-1), -1, 0), 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+
+
+def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:
+    """Rows grouped by which cells are known; each pattern is scored by its marginal."""
+    x = np.asarray(x, dtype=float)
+    known = ~np.isnan(x)
+    out = np.zeros((len(x), *given))
+    patterns, which = np.unique(known, axis=0, return_inverse=True)
+    for index, pattern in enumerate(patterns):
+        if pattern.any():
+            rows = np.flatnonzero(which.ravel() == index)
+            out[rows] = density(x[rows], np.flatnonzero(pattern))
+    return out

@@ -1,0 +1,78 @@
+"""Poisson: columns of counts of events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from tallybayes.beliefs.gamma import Gamma
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.families.bernoulli import sum_block
+from tallybayes.families.block import Block
+from tallybayes.families.family import Family, known_sum, over_given, ratio
+from tallybayes.statistics.totals import Totals
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Poisson(Family):
+    """A column of counts: p(x) = λ^x e^(−λ) / x!.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn([3, 5, 4], tb.Poisson()).estimate("mle")
+    4.0
+    """
+
+    belief = Gamma
+    expects: ClassVar[str] = "a whole number of at least 0 (or missing)"
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Totals:
+        """Sum rows, events and the logs of the factorials."""
+        return Totals(*sum_block(block, "poisson", group, n_groups, weight))
+
+    def maximum_likelihood(self, statistics: Totals) -> np.ndarray:
+        """The mean number of events."""
+        return ratio(statistics.total, np.broadcast_to(statistics.weight, statistics.total.shape))
+
+    def default_prior(self, statistics: Totals, estimate: str) -> Gamma:
+        """One row at the pooled mean m = (Σx + ½)/(N + 1): Gamma(m, 1) for the mean, Gamma(1 + m, 1) for the mode."""
+        pooled = statistics.pooled()
+        m = (pooled.total + 0.5) / (pooled.weight + 1)
+        return Gamma(1 + m, 1) if estimate == "map" else Gamma(m, 1)
+
+    def row_weight(self, statistics: Totals) -> np.ndarray:
+        """The rows behind every column."""
+        return np.broadcast_to(statistics.weight, statistics.total.shape)
+
+    def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
+        """Σ log p(x | λ)."""
+        return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base
+
+    def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Log p(x | λ) of every cell."""
+        x = over_given(x, parameters.ndim - 1)
+        return known_sum(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
+
+    def log_predictive(self, posterior: Gamma, x: np.ndarray) -> np.ndarray:
+        """Log p(x | data), the negative binomial distribution."""
+        a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
+        x = over_given(x, a.ndim - 1)
+        events = np.where(np.isnan(x), 0.0, x)
+        terms = log_rising(a, events) - gammaln(events + 1) - a * np.log1p(1 / b) - events * np.log1p(b)
+        return known_sum(terms, x)
+
+    def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Numbers of events."""
+        return rng.poisson(parameters, (n, *parameters.shape))

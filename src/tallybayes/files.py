@@ -1,0 +1,34 @@
+"""Loading: whatever a sealed file holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tallybayes import store
+from tallybayes.tally import tally_file as tally_file  # registers its loader
+
+
+def load(path: Any) -> Any:
+    """What ``save`` wrote: a `Tally`.
+
+    Files come from strangers: nothing is executed, and sizes are checked before memory is taken.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    object
+        Of the class that was saved.
+
+    Examples
+    --------
+    >>> import tempfile, os, tallybayes as tb
+    >>> coins = tb.count({"x": [1, 0, 1]}, [tb.Factor("x", (), tb.Bernoulli())])
+    >>> path = os.path.join(tempfile.mkdtemp(), "coins.tally")
+    >>> coins.save(path)
+    >>> tb.load(path) == coins
+    True
+    """
+    return store.load(path)

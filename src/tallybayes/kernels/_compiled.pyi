@@ -1,0 +1,48 @@
+"""What the C++ module offers: the functions of `tallybayes.kernels.reference`, and the choice of instruction set."""
+
+from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+
+def available_tiers() -> list[str]: ...
+def use_tier(tier: str) -> None: ...
+def count_groups(
+    group: AnyArray | None, n_groups: int, weight: Float64Array | None, n_rows: int
+) -> tuple[Int64Array, Float64Array]: ...
+def count_codes(
+    columns: Columns,
+    sizes: Int64Array,
+    group: AnyArray | None,
+    n_groups: int,
+    weight: Float64Array | None,
+    threads: int,
+) -> Float64Array: ...
+def sum_dense(
+    columns: Columns, kind: str, group: AnyArray | None, n_groups: int, weight: Float64Array | None, threads: int
+) -> tuple[Float64Array, Float64Array, Float64Array]: ...
+def sum_csr(
+    indptr: AnyArray,
+    indices: AnyArray,
+    data: AnyArray,
+    n_columns: int,
+    kind: str,
+    group: AnyArray | None,
+    n_groups: int,
+    weight: Float64Array | None,
+    threads: int,
+) -> tuple[Float64Array, Float64Array, Float64Array]: ...
+def sum_moments(
+    columns: Columns,
+    anchor: Float64Array,
+    group: AnyArray | None,
+    n_groups: int,
+    weight: Float64Array | None,
+    threads: int,
+) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]: ...
+def sum_scatter(
+    columns: Columns,
+    anchor: Float64Array,
+    group: AnyArray | None,
+    n_groups: int,
+    weight: Float64Array | None,
+    threads: int,
+) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]: ...
+def read_bytes(array: AnyArray, threads: int) -> int: ...

@@ -1,0 +1,158 @@
+"""The checks every kernel call passes before a row is read, shared by both implementations so that they refuse alike.
+
+Only shapes and types are checked here; values (codes, cells) are checked where they are read, in the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+AnyArray = npt.NDArray[np.generic]
+Columns = AnyArray | Sequence[AnyArray]
+Float64Array = npt.NDArray[np.float64]
+Int64Array = npt.NDArray[np.int64]
+
+CODE_TYPES = frozenset(np.dtype(name) for name in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"))
+NUMBER_TYPES = CODE_TYPES | {np.dtype(name) for name in ("?", "f4", "f8")}
+MOMENT_TYPES = CODE_TYPES | {np.dtype(name) for name in ("f4", "f8")}
+LEVEL_TYPES = CODE_TYPES | {np.dtype("?")}
+INDEX_TYPES = frozenset({np.dtype("i4"), np.dtype("i8")})
+KINDS = ("binary", "poisson", "multinomial")
+FLOAT64 = np.dtype(np.float64)
+LARGEST_GROUP_COUNT = 2**31 - 2
+
+
+def check_array(array: object, name: str, dimensions: int, types: frozenset[np.dtype[np.generic]]) -> None:
+    """Refuse anything but a NumPy array of that many dimensions and one of these types."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be a NumPy array, found {type(array).__name__}; convert it with numpy.asarray")
+    if array.dtype not in types:
+        expected = ", ".join(sorted(dtype.name for dtype in types))
+        raise TypeError(f"{name} has dtype {array.dtype}, expected one of {expected}; convert it with .astype")
+    if array.ndim != dimensions:
+        raise ValueError(f"{name} has {array.ndim} dimensions (shape {array.shape}), expected {dimensions}")
+
+
+def check_columns(
+    columns: Columns, name: str, types: frozenset[np.dtype[np.generic]], n_rows: int | None
+) -> tuple[int, int]:
+    """Return (rows, columns) of a 2-D array or of a list of equally long 1-D arrays; `n_rows` serves an empty list."""
+    if isinstance(columns, np.ndarray):
+        check_array(columns, name, 2, types)
+        return columns.shape[0], columns.shape[1]
+    if not isinstance(columns, list | tuple):
+        raise TypeError(f"{name} must be a 2-D NumPy array or a list of 1-D arrays, found {type(columns).__name__}")
+    if not columns:
+        return n_rows or 0, 0
+    length = None
+    for position, column in enumerate(columns):
+        check_array(column, f"{name}[{position}]", 1, types)
+        if length is None:
+            length = len(column)
+        elif len(column) != length:
+            raise ValueError(f"{name}[{position}] has {len(column)} rows, {name}[0] has {length}; they must agree")
+    return length or 0, len(columns)
+
+
+def known_rows(group: AnyArray | None, weight: Float64Array | None) -> int | None:
+    """Return the number of rows that group or weight alone tells, for inputs without a column."""
+    if isinstance(group, np.ndarray) and group.ndim == 1:
+        return len(group)
+    if isinstance(weight, np.ndarray) and weight.ndim >= 1:
+        return len(weight)
+    return None
+
+
+def check_groups(group: AnyArray | None, n_groups: int, weight: Float64Array | None, n_rows: int) -> None:
+    """Refuse group codes, weights and numbers of groups that do not fit each other or the rows."""
+    if not 0 <= n_groups <= LARGEST_GROUP_COUNT:
+        raise ValueError(f"n_groups is {n_groups}, expected 0 to {LARGEST_GROUP_COUNT}")
+    soft = False
+    if weight is not None:
+        if not isinstance(weight, np.ndarray):
+            raise TypeError(f"weight must be None or a NumPy array, found {type(weight).__name__}")
+        if weight.dtype != FLOAT64 or not weight.dtype.isnative:
+            raise TypeError(f"weight has dtype {weight.dtype}, expected float64; convert it with .astype")
+        soft = weight.ndim == 2
+        expected = (n_rows, n_groups) if soft else (n_rows,)
+        if weight.shape != expected:
+            raise ValueError(f"weight has shape {weight.shape}, expected ({n_rows},) or ({n_rows}, {n_groups})")
+    if group is None:
+        if n_groups != 1 and not soft:
+            raise ValueError(f"n_groups is {n_groups} without group codes, expected 1; pass group or a 2-D weight")
+        return
+    check_array(group, "group", 1, CODE_TYPES)
+    if soft:
+        raise ValueError("group and a 2-D weight both assign rows to groups; pass only one of them")
+    if len(group) != n_rows:
+        raise ValueError(f"group has {len(group)} rows, the columns have {n_rows}; they must agree")
+
+
+def check_threads(threads: int) -> int:
+    """Refuse a negative number of threads."""
+    if threads < 0:
+        raise ValueError(f"threads is {threads}, expected 0 (as many as there are cores) or more")
+    return threads
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind of sum that does not exist."""
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
+
+
+def check_sizes(sizes: Sequence[int] | Int64Array, n_columns: int) -> Int64Array:
+    """Return the numbers of levels as int64, one for each column."""
+    levels = np.ascontiguousarray(sizes)
+    if levels.size == 0:
+        levels = levels.astype(np.int64)
+    if levels.dtype.kind not in "iu":
+        raise TypeError(f"sizes has dtype {levels.dtype}, expected whole numbers")
+    if levels.shape != (n_columns,):
+        raise ValueError(f"sizes has shape {levels.shape}, expected ({n_columns},): one size for each column")
+    levels = levels.astype(np.int64, copy=False)
+    if n_columns and not 0 <= int(levels.min()) <= int(levels.max()) <= LARGEST_GROUP_COUNT:
+        raise ValueError(f"sizes run from {levels.min()} to {levels.max()}, expected 0 to {LARGEST_GROUP_COUNT}")
+    return levels
+
+
+def check_anchor(anchor: Sequence[float] | Float64Array, n_columns: int) -> Float64Array:
+    """Return the anchors as contiguous float64, one for each column."""
+    values = np.ascontiguousarray(anchor, dtype=np.float64)
+    if values.shape != (n_columns,):
+        raise ValueError(f"anchor has shape {values.shape}, expected ({n_columns},): one anchor for each column")
+    if not np.isfinite(values).all():
+        raise ValueError("anchor holds a value that is not finite; pass finite anchors, 0 if in doubt")
+    return values
+
+
+def check_sparse(indptr: AnyArray, indices: AnyArray, data: AnyArray, n_columns: int) -> int:
+    """Return the number of rows of a CSR matrix after checking the shapes and types of its three arrays."""
+    check_array(indptr, "indptr", 1, INDEX_TYPES)
+    check_array(indices, "indices", 1, INDEX_TYPES)
+    check_array(data, "data", 1, NUMBER_TYPES)
+    if len(indptr) == 0:
+        raise ValueError("indptr is empty, expected one entry more than there are rows")
+    if len(indices) != len(data):
+        raise ValueError(f"indices has {len(indices)} entries and data {len(data)}; they must agree")
+    if n_columns < 0:
+        raise ValueError(f"n_columns is {n_columns}, expected 0 or more")
+    return len(indptr) - 1
+
+
+def group_error(row: int, code: int, n_groups: int) -> IndexError:
+    """Return the error for a group code outside its range."""
+    return IndexError(f"row {row} has group code {code}, expected 0 to {n_groups - 1}, or -1 to skip the row")
+
+
+def indptr_error(row: int, start: int, stop: int, n_entries: int) -> IndexError:
+    """Return the error for a CSR row whose extent lies outside the stored entries or runs backwards."""
+    return IndexError(f"indptr gives row {row} the entries {start} to {stop}, expected a rising range within 0 to {n_entries}")
+
+
+def index_error(row: int, index: int, n_columns: int) -> IndexError:
+    """Return the error for a CSR column index outside the matrix."""
+    return IndexError(f"row {row} has column index {index}, expected 0 to {n_columns - 1}")

@@ -1,0 +1,437 @@
+"""learn: one family, one set of values, every estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.beliefs.belief import Belief, plain
+from tallybayes.beliefs.hypotheses import Hypotheses
+from tallybayes.errors import DataError, LabelError, StatisticsError
+from tallybayes.families.block import Codes, Sparse
+from tallybayes.families.categorical import Categorical, Probabilities
+from tallybayes.families.estimates import estimate_parameters
+from tallybayes.families.family import Family
+from tallybayes.sources.collect import count
+from tallybayes.sources.table import Table, open_table
+from tallybayes.statistics.statistics import Statistics
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.tally import Tally
+
+GROUP = "group"
+VALUE = "value"
+
+
+class Bits(NamedTuple):
+    """Code lengths in bits: the data given the MAP parameter, that parameter's density, and the data by evidence."""
+
+    data: Any
+    model: Any
+    evidence: Any
+
+
+def learn(values: Any, family: Family, *, weight: Any = None, group: Any = None) -> Learned:
+    """Learn a distribution from values, by counting.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,) or (n, columns)
+        One column, or a block of like columns; None and NaN are missing.
+    family : Family
+        What the values mean.
+    weight : array-like of shape (n,), optional
+        How often every row counts; 1 if left out.
+    group : array-like of shape (n,) or (n, groups), optional
+        The group of every row, as labels or codes (one statistic is kept per group), or soft shares in each group.
+
+    Returns
+    -------
+    Learned
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> coin = tb.learn([1, 1], tb.Bernoulli())
+    >>> coin.estimate("mle"), coin.estimate("map", prior=tb.Beta(2, 2))
+    (1.0, 0.75)
+    >>> tb.learn([3.0, 5.0, 10.0], tb.Gaussian(), group=["a", "a", "b"]).estimate("mle").mean
+    array([ 4., 10.])
+    """
+    if not isinstance(family, Family):
+        raise DataError.wrong_type("family", repr(family), "a family such as tb.Bernoulli() or tb.Gaussian()")
+    table = open_table(values)
+    single = len(table.columns) == 1 and _is_column(next(iter(table.columns.values())))
+    if single and not family.columnwise:
+        shape = (table.n_rows,)
+        raise DataError.wrong_shape("values", shape, f"(rows, columns), because {family!r} describes whole rows")
+    columns: dict[Any, Any] = dict(table.columns)
+    if single:
+        columns = {VALUE: next(iter(columns.values()))}
+    given: tuple[str, ...] = ()
+    matrix = table.matrix
+    if group is not None:
+        shares = np.asarray(group) if not hasattr(group, "to_arrow") else group
+        soft = isinstance(shares, np.ndarray) and shares.ndim == 2
+        columns = {**columns, GROUP: shares if soft else _one_column(group)}
+        given = (GROUP,)
+    names = tuple(name for name in columns if name != GROUP or group is None)
+    rows = Table(columns, matrix if not single else None)
+    factor = Factor(names, given, family)
+    return Learned(count(rows, [factor], weight=weight, schema=Schema(ordered=(GROUP,))), single=single)
+
+
+class Learned:
+    """A family and the statistics of the values it was shown. Made by `learn`; adds and subtracts.
+
+    Results have the shape (groups, columns), without the axes that were not asked for: plain numbers for one column
+    without groups. Probabilities of labels come as a dictionary by level.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> coin = tb.learn([1, 1], tb.Bernoulli())
+    >>> coin
+    Learned: Bernoulli(), weight 2
+      mle    1
+      bayes  0.75
+    >>> (coin + tb.learn([0], tb.Bernoulli())).estimate("mle").__round__(4)
+    0.6667
+    """
+
+    def __init__(self, tally: Tally, *, single: bool) -> None:
+        self.tally, self.single = tally, single
+
+    @property
+    def family(self) -> Family:
+        """What the values mean."""
+        return self.tally.factors[0].family
+
+    @property
+    def statistics(self) -> Statistics:
+        """All that is kept of the values."""
+        return self.tally.statistics[0]
+
+    @property
+    def groups(self) -> tuple[Any, ...]:
+        """The labels of the groups, in the order of the results."""
+        return self.tally.domains[GROUP].levels if self._grouped else ()
+
+    @property
+    def levels(self) -> Any:
+        """The levels of a column of labels, in the order of its probabilities; a list of them for several columns."""
+        names = self.tally.factors[0].columns
+        if not isinstance(self.family, Categorical):
+            return ()
+        found = [self.tally.domains[str(name)].levels for name in names]
+        return found[0] if self.single else found
+
+    @property
+    def _grouped(self) -> bool:
+        return bool(self.tally.factors[0].given)
+
+    def estimate(self, estimate: str = "bayes", *, prior: Any = None) -> Any:
+        """Parameters: a point estimate.
+
+        Parameters
+        ----------
+        estimate : {"bayes", "mle", "unbiased", "map"}
+            The posterior mean; the parameters that make the data most probable; for Gaussians, R's n − 1 variances; the
+            posterior mode.
+        prior : Belief, rule or None
+            For ``"bayes"`` and ``"map"``; None is the family's default.
+
+        Returns
+        -------
+        The family's parameters
+        """
+        if isinstance(prior, Hypotheses):
+            prior = self._prior(prior)
+        parameters = estimate_parameters(self.family, prior, self.statistics, estimate)
+        if estimate in ("mle", "unbiased"):
+            self._require_data(estimate)
+        return self._show(parameters)
+
+    def posterior(self, prior: Any = None) -> Any:
+        """The belief about the parameters after the data.
+
+        Parameters
+        ----------
+        prior : Belief, rule or None
+            None is the family's default.
+        """
+        posterior = self._posterior(prior)
+        return posterior.column(0) if self.single and self.family.columnwise else posterior
+
+    def predictive(self, prior: Any = None) -> Predictive:
+        """The distribution of the next row, parameters integrated out.
+
+        Parameters
+        ----------
+        prior : Belief, rule or None
+            None is the family's default.
+        """
+        return Predictive(self, self._posterior(prior))
+
+    def log_evidence(self, prior: Any = None) -> Any:
+        """The log marginal likelihood of the values in their order: log ∫ p(data | θ) p(θ) dθ."""
+        return self._squeeze(self._prior(prior).log_evidence(self.statistics))
+
+    def log_likelihood(self, parameters: Any) -> Any:
+        """Log p(data | parameters), from the statistics alone.
+
+        Parameters
+        ----------
+        parameters : the family's parameters, as `estimate` gives them
+        """
+        return self._squeeze(self.family.log_likelihood(self._read(parameters), self.statistics))
+
+    def cross_entropy(self, parameters: Any) -> Any:
+        """−log p(data | parameters) per row, in nats: the cost of coding the data's distribution by the model's."""
+        return plain(-np.asarray(self.log_likelihood(parameters)) / self._row_weight())
+
+    def divergence(self, parameters: Any) -> Any:
+        """Kullback–Leibler divergence from the data to the model, in nats per row, above the best of the family.
+
+        For `Bernoulli` and `Categorical` it is the divergence from the empirical distribution, for other families that
+        less a constant; so maximum likelihood, whose divergence is 0, is its minimiser in every family.
+        """
+        best = self.estimate("mle")
+        return plain(np.asarray(self.cross_entropy(parameters)) - np.asarray(self.cross_entropy(best)))
+
+    def bits(self, prior: Any = None) -> Bits:
+        """Code lengths: −log₂ of the likelihood and the density at the MAP parameter, and of the evidence.
+
+        The density term may be negative: a density is no probability.
+        """
+        belief = self._prior(prior, "map")
+        posterior = belief.update(self.statistics)
+        mode = self.family.from_belief(posterior, "mode")
+        data = self.family.log_likelihood(mode, self.statistics)
+        shaped = belief.update(self.statistics.scale(0.0))  # the prior, in the shape of the statistics
+        evidence = belief.log_evidence(self.statistics)
+        model = shaped.log_prob(posterior.mode())
+        return Bits(*(self._squeeze(0.0 - np.asarray(part) / np.log(2)) for part in (data, model, evidence)))
+
+    def __add__(self, other: Learned) -> Learned:
+        if not isinstance(other, Learned):
+            return NotImplemented
+        return Learned(self.tally + self._like(other), single=self.single)
+
+    def __radd__(self, other: object) -> Learned:
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __sub__(self, other: Learned) -> Learned:
+        if not isinstance(other, Learned):
+            return NotImplemented
+        return Learned(self.tally - self._like(other), single=self.single)
+
+    def _like(self, other: Learned) -> Tally:
+        if other.family != self.family:
+            raise StatisticsError.incompatible("the families", self.family, other.family)
+        return other.tally
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Learned):
+            return NotImplemented
+        return self.family == other.family and self.tally == other.tally
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        weight = float(np.max(self.statistics.pooled().presence(), initial=0.0))
+        groups = f", {len(self.groups)} groups" if self._grouped else ""
+        lines = [f"Learned: {self.family!r}, weight {weight:.12g}{groups}"]
+        for name in ("mle", "bayes"):
+            try:
+                lines.append(f"  {name:<5}  {_short(self.estimate(name))}")
+            except ValueError as error:
+                lines.append(f"  {name:<5}  none: {str(error).splitlines()[0]}")
+        return "\n".join(lines)
+
+    def _prior(self, prior: Any, estimate: str = "bayes") -> Belief:
+        if isinstance(prior, Hypotheses):
+            prior = prior.replace(hypotheses={name: self._read(value) for name, value in prior.hypotheses.items()})
+        return self.family.prior(prior, self.statistics, estimate)
+
+    def _posterior(self, prior: Any) -> Belief:
+        return self._prior(prior).update(self.statistics)
+
+    def _row_weight(self) -> np.ndarray:
+        """The weight behind every log likelihood, in rows."""
+        return self._squeeze(self.family.row_weight(self.statistics))
+
+    def _require_data(self, estimate: str) -> None:
+        weight = self.family.row_weight(self.statistics)
+        if np.size(weight) == 0 or (np.asarray(weight) == 0).any():
+            empty = np.argwhere(np.asarray(weight) == 0)
+            where = "the values"
+            if self._grouped and len(empty):
+                where = f"group {self.groups[int(empty[0][0])]!r}"
+            elif not self.single and len(empty) and np.ndim(weight):
+                where = f"column {self.tally.factors[0].columns[int(empty[0][-1])]!r}"
+            raise DataError.no_data(where, estimate)
+
+    def _squeeze(self, values: Any) -> Any:
+        """Without the column axis of a single column."""
+        array = np.asarray(values)
+        if self.single and self.family.columnwise and array.ndim and array.shape[-1] == 1:
+            array = array[..., 0]
+        return plain(array)
+
+    def _show(self, parameters: Any) -> Any:
+        """Parameters as a user wants them: labels as dictionaries, a single column without its axis."""
+        if isinstance(parameters, Probabilities):
+            names = [self.levels] if self.single else self.levels
+            columns = parameters.segments.split(parameters.table)
+            shown = [
+                {level: plain(column[..., i]) for i, level in enumerate(levels)}
+                for levels, column in zip(names, columns, strict=True)
+            ]
+            return shown[0] if self.single else shown
+        if isinstance(parameters, tuple) and hasattr(parameters, "_fields"):
+            return type(parameters)(*(self._squeeze(part) for part in parameters))
+        return self._squeeze(parameters) if isinstance(parameters, np.ndarray | float) else parameters
+
+    def _read(self, parameters: Any) -> Any:
+        """A user's parameters in the family's own form: the inverse of `_show`."""
+        statistics = self.statistics
+        if isinstance(self.family, Categorical):
+            if isinstance(parameters, Probabilities):
+                return parameters
+            columns = [parameters] if self.single else list(parameters)
+            names = [self.levels] if self.single else self.levels
+            tables = [
+                np.stack([np.asarray(column.get(level, 0.0), dtype=float) for level in levels], axis=-1)
+                if isinstance(column, Mapping)
+                else np.asarray(column, dtype=float)
+                for column, levels in zip(columns, names, strict=True)
+            ]
+            return Probabilities(np.concatenate(tables, axis=-1), statistics.segments)  # type: ignore[attr-defined]
+        if self.single and self.family.columnwise and self._grouped:
+            if isinstance(parameters, tuple):
+                parameters = tuple(_widen(part) for part in parameters)
+            else:
+                parameters = _widen(parameters)
+        return self.family.as_parameters(parameters, self.statistics)
+
+
+class Predictive:
+    """The distribution of the next row, given the data. Made by `Learned.predictive`.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> coin = tb.learn([1, 1], tb.Bernoulli())
+    >>> np.exp(coin.predictive(tb.Beta(2, 2)).log_prob([1, 0])).round(4)
+    array([0.6667, 0.3333])
+    """
+
+    def __init__(self, learned: Learned, posterior: Belief) -> None:
+        self._learned, self._posterior = learned, posterior
+
+    def log_prob(self, values: Any) -> Any:
+        """Log p(value | data) of every row: (n, groups, columns), without the axes that were not learned.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, columns), or a single value
+
+        Returns
+        -------
+        ndarray or float
+        """
+        learned = self._learned
+        one = (np.ndim(values) == 0 and not hasattr(values, "__len__")) or isinstance(values, str)
+        rows = self._rows([values] if one else values)
+        out = self._posterior_log_prob(rows)
+        if learned.single and learned.family.columnwise:
+            out = out[..., 0]
+        return plain(out[0]) if one else out
+
+    def _posterior_log_prob(self, rows: np.ndarray) -> np.ndarray:
+        family = self._learned.family
+        scored = getattr(self._posterior, "log_predictive", None)  # hypotheses average their own predictions
+        return np.asarray(scored(rows) if scored else family.log_predictive(self._posterior, rows))
+
+    def _rows(self, values: Any) -> np.ndarray:
+        learned = self._learned
+        table = open_table(values)
+        names = tuple(table.columns)
+        wanted = learned.tally.factors[0].columns
+        if learned.single and len(names) == 1:
+            table, names = Table({VALUE: next(iter(table.columns.values()))}), (VALUE,)
+        if len(names) != len(wanted):
+            raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
+        if isinstance(learned.family, Categorical):
+            return _recode(table, names, [learned.tally.domains[str(name)] for name in wanted])
+        block = table.numbers(names)
+        if isinstance(block, Sparse):
+            return block.dense()
+        columns = block if isinstance(block, np.ndarray) else np.stack(block, axis=-1)
+        return np.asarray(columns, dtype=np.float64)
+
+    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> np.ndarray:
+        """`n` rows drawn from the predictive, each with its own parameters drawn from the posterior.
+
+        Parameters
+        ----------
+        n : int
+        rng : Generator, seed or None
+        """
+        rng = np.random.default_rng(rng)
+        family = self._learned.family
+        drawn = [family.sample(family.from_belief(self._posterior, "sample", rng), 1, rng)[0] for _ in range(n)]
+        rows = np.stack(drawn) if drawn else np.zeros((0,))
+        return rows[..., 0] if self._learned.single and family.columnwise else rows
+
+
+def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.ndarray:
+    """Labels as codes of levels already known; an unknown one is an error."""
+    codes, found = table.levels(names, lambda _: False)
+    assert isinstance(codes, Codes)
+    columns = codes.columns
+    out = np.full((table.n_rows, len(names)), -1, dtype=np.int64)
+    for place, (local, known) in enumerate(zip(found, domains, strict=True)):
+        column = np.asarray(columns[:, place] if isinstance(columns, np.ndarray) else columns[place])
+        where = np.append(known.positions_of(local.levels), -1)
+        used = np.unique(column[column >= 0])
+        unseen = [local.levels[int(code)] for code in used if where[int(code)] < 0]
+        if unseen:
+            raise LabelError.unseen(unseen[0], known.name, known.levels)
+        out[:, place] = where[column]
+    return out
+
+
+def _widen(parameter: Any) -> np.ndarray:
+    """An axis for the single column behind that of the groups."""
+    array = np.asarray(parameter, dtype=float)
+    return array[..., None] if array.ndim == 1 else array
+
+
+def _is_column(values: Any) -> bool:
+    return not isinstance(values, Sparse) and getattr(values, "ndim", 1) == 1
+
+
+def _one_column(group: Any) -> Any:
+    table = open_table(group)
+    if len(table.columns) != 1:
+        raise DataError.wrong_shape("group", (table.n_rows, len(table.columns)), "(rows,) or (rows, groups)")
+    return next(iter(table.columns.values()))
+
+
+def _short(parameters: Any) -> str:
+    """Parameters on one line."""
+    if isinstance(parameters, dict):
+        return ", ".join(f"{level!r}: {_short(p)}" for level, p in list(parameters.items())[:6])
+    if isinstance(parameters, tuple) and hasattr(parameters, "_fields"):
+        return ", ".join(f"{name} {_short(part)}" for name, part in zip(parameters._fields, parameters, strict=True))
+    if isinstance(parameters, list):
+        return "; ".join(_short(part) for part in parameters[:3])
+    array = np.asarray(parameters)
+    if array.ndim == 0:
+        return f"{array.item():.6g}"
+    text = np.array2string(array, precision=4, separator=", ", threshold=6, edgeitems=2)
+    return " ".join(text.split())

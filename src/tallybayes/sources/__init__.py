@@ -1,0 +1,1 @@
+"""Sources: anything countable. The only place that knows what a data type is."""

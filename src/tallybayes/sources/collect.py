@@ -1,0 +1,180 @@
+"""Collecting: one pass over a table for a list of factors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import CellError, DataError, LabelError
+from tallybayes.families.block import Block, cell
+from tallybayes.families.categorical import Categorical
+from tallybayes.sources.table import Table, open_table
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.statistics import Statistics
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.tally import Tally, realign
+
+
+def count(
+    data: Any,
+    factors: Iterable[Factor],
+    *,
+    weight: Any = None,
+    schema: Schema | None = None,
+    like: Tally | None = None,
+) -> Tally:
+    """Count a table: the statistics of every factor, in one pass.
+
+    A row with a missing cell is left out of the factors that need the cell, and of no other.
+
+    Parameters
+    ----------
+    data : array, sparse matrix, data frame, mapping of columns or blocks, list of dicts, rows or values
+    factors : iterable of Factor
+    weight : array-like of shape (n,), optional
+        How often every row counts.
+    schema : Schema, optional
+        Which columns share a domain of levels, and which domains are kept sorted.
+    like : Tally, optional
+        A tally this one will be added to or taken from: its numeric anchors are used.
+
+    Returns
+    -------
+    Tally
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.count({"x": ["a", "b", "a"]}, [tb.Factor("x", (), tb.Categorical())])["x"]
+    Counts([2., 1.])
+    """
+    return Collector(open_table(data), tuple(factors), weight, schema, like).collect()
+
+
+class Collector:
+    """One collection. Rows are counted in each column's own codes; only the small tables are then aligned."""
+
+    def __init__(
+        self, table: Table, factors: tuple[Factor, ...], weight: Any, schema: Schema | None, like: Tally | None
+    ) -> None:
+        self.table, self.factors, self.like = table, factors, like
+        self.schema = Schema() if schema is None else schema
+        self.weight = check_weight(weight, table.n_rows)
+        self.local: dict[Name, Domain] = {}  # the levels of each column as encoded here
+
+    def collect(self) -> Tally:
+        """The tally, over the levels of all columns of every domain."""
+        counted = [self._count(factor, number) for number, factor in enumerate(self.factors)]
+        domains: dict[str, Domain] = {}
+        for column, local in self.local.items():
+            name = self.schema.domain(column)
+            domains[name] = domains[name].union(local) if name in domains else local
+        for name, levels in self._declared().items():
+            domains[name] = self._declare(domains[name], levels, counted)
+        statistics = []
+        for factor, statistic in zip(self.factors, counted, strict=True):
+            where = {column: self._positions(column, domains) for column in self._level_columns(factor)}
+            statistics.append(realign(factor, statistic, where))
+        return Tally(self.factors, statistics, domains, self.schema).pruned()
+
+    def _level_columns(self, factor: Factor) -> tuple[Name, ...]:
+        return (*factor.given, *(factor.columns if isinstance(factor.family, Categorical) else ()))
+
+    def _positions(self, column: Name, domains: dict[str, Domain]) -> np.ndarray | None:
+        """Where the united levels are among the column's own; None if they are the same."""
+        levels = domains[self.schema.domain(column)].levels
+        return None if levels == self.local[column].levels else self.local[column].positions_of(levels)
+
+    def _count(self, factor: Factor, number: int) -> Statistics:
+        """The statistics of one factor, over the levels of each column's own encoding."""
+        group, sizes, weight = self._groups(factor)
+        block: Block
+        if isinstance(factor.family, Categorical):
+            block, domains = self.table.levels(factor.columns, self._is_ordered)
+            self.local.update(zip(factor.columns, domains, strict=True))
+        else:
+            block = self.table.numbers(factor.columns)
+        like = None if self.like is None else self.like.statistics[number]
+        n_groups = int(np.prod(sizes, dtype=np.int64))
+        try:
+            statistic = factor.family.collect(block, group, n_groups, weight, like=like)
+        except CellError as error:
+            name = factor.columns[error.column] if error.column < len(factor.columns) else error.column
+            raise DataError.bad_cell(
+                cell(block, error.row, error.column), error.row, name, factor.family.expects
+            ) from None
+        return statistic.reshape_groups(tuple(sizes))
+
+    def _groups(self, factor: Factor) -> tuple[np.ndarray | None, list[int], np.ndarray | None]:
+        """The group of every row, the numbers of groups along each axis, and the weights; soft groups are weights."""
+        if not factor.given:
+            return None, [], self.weight
+        soft = self.table.columns.get(factor.given[0])
+        if len(factor.given) == 1 and isinstance(soft, np.ndarray) and soft.ndim == 2:
+            name, n_groups = factor.given[0], soft.shape[1]
+            self.local[name] = Domain(range(n_groups), str(name), declared=range(n_groups))
+            shares = check_soft(soft)
+            return None, [n_groups], shares if self.weight is None else shares * self.weight[:, None]
+        block, domains = self.table.levels(factor.given, self._is_ordered)
+        self.local.update(zip(factor.given, domains, strict=True))
+        codes = [np.asarray(column) for column in block.columns]
+        sizes = [len(domain.levels) for domain in domains]
+        if len(codes) == 1:
+            return codes[0], sizes, self.weight
+        group = np.zeros(self.table.n_rows, dtype=np.int64)
+        for column, size in zip(codes, sizes, strict=True):
+            group = np.where((group < 0) | (column < 0), -1, group * size + column)
+        return group, sizes, self.weight
+
+    def _is_ordered(self, column: Name) -> bool:
+        return self.schema.domain(column) in self.schema.ordered
+
+    def _declared(self) -> dict[str, tuple[Any, ...]]:
+        return {
+            self.schema.domain(column): factor.family.levels
+            for factor in self.factors
+            if isinstance(factor.family, Categorical) and factor.family.levels is not None
+            for column in factor.columns
+        }
+
+    def _declare(self, seen: Domain, levels: tuple[Any, ...], counted: list[Statistics]) -> Domain:
+        """The declared levels; a label among the rows that is not one of them is an error."""
+        domain = Domain(levels, seen.name, declared=levels, ordered=seen.ordered)
+        if seen.levels:
+            domain.union(seen)  # raises if the kinds differ
+        for factor, statistic in zip(self.factors, counted, strict=True):
+            if isinstance(statistic, Counts):
+                columns = statistic.segments.split(statistic.pooled().table)
+                for column, cells in zip(factor.columns, columns, strict=True):
+                    if self.schema.domain(column) == seen.name:
+                        for level, count in zip(self.local[column].levels, cells, strict=True):
+                            if count > 0 and level not in domain.index:
+                                raise LabelError.undeclared(level, str(column), domain.levels)
+        return domain
+
+
+def check_weight(weight: Any, n_rows: int) -> np.ndarray | None:
+    """Weights as float64, every one finite and not negative; None if there are none."""
+    if weight is None:
+        return None
+    array = np.asarray(weight, dtype=np.float64)
+    if array.shape != (n_rows,):
+        raise DataError.wrong_shape("weight", array.shape, f"({n_rows},), one number for every row")
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError.bad_weight(float(array[row]), row)
+    return array
+
+
+def check_soft(shares: np.ndarray) -> np.ndarray:
+    """Soft groups as float64, every share finite and not negative."""
+    array = np.asarray(shares, dtype=np.float64)
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        raise DataError.bad_weight(float(array[row, column]), row)
+    return array

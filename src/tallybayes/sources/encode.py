@@ -1,0 +1,138 @@
+"""Encoding: columns of labels as small integer codes, with the levels they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import DataError, LabelError
+from tallybayes.tally.domain import Domain
+
+_DIRECT_LEVELS = 4096  # whole numbers from 0 up to this are their own codes: no copy, no look-up
+
+
+def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray, Domain]:
+    """Codes of a column's labels, −1 where missing, and the levels they index.
+
+    The levels are the batch's own and may hold some that do not occur (gaps between whole numbers, unused categories):
+    a tally drops what has no weight.
+
+    Parameters
+    ----------
+    values : array-like, Arrow array, or series of a data frame
+    name : str
+        What messages call the column.
+    ordered : bool, default False
+        Whether the domain is kept sorted.
+
+    Returns
+    -------
+    codes : ndarray of int of shape (n,)
+    domain : Domain
+    """
+    if hasattr(values, "cat") and hasattr(values, "dtype") and hasattr(values.dtype, "categories"):  # pandas categories
+        return _relabel(np.asarray(values.cat.codes), list(values.cat.categories), name, ordered)
+    if hasattr(values, "codes") and hasattr(values, "categories"):  # a bare pandas.Categorical
+        return _relabel(np.asarray(values.codes), list(values.categories), name, ordered)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return _encode_numbers(values, name, ordered)
+    return _encode_arrow(values, name, ordered)
+
+
+def direct_levels(block: np.ndarray) -> np.ndarray | None:
+    """The largest number of every column where whole numbers from 0 up serve as their own codes, else None."""
+    if len(block) == 0 or block.shape[1] == 0 or (block.dtype.kind == "i" and block.min() < 0):
+        return None
+    high = block.max(axis=0).astype(np.int64)
+    return high if high.max() < _DIRECT_LEVELS else None
+
+
+def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
+    if values.ndim != 1:
+        raise DataError.wrong_shape(f"column {name!r}", values.shape, "one axis")
+    if values.dtype.kind == "b":
+        return values.view(np.uint8), Domain([False, True], name, ordered=ordered)
+    if values.dtype.kind == "f":
+        return _encode_floats(values, name, ordered)
+    if len(values) == 0:
+        return values.astype(np.int8), Domain([], name, ordered=ordered)
+    low, high = int(values.min()), int(values.max())
+    if low >= 0 and high < _DIRECT_LEVELS:
+        return values, Domain(range(high + 1), name, ordered=ordered)
+    if high - low < max(_DIRECT_LEVELS, len(values)):  # a dense range: shift, and look nothing up
+        return (values.astype(np.int64) - low).astype(np.int32), Domain(range(low, high + 1), name, ordered=ordered)
+    levels, codes = np.unique(values, return_inverse=True)
+    return codes, Domain(levels.tolist(), name, ordered=ordered)
+
+
+def _encode_floats(values: np.ndarray, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
+    """Whole floats are whole numbers, NaN is missing; all else is no label."""
+    missing = np.isnan(values)
+    known = values[~missing]
+    wrong = ~(np.isfinite(known) & (known == np.floor(known)) & (np.abs(known) < 2.0**53))
+    if wrong.any():
+        raise LabelError.bad_level(float(known[wrong][0]), name)
+    codes, domain = _encode_numbers(known.astype(np.int64), name, ordered)
+    if not missing.any():
+        return codes, domain
+    out = np.full(len(values), -1, dtype=np.int64)
+    out[~missing] = codes
+    return out, domain
+
+
+def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
+    """Strings and mixed objects, by Arrow's dictionary encoding."""
+    import pyarrow as pa
+
+    array = values
+    if hasattr(values, "to_arrow"):  # a Polars or narwhals series
+        array = values.to_arrow()
+    elif not isinstance(values, pa.Array | pa.ChunkedArray):
+        if isinstance(values, np.ndarray) and values.ndim != 1:
+            raise DataError.wrong_shape(f"column {name!r}", values.shape, "one axis")
+        array = _to_arrow(values, name)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        codes = array.indices.fill_null(-1) if array.indices.null_count else array.indices
+        return _relabel(codes.to_numpy(zero_copy_only=False), array.dictionary.to_pylist(), name, ordered)
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        if array.null_count == 0:
+            return _encode_numbers(np.asarray(array.to_numpy(zero_copy_only=False)), name, ordered)
+    elif pa.types.is_null(kind):
+        return np.full(len(array), -1, dtype=np.int8), Domain([], name, ordered=ordered)
+    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        first = next((item.as_py() for item in array if item.is_valid), None)
+        raise LabelError.bad_level(first, name)
+    encoded = (array.cast(pa.large_string()) if pa.types.is_string_view(kind) else array).dictionary_encode()
+    codes = encoded.indices.fill_null(-1) if encoded.indices.null_count else encoded.indices
+    levels = encoded.dictionary.to_pylist()
+    return _relabel(codes.to_numpy(zero_copy_only=False), levels, name, ordered)
+
+
+def _to_arrow(values: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        # Objects that Arrow does not take as one type: find the first two kinds that do not go together.
+        levels = list(dict.fromkeys(value for value in values if value is not None and value == value))
+        Domain(levels, name)
+        raise LabelError.bad_level(levels[0] if levels else None, name) from None
+
+
+def _relabel(codes: np.ndarray, levels: list[Any], name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
+    """Codes into `levels`, put into a domain that may sort them or leave some out (null, NaN)."""
+    known = [level for level in levels if level is not None and level == level]
+    domain = Domain(known, name, ordered=ordered)
+    if domain.levels == tuple(levels):
+        return codes, domain
+    where = np.append(domain.positions_of(_plain(level) for level in levels), -1)  # code −1 finds the last
+    return where[codes], domain
+
+
+def _plain(level: Any) -> Any:
+    return int(level) if isinstance(level, float) and level.is_integer() else level

@@ -1,0 +1,199 @@
+"""Table: rows in memory, as named columns and blocks of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import DataError
+from tallybayes.families.block import Codes, Dense, Sparse
+from tallybayes.sources.encode import direct_levels, encode
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Name
+
+
+class Table:
+    """Rows in memory: an array, a sparse matrix, a data frame, a list, or a mapping of columns and blocks.
+
+    Parameters
+    ----------
+    columns : mapping from name to a column (one axis) or a block (an array of two axes, or `Sparse`)
+    matrix : ndarray of shape (n, columns), optional
+        Where all the columns are those of one array: the array itself, so that blocks need no copy.
+    """
+
+    def __init__(self, columns: Mapping[Name, Any], matrix: np.ndarray | None = None) -> None:
+        self.columns = dict(columns)
+        self.matrix = matrix
+        lengths = {str(name): _length(column) for name, column in self.columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise DataError.lengths_differ(lengths)
+        self.n_rows = len(matrix) if matrix is not None else next(iter(lengths.values()), 0)
+        self._order = {name: position for position, name in enumerate(self.columns)}
+
+    def _column(self, name: Name) -> Any:
+        if name not in self.columns:
+            raise DataError.unknown_column([name], self.columns)
+        return self.columns[name]
+
+    def numbers(self, names: Sequence[Name]) -> Dense | Sparse:
+        """A block of numeric columns, without a copy where the data allow it."""
+        found = [self._column(name) for name in names]
+        if len(found) == 1 and (isinstance(found[0], Sparse) or getattr(found[0], "ndim", 1) == 2):
+            block = found[0]
+            return block if isinstance(block, Sparse) else _numeric(block, names[0])
+        if self.matrix is not None:
+            positions = [self._order[name] for name in names]
+            if positions == list(range(positions[0], positions[0] + len(positions))) if positions else False:
+                return _numeric(self.matrix[:, positions[0] : positions[0] + len(positions)], names[0])
+        return [_numeric(column, name) for column, name in zip(found, names, strict=True)]
+
+    def levels(self, names: Sequence[Name], ordered: Callable[[Name], bool]) -> tuple[Codes, list[Domain]]:
+        """Columns of labels as codes, and the domain of each."""
+        if self.matrix is not None and self.matrix.dtype.kind in "iu" and len(names) > 1:
+            block = self.numbers(names)
+            if isinstance(block, np.ndarray):
+                high = direct_levels(block)
+                if high is not None:  # the array's columns are codes already: count them where they lie
+                    found = [Domain(range(h + 1), str(n), ordered=ordered(n)) for h, n in zip(high, names, strict=True)]
+                    return Codes(block, high + 1), found
+        encoded = [encode(self._column(name), str(name), ordered=ordered(name)) for name in names]
+        sizes = np.array([len(domain.levels) for _, domain in encoded], dtype=np.int64)
+        return Codes([codes for codes, _ in encoded], sizes), [domain for _, domain in encoded]
+
+
+def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
+    """A `Table` over what the user has: nothing is copied that need not be.
+
+    Parameters
+    ----------
+    data : array, sparse matrix, data frame, mapping, list of dicts, list of rows or list of values
+    names : sequence of names, optional
+        For data without column names; by default 0, 1, 2, …
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> from tallybayes.sources.table import open_table
+    >>> open_table([{"a": 1, "b": "x"}, {"a": 2}]).columns["b"]
+    ['x', None]
+    """
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, Mapping):
+        return Table({name: _column(value, name) for name, value in data.items()})
+    if hasattr(data, "tocsr") and hasattr(data, "nnz"):
+        return Table({(names or ["x"])[0]: _sparse(data)})
+    if _is_frame(data):
+        return _open_frame(data)
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data) and isinstance(data[0], Mapping):
+        keys = dict.fromkeys(key for row in data for key in row)
+        return Table({key: [row.get(key) for row in data] for key in keys})
+    array = _as_array(data)
+    if array.ndim == 1:
+        return Table({(names or [0])[0]: array})
+    if array.ndim != 2:
+        raise DataError.wrong_shape("the data", array.shape, "(rows,) or (rows, columns)")
+    names = range(array.shape[1]) if names is None else names
+    if len(names) != array.shape[1]:
+        raise DataError.wrong_shape("the data", array.shape, f"{len(names)} columns, one for every name")
+    matrix = array if array.dtype.kind in "biuf" else None
+    return Table({name: array[:, position] for position, name in enumerate(names)}, matrix)
+
+
+def _as_array(data: Any) -> np.ndarray:
+    if isinstance(data, np.ndarray):
+        return data
+    if not hasattr(data, "__iter__") or isinstance(data, str | bytes):
+        raise DataError.wrong_type(
+            "the data", repr(data)[:60], "rows of values", "Pass a list, an array, a frame or a mapping of columns."
+        )
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise DataError.wrong_type("the data", "ragged", "rows of one length") from None
+    if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1):
+        # np.asarray would turn [1, "a"] into strings: keep the objects, so that mixed kinds are noticed
+        objects = np.empty(array.shape, dtype=object)
+        objects[...] = data if array.ndim == 1 else [list(row) for row in data]
+        return objects
+    return array
+
+
+def _column(value: Any, name: Name) -> Any:
+    if hasattr(value, "tocsr") and hasattr(value, "nnz"):
+        return _sparse(value)
+    if isinstance(value, Sparse | np.ndarray) or hasattr(value, "to_numpy") or hasattr(value, "to_arrow"):
+        return value
+    return _as_array(value)
+
+
+def _sparse(matrix: Any) -> Sparse:
+    rows = matrix.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return Sparse(rows.indptr, rows.indices, rows.data, int(rows.shape[1]))
+
+
+def _is_frame(data: Any) -> bool:
+    if isinstance(data, np.ndarray | list | tuple):
+        return False
+    import narwhals as nw
+
+    return isinstance(nw.from_native(data, pass_through=True, eager_only=True), nw.DataFrame)
+
+
+def _open_frame(data: Any) -> Table:
+    import narwhals as nw
+
+    frame = nw.from_native(data, eager_only=True)
+    return Table({name: _series(frame[name]) for name in frame.columns})
+
+
+def _series(series: Any) -> Any:
+    """A frame's column: numbers as an array (null is NaN), categories and labels for `encode`."""
+    import narwhals as nw
+
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        if series.null_count() == 0:
+            array = series.to_numpy()
+            if array.dtype.kind in "biuf":
+                return array
+        if series.dtype.is_numeric():
+            return series.cast(nw.Float64).to_numpy().astype(np.float64)
+    native = series.to_native()
+    categorical = hasattr(native, "cat") and hasattr(getattr(native, "dtype", None), "categories")
+    return native if categorical else series.to_arrow()
+
+
+def _numeric(column: Any, name: Name) -> np.ndarray:
+    """A column or block as an array of numbers; None and NA are NaN."""
+    if not isinstance(column, np.ndarray):
+        column = column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else np.asarray(column)
+    if column.dtype.kind in "biuf":
+        return column
+    try:
+        return np.array([np.nan if _missing(v) else v for v in column.ravel()], dtype=np.float64).reshape(column.shape)
+    except (TypeError, ValueError):
+        bad = next(value for value in column.ravel() if not _missing(value) and not _is_number(value))
+        raise DataError.wrong_type(
+            f"column {name!r}", f"partly {bad!r} ({type(bad).__name__})", "numbers", "Use Categorical() for labels."
+        ) from None
+
+
+def _missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number)
+
+
+def _length(column: Any) -> int:
+    return len(column.indptr) - 1 if isinstance(column, Sparse) else len(column)

@@ -1,0 +1,96 @@
+"""Counts: how often every level of every column occurred, in every group."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from tallybayes.errors import DataError, StatisticsError
+from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.statistics import Part, Statistics, all_close, subtract_counts, take_or_zero
+
+
+class Counts(Statistics):
+    """How often each level occurred: the statistics of `Categorical`.
+
+    Parameters
+    ----------
+    table : array-like of shape (*given, cells)
+        The weight of every level of every column, the columns' levels side by side.
+    sizes : sequence of int, default one column
+        The number of levels of every column; they add up to ``cells``.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.Counts([3, 1]) + tb.Counts([0, 2])
+    Counts([3., 3.])
+    >>> tb.Counts([3, 1]) - tb.Counts([4, 0])
+    Traceback (most recent call last):
+    ...
+    tallybayes.errors.StatisticsError: cannot forget: this tally would have count -1 (3 counted, 4 to remove).
+        These rows were not all part of this tally; nothing was changed.
+    """
+
+    def __init__(self, table: Any, sizes: Any = None) -> None:
+        self.table = np.array(table, dtype=np.float64)
+        self.table.setflags(write=False)
+        if self.table.ndim == 0:
+            raise DataError.wrong_shape("table", self.table.shape, "(*given, cells), at least one axis")
+        if not np.isfinite(self.table).all() or (self.table < 0).any():
+            raise DataError.wrong_type("table", "partly negative or not finite", "counts of at least 0")
+        if isinstance(sizes, Segments):
+            self.segments = sizes
+        else:
+            self.segments = Segments([self.table.shape[-1]] if sizes is None else sizes)
+        if self.segments.n_cells != self.table.shape[-1]:
+            raise DataError.wrong_shape("table", self.table.shape, f"(*given, {self.segments.n_cells}) for these sizes")
+
+    def __repr__(self) -> str:
+        sizes = "" if self.segments.n_columns == 1 else f", sizes={self.segments.sizes.tolist()}"
+        return f"Counts({np.array2string(self.table, separator=', ', threshold=20)}{sizes})"
+
+    @property
+    def given_shape(self) -> tuple[int, ...]:
+        """The numbers of groups."""
+        return self.table.shape[:-1]
+
+    @property
+    def weight(self) -> np.ndarray:
+        """The total weight in every column, shape (*given, columns): missing cells are not in it."""
+        return self.segments.sum(self.table)
+
+    def nonnegative(self) -> dict[str, np.ndarray]:
+        """The counts themselves."""
+        return {"count": self.table}
+
+    def presence(self) -> np.ndarray:
+        """The sum of all counts of a group."""
+        return self.table.sum(axis=-1)
+
+    def take_cells(self, source: np.ndarray, segments: Segments) -> Counts:
+        """Re-index the flat axis: the new cell ``i`` is the old cell ``source[i]``, or 0 for −1."""
+        return Counts(take_or_zero(self.table, self.table.ndim - 1, source), segments)
+
+    def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
+        """Whether both count the same columns alike."""
+        return self.segments == other.segments and all_close(self.table, other.table, tolerance)
+
+    def _parts(self) -> dict[str, Part]:
+        return {"table": self.table}
+
+    def _with(self, parts: dict[str, Any]) -> Self:
+        return type(self)(parts["table"], self.segments)
+
+    def _check_same(self, other: Self) -> None:
+        if self.segments != other.segments:
+            raise StatisticsError.incompatible(
+                "the numbers of levels", self.segments.sizes.tolist(), other.segments.sizes.tolist()
+            )
+
+    def _add(self, other: Self) -> Self:
+        return type(self)(self.table + other.table, self.segments)
+
+    def _subtract(self, other: Self) -> Self:
+        return type(self)(np.maximum(subtract_counts(self.table, other.table), 0.0), self.segments)

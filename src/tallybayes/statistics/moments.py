@@ -1,0 +1,265 @@
+"""Moments: weight, mean and scatter of every column (or of all columns together), in every group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from tallybayes.errors import DataError, StatisticsError
+from tallybayes.statistics.double_double import DoubleDouble
+from tallybayes.statistics.statistics import Part, Statistics, all_close
+
+_ANCHOR_ROWS = 1024  # enough for a median and its spread; the first rows only, so that the cost does not grow
+
+
+class Moments(Statistics):
+    """Sums of powers of the columns: the statistics of the Gaussian families.
+
+    What is stored is Σw, Σw(x − a) and Σw(x − a)² (or Σw(x − a)(x − a)ᵀ) in double-double about an anchor a per column;
+    ``weight``, ``mean`` and ``scatter`` are derived. So rows can be added and taken out for ever without loss.
+
+    Parameters
+    ----------
+    anchor : array of shape (columns,)
+    weight_sum : DoubleDouble of shape (*given, columns), or (*given, 1) where no cell was missing
+    first_sum : DoubleDouble of shape (*given, columns)
+    second_sum : DoubleDouble of shape (*given, columns), or (*given, columns, columns) for full moments
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> some = tb.Moments.of([[1.0], [2.0], [6.0]])
+    >>> some.weight, some.mean, some.scatter
+    (array([3.]), array([3.]), array([14.]))
+    >>> (some - tb.Moments.of([[6.0]])).mean
+    array([1.5])
+    """
+
+    def __init__(
+        self, anchor: np.ndarray, weight_sum: DoubleDouble, first_sum: DoubleDouble, second_sum: DoubleDouble
+    ) -> None:
+        self.anchor = np.asarray(anchor, dtype=np.float64)
+        self.weight_sum, self.first_sum, self.second_sum = weight_sum, first_sum, second_sum
+        given, n_columns = first_sum.shape[:-1], first_sum.shape[-1]
+        if self.anchor.shape != (n_columns,):
+            raise DataError.wrong_shape("anchor", self.anchor.shape, f"({n_columns},)")
+        if weight_sum.shape not in ((*given, n_columns), (*given, 1)):
+            raise DataError.wrong_shape("weight_sum", weight_sum.shape, f"{(*given, n_columns)} or {(*given, 1)}")
+        if second_sum.shape not in ((*given, n_columns), (*given, n_columns, n_columns)):
+            raise DataError.wrong_shape(
+                "second_sum", second_sum.shape, f"{(*given, n_columns)} or {(*given, n_columns, n_columns)}"
+            )
+
+    @classmethod
+    def of(cls, values: Any, *, full: bool = False) -> Moments:
+        """The moments of some rows, of weight 1 each, in one group.
+
+        Parameters
+        ----------
+        values : array-like of shape (n, columns)
+        full : bool, default False
+            Also the products of different columns.
+        """
+        from tallybayes import kernels
+
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim != 2:
+            raise DataError.wrong_shape("values", values.shape, "(rows, columns)")
+        anchor = choose_anchor(values)
+        collect = kernels.sum_scatter if full else kernels.sum_moments
+        return cls.from_kernel(anchor, collect(values, anchor, None, 1)).reshape_groups(())
+
+    @classmethod
+    def from_kernel(cls, anchor: np.ndarray, sums: Sequence[np.ndarray]) -> Moments:
+        """The six arrays of ``kernels.sum_moments`` or ``kernels.sum_scatter`` as one value."""
+        return cls(anchor, DoubleDouble(*sums[0:2]), DoubleDouble(*sums[2:4]), DoubleDouble(*sums[4:6]))
+
+    @classmethod
+    def zeros(cls, given_shape: tuple[int, ...], n_columns: int, *, full: bool = False) -> Moments:
+        """The moments of no rows."""
+        first = DoubleDouble.zeros((*given_shape, n_columns))
+        second = DoubleDouble.zeros((*given_shape, n_columns, n_columns)) if full else first
+        return cls(np.zeros(n_columns), DoubleDouble.zeros((*given_shape, 1)), first, second)
+
+    def __repr__(self) -> str:
+        def show(array: np.ndarray) -> str:
+            return np.array2string(array, separator=", ", threshold=20, precision=6)
+
+        return f"Moments(weight={show(self.weight)}, mean={show(self.mean)}, scatter={show(self.scatter)})"
+
+    @property
+    def given_shape(self) -> tuple[int, ...]:
+        """The numbers of groups."""
+        return self.first_sum.shape[:-1]
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return self.first_sum.shape[-1]
+
+    @property
+    def full(self) -> bool:
+        """Whether products of different columns are here too."""
+        return len(self.second_sum.shape) == len(self.first_sum.shape) + 1
+
+    @property
+    def weight(self) -> np.ndarray:
+        """Σw, shape (*given, columns), or (*given, 1) where no cell was missing."""
+        return self.weight_sum.value
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The weighted mean, shape (*given, columns); 0 where nothing was counted."""
+        shift = self.first_sum / self._divisor()
+        mean = (DoubleDouble.of(np.broadcast_to(self.anchor, shift.shape)) + shift).value
+        return np.where(self.weight > 0, mean, 0.0)
+
+    @property
+    def scatter(self) -> np.ndarray:
+        """Σw(x − mean)², shape (*given, columns), or with its cross products (*given, columns, columns)."""
+        return self._scatter().value
+
+    def _scatter(self) -> DoubleDouble:
+        if not self.full:
+            rest = self.second_sum - self.first_sum * self.first_sum / self._divisor()
+            keep = rest.high > 0
+            return rest.map(lambda a: np.where(keep, a, 0.0))
+        first = self.first_sum
+        outer = first.map(lambda a: a[..., :, None]) * first.map(lambda a: a[..., None, :])
+        return self.second_sum - outer / self._divisor().map(lambda a: a[..., None])
+
+    def _divisor(self) -> DoubleDouble:
+        """The weights, with 1 in place of 0."""
+        empty = self.weight_sum.high <= 0
+        return DoubleDouble(np.where(empty, 1.0, self.weight_sum.high), np.where(empty, 0.0, self.weight_sum.low))
+
+    def diagonal(self) -> Moments:
+        """The same moments without products of different columns."""
+        if not self.full:
+            return self
+        second = self.second_sum.map(lambda a: np.diagonal(a, axis1=-2, axis2=-1))
+        return Moments(self.anchor, self.weight_sum, self.first_sum, second)
+
+    def nonnegative(self) -> dict[str, np.ndarray]:
+        """Weights; scatter is checked by `shortage`."""
+        return {"weight": self.weight}
+
+    def presence(self) -> np.ndarray:
+        """The weight of a group, of its fullest column."""
+        return self.weight.max(axis=-1, initial=0.0)
+
+    def shortage(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
+        """As for all statistics; nor may scatter turn negative, or be left where all the weight is taken."""
+        short = super().shortage(other)
+        if short is not None:
+            return short
+        rest = self._raw_subtract(other).diagonal()
+        held, weight = self.diagonal(), rest.weight
+        left = (rest.second_sum - rest.first_sum * rest.first_sum / rest._divisor()).value
+        # What rounding may leave behind: the sums hold about 1e-12 of the largest second moment in play.
+        slack = self.TOLERANCE * held.scatter + 1e-24 * held.second_sum.value
+        if self.full:
+            slack = np.maximum(slack, 1e-12 * held.second_sum.value)
+        wrong = np.where(weight > 0, left < -slack, np.abs(rest.second_sum.value) > slack)
+        if wrong.any():
+            index = tuple(int(i) for i in np.argwhere(wrong)[0])
+            before = float(held.scatter[index])
+            return index, "scatter", before, before - float(left[index])
+        return None
+
+    def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
+        """Whether weight, mean and scatter agree; the anchors may differ."""
+        if self.n_columns != other.n_columns or self.full != other.full:
+            return False
+        return all(all_close(getattr(self, n), getattr(other, n), tolerance) for n in ("weight", "mean", "scatter"))
+
+    def rebase(self, anchor: np.ndarray) -> Moments:
+        """The same moments about another anchor, exactly but for the last bits of double-double."""
+        if np.array_equal(anchor, self.anchor):
+            return self
+        shift = DoubleDouble.of(self.anchor) - DoubleDouble.of(anchor)
+        moved = shift * self.weight_sum
+        first = self.first_sum + moved
+        if self.full:
+            row, column = (lambda a: a[..., :, None]), (lambda a: a[..., None, :])
+            cross = shift.map(row) * self.first_sum.map(column)
+            cross = cross + cross.map(lambda a: np.swapaxes(a, -1, -2))
+            second = self.second_sum + cross + moved.map(row) * shift.map(column)
+        else:
+            second = self.second_sum + shift * self.first_sum * 2.0 + moved * shift
+        return Moments(anchor, self.weight_sum, first, second)
+
+    def _parts(self) -> dict[str, Part]:
+        return {"weight_sum": self.weight_sum, "first_sum": self.first_sum, "second_sum": self.second_sum}
+
+    def _with(self, parts: dict[str, Any]) -> Self:
+        return type(self)(self.anchor, **parts)
+
+    def _check_same(self, other: Self) -> None:
+        if (self.n_columns, self.full) != (other.n_columns, other.full):
+            names = [f"{m.n_columns} {'full' if m.full else 'diagonal'}" for m in (self, other)]
+            raise StatisticsError.incompatible("the columns", *names)
+
+    def _common(self, other: Self) -> tuple[Moments, Moments]:
+        """Both about one anchor: the one further from 0, which an empty side never has."""
+        mine = np.abs(self.anchor) > np.abs(other.anchor)
+        tie = (np.abs(self.anchor) == np.abs(other.anchor)) & (self.anchor > other.anchor)
+        anchor = np.where(mine | tie, self.anchor, other.anchor)
+        return self.rebase(anchor), other.rebase(anchor)
+
+    def _add(self, other: Self) -> Self:
+        a, b = self._common(other)
+        return type(self)(a.anchor, a.weight_sum + b.weight_sum, a.first_sum + b.first_sum, a.second_sum + b.second_sum)
+
+    def _raw_subtract(self, other: Self) -> Moments:
+        a, b = self._common(other)
+        weight = a.weight_sum - b.weight_sum
+        gone = weight.value <= 1e-20 * a.weight_sum.value
+        weight = weight.map(lambda part: np.where(gone, 0.0, part))
+        return Moments(a.anchor, weight, a.first_sum - b.first_sum, a.second_sum - b.second_sum)
+
+    def _subtract(self, other: Self) -> Self:
+        rest = self._raw_subtract(other)
+        keep = np.broadcast_to(rest.weight > 0, rest.first_sum.shape)
+        both = keep[..., :, None] & keep[..., None, :] if self.full else keep
+        return type(self)(
+            rest.anchor,
+            rest.weight_sum,
+            rest.first_sum.map(lambda a: np.where(keep, a, 0.0)),
+            rest.second_sum.map(lambda a: np.where(both, a, 0.0)),
+        )
+
+
+def choose_anchor(columns: np.ndarray | Sequence[np.ndarray]) -> np.ndarray:
+    """A reference point per column, near the data only where the data are far from 0.
+
+    0 unless the median of the first rows is more than 1024 interquartile ranges from it (one row shows no range); then
+    the median on a power-of-two grid, coarse enough that the parts of one table choose the same point.
+
+    Parameters
+    ----------
+    columns : array of shape (n, columns), or a sequence of arrays of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (columns,)
+    """
+    if isinstance(columns, np.ndarray):
+        first = np.asarray(columns[:_ANCHOR_ROWS], dtype=np.float64)
+    elif len(columns) == 0 or len(columns[0]) == 0:
+        return np.zeros(len(columns))
+    else:
+        first = np.stack([np.asarray(column[:_ANCHOR_ROWS], dtype=np.float64) for column in columns], axis=1)
+    if first.size == 0:
+        return np.zeros(first.shape[1])
+    ordered = np.sort(np.where(np.isinf(first), np.nan, first), axis=0)  # NaN sorts last
+    n_known = np.count_nonzero(~np.isnan(ordered), axis=0)
+    last = np.maximum(n_known - 1, 0)
+    low, median, high = (ordered[last * quarter // 4, np.arange(first.shape[1])] for quarter in (1, 2, 3))
+    with np.errstate(invalid="ignore"):
+        far = (n_known > 1) & (np.abs(median) > 1024.0 * (high - low)) & (np.abs(median) >= 2.0**-900)
+    safe = np.where(far, median, 1.0)
+    grid = np.ldexp(1.0, np.frexp(safe)[1] - 11)  # |median| / 2048 < grid <= |median| / 1024
+    return np.where(far, np.round(safe / grid) * grid, 0.0)

@@ -1,0 +1,109 @@
+"""Totals: the sum of every column, and what it was summed over, in every group."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from tallybayes.errors import DataError, StatisticsError
+from tallybayes.statistics.statistics import Part, Statistics, all_close, subtract_counts
+
+
+class Totals(Statistics):
+    """Sums of columns of counts: the statistics of `Bernoulli`, `Binomial`, `Poisson` and `Multinomial`.
+
+    Parameters
+    ----------
+    weight : array-like of shape (*given, columns) or (*given, 1)
+        What every total was summed over: trials for `Bernoulli` and `Binomial`, rows for `Poisson` and `Multinomial`.
+        One number per group where no cell was missing.
+    total : array-like of shape (*given, columns)
+        Σ w·x over the cells that are not missing.
+    log_base : array-like of shape (*given, columns) or (*given, 1), default 0
+        Σ w·log h(x), the part of the log likelihood that no parameter touches (coefficients and factorials).
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> heads = tb.Totals(weight=[5.0], total=[3.0])
+    >>> heads + heads
+    Totals(weight=[10.], total=[6.])
+    """
+
+    def __init__(self, weight: Any, total: Any, log_base: Any = None) -> None:
+        self.weight = np.array(weight, dtype=np.float64)
+        self.total = np.array(total, dtype=np.float64)
+        self.log_base = np.zeros((*self.total.shape[:-1], 1)) if log_base is None else np.array(log_base, float)
+        for name in ("weight", "total", "log_base"):
+            array = getattr(self, name)
+            array.setflags(write=False)
+            if array.ndim == 0 or array.ndim != self.total.ndim or array.shape[:-1] != self.total.shape[:-1]:
+                raise DataError.wrong_shape(name, array.shape, f"{self.total.shape[:-1]} groups, then columns")
+            if array.shape[-1] not in (1, self.total.shape[-1]):
+                raise DataError.wrong_shape(name, array.shape, f"{self.total.shape[-1]} columns, or 1 for all")
+            if not np.isfinite(array).all() or (name != "log_base" and (array < 0).any()):
+                raise DataError.wrong_type(name, "partly negative or not finite", "sums of at least 0")
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{name}={np.array2string(array, separator=', ', threshold=20)}"
+            for name, array in (("weight", self.weight), ("total", self.total), ("log_base", self.log_base))
+            if name != "log_base" or array.any()
+        )
+        return f"Totals({shown})"
+
+    @property
+    def given_shape(self) -> tuple[int, ...]:
+        """The numbers of groups."""
+        return self.total.shape[:-1]
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return int(self.total.shape[-1])
+
+    def nonnegative(self) -> dict[str, np.ndarray]:
+        """Weights and totals."""
+        return {"weight": self.weight, "total": self.total}
+
+    def presence(self) -> np.ndarray:
+        """The weight of a group, of its fullest column."""
+        return self.weight.max(axis=-1, initial=0.0)
+
+    def shortage(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
+        """As for all statistics; nor may a total be left where all the weight is taken."""
+        short = super().shortage(other)
+        if short is None:
+            emptied = subtract_counts(self.weight, other.weight) == 0
+            left = np.where(emptied, subtract_counts(self.total, other.total), 0.0)
+            if (left > self.TOLERANCE * self.total).any():
+                index = tuple(int(i) for i in np.argwhere(left > 0)[0])
+                short = index, "weight 0 but total", float(self.total[index]), float(other.total[index])
+        return short
+
+    def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
+        """Whether both hold the same sums."""
+        return all(
+            all_close(getattr(self, name), getattr(other, name), tolerance) for name in ("weight", "total", "log_base")
+        )
+
+    def _parts(self) -> dict[str, Part]:
+        return {"weight": self.weight, "total": self.total, "log_base": self.log_base}
+
+    def _with(self, parts: dict[str, Any]) -> Self:
+        return type(self)(**parts)
+
+    def _check_same(self, other: Self) -> None:
+        if self.n_columns != other.n_columns:
+            raise StatisticsError.incompatible("the numbers of columns", self.n_columns, other.n_columns)
+
+    def _add(self, other: Self) -> Self:
+        return type(self)(self.weight + other.weight, self.total + other.total, self.log_base + other.log_base)
+
+    def _subtract(self, other: Self) -> Self:
+        weight = np.maximum(subtract_counts(self.weight, other.weight), 0.0)
+        total = np.maximum(subtract_counts(self.total, other.total), 0.0)
+        log_base = subtract_counts(self.log_base, other.log_base)
+        here = weight.any(axis=-1, keepdims=True)
+        return type(self)(weight, np.where(weight > 0, total, 0.0), np.where(here, log_base, 0.0))

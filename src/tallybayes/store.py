@@ -1,0 +1,556 @@
+"""Sealed model files: named arrays and a JSON manifest in one zip that NumPy, too, can open.
+
+`read` accepts exactly the bytes that `write` makes: how a file must look follows from its manifest, and every other
+byte is compared with what it must be. So nothing is interpreted: no pickle, no ``eval``, no decompression, and no memory
+is asked for before the declared sizes add up to the size of the file.
+
+Format 1 is a zip of stored (uncompressed) zip64 entries dated 1980: ``manifest.json``, then ``<name>.npy`` in the order of
+the names, little-endian, in C order; its comment is the seal, a SHA-256 of every byte before it. Later formats keep the
+first entry and the seal in their places, so that an older reader can say "too new".
+
+The seal protects against accidents, not attackers: whoever writes a file can also compute its seal. A stranger's file
+is harmless because reading it does nothing but fill arrays and parse JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import struct
+import zlib
+from collections.abc import Callable
+from io import BufferedReader, BufferedWriter
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from tallybayes import __version__
+from tallybayes.errors import DataError, FileError
+
+FORMAT = 1
+
+FilePath = str | os.PathLike[str]
+Loader = TypeVar("Loader", bound=Callable[[dict[str, Any], dict[str, np.ndarray]], Any])
+Forms = dict[str, tuple[str, tuple[int, ...]]]  # name -> dtype, shape
+
+_LOADERS: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], Any]] = {}
+_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
+_NAME = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9_./-]{1,255}")
+_MANIFEST = "manifest.json"
+_MAX_MANIFEST = 2**26  # bytes; parsed JSON takes up to some 25 times as much memory
+_SEAL, _DIGEST_SIZE = b"tallybayes-sha256:", 64
+_CHUNK = 2**20  # read, then hashed while still in the cache
+
+# The records of a zip, see PKWARE's APPNOTE.TXT, 4.3. Always zip64: small and large files take one path.
+_LOCAL, _LOCAL_EXTRA = struct.Struct("<4s5H3L2H"), struct.Struct("<2H2Q")
+_CENTRAL, _CENTRAL_EXTRA = struct.Struct("<4s6H3L5H2L"), struct.Struct("<2H3Q")
+_END = struct.Struct("<4sQ2H2L4Q 4sLQL 4s4H2LH")  # zip64 end, zip64 locator, end
+_ZIP64, _STORED, _JANUARY_1980, _U16, _U32 = 45, 0, 0x21, 0xFFFF, 0xFFFFFFFF
+
+
+def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write a sealed file: all of it or nothing. An existing file is replaced in one step, or stays as it was.
+
+    The same content gives the same bytes, and ``np.load(path, allow_pickle=False)`` opens the arrays.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    kind : str
+        What is in the file; `load` finds the loader registered for it.
+    manifest : dict
+        Plain JSON: dicts with string keys, lists, strings, finite numbers, booleans, None. Tuples come back as lists.
+    arrays : dict of str to ndarray
+        Of bool, integers, float32 or float64, in any shape. Names are made of ``A-Z a-z 0-9 _ . / -``, without ``..`` and
+        without a leading ``/``.
+
+    Raises
+    ------
+    DataError
+        If the manifest, a name or an array cannot be stored.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(folder + "/model", "example", {"columns": ["height"]}, {"counts": np.array([3, 4])})
+    ...     with np.load(folder + "/model", allow_pickle=False) as archive:
+    ...         archive["counts"]
+    array([3, 4])
+    """
+    members = _members(*_described(kind, manifest, arrays))
+    path = os.path.realpath(os.fsdecode(path))  # a link stays a link; what it points to is replaced
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {folder}.")
+    temporary = os.path.join(folder, f".tallybayes-{secrets.token_hex(8)}.tmp")
+    with open(temporary, "xb") as file:
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, os.stat(path).st_mode & 0o777)  # a private file stays private
+            _write_sealed(file, members, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()  # Windows does not move an open file
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                file.close()
+            os.unlink(temporary)
+            raise
+
+
+def read(path: FilePath) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+    """Read a sealed file in one pass, refusing whatever `write` would not have written.
+
+    Nothing in the file is executed, and no more memory is taken than it is long (for the manifest, a small multiple).
+    The seal shows that no accident changed the bytes, not who wrote them: what the content means is the loader's to check.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+
+    Returns
+    -------
+    kind : str
+    manifest : dict
+    arrays : dict of str to ndarray
+        As written, in the order of their names; each in C order, with its own writable memory.
+
+    Raises
+    ------
+    FileError
+        If the file is not ours, damaged, or of a newer format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(folder + "/model", "example", {"columns": ["height"]}, {"counts": np.array([3, 4])})
+    ...     read(folder + "/model")
+    ('example', {'columns': ['height']}, {'counts': array([3, 4])})
+    """
+    path = os.fspath(path)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        start = file.read(_local_size(_MANIFEST))
+        file.seek(max(size - len(_SEAL) - _DIGEST_SIZE, 0))
+        seal = file.read(len(_SEAL) + _DIGEST_SIZE)
+        if not seal.startswith(_SEAL):
+            if _is_local(start, _MANIFEST, _manifest_size(start)):
+                raise FileError.damaged(path, "its seal is missing; it was cut short, or something was appended")
+            is_zip = start.startswith(b"PK\x03\x04")
+            raise FileError.not_ours(path, "it is a zip archive without our seal" if is_zip else "it is no zip archive")
+        file.seek(0)
+        intake = _Intake(file, size - _DIGEST_SIZE, path)
+        try:
+            content = _read_content(intake)
+        except ValueError as error:
+            intake.check_seal(seal)  # a broken seal explains the rest
+            raise error if isinstance(error, FileError) else FileError.damaged(path, str(error)) from error
+        intake.check_seal(seal)
+        return content
+
+
+def register(kind: str) -> Callable[[Loader], Loader]:
+    """Register, as a decorator, the function that makes an object of the manifest and the arrays of a kind of file.
+
+    Parameters
+    ----------
+    kind : str
+        As given to `write`.
+
+    Returns
+    -------
+    callable
+        A decorator that returns its function unchanged.
+
+    Examples
+    --------
+    >>> @register("example")
+    ... def load_example(manifest, arrays):
+    ...     return dict(zip(manifest["columns"], arrays["counts"].tolist(), strict=True))
+    """
+
+    def keep(loader: Loader) -> Loader:
+        known = _LOADERS.setdefault(kind, loader)
+        if (known.__module__, known.__qualname__) != (loader.__module__, loader.__qualname__):  # unless reloaded
+            raise ValueError(f"files of kind {kind!r} already have the loader {known.__module__}.{known.__qualname__}.")
+        _LOADERS[kind] = loader
+        return loader
+
+    return keep
+
+
+def load(path: FilePath) -> Any:
+    """Read a sealed file and make the object it describes, by the loader registered for its kind.
+
+    A stranger can seal nonsense, so content that the loader cannot make sense of is refused as well.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+
+    Returns
+    -------
+    object
+        What the loader returned.
+
+    Raises
+    ------
+    FileError
+        If `read` refuses the file, no loader is registered for its kind, or the loader fails on the content.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> @register("example")
+    ... def load_example(manifest, arrays):
+    ...     return dict(zip(manifest["columns"], arrays["counts"].tolist(), strict=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(folder + "/model", "example", {"columns": ["red", "blue"]}, {"counts": np.array([3, 4])})
+    ...     load(folder + "/model")
+    {'red': 3, 'blue': 4}
+    """
+    kind, manifest, arrays = read(path)
+    if kind not in _LOADERS:
+        raise FileError.unknown_kind(path, kind, sorted(_LOADERS))
+    try:
+        return _LOADERS[kind](manifest, arrays)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        reason = f"its content makes no sense as {kind!r} ({type(error).__name__}: {error})"
+        raise FileError.damaged(path, reason) from error
+
+
+def pack_strings(strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Pack strings into two arrays that a file can hold.
+
+    Parameters
+    ----------
+    strings : list of str
+
+    Returns
+    -------
+    buffer : ndarray of uint8, shape (n_bytes,)
+        Their UTF-8, end to end.
+    offsets : ndarray of int64, shape (n_strings + 1,)
+        String ``i`` is ``buffer[offsets[i]:offsets[i + 1]]``.
+
+    Raises
+    ------
+    DataError
+        If one is not a string, or has a surrogate, which UTF-8 cannot encode.
+
+    Examples
+    --------
+    >>> buffer, offsets = pack_strings(["red", "", "blå"])
+    >>> offsets
+    array([0, 3, 3, 7])
+    >>> unpack_strings(buffer, offsets)
+    ['red', '', 'blå']
+    """
+    encoded = []
+    for index, string in enumerate(strings):
+        if not isinstance(string, str):
+            raise DataError.wrong_type(f"string {index}", _shown(string), "a str")
+        try:
+            encoded.append(string.encode())
+        except UnicodeEncodeError as error:
+            hint = "Replace what UTF-8 cannot encode: string.encode('utf-8', 'replace').decode()."
+            raise DataError.wrong_type(f"string {index}", _shown(string), "text without surrogates", hint) from error
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(part) for part in encoded], out=offsets[1:])
+    return np.frombuffer(bytearray().join(encoded), np.uint8), offsets
+
+
+def unpack_strings(buffer: np.ndarray, offsets: np.ndarray) -> list[str]:
+    """Unpack what `pack_strings` packed, perhaps after a trip through a file.
+
+    Parameters
+    ----------
+    buffer : ndarray of uint8, shape (n_bytes,)
+    offsets : ndarray of int64, shape (n_strings + 1,)
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    FileError
+        If `pack_strings` cannot have made these arrays.
+
+    Examples
+    --------
+    >>> unpack_strings(*pack_strings(["one", "two"]))
+    ['one', 'two']
+    """
+    for name, array, dtype in (("buffer", buffer, np.uint8), ("offsets", offsets, np.int64)):
+        if array.dtype != dtype or array.ndim != 1:
+            raise FileError.bad_strings(f"the {name} has dtype {array.dtype} and {array.ndim} dimensions")
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(buffer) or (offsets[1:] < offsets[:-1]).any():
+        raise FileError.bad_strings(f"the offsets do not go up from 0 to {len(buffer)}, the number of bytes")
+    raw = buffer.tobytes()
+    try:
+        return [raw[start:stop].decode() for start, stop in pairwise(offsets.tolist())]
+    except UnicodeDecodeError as error:
+        raise FileError.bad_strings(f"they are not UTF-8 ({error.reason})") from error
+
+
+# ---- The manifest -----------------------------------------------------------------------------------------------
+
+
+def _described(kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[bytes, Forms]:
+    """Return the manifest's bytes and the arrays' forms in order, or say what cannot be stored."""
+    if not _is_kind(kind):
+        raise DataError.wrong_type("kind", _shown(kind), "a printable string of 1 to 200 characters")
+    for name, array in arrays.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            expected = "1 to 255 of the characters A-Z a-z 0-9 _ . / -, without '..' and without a leading '/'"
+            raise DataError.wrong_type("the name of an array", _shown(name), expected)
+        if type(array) not in (np.ndarray, np.memmap):  # a masked array would lose its mask
+            raise DataError.wrong_type(f"array {name!r}", f"a {type(array).__name__}", "a plain NumPy array")
+        if _little_endian(array.dtype) not in _DTYPES:
+            found, expected = f"of dtype {array.dtype}", "bool, integers, float32 or float64"
+            raise DataError.wrong_type(f"array {name!r}", found, expected, "Strings are stored with pack_strings.")
+    forms = {name: (_little_endian(arrays[name].dtype), arrays[name].shape) for name in sorted(arrays)}
+    declared = {name: {"dtype": dtype, "shape": shape} for name, (dtype, shape) in forms.items()}
+    whole = {"format": FORMAT, "kind": kind, "created_by": f"tallybayes {__version__}", "arrays": declared}
+    try:
+        if not isinstance(manifest, dict) or not _has_string_keys(manifest):
+            raise TypeError("only dicts with string keys")
+        text = _json({**whole, "manifest": manifest})
+    except (TypeError, ValueError, RecursionError) as error:
+        expected = "plain JSON: dicts with string keys, lists, strings, finite numbers, booleans, None"
+        raise DataError.wrong_type("manifest", f"refused ({error})", expected) from error
+    if len(text) > _MAX_MANIFEST:
+        hint = "Long lists of strings are stored as arrays, with pack_strings."
+        raise DataError.wrong_type("manifest", f"{len(text)} bytes of JSON", f"at most {_MAX_MANIFEST}", hint)
+    return text, forms
+
+
+def _is_kind(kind: object) -> bool:
+    return isinstance(kind, str) and 0 < len(kind) <= 200 and kind.isprintable()
+
+
+def _little_endian(dtype: np.dtype[Any]) -> str:
+    return dtype.newbyteorder("<").str
+
+
+def _has_string_keys(value: Any) -> bool:
+    """Tell whether JSON would keep the keys as they are: it turns 1 into "1" without a word."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _has_string_keys(item) for key, item in value.items())
+    return not isinstance(value, list | tuple) or all(map(_has_string_keys, value))
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _parse(text: bytes, path: FilePath) -> tuple[str, dict[str, Any], Forms]:
+    try:
+        whole = json.loads(text.decode("ascii"))
+        found = whole.get("format") if isinstance(whole, dict) else None
+        same = type(found) is not int or found > FORMAT or _json(whole) == text  # refuses NaN, 1e999, repeated keys …
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its manifest is not plain JSON ({error})") from error
+    if type(found) is not int or found < 1:
+        raise ValueError(f"its manifest has the format version {_shown(found)}")
+    if found > FORMAT:
+        raise FileError.too_new(path, found, FORMAT)
+    if not same or set(whole) != {"arrays", "created_by", "format", "kind", "manifest"}:
+        raise ValueError(f"its manifest is not written as save() writes it ({_shown(sorted(whole))})")
+    kind, manifest, arrays = whole["kind"], whole["manifest"], whole["arrays"]
+    if not _is_kind(kind) or not isinstance(manifest, dict) or not isinstance(arrays, dict):
+        raise ValueError(f"its manifest has the kind {_shown(kind)}, or no content, or no arrays")
+    for name, form in arrays.items():
+        if not _NAME.fullmatch(name) or not _is_form(form):
+            raise ValueError(f"its manifest declares the array {_shown(name)} as {_shown(form)}")
+    return kind, manifest, {name: (form["dtype"], tuple(form["shape"])) for name, form in arrays.items()}
+
+
+def _is_form(form: Any) -> bool:
+    if not isinstance(form, dict) or set(form) != {"dtype", "shape"} or form["dtype"] not in _DTYPES:
+        return False
+    shape = form["shape"]
+    return isinstance(shape, list) and len(shape) <= 64 and all(type(n) is int and 0 <= n < 2**63 for n in shape)
+
+
+def _shown(value: object) -> str:
+    """Show a value in a message; a stranger's may be long."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+# ---- The bytes --------------------------------------------------------------------------------------------------
+
+
+class _Member(NamedTuple):
+    """One entry of the zip: a head (the header of a .npy, or all of the manifest), then the bytes of an array."""
+
+    name: str
+    head: bytes
+    dtype: str = "|u1"
+    shape: tuple[int, ...] = (0,)
+
+    @property
+    def size(self) -> int:
+        return len(self.head) + np.dtype(self.dtype).itemsize * math.prod(self.shape)
+
+
+def _members(manifest: bytes, forms: Forms) -> list[_Member]:
+    arrays = [_Member(f"{name}.npy", _npy_header(*form), *form) for name, form in forms.items()]
+    return [_Member(_MANIFEST, manifest), *arrays]
+
+
+def _npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode("ascii")
+    text += b" " * (-(10 + len(text) + 1) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+def _local(name: str, size: int, crc: int) -> bytes:
+    """Make the record before an entry's bytes."""
+    fields = (_ZIP64, 0, _STORED, 0, _JANUARY_1980, crc, _U32, _U32, len(name), _LOCAL_EXTRA.size)
+    extra = _LOCAL_EXTRA.pack(1, _LOCAL_EXTRA.size - 4, size, size)
+    return _LOCAL.pack(b"PK\x03\x04", *fields) + name.encode("ascii") + extra
+
+
+def _local_size(name: str) -> int:
+    return _LOCAL.size + len(name) + _LOCAL_EXTRA.size
+
+
+def _is_local(record: bytes, name: str, size: int) -> bool:
+    return record == _local(name, size, _crc(record))
+
+
+def _crc(local: bytes) -> int:
+    return int.from_bytes(local[14:18], "little")
+
+
+def _manifest_size(local: bytes) -> int:
+    return int.from_bytes(local[-8:], "little")
+
+
+def _ending(members: list[_Member], crcs: list[int]) -> bytes:
+    """Make what follows the entries: the zip's directory and its end, up to the digest."""
+    records, position, n = [], 0, len(members)
+    for member, crc in zip(members, crcs, strict=True):
+        fields = (crc, _U32, _U32, len(member.name), _CENTRAL_EXTRA.size, 0, 0, 0, 0, _U32)
+        records.append(_CENTRAL.pack(b"PK\x01\x02", _ZIP64, _ZIP64, 0, _STORED, 0, _JANUARY_1980, *fields))
+        records.append(member.name.encode("ascii"))
+        records.append(_CENTRAL_EXTRA.pack(1, _CENTRAL_EXTRA.size - 4, member.size, member.size, position))
+        position += _local_size(member.name) + member.size
+    directory = b"".join(records)
+    end_64 = (b"PK\x06\x06", 44, _ZIP64, _ZIP64, 0, 0, n, n, len(directory), position)
+    locator = (b"PK\x06\x07", 0, position + len(directory), 1)
+    end = (b"PK\x05\x06", 0, 0, _U16, _U16, _U32, _U32, len(_SEAL) + _DIGEST_SIZE)
+    return directory + _END.pack(*end_64, *locator, *end) + _SEAL
+
+
+def _size(members: list[_Member]) -> int:
+    """Add up the size of a file up to the digest, without packing sizes that may be absurd."""
+    records = _local_size("") + _CENTRAL.size + _CENTRAL_EXTRA.size
+    return sum(records + 2 * len(member.name) + member.size for member in members) + _END.size + len(_SEAL)
+
+
+def _raw(array: np.ndarray) -> memoryview:
+    """Return the bytes of an array, little-endian, in C order, without copying if they are so already."""
+    if array.dtype == bool:
+        array = array.view(np.uint8) != 0  # a view can make a bool of any byte
+    return array.astype(_little_endian(array.dtype), order="C", copy=False).reshape(-1).view(np.uint8).data
+
+
+def _write_sealed(file: BufferedWriter, members: list[_Member], arrays: dict[str, np.ndarray]) -> None:
+    digest, crcs = hashlib.sha256(), []
+    for member in members:
+        raw = memoryview(b"") if member.name == _MANIFEST else _raw(arrays[member.name.removesuffix(".npy")])
+        crcs.append(zlib.crc32(raw, zlib.crc32(member.head)))
+        for part in (_local(member.name, member.size, crcs[-1]), member.head, raw):
+            digest.update(part)
+            file.write(part)
+    ending = _ending(members, crcs)
+    digest.update(ending)
+    file.write(ending + digest.hexdigest().encode("ascii"))
+
+
+class _Intake:
+    """The bytes of a file up to its digest, in order, hashed as they come."""
+
+    def __init__(self, file: BufferedReader, size: int, path: FilePath) -> None:
+        self.size, self.path = size, path
+        self._file, self._left, self._digest = file, size, hashlib.sha256()
+
+    def take(self, n: int) -> bytes:
+        """Return the next `n` bytes, or those that are left."""
+        raw = bytearray(min(n, self._left))
+        self.fill(memoryview(raw))
+        return bytes(raw)
+
+    def fill(self, raw: memoryview, crc: int = 0) -> int:
+        """Fill a buffer and return the CRC-32 that continues `crc`."""
+        for start in range(0, len(raw), _CHUNK):
+            part = raw[start : start + _CHUNK]
+            if self._file.readinto(part) != len(part):
+                raise FileError.damaged(self.path, "it became shorter while it was read")
+            self._left -= len(part)
+            self._digest.update(part)
+            crc = zlib.crc32(part, crc)
+        return crc
+
+    def check_seal(self, seal: bytes) -> None:
+        """Compare the seal with all the bytes, those not yet taken included."""
+        while self._left:
+            self.take(_CHUNK)
+        if seal != _SEAL + self._digest.hexdigest().encode("ascii"):
+            raise FileError.damaged(self.path, "its bytes are not those that were sealed (SHA-256 differs)") from None
+
+
+def _read_content(intake: _Intake) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+    local = intake.take(_local_size(_MANIFEST))
+    size = _manifest_size(local)
+    if size > min(intake.size, _MAX_MANIFEST) or not _is_local(local, _MANIFEST, size):
+        raise ValueError(f"it begins with {_entry(local)} in place of {_MANIFEST}, stored")
+    text = intake.take(size)
+    if zlib.crc32(text) != _crc(local):
+        raise ValueError(f"{_MANIFEST} has another CRC-32 than its entry says")
+    kind, manifest, forms = _parse(text, intake.path)
+    members, crcs, arrays = _members(text, forms), [_crc(local)], {}
+    if _size(members) != intake.size:  # before any memory is taken
+        found, needed = intake.size + _DIGEST_SIZE, _size(members) + _DIGEST_SIZE
+        raise ValueError(f"it has {found} bytes, but the {len(forms)} arrays that it declares make {needed}")
+    for name, member in zip(forms, members[1:], strict=True):
+        local = intake.take(_local_size(member.name))
+        if not _is_local(local, member.name, member.size):
+            raise ValueError(f"it has {_entry(local)} in place of {member.name}, stored, of {member.size} bytes")
+        head = intake.take(len(member.head))
+        if head != member.head:
+            raise ValueError(f"{member.name} has the header {_shown(head[10:].strip())}, not the declared {forms[name]}")
+        array = np.empty(member.shape, member.dtype)
+        raw = array.reshape(-1).view(np.uint8)
+        if intake.fill(raw.data, zlib.crc32(head)) != _crc(local):
+            raise ValueError(f"{member.name} has another CRC-32 than its entry says")
+        if member.dtype == "|b1" and (raw > 1).any():  # as an index, such a bool would leave its table
+            raise ValueError(f"{member.name} has booleans that are neither 0 nor 1")
+        arrays[name] = array
+        crcs.append(_crc(local))
+    ending = _ending(members, crcs)
+    if intake.take(len(ending)) != ending:
+        raise ValueError("its zip directory does not list the declared arrays, each once and in order")
+    return kind, manifest, arrays
+
+
+def _entry(local: bytes) -> str:
+    """Say what was found where an entry should begin."""
+    if len(local) < _LOCAL.size or not local.startswith(b"PK\x03\x04"):
+        return "no zip entry"
+    _, _, flags, method, *_, length, _ = _LOCAL.unpack_from(local)
+    what = "an encrypted" if flags & 1 else "a compressed" if method != _STORED else "another"
+    return f"{what} zip entry, {_shown(local[_LOCAL.size :][:length].decode('latin-1'))},"

@@ -1,0 +1,103 @@
+"""Domain: the labels of an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import LabelError
+
+KINDS = {bool: "bool", int: "int", str: "string"}
+
+
+class Domain:
+    """The levels (labels) that columns of one meaning may have, in the order of the tables.
+
+    A level is here because it was seen, or because it was declared; declared levels stay when their last row is
+    forgotten. Levels are of one kind: bool, int or string. Equality ignores their order.
+
+    Parameters
+    ----------
+    levels : iterable of bool, int or str
+    name : str
+        What messages call it.
+    declared : iterable, default ()
+        The levels that exist whether seen or not.
+    ordered : bool, default False
+        Whether levels are kept sorted (a target's classes); otherwise new ones are appended.
+
+    Examples
+    --------
+    >>> from tallybayes.tally.domain import Domain
+    >>> Domain(["ham", "spam"], "y").union(Domain(["news"], "y")).levels
+    ('ham', 'spam', 'news')
+    """
+
+    def __init__(
+        self, levels: Iterable[Any], name: str, *, declared: Iterable[Any] = (), ordered: bool = False
+    ) -> None:
+        self.name, self.ordered = name, ordered
+        self.declared = frozenset(_plain_level(level, name) for level in declared)
+        found = [_plain_level(level, name) for level in levels]
+        self.levels: tuple[Any, ...] = tuple(sorted(found) if ordered and len(_kinds(found)) < 2 else found)
+        kinds = _kinds(self.levels)
+        if len(kinds) > 1:
+            raise LabelError.kinds_differ(name, *sorted(kinds)[:2])
+        self.kind = kinds.pop() if kinds else None
+        if len(self.index) != len(self.levels):
+            seen: set[Any] = set()
+            raise LabelError.repeated(next(x for x in self.levels if x in seen or seen.add(x)), name)  # type: ignore[func-returns-value]
+
+    @cached_property
+    def index(self) -> dict[Any, int]:
+        """The position of every level."""
+        return {level: position for position, level in enumerate(self.levels)}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(level) for level in self.levels[:8])
+        return f"Domain({self.name!r}: {shown}{', …' if len(self.levels) > 8 else ''})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Domain):
+            return NotImplemented
+        return (self.name, set(self.levels), self.declared) == (other.name, set(other.levels), other.declared)
+
+    def __hash__(self) -> int:
+        return hash((self.name, frozenset(self.levels), self.declared))
+
+    def union(self, other: Domain) -> Domain:
+        """All levels of both: sorted if either is kept sorted, else this one's first."""
+        if None is not self.kind != other.kind is not None:
+            raise LabelError.kinds_differ(self.name, str(self.kind), str(other.kind))
+        if other.levels == self.levels and other.declared <= self.declared:
+            return self
+        levels = (*self.levels, *(level for level in other.levels if level not in self.index))
+        declared = self.declared | other.declared
+        return Domain(levels, self.name, declared=declared, ordered=self.ordered or other.ordered)
+
+    def positions_of(self, levels: Iterable[Any]) -> np.ndarray:
+        """Where each of `levels` is here, −1 for those that are not."""
+        return np.fromiter((self.index.get(level, -1) for level in levels), dtype=np.intp)
+
+    def keep(self, present: np.ndarray) -> Domain:
+        """Only the levels that are present (a mask), or declared."""
+        kept = [level for level, here in zip(self.levels, present, strict=True) if here or level in self.declared]
+        return Domain(kept, self.name, declared=self.declared, ordered=self.ordered)
+
+
+def _plain_level(level: Any, name: str) -> Any:
+    """A level as a plain bool, int or str; whole floats become int."""
+    if isinstance(level, np.generic):
+        level = level.item()
+    if isinstance(level, float) and level.is_integer():
+        level = int(level)
+    if type(level) not in KINDS:
+        raise LabelError.bad_level(level, name)
+    return level
+
+
+def _kinds(levels: Iterable[Any]) -> set[str]:
+    return {KINDS[type(level)] for level in levels}

@@ -1,0 +1,260 @@
+"""Tally: the statistics of every factor, and the labels of every axis. It adds, subtracts and travels in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import StatisticsError
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.statistics import Statistics, first_shortage
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Name, Schema
+
+
+class Tally:
+    """All that a model keeps of its data.
+
+    Tallies of the same factors add and subtract; their levels are united first, so neither side needs to have seen
+    them all. A level whose last row is taken out disappears, unless it was declared. ``a | b`` puts tallies of
+    different factors side by side.
+
+    Parameters
+    ----------
+    factors : sequence of Factor
+    statistics : sequence of Statistics
+        One for every factor; leading axes are the domains of ``given``, a `Counts`' last axis the columns' levels.
+    domains : mapping from name to Domain
+    schema : Schema, optional
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> factors = [tb.Factor("folder", (), tb.Categorical()), tb.Factor("size", "folder", tb.Gaussian())]
+    >>> monday = tb.count({"folder": ["inbox", "news"], "size": [3.0, 8.0]}, factors)
+    >>> tuesday = tb.count({"folder": ["inbox"], "size": [4.0]}, factors)
+    >>> monday + tuesday
+    Tally: 2 factors
+      p(folder)         Categorical()  weight 3
+      p(size | folder)  Gaussian()     weight 3
+      folder: 'inbox', 'news'
+    >>> monday + tuesday - tuesday == monday
+    True
+    """
+
+    def __init__(
+        self,
+        factors: Iterable[Factor],
+        statistics: Iterable[Statistics],
+        domains: Mapping[str, Domain],
+        schema: Schema | None = None,
+    ) -> None:
+        self.factors = tuple(factors)
+        self.statistics = tuple(statistics)
+        self.domains = dict(domains)
+        self.schema = Schema() if schema is None else schema
+        for factor, statistic in zip(self.factors, self.statistics, strict=True):
+            expected = tuple(len(self._domain(name).levels) for name in factor.given)
+            if statistic.given_shape != expected:
+                raise StatisticsError.incompatible(f"the groups of {_title(factor)}", statistic.given_shape, expected)
+            if isinstance(statistic, Counts):
+                sizes = [len(self._domain(name).levels) for name in factor.columns]
+                if statistic.segments.sizes.tolist() != sizes:
+                    raise StatisticsError.incompatible(
+                        f"the levels of {_title(factor)}", statistic.segments.sizes.tolist(), sizes
+                    )
+
+    def _domain(self, column: Name) -> Domain:
+        return self.domains[self.schema.domain(column)]
+
+    def __getitem__(self, column: Name | tuple[Name, ...]) -> Statistics:
+        """The statistics of the factor of these columns."""
+        wanted = column if isinstance(column, tuple) else (column,)
+        for factor, statistic in zip(self.factors, self.statistics, strict=True):
+            if factor.columns == wanted:
+                return statistic
+        raise KeyError(f"no factor of columns {wanted}; found {[f.columns for f in self.factors]}")
+
+    def __repr__(self) -> str:
+        plural = "" if len(self.factors) == 1 else "s"
+        titles = [_title(factor) for factor in self.factors]
+        families = [repr(factor.family) for factor in self.factors]
+        widths = max(map(len, titles), default=0), max(map(len, families), default=0)
+        lines = [f"Tally: {len(self.factors)} factor{plural}"]
+        for title, family, statistic in zip(titles, families, self.statistics, strict=True):
+            lines.append(f"  {title:<{widths[0]}}  {family:<{widths[1]}}  weight {_rows(statistic):.12g}")
+        for name, domain in self.domains.items():
+            shown = ", ".join(repr(level) for level in domain.levels[:8])
+            more = len(domain.levels) - 8
+            lines.append(f"  {name}: {shown or 'no levels'}{f', … {more} more' if more > 0 else ''}")
+        return "\n".join(lines)
+
+    def __eq__(self, other: object) -> bool:
+        return self.isclose(other, 0.0) if isinstance(other, Tally) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def isclose(self, other: Tally, tolerance: float = 1e-12) -> bool:
+        """Whether both hold the same levels, in any order, and the same numbers to `tolerance`."""
+        if self._counting() != other._counting() or self.domains != other.domains:
+            return False
+        aligned = other._align(self.domains).statistics
+        return all(mine.isclose(its, tolerance) for mine, its in zip(self.statistics, aligned, strict=True))
+
+    def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        mine, its = self._united(other)
+        total = [a + b for a, b in zip(mine.statistics, its.statistics, strict=True)]
+        return Tally(self.factors, total, mine.domains, self.schema)
+
+    def __radd__(self, other: object) -> Tally:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+
+    def __sub__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        mine, its = self._united(other)
+        for factor, held, removed in zip(self.factors, mine.statistics, its.statistics, strict=True):
+            short = first_shortage(factor.family.nonnegative(held), factor.family.nonnegative(removed))
+            short = held.shortage(removed) if short is None else short
+            if short is not None:
+                index, what, have, take = short
+                raise StatisticsError.removes_too_much(mine._place(factor, held, index), what, have, take)
+        rest = [a - b for a, b in zip(mine.statistics, its.statistics, strict=True)]
+        return Tally(self.factors, rest, mine.domains, self.schema).pruned()
+
+    def __or__(self, other: Tally) -> Tally:
+        """Side by side: the factors of both, with shared domains united."""
+        if not isinstance(other, Tally):
+            return NotImplemented
+        twice = {f.counting[:2] for f in self.factors} & {f.counting[:2] for f in other.factors}
+        if twice:
+            raise StatisticsError(
+                f"both tallies have the factor {twice.pop()}; expected others.\n    Use + to add them."
+            )
+        domains = self._unite_domains(other)
+        pairs = dict(self.schema.domains) | dict(other.schema.domains)
+        ordered = tuple(dict.fromkeys(self.schema.ordered + other.schema.ordered))
+        mine, its = self._align(domains), other._align(domains)
+        statistics = mine.statistics + its.statistics
+        return Tally(self.factors + other.factors, statistics, domains, Schema(pairs, ordered))
+
+    def scale(self, factor: float) -> Tally:
+        """Every count times `factor`: a tally worth more or fewer rows."""
+        return Tally(self.factors, [part.scale(factor) for part in self.statistics], self.domains, self.schema).pruned()
+
+    def with_factors(self, factors: Iterable[Factor]) -> Tally:
+        """The same statistics read by other families or priors, where they keep the same ones."""
+        changed = Tally(factors, self.statistics, self.domains, self.schema)
+        if changed._counting() != self._counting():
+            raise StatisticsError.incompatible("the factors", self._counting(), changed._counting())
+        return changed
+
+    def pruned(self) -> Tally:
+        """Without the levels that were neither declared nor seen."""
+        present = {name: np.zeros(len(domain.levels), dtype=bool) for name, domain in self.domains.items()}
+        for factor, statistic in zip(self.factors, self.statistics, strict=True):
+            weight = statistic.presence()
+            for axis, column in enumerate(factor.given):
+                others = tuple(a for a in range(weight.ndim) if a != axis)
+                present[self.schema.domain(column)] |= weight.sum(axis=others) > 0
+            if isinstance(statistic, Counts):
+                cells = statistic.pooled().table > 0
+                for column, here in zip(factor.columns, statistic.segments.split(cells), strict=True):
+                    present[self.schema.domain(column)] |= here
+        return self._align({name: domain.keep(present[name]) for name, domain in self.domains.items()})
+
+    def save(self, path: Any) -> None:
+        """Write this tally to a sealed file that `tb.load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        from tallybayes.tally.tally_file import save_tally
+
+        save_tally(self, path)
+
+    def _counting(self) -> tuple[Any, ...]:
+        return tuple(factor.counting for factor in self.factors)
+
+    def _unite_domains(self, other: Tally) -> dict[str, Domain]:
+        united = dict(self.domains)
+        for name, domain in other.domains.items():
+            united[name] = united[name].union(domain) if name in united else domain
+        return united
+
+    def _united(self, other: Tally) -> tuple[Tally, Tally]:
+        """Both over the same levels."""
+        if self._counting() != other._counting():
+            raise StatisticsError.incompatible("the factors", _titles(self.factors), _titles(other.factors))
+        domains = self._unite_domains(other)
+        return self._align(domains), other._align(domains)
+
+    def _align(self, domains: Mapping[str, Domain]) -> Tally:
+        """The same statistics over other levels: new ones empty, absent ones dropped."""
+        source = {
+            name: None if domain.levels == self.domains[name].levels else self.domains[name].positions_of(domain.levels)
+            for name, domain in domains.items()
+            if name in self.domains
+        }
+        if all(where is None for where in source.values()) and source.keys() == domains.keys():
+            return Tally(self.factors, self.statistics, domains, self.schema)
+        moved = []
+        for factor, statistic in zip(self.factors, self.statistics, strict=True):
+            columns = factor.given + factor.columns
+            where = {c: source.get(self.schema.domain(c)) for c in columns}
+            moved.append(realign(factor, statistic, where))
+        return Tally(self.factors, moved, domains, self.schema)
+
+    def _place(self, factor: Factor, statistic: Statistics, index: tuple[int, ...]) -> str:
+        """Words for a place in a statistic: the group, and the level or the column."""
+        names = [f"{c} {self._domain(c).levels[i]!r}" for c, i in zip(factor.given, index, strict=False)]
+        last = index[-1]
+        if isinstance(statistic, Counts):
+            column = int(np.searchsorted(statistic.segments.offsets, last, side="right")) - 1
+            level = self._domain(factor.columns[column]).levels[last - int(statistic.segments.offsets[column])]
+            names.append(f"{factor.columns[column]} {level!r}")
+        elif len(factor.columns) > 1:
+            names.append(f"column {factor.columns[last]!r}" if last < len(factor.columns) else f"column {last}")
+        else:
+            names.append(f"column {factor.columns[0]!r}")
+        return ", ".join(names)
+
+
+def realign(factor: Factor, statistic: Statistics, where: Mapping[Name, np.ndarray | None]) -> Statistics:
+    """Statistics over other levels: ``where[column]`` has the old position of every new level, −1 for a new one.
+
+    None leaves a column's levels as they are.
+    """
+    for axis, column in enumerate(factor.given):
+        source = where[column]
+        if source is not None:
+            statistic = statistic.take(axis, source)
+    if isinstance(statistic, Counts) and any(where[column] is not None for column in factor.columns):
+        old, cells = statistic.segments, []
+        for column, start, size in zip(factor.columns, old.offsets, old.sizes, strict=False):
+            source = where[column]
+            local = np.arange(size) if source is None else source
+            cells.append(np.where(local < 0, -1, local + start))
+        statistic = statistic.take_cells(np.concatenate(cells), Segments([len(part) for part in cells]))
+    return statistic
+
+
+def _title(factor: Factor) -> str:
+    shown = ", ".join(map(str, factor.columns[:3])) + (", …" if len(factor.columns) > 3 else "")
+    return f"p({shown}" + (f" | {', '.join(map(str, factor.given))})" if factor.given else ")")
+
+
+def _titles(factors: Iterable[Factor]) -> str:
+    return "; ".join(f"{_title(factor)} {factor.family!r}" for factor in factors)
+
+
+def _rows(statistic: Statistics) -> float:
+    """The weight behind a statistic, of its fullest column."""
+    weight = statistic.pooled().weight  # type: ignore[attr-defined]
+    return float(np.max(weight, initial=0.0))

@@ -1,0 +1,146 @@
+"""Value: a frozen dataclass that compares, hashes, prints and becomes JSON, arrays included.
+
+Families, beliefs and prior rules are values: they hold settings, never data. They are parameters of scikit-learn
+estimators, so they must survive ``clone``, ``==`` and ``repr``, and they travel in model files, so they must turn into
+plain JSON and back without pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from tallybayes.errors import FileError
+
+
+class Value:
+    """Base of frozen dataclasses whose fields are numbers, strings, tuples, mappings, arrays or other values."""
+
+    _registry: ClassVar[dict[str, type[Value]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("tallybayes."):
+            Value._registry[cls.__name__] = cls
+
+    def _fields(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and _key(self) == _key(other)
+
+    def __hash__(self) -> int:
+        return hash(_key(self))
+
+    def __repr__(self) -> str:
+        shown = []
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.repr and not _same(value, field.default):
+                shown.append(_show(value) if field.kw_only is False else f"{field.name}={_show(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed."""
+        return type(self)(**{**self._fields(), **changes})
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON that `from_config` reads back.
+
+        Returns
+        -------
+        dict
+            ``{"type": class name, field: value, ...}`` of numbers, strings, lists and dicts only.
+        """
+        return {"type": type(self).__name__, **{name: _to_json(value) for name, value in self._fields().items()}}
+
+
+def from_config(config: Mapping[str, Any]) -> Any:
+    """The value that `Value.to_config` described; only classes of this package are known.
+
+    Parameters
+    ----------
+    config : mapping
+        What ``to_config`` returned, perhaps after a trip through a file.
+
+    Returns
+    -------
+    Value
+        An equal value.
+    """
+    arguments = dict(config)
+    name = arguments.pop("type", None)
+    known = Value._registry.get(name) if isinstance(name, str) else None
+    if known is None:
+        raise FileError(f"unknown type {name!r} in a configuration; expected one of {sorted(Value._registry)}.")
+    allowed = {field.name for field in fields(known)}  # type: ignore[arg-type]
+    if set(arguments) - allowed:
+        raise FileError(f"{name} has no field {sorted(set(arguments) - allowed)}; expected {sorted(allowed)}.")
+    return known(**{key: _from_json(value) for key, value in arguments.items()})
+
+
+def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
+    """A read-only array with its own memory, so that nobody can change a value from outside."""
+    array = np.array(value, dtype=dtype)
+    array.setflags(write=False)
+    return array
+
+
+def _walk(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(_walk(item, leaf) for item in value)
+    if isinstance(value, Mapping):
+        return tuple((_walk(key, leaf), _walk(item, leaf)) for key, item in value.items())
+    return leaf(value)
+
+
+def _key(value: Any) -> Any:
+    """A hashable stand-in for equality: arrays by shape and numbers, 0-d arrays like their number."""
+
+    def leaf(item: Any) -> Any:
+        if isinstance(item, Value):
+            return (type(item).__name__, *(_key(part) for part in item._fields().values()))
+        if isinstance(item, np.ndarray):
+            return item.item() if item.ndim == 0 else (item.shape, *item.ravel().tolist())
+        return item
+
+    return _walk(value, leaf)
+
+
+def _same(value: Any, default: Any) -> bool:
+    try:
+        return bool(_key(value) == _key(default))
+    except TypeError:
+        return False
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        if value.ndim == 0:
+            return f"{value.item():.12g}" if value.dtype.kind == "f" else repr(value.item())
+        text = np.array2string(value, precision=4, separator=", ", threshold=6, edgeitems=2)
+        return " ".join(text.split())
+    return repr(value)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Value):
+        return value.to_config()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [_to_json(item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, Mapping) and "type" in value:
+        return from_config(value)
+    if isinstance(value, list):
+        return tuple(_from_json(item) for item in value)
+    return value
