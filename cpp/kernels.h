@@ -116,12 +116,12 @@ struct Kernels {
   void (*add_scatter)(const ScatterBlock&, double* second_high, double* second_low);
 };
 
-#if defined(__x86_64__) && !defined(TALLYBAYES_SINGLE_TIER)
+#if defined(TALLYBAYES_TIERS)
 namespace v2 { extern const Kernels kernels; }
 namespace v3 { extern const Kernels kernels; }
 namespace v4 { extern const Kernels kernels; }
 #else
-namespace v2 { extern const Kernels kernels; }  // the only build: whatever the compiler's baseline is
+namespace native { extern const Kernels kernels; }  // the only build, for whatever the compiler's baseline is
 #endif
 
 // log x! for whole x below the size of the table; log Γ(x + 1) for everything else.

@@ -35,9 +35,12 @@ void group_masks(const uint32_t* groups, size_t n, size_t n_groups, uint64_t* ma
 
 // Rows as bits: one comparison finds 64 rows of a level, one AND the 512 of a level and a group, one instruction counts
 // them. No table look-up at all, so it beats histograms while levels · groups is small.
+#if defined(__AVX512BW__)
+__attribute__((target("avx512vpopcntdq")))  // not part of x86-64-v4: use_tier asks the processor before it is called
+#endif
 void count_masks(const uint8_t* codes, size_t n_words, const uint64_t* masks, size_t n_groups, size_t n_levels,
                  uint64_t* counts) {
-#if defined(__AVX512BW__) && defined(__AVX512VPOPCNTDQ__)
+#if defined(__AVX512BW__)
   constexpr size_t most_words = 64;
   alignas(64) uint64_t equal[most_words];
   for (size_t start = 0; start < n_words; start += most_words) {

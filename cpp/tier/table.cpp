@@ -6,10 +6,10 @@ namespace TALLYBAYES_TIER {
 const Kernels kernels = {
     sum_words,        load_doubles,   load_bytes,     load_narrow_codes, load_codes,
     decode_groups,    sort_rows,      has_bad_bytes,  group_masks,
-#if defined(__AVX512VPOPCNTDQ__) || defined(TALLYBAYES_COUNT_MASKS)
+#if defined(__AVX512BW__)
     count_masks,
 #else
-    nullptr,
+    nullptr,  // bit by bit it would lose against the histograms
 #endif
     count_pairs,      count_single,   count_weighted, count_soft,        sum_binary_bytes,
     sum_dense,        multinomial_terms, sum_moments, sum_sparse,        sum_sparse_soft,

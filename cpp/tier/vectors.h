@@ -13,7 +13,7 @@
 #endif
 
 #ifndef TALLYBAYES_TIER
-#define TALLYBAYES_TIER v2
+#define TALLYBAYES_TIER native
 #endif
 
 namespace tallybayes {

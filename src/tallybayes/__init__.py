@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tallybayes.files import load as load
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
+    from tallybayes.models.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.sources.collect import count as count
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
@@ -58,6 +59,7 @@ _PUBLIC = {
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
     "MultivariateGaussian": "families.multivariate_gaussian",
+    "NaiveBayes": "models.naive_bayes",
     "NormalInverseGamma": "beliefs.normal_inverse_gamma",
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",
     "Poisson": "families.poisson",

@@ -9,11 +9,12 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief, plain
 from tallybayes.beliefs.hypotheses import Hypotheses
-from tallybayes.errors import DataError, LabelError, StatisticsError
+from tallybayes.errors import CellError, DataError, LabelError, StatisticsError
 from tallybayes.families.block import Codes, Sparse
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table, open_table
 from tallybayes.statistics.statistics import Statistics
@@ -70,17 +71,13 @@ def learn(values: Any, family: Family, *, weight: Any = None, group: Any = None)
     columns: dict[Any, Any] = dict(table.columns)
     if single:
         columns = {VALUE: next(iter(columns.values()))}
-    given: tuple[str, ...] = ()
-    matrix = table.matrix
+    names, given = tuple(columns), ()
     if group is not None:
-        shares = np.asarray(group) if not hasattr(group, "to_arrow") else group
-        soft = isinstance(shares, np.ndarray) and shares.ndim == 2
-        columns = {**columns, GROUP: shares if soft else _one_column(group)}
-        given = (GROUP,)
-    names = tuple(name for name in columns if name != GROUP or group is None)
-    rows = Table(columns, matrix if not single else None)
+        given = (_free_name(GROUP, columns),)
+        columns[given[0]] = _open_group(group)
+    rows = Table(columns, table.matrix if not single else None)
     factor = Factor(names, given, family)
-    return Learned(count(rows, [factor], weight=weight, schema=Schema(ordered=(GROUP,))), single=single)
+    return Learned(count(rows, [factor], weight=weight, schema=Schema(ordered=given)), single=single)
 
 
 class Learned:
@@ -117,7 +114,7 @@ class Learned:
     @property
     def groups(self) -> tuple[Any, ...]:
         """The labels of the groups, in the order of the results."""
-        return self.tally.domains[GROUP].levels if self._grouped else ()
+        return self.tally.domains[str(self.tally.factors[0].given[0])].levels if self._grouped else ()
 
     @property
     def levels(self) -> Any:
@@ -163,6 +160,8 @@ class Learned:
             None is the family's default.
         """
         posterior = self._posterior(prior)
+        if isinstance(prior, Hypotheses):  # with the parameters in the user's own form, ready for more data
+            return prior.replace(log_weights=posterior.log_weights)  # type: ignore[attr-defined]
         return posterior.column(0) if self.single and self.family.columnwise else posterior
 
     def predictive(self, prior: Any = None) -> Predictive:
@@ -363,15 +362,22 @@ class Predictive:
         wanted = learned.tally.factors[0].columns
         if learned.single and len(names) == 1:
             table, names = Table({VALUE: next(iter(table.columns.values()))}), (VALUE,)
-        if len(names) != len(wanted):
-            raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
+        elif all(isinstance(name, str) for name in (*names, *wanted)):
+            names = wanted  # columns with names are found by them, in whatever order they come
         if isinstance(learned.family, Categorical):
+            if len(names) != len(wanted):
+                raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
             return _recode(table, names, [learned.tally.domains[str(name)] for name in wanted])
         block = table.numbers(names)
         if isinstance(block, Sparse):
-            return block.dense()
-        columns = block if isinstance(block, np.ndarray) else np.stack(block, axis=-1)
-        return np.asarray(columns, dtype=np.float64)
+            rows = block.dense()
+        else:
+            rows = np.asarray(block if isinstance(block, np.ndarray) else np.stack(block, axis=-1), dtype=np.float64)
+        n_columns = learned.statistics.n_columns  # type: ignore[attr-defined]
+        if rows.shape[1] != n_columns:
+            raise DataError.wrong_shape("values", rows.shape, f"(rows, {n_columns})")
+        _check_cells(learned.family, rows, wanted)
+        return rows
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> np.ndarray:
         """`n` rows drawn from the predictive, each with its own parameters drawn from the posterior.
@@ -385,7 +391,16 @@ class Predictive:
         family = self._learned.family
         drawn = [family.sample(family.from_belief(self._posterior, "sample", rng), 1, rng)[0] for _ in range(n)]
         rows = np.stack(drawn) if drawn else np.zeros((0,))
+        if isinstance(family, Categorical) and drawn:
+            rows = self._labels(rows)
         return rows[..., 0] if self._learned.single and family.columnwise else rows
+
+    def _labels(self, codes: np.ndarray) -> np.ndarray:
+        """Codes of levels as the levels they stand for."""
+        domains = [self._learned.tally.domains[str(name)] for name in self._learned.tally.factors[0].columns]
+        one_kind = len({domain.kind for domain in domains}) == 1
+        levels = [np.array(domain.levels, dtype=None if one_kind else object) for domain in domains]
+        return np.stack([known[codes[..., place]] for place, known in enumerate(levels)], axis=-1)
 
 
 def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.ndarray:
@@ -415,11 +430,32 @@ def _is_column(values: Any) -> bool:
     return not isinstance(values, Sparse) and getattr(values, "ndim", 1) == 1
 
 
-def _one_column(group: Any) -> Any:
+def _open_group(group: Any) -> Any:
+    """A column of labels, or an array of shares of shape (n, groups)."""
     table = open_table(group)
-    if len(table.columns) != 1:
-        raise DataError.wrong_shape("group", (table.n_rows, len(table.columns)), "(rows,) or (rows, groups)")
-    return next(iter(table.columns.values()))
+    if table.matrix is not None:
+        return table.matrix
+    if len(table.columns) == 1:
+        return next(iter(table.columns.values()))
+    shares = table.numbers(tuple(table.columns))
+    return shares if isinstance(shares, np.ndarray) else np.stack(list(shares), axis=-1)
+
+
+def _free_name(name: str, taken: Mapping[Any, Any]) -> str:
+    """`name`, or a longer one where a column has it already."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _check_cells(family: Family, rows: np.ndarray, names: tuple[Any, ...]) -> None:
+    """Refuse what could not be counted either, but for missing cells, which a full covariance can predict around."""
+    known = np.nan_to_num(rows, posinf=np.inf, neginf=-np.inf) if isinstance(family, MultivariateGaussian) else rows
+    try:
+        family.collect(known)
+    except CellError as error:
+        name = names[error.column] if error.column < len(names) else error.column
+        raise DataError.bad_cell(float(rows[error.row, error.column]), error.row, name, family.expects) from None
 
 
 def _short(parameters: Any) -> str:

@@ -1,12 +1,12 @@
 """Sealed model files: named arrays and a JSON manifest in one zip that NumPy, too, can open.
 
 `read` accepts exactly the bytes that `write` makes: how a file must look follows from its manifest, and every other
-byte is compared with what it must be. So nothing is interpreted: no pickle, no ``eval``, no decompression, and no memory
-is asked for before the declared sizes add up to the size of the file.
+byte is compared with what it must be. So nothing is interpreted: no pickle, no ``eval``, no decompression, and no
+memory is asked for before the declared sizes add up to the size of the file.
 
-Format 1 is a zip of stored (uncompressed) zip64 entries dated 1980: ``manifest.json``, then ``<name>.npy`` in the order of
-the names, little-endian, in C order; its comment is the seal, a SHA-256 of every byte before it. Later formats keep the
-first entry and the seal in their places, so that an older reader can say "too new".
+Format 1 is a zip of stored (uncompressed) zip64 entries dated 1980: ``manifest.json``, then ``<name>.npy`` in the order
+of the names, little-endian, in C order; its comment is the seal, a SHA-256 of every byte before it. Later formats keep
+the first entry and the seal in their places, so that an older reader can say "too new".
 
 The seal protects against accidents, not attackers: whoever writes a file can also compute its seal. A stranger's file
 is harmless because reading it does nothing but fill arrays and parse JSON.
@@ -15,6 +15,7 @@ is harmless because reading it does nothing but fill arrays and parse JSON.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
@@ -67,8 +68,8 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
     manifest : dict
         Plain JSON: dicts with string keys, lists, strings, finite numbers, booleans, None. Tuples come back as lists.
     arrays : dict of str to ndarray
-        Of bool, integers, float32 or float64, in any shape. Names are made of ``A-Z a-z 0-9 _ . / -``, without ``..`` and
-        without a leading ``/``.
+        Of bool, integers, float32 or float64, in any shape. Names are made of ``A-Z a-z 0-9 _ . / -``, without ``..``
+        and without a leading ``/``.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
     path = os.path.realpath(os.fsdecode(path))  # a link stays a link; what it points to is replaced
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {folder}.")
+        raise FileNotFoundError(errno.ENOENT, "no such folder", folder)
     temporary = os.path.join(folder, f".tallybayes-{secrets.token_hex(8)}.tmp")
     with open(temporary, "xb") as file:
         try:
@@ -102,7 +103,8 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
         except BaseException:
             with contextlib.suppress(OSError):
                 file.close()
-            os.unlink(temporary)
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
             raise
 
 
@@ -110,7 +112,8 @@ def read(path: FilePath) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
     """Read a sealed file in one pass, refusing whatever `write` would not have written.
 
     Nothing in the file is executed, and no more memory is taken than it is long (for the manifest, a small multiple).
-    The seal shows that no accident changed the bytes, not who wrote them: what the content means is the loader's to check.
+    The seal shows that no accident changed the bytes, not who wrote them: what the content means is the loader's to
+    check.
 
     Parameters
     ----------
@@ -151,7 +154,7 @@ def read(path: FilePath) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
         intake = _Intake(file, size - _DIGEST_SIZE, path)
         try:
             content = _read_content(intake)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             intake.check_seal(seal)  # a broken seal explains the rest
             raise error if isinstance(error, FileError) else FileError.damaged(path, str(error)) from error
         intake.check_seal(seal)
@@ -316,7 +319,7 @@ def _described(kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray
             raise DataError.wrong_type("the name of an array", _shown(name), expected)
         if type(array) not in (np.ndarray, np.memmap):  # a masked array would lose its mask
             raise DataError.wrong_type(f"array {name!r}", f"a {type(array).__name__}", "a plain NumPy array")
-        if _little_endian(array.dtype) not in _DTYPES:
+        if array.dtype.kind not in "biuf" or _little_endian(array.dtype) not in _DTYPES:
             found, expected = f"of dtype {array.dtype}", "bool, integers, float32 or float64"
             raise DataError.wrong_type(f"array {name!r}", found, expected, "Strings are stored with pack_strings.")
     forms = {name: (_little_endian(arrays[name].dtype), arrays[name].shape) for name in sorted(arrays)}
@@ -357,16 +360,17 @@ def _json(value: Any) -> bytes:
 def _parse(text: bytes, path: FilePath) -> tuple[str, dict[str, Any], Forms]:
     try:
         whole = json.loads(text.decode("ascii"))
-        found = whole.get("format") if isinstance(whole, dict) else None
-        same = type(found) is not int or found > FORMAT or _json(whole) == text  # refuses NaN, 1e999, repeated keys …
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its manifest is not plain JSON ({error})") from error
+    found = whole.get("format") if isinstance(whole, dict) else None
     if type(found) is not int or found < 1:
         raise ValueError(f"its manifest has the format version {_shown(found)}")
     if found > FORMAT:
         raise FileError.too_new(path, found, FORMAT)
-    if not same or set(whole) != {"arrays", "created_by", "format", "kind", "manifest"}:
-        raise ValueError(f"its manifest is not written as save() writes it ({_shown(sorted(whole))})")
+    if set(whole) != {"arrays", "created_by", "format", "kind", "manifest"}:
+        raise ValueError(f"its manifest has the entries {_shown(sorted(whole))}")
+    if _json(whole) != text:  # no repeated key, no NaN, no 1e999, no second way to write the same
+        raise ValueError("its manifest is not written as save() writes it")
     kind, manifest, arrays = whole["kind"], whole["manifest"], whole["arrays"]
     if not _is_kind(kind) or not isinstance(manifest, dict) or not isinstance(arrays, dict):
         raise ValueError(f"its manifest has the kind {_shown(kind)}, or no content, or no arrays")
@@ -532,7 +536,7 @@ def _read_content(intake: _Intake) -> tuple[str, dict[str, Any], dict[str, np.nd
             raise ValueError(f"it has {_entry(local)} in place of {member.name}, stored, of {member.size} bytes")
         head = intake.take(len(member.head))
         if head != member.head:
-            raise ValueError(f"{member.name} has the header {_shown(head[10:].strip())}, not the declared {forms[name]}")
+            raise ValueError(f"{member.name} has the header {_shown(head[10:].strip())}, but declared is {forms[name]}")
         array = np.empty(member.shape, member.dtype)
         raw = array.reshape(-1).view(np.uint8)
         if intake.fill(raw.data, zlib.crc32(head)) != _crc(local):

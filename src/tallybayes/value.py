@@ -8,7 +8,7 @@ plain JSON and back without pickle.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,11 +36,13 @@ class Value:
         return hash(_key(self))
 
     def __repr__(self) -> str:
-        shown = []
+        shown, named = [], False
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if field.repr and not _same(value, field.default):
-                shown.append(_show(value) if field.kw_only is False else f"{field.name}={_show(value)}")
+                shown.append(f"{field.name}={_show(value)}" if named or field.kw_only else _show(value))
+            else:
+                named = True  # a place was left out, so those behind it need their names
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def replace(self, **changes: Any) -> Self:
@@ -71,15 +73,29 @@ def from_config(config: Mapping[str, Any]) -> Any:
     Value
         An equal value.
     """
-    arguments = dict(config)
+    arguments = dict(config) if isinstance(config, Mapping) else {}
     name = arguments.pop("type", None)
-    known = Value._registry.get(name) if isinstance(name, str) else None
+    known = _known(name) if isinstance(name, str) else None
     if known is None:
         raise FileError(f"unknown type {name!r} in a configuration; expected one of {sorted(Value._registry)}.")
     allowed = {field.name for field in fields(known)}  # type: ignore[arg-type]
     if set(arguments) - allowed:
         raise FileError(f"{name} has no field {sorted(set(arguments) - allowed)}; expected {sorted(allowed)}.")
-    return known(**{key: _from_json(value) for key, value in arguments.items()})
+    try:
+        return known(**{key: _from_json(value) for key, value in arguments.items()})
+    except TypeError as error:  # a field is missing, or of a kind its class cannot take
+        raise FileError(f"{name} cannot be made of the fields {sorted(arguments)}: {error}.") from error
+
+
+def _known(name: str) -> type[Value] | None:
+    """The class of that name; a public one whose module nobody has used yet is imported now."""
+    if name not in Value._registry:
+        import tallybayes
+
+        if name in tallybayes._PUBLIC:
+            getattr(tallybayes, name)
+    known = Value._registry.get(name)
+    return known if is_dataclass(known) else None
 
 
 def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
@@ -105,6 +121,8 @@ def _key(value: Any) -> Any:
             return (type(item).__name__, *(_key(part) for part in item._fields().values()))
         if isinstance(item, np.ndarray):
             return item.item() if item.ndim == 0 else (item.shape, *item.ravel().tolist())
+        if isinstance(item, bool):
+            return (bool, item)  # True is another level than 1
         return item
 
     return _walk(value, leaf)
@@ -133,13 +151,19 @@ def _to_json(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, tuple | list):
         return [_to_json(item) for item in value]
+    if isinstance(value, Mapping):  # as pairs: JSON would turn its keys into strings
+        return {"type": "dict", "items": [[_to_json(key), _to_json(item)] for key, item in value.items()]}
     if isinstance(value, np.generic):
         return value.item()
-    return value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise FileError(f"a {type(value).__name__} cannot be written to a file; expected numbers, strings, arrays or values.")
 
 
 def _from_json(value: Any) -> Any:
-    if isinstance(value, Mapping) and "type" in value:
+    if isinstance(value, Mapping) and value.get("type") == "dict":
+        return {_from_json(key): _from_json(item) for key, item in value.get("items", ())}
+    if isinstance(value, Mapping):
         return from_config(value)
     if isinstance(value, list):
         return tuple(_from_json(item) for item in value)

@@ -125,7 +125,7 @@ class Beta(Belief):
 
     def column(self, index: int) -> Beta:
         """The belief about one column."""
-        return Beta(self.successes[..., index], self.failures[..., index])
+        return Beta(*(part[..., index] for part in np.broadcast_arrays(self.successes, self.failures)))
 
 
 def spread_base(statistics: Totals) -> np.ndarray:

@@ -106,4 +106,4 @@ class Gamma(Belief):
 
     def column(self, index: int) -> Gamma:
         """The belief about one column."""
-        return Gamma(self.shape[..., index], self.rate[..., index])
+        return Gamma(*(part[..., index] for part in np.broadcast_arrays(self.shape, self.rate)))

@@ -57,6 +57,7 @@ class Hypotheses(Belief):
     prior: Any = None
     family: Any = field(default=None, kw_only=True, repr=False)
     log_weights: Any = field(default=None, kw_only=True, repr=False)
+    given: tuple[int, ...] = field(default=(), kw_only=True, repr=False)  # the numbers of groups, once resolved
 
     any_family = True
 
@@ -64,7 +65,9 @@ class Hypotheses(Belief):
         if not isinstance(self.hypotheses, Mapping) or not self.hypotheses:
             raise PriorError(f"Hypotheses needs a mapping from name to parameter, found {self.hypotheses!r}.")
         object.__setattr__(self, "hypotheses", dict(self.hypotheses))
-        if self.log_weights is None:
+        if self.log_weights is not None:
+            object.__setattr__(self, "log_weights", np.asarray(self.log_weights, dtype=float))
+        else:
             weights = self._prior_weights()
             if weights.shape != (len(self.names),) or not np.isfinite(weights).all() or (weights < 0).any():
                 raise PriorError(f"Hypotheses needs one prior weight of at least 0 for every name, found {weights}.")
@@ -83,7 +86,12 @@ class Hypotheses(Belief):
             if unknown or len(self.prior) != len(self.names):
                 raise PriorError(f"the prior names {list(self.prior)}; expected exactly the hypotheses {self.names}.")
             return np.array([float(self.prior[name]) for name in self.names])
-        return np.asarray(self.prior, dtype=float)
+        try:
+            return np.asarray(self.prior, dtype=float)
+        except (TypeError, ValueError):
+            raise PriorError(
+                f"the prior of the hypotheses is {self.prior!r}; expected a mapping, numbers or a function."
+            ) from None
 
     @classmethod
     def grid(cls, parameters: Iterable[Any], prior: Any = None) -> Hypotheses:
@@ -134,7 +142,7 @@ class Hypotheses(Belief):
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Hypotheses:
         """The same hypotheses about the parameters of `family`."""
         read = {name: family.as_parameters(value, statistics) for name, value in self.hypotheses.items()}
-        return self.replace(hypotheses=read, family=family)
+        return self.replace(hypotheses=read, family=family, given=statistics.given_shape)
 
     def _log_likelihoods(self, statistics: Statistics) -> np.ndarray:
         """Log p(data | h), shape (*given, hypotheses)."""
@@ -220,13 +228,21 @@ class Hypotheses(Belief):
 
     def log_predictive(self, x: np.ndarray) -> np.ndarray:
         """Log Σ p(h | data) p(x | h) of every row, the average over hypotheses."""
-        scores = np.stack([self.family.log_prob(p, x) for p in self.hypotheses.values()], axis=-1)
+        scores = np.stack([self._spread(self.family.log_prob(p, x)) for p in self.hypotheses.values()], axis=-1)
         weights = self.log_weights
         if self.family.columnwise:
             if scores.shape[-2] != 1:
                 scores = scores.sum(axis=-2, keepdims=True)  # independent under each hypothesis, not on average
             weights = weights[..., None, :]
         return np.asarray(logsumexp(scores + weights, axis=-1))
+
+    def _spread(self, scores: np.ndarray) -> np.ndarray:
+        """Scores of rows over every group, though a parameter may be the same for all of them."""
+        n_last = 1 if self.family.columnwise else 0
+        last = scores.shape[scores.ndim - n_last :]
+        missing = 1 + len(self.given) + n_last - scores.ndim
+        scores = scores.reshape(len(scores), *(1,) * missing, *scores.shape[1:])
+        return np.broadcast_to(scores, (len(scores), *self.given, *last))
 
     def column(self, index: int) -> Hypotheses:
         """Hypotheses are about all columns at once."""

@@ -45,6 +45,6 @@ def log_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     # log Γ(z) = (z − ½) log z − z + ½ log 2π + 1/(12 z) − 1/(360 z³) + 1/(1260 z⁵) − …
     tail = [1 / z * (1 / 12 - (1 / z**2) * (1 / 360 - (1 / z**2) * (1 / 1260 - 1 / z**2 / 1680))) for z in (a, b)]
     series = (a - 0.5) * np.log1p((b - a) / a) + (b - a) * (np.log(b) - 1.0) + tail[1] - tail[0]
-    small = np.where(large, 1.0, start)
+    small = np.where(large | (steps == 0), 1.0, start)  # a column without levels starts from 0
     plain = gammaln(small + np.where(large, 0.0, steps)) - gammaln(small)
     return np.where(steps == 0, 0.0, np.where(large, series, plain))

@@ -171,16 +171,18 @@ class NormalInverseGamma(Belief):
         size = np.broadcast_shapes(self._size, np.shape(parameter[0]), np.shape(parameter[1]))
         mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), size)
         variance = np.broadcast_to(np.asarray(parameter[1], dtype=float), size)
-        shared = self._axes(len(size))
+        n_axes = len(self._size) or len(size)  # axes before the belief's own count parameters, not groups
+        shared = tuple(axis + len(size) - n_axes for axis in self._axes(n_axes))
         first = variance[tuple(slice(0, 1) if axis in shared else slice(None) for axis in range(len(size)))]
         if not np.array_equal(np.broadcast_to(first, size), variance):
             raise PriorError(f"the variances differ along the shared {' and '.join(self.shared)}; expected one.")
         safe = np.where(variance > 0, variance, 1.0)
         normal = 0.5 * (np.log(self.strength / (2 * np.pi * safe)) - self.strength * (mean - self.location) ** 2 / safe)
-        shape, scale = (np.broadcast_to(p, self._shared_shape(size)) for p in (self.shape, self.scale))
+        normal = normal.sum(axis=shared) if shared else normal
+        shape, scale = (np.broadcast_to(p, first.shape) for p in (self.shape, self.scale))
         safe = np.where(first > 0, first, 1.0)
         gamma = shape * np.log(scale) - gammaln(shape) - (shape + 1) * np.log(safe) - scale / safe
-        density = self._sum(normal) + gamma.reshape(self._sum(normal).shape)
+        density = normal + gamma.reshape(normal.shape)
         return plain(np.where((first > 0).reshape(density.shape), density, -np.inf))
 
     def log_evidence(self, statistics: Moments) -> Any:

@@ -67,8 +67,8 @@ class NormalInverseWishart(Belief):
             )
         if not np.allclose(self.scale, np.swapaxes(self.scale, -1, -2), rtol=1e-9, atol=0):
             raise PriorError("NormalInverseWishart needs a symmetric scale matrix.")
-        if (np.diagonal(self.scale, axis1=-2, axis2=-1) <= 0).any():
-            raise PriorError.not_positive("NormalInverseWishart", "the diagonal of scale", "numbers of at most 0")
+        if not _positive_definite(self.scale).all():
+            raise PriorError(f"NormalInverseWishart needs a positive definite scale matrix, found {self.scale}.")
 
     @classmethod
     def from_mean(cls, mean: Any, covariance: Any, strength: float) -> NormalInverseWishart:
@@ -182,10 +182,18 @@ class NormalInverseWishart(Belief):
         return MultivariateNormal(mean, covariance)
 
     def log_prob(self, parameter: MultivariateNormal) -> Any:
-        """Log p(μ, Σ), joint over the groups that share Σ."""
+        """Log p(μ, Σ), joint over the groups that share Σ; −inf where Σ is not positive definite."""
         d, given = self.n_columns, self._given
-        mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), (*given, d))
-        covariance = np.broadcast_to(np.asarray(parameter[1], dtype=float), (*given, d, d))
+        shapes = np.shape(parameter[0])[:-1], np.shape(parameter[1])[:-2]
+        size = np.broadcast_shapes(given, *shapes)
+        mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), (*size, d))
+        covariance = np.broadcast_to(np.asarray(parameter[1], dtype=float), (*size, d, d))
+        shared = tuple(range(len(size) - len(given), len(size))) if "groups" in self.shared else ()
+        first = covariance[tuple(slice(0, 1) if axis in shared else slice(None) for axis in range(len(size)))]
+        if not np.array_equal(np.broadcast_to(first, covariance.shape), covariance):
+            raise PriorError("the covariances differ along the shared groups; expected one.")
+        inside = _positive_definite(covariance)
+        covariance = np.where(inside[..., None, None], covariance, np.eye(d))
         root = np.linalg.cholesky(covariance)
         log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
         gap = np.linalg.solve(root, (mean - self.location)[..., None])[..., 0]
@@ -194,9 +202,10 @@ class NormalInverseWishart(Belief):
         log_scale = np.linalg.slogdet(self.scale)[1]
         log_norm = self.freedom / 2 * (log_scale - d * np.log(2)) - _log_gamma_d(self.freedom / 2, d)
         wishart = log_norm - (self.freedom + d + 1) / 2 * log_det - trace / 2
-        if "groups" not in self.shared or not given:
+        normal, wishart = (np.where(inside, part, -np.inf) for part in (normal, wishart))
+        if not shared:
             return plain(normal + wishart)
-        return plain(normal.sum() + np.broadcast_to(wishart, given)[(0,) * len(given)])
+        return plain(normal.sum(axis=shared) + wishart.max(axis=shared))
 
     def log_evidence(self, statistics: Moments) -> Any:
         """The log marginal likelihood, one number for every covariance: per group, or one where it is shared."""
@@ -217,6 +226,14 @@ class NormalInverseWishart(Belief):
     def column(self, index: int) -> NormalInverseGamma:
         """The marginal belief about one column's mean and variance."""
         return self._marginal().column(index)
+
+
+def _positive_definite(matrices: np.ndarray) -> np.ndarray:
+    """Whether each of the symmetric matrices is positive definite, whatever the units of its columns."""
+    variances = np.diagonal(matrices, axis1=-2, axis2=-1)
+    deviation = np.sqrt(np.where(variances > 0, variances, 1.0))
+    smallest = np.linalg.eigvalsh(matrices / (deviation[..., :, None] * deviation[..., None, :]))[..., 0]
+    return (variances > 0).all(axis=-1) & (smallest > matrices.shape[-1] * np.finfo(float).eps)
 
 
 def _log_gamma_d(half_freedom: np.ndarray, n_columns: int) -> np.ndarray:

@@ -96,7 +96,7 @@ class Categorical(Family):
     def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
         """Log θ of every cell's code; 0 for code −1."""
         missing = x < 0
-        cells = np.where(missing, 0, x) + parameters.segments.offsets[:-1]
+        cells = np.where(missing, 0, x + parameters.segments.offsets[:-1])  # a column may have no level at all
         with np.errstate(divide="ignore"):
             log_table = np.log(parameters.table)
         if log_table.shape[-1] == 0:

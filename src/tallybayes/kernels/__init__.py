@@ -27,6 +27,8 @@ import warnings
 from collections.abc import Sequence
 from types import ModuleType
 
+import numpy as np
+
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference as _reference
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
@@ -130,7 +132,8 @@ def count_groups(
     if n < 0 or (n_rows is not None and n_rows != n):
         raise ValueError(f"n_rows is {n_rows}, but group or weight has {n} rows; they must agree")
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.count_groups(group, n_groups, weight, n)  # type: ignore[no-any-return]
+    rows, total = _kernels.count_groups(group, n_groups, weight, n)
+    return rows.view(np.int64), total  # one of C's two 64-bit types; NumPy shows the other as dtype=int64
 
 
 def count_codes(

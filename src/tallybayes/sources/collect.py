@@ -160,7 +160,10 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray | None:
     """Weights as float64, every one finite and not negative; None if there are none."""
     if weight is None:
         return None
-    array = np.asarray(weight, dtype=np.float64)
+    try:
+        array = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError.wrong_type("weight", f"{weight!r:.60}", "finite numbers of at least 0, one per row") from None
     if array.shape != (n_rows,):
         raise DataError.wrong_shape("weight", array.shape, f"({n_rows},), one number for every row")
     wrong = ~(np.isfinite(array) & (array >= 0))

@@ -21,17 +21,50 @@ class Table:
     ----------
     columns : mapping from name to a column (one axis) or a block (an array of two axes, or `Sparse`)
     matrix : ndarray of shape (n, columns), optional
-        Where all the columns are those of one array: the array itself, so that blocks need no copy.
+        Where the columns from `first` on are those of one array: the array itself, so that blocks need no copy.
+    first : int, default 0
     """
 
-    def __init__(self, columns: Mapping[Name, Any], matrix: np.ndarray | None = None) -> None:
+    def __init__(self, columns: Mapping[Name, Any], matrix: np.ndarray | None = None, *, first: int = 0) -> None:
         self.columns = dict(columns)
         self.matrix = matrix
         lengths = {str(name): _length(column) for name, column in self.columns.items()}
         if len(set(lengths.values())) > 1:
             raise DataError.lengths_differ(lengths)
         self.n_rows = len(matrix) if matrix is not None else next(iter(lengths.values()), 0)
-        self._order = {name: position for position, name in enumerate(self.columns)}
+        self._order = {name: position - first for position, name in enumerate(self.columns)}
+        self._encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
+
+    def kind(self, name: Name) -> str:
+        """What a column's type says, whatever its values: "number", "label" or "sparse"."""
+        column = self._column(name)
+        if isinstance(column, Sparse):
+            return "sparse"
+        if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+            return "number" if column.dtype.kind in "iuf" else "label"
+        arrow = getattr(column, "type", None)
+        if arrow is None and isinstance(column, np.ndarray | list):
+            import pyarrow as pa
+
+            arrow = pa.infer_type(np.ravel(column), from_pandas=True)
+        text = str(arrow)
+        return "number" if text.startswith(("int", "uint", "float", "double", "halffloat")) else "label"
+
+    def is_block(self, name: Name) -> bool:
+        """Whether a name stands for several columns."""
+        column = self._column(name)
+        return isinstance(column, Sparse) or getattr(column, "ndim", 1) == 2
+
+    def width(self, name: Name) -> int:
+        """How many columns a name stands for."""
+        column = self._column(name)
+        if isinstance(column, Sparse):
+            return column.n_columns
+        return int(column.shape[1]) if getattr(column, "ndim", 1) == 2 else 1
+
+    def with_column(self, name: Name, values: Any) -> Table:
+        """The same rows with one more column, first."""
+        return Table({name: values, **self.columns}, self.matrix, first=1)
 
     def _column(self, name: Name) -> Any:
         if name not in self.columns:
@@ -46,7 +79,7 @@ class Table:
             return block if isinstance(block, Sparse) else _numeric(block, names[0])
         if self.matrix is not None:
             positions = [self._order[name] for name in names]
-            if positions == list(range(positions[0], positions[0] + len(positions))) if positions else False:
+            if positions and positions[0] >= 0 and positions == list(range(positions[0], positions[0] + len(positions))):
                 return _numeric(self.matrix[:, positions[0] : positions[0] + len(positions)], names[0])
         return [_numeric(column, name) for column, name in zip(found, names, strict=True)]
 
@@ -59,9 +92,15 @@ class Table:
                 if high is not None:  # the array's columns are codes already: count them where they lie
                     found = [Domain(range(h + 1), str(n), ordered=ordered(n)) for h, n in zip(high, names, strict=True)]
                     return Codes(block, high + 1), found
-        encoded = [encode(self._column(name), str(name), ordered=ordered(name)) for name in names]
+        encoded = [self._encode(name, ordered(name)) for name in names]
         sizes = np.array([len(domain.levels) for _, domain in encoded], dtype=np.int64)
         return Codes([codes for codes, _ in encoded], sizes), [domain for _, domain in encoded]
+
+    def _encode(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
+        """Codes of one column, made once however many factors need them."""
+        if (name, ordered) not in self._encoded:
+            self._encoded[name, ordered] = encode(self._column(name), str(name), ordered=ordered)
+        return self._encoded[name, ordered]
 
 
 def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
@@ -85,10 +124,10 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     """
     if isinstance(data, Table):
         return data
-    if isinstance(data, Mapping):
-        return Table({name: _column(value, name) for name, value in data.items()})
     if hasattr(data, "tocsr") and hasattr(data, "nnz"):
         return Table({(names or ["x"])[0]: _sparse(data)})
+    if isinstance(data, Mapping):
+        return Table({name: _column(value, name) for name, value in data.items()})
     if _is_frame(data):
         return _open_frame(data)
     if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data) and isinstance(data[0], Mapping):
@@ -153,7 +192,7 @@ def _open_frame(data: Any) -> Table:
     import narwhals as nw
 
     frame = nw.from_native(data, eager_only=True)
-    return Table({name: _series(frame[name]) for name in frame.columns})
+    return Table({series.name: _series(series) for series in frame.iter_columns()})
 
 
 def _series(series: Any) -> Any:

@@ -73,6 +73,12 @@ class Counts(Statistics):
         """Re-index the flat axis: the new cell ``i`` is the old cell ``source[i]``, or 0 for −1."""
         return Counts(take_or_zero(self.table, self.table.ndim - 1, source), segments)
 
+    def with_unseen(self) -> Counts:
+        """One more level in every column, never seen, behind the others."""
+        starts, sizes = self.segments.offsets[:-1], self.segments.sizes
+        cells = [np.append(np.arange(start, start + size), -1) for start, size in zip(starts, sizes, strict=True)]
+        return self.take_cells(np.concatenate(cells) if cells else np.zeros(0, np.intp), Segments(sizes + 1))
+
     def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
         """Whether both count the same columns alike."""
         return self.segments == other.segments and all_close(self.table, other.table, tolerance)

@@ -40,8 +40,10 @@ class Domain:
         self, levels: Iterable[Any], name: str, *, declared: Iterable[Any] = (), ordered: bool = False
     ) -> None:
         self.name, self.ordered = name, ordered
-        self.declared = frozenset(_plain_level(level, name) for level in declared)
+        stays = [_plain_level(level, name) for level in declared]
+        self.declared = frozenset(stays)
         found = [_plain_level(level, name) for level in levels]
+        found += dict.fromkeys(level for level in stays if level not in set(found))
         self.levels: tuple[Any, ...] = tuple(sorted(found) if ordered and len(_kinds(found)) < 2 else found)
         kinds = _kinds(self.levels)
         if len(kinds) > 1:

@@ -168,6 +168,21 @@ class Tally:
                     present[self.schema.domain(column)] |= here
         return self._align({name: domain.keep(present[name]) for name, domain in self.domains.items()})
 
+    def declare(self, column: Name, levels: Iterable[Any]) -> Tally:
+        """The same counts where some levels of a column exist whether seen or not."""
+        name = self.schema.domain(column)
+        old = self.domains[name]
+        more = Domain(levels, old.name, ordered=old.ordered)
+        return self._align(self.domains | {name: old.union(Domain(more.levels, old.name, declared=more.levels))})
+
+    def drop_level(self, column: Name, level: Any) -> Tally:
+        """Without a level, its rows, and the levels only they had."""
+        name = self.schema.domain(column)
+        old = self.domains[name]
+        kept = [other for other in old.levels if other != level]
+        domain = Domain(kept, old.name, declared=old.declared - {level}, ordered=old.ordered)
+        return self._align(self.domains | {name: domain}).pruned()
+
     def save(self, path: Any) -> None:
         """Write this tally to a sealed file that `tb.load` reads.
 

@@ -1,0 +1,248 @@
+// The Python module: functions with the signatures of tallybayes/kernels/reference.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "arrays.h"
+#include "diagnose.h"
+
+namespace tallybayes {
+
+namespace {
+
+struct Tier {
+  const char* name;
+  Kernels kernels;
+};
+
+// The builds this processor can run, the best last.
+const std::vector<Tier>& tiers() {
+  static const std::vector<Tier> found = [] {
+    std::vector<Tier> list;
+#if defined(TALLYBAYES_TIERS)
+    __builtin_cpu_init();
+    auto has = [](bool supported) { return supported; };
+    if (has(__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"))) list.push_back({"v2", v2::kernels});
+    if (has(!list.empty() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))) {
+      list.push_back({"v3", v3::kernels});
+    }
+    if (has(list.size() == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+            __builtin_cpu_supports("avx512vl"))) {
+      list.push_back({"v4", v4::kernels});
+      if (!__builtin_cpu_supports("avx512vpopcntdq")) list.back().kernels.count_masks = nullptr;
+    }
+#else
+    list.push_back({"native", native::kernels});
+#endif
+    return list;
+  }();
+  return found;
+}
+
+const Kernels* chosen = nullptr;
+
+[[noreturn]] void raise(const Problem& problem, const Input& input, size_t n_columns, size_t n_entries) {
+  const std::string row = std::to_string(problem.row);
+  const std::string found = problem.huge ? std::to_string(static_cast<uint64_t>(problem.found))
+                                         : std::to_string(problem.found);
+  auto last = [](size_t n) { return std::to_string(static_cast<int64_t>(n) - 1); };
+  std::string text;
+  switch (problem.what) {
+    case Problem::What::group:
+      text = "row " + row + " has group code " + found + ", expected 0 to " + last(input.groups.n_groups) +
+             ", or -1 to skip the row";
+      throw nb::index_error(text.c_str());
+    case Problem::What::extent:
+      text = "indptr gives row " + row + " the entries " + found + " to " + std::to_string(problem.stop) +
+             ", expected a rising range within 0 to " + std::to_string(n_entries);
+      throw nb::index_error(text.c_str());
+    case Problem::What::index:
+      text = "row " + row + " has column index " + found + ", expected 0 to " + last(n_columns);
+      throw nb::index_error(text.c_str());
+    case Problem::What::cell: {
+      const nb::object type = nb::module_::import_("tallybayes.errors").attr("CellError");
+      const nb::tuple position = nb::make_tuple(problem.row, problem.column);
+      PyErr_SetObject(type.ptr(), position.ptr());
+      throw nb::python_error();
+    }
+    case Problem::What::nothing:
+      break;
+  }
+  PyErr_SetString(PyExc_OverflowError,
+                  "a sum over the rows exceeds the range of float64; rescale the columns or the weights");
+  throw nb::python_error();
+}
+
+// Runs the work without the GIL, and the search for the culprit if it failed.
+template <class Work, class Find>
+void run(const Input& input, size_t n_columns, size_t n_entries, Work work, Find find) {
+  Problem problem;
+  bool good;
+  {
+    const nb::gil_scoped_release released;
+    good = work();
+    if (!good) problem = find();
+  }
+  if (!good) raise(problem, input, n_columns, n_entries);
+}
+
+Kind kind_of(const std::string& name) {
+  if (name == "binary") return Kind::binary;
+  if (name == "poisson") return Kind::poisson;
+  if (name == "multinomial") return Kind::multinomial;
+  throw nb::value_error("unknown kind");
+}
+
+nb::tuple python_count_groups(nb::handle group, size_t n_groups, nb::handle weight, size_t n_rows) {
+  const BorrowedRows rows = borrow_rows(group, n_groups, weight);
+  check_rows(rows, n_rows);
+  const Input input{*chosen, rows.groups, rows.weights, 0};
+  std::vector<int64_t> counted;
+  Vector weighed;
+  run(input, 0, 0, [&] { return count_groups(input, n_rows, counted, weighed); },
+      [&] { return find_bad_group(input, n_rows); });
+  return nb::make_tuple(to_array(std::move(counted), {n_groups}), to_array(std::move(weighed), {n_groups}));
+}
+
+nb::object python_count_codes(nb::handle columns, nb::handle sizes, nb::handle group, size_t n_groups, nb::handle weight,
+                              size_t threads) {
+  const BorrowedRows rows = borrow_rows(group, n_groups, weight);
+  const BorrowedTable borrowed = borrow_table(columns, rows.n_rows);
+  const Table& table = borrowed.table;
+  check_rows(rows, table.n_rows);
+  const Borrowed levels(sizes);
+  const auto* level = reinterpret_cast<const int64_t*>(levels.require({Type::int64}).data());
+  if (levels.length(0) != table.n_columns) throw nb::value_error("expected a size for every column");
+  size_t n_levels = 0;
+  for (size_t j = 0; j < table.n_columns; j++) {
+    if (level[j] < 0 || level[j] >= INT32_MAX) throw nb::value_error("expected sizes from 0 to 2147483646");
+    if (table.column(j).type >= Type::float32) throw nb::type_error("expected integer codes");
+    n_levels += static_cast<size_t>(level[j]);
+  }
+  const Input input{*chosen, rows.groups, rows.weights, threads};
+  Vector counts;
+  run(input, 0, 0, [&] { return count_codes(input, table, level, counts); },
+      [&] { return find_bad_code(input, table, level); });
+  return to_array(std::move(counts), {n_groups, n_levels});
+}
+
+nb::tuple give_sums(CountSums& sums, Kind kind, size_t n_groups, size_t n_columns) {
+  const bool by_cell = sums.any_missing;
+  return nb::make_tuple(
+      by_cell ? to_array(std::move(sums.cell_weight), {n_groups, n_columns})
+              : to_array(std::move(sums.row_weight), {n_groups, 1}),
+      to_array(std::move(sums.total), {n_groups, n_columns}),
+      to_array(std::move(sums.log_base), {n_groups, kind == Kind::poisson ? n_columns : 1}));
+}
+
+nb::tuple python_sum_dense(nb::handle columns, const std::string& kind_name, nb::handle group, size_t n_groups,
+                    nb::handle weight, size_t threads) {
+  const Kind kind = kind_of(kind_name);
+  const BorrowedRows rows = borrow_rows(group, n_groups, weight);
+  const BorrowedTable borrowed = borrow_table(columns, rows.n_rows);
+  const Table& table = borrowed.table;
+  check_rows(rows, table.n_rows);
+  const Input input{*chosen, rows.groups, rows.weights, threads};
+  CountSums sums;
+  run(input, 0, 0, [&] { return sum_dense(input, table, kind, sums); },
+      [&] { return find_bad_cell(input, table, kind); });
+  return give_sums(sums, kind, n_groups, table.n_columns);
+}
+
+nb::tuple python_sum_csr(nb::handle indptr, nb::handle indices, nb::handle data, size_t n_columns,
+                  const std::string& kind_name, nb::handle group, size_t n_groups, nb::handle weight, size_t threads) {
+  const Kind kind = kind_of(kind_name);
+  const BorrowedRows rows = borrow_rows(group, n_groups, weight);
+  const Borrowed pointers(indptr), positions(indices), values(data);
+  pointers.require({Type::int32, Type::int64});
+  positions.require({Type::int32, Type::int64});
+  values.require({values.type()});
+  if (pointers.length(0) == 0 || positions.length(0) != values.length(0)) {
+    throw nb::value_error("indptr is empty, or indices and data differ in length");
+  }
+  Sparse matrix{pointers.column(), positions.column(), values.column(), pointers.length(0) - 1, values.length(0),
+                n_columns};
+  check_rows(rows, matrix.n_rows);
+  const Input input{*chosen, rows.groups, rows.weights, threads};
+  CountSums sums;
+  run(input, n_columns, matrix.n_entries, [&] { return sum_sparse(input, matrix, kind, sums); },
+      [&] { return find_bad_entry(input, matrix, kind); });
+  return give_sums(sums, kind, n_groups, n_columns);
+}
+
+using Driver = bool (*)(const Input&, const Table&, const double*, Moments&);
+
+template <Driver driver, bool scatter>
+nb::tuple python_sum_squares(nb::handle columns, nb::handle anchor, nb::handle group, size_t n_groups, nb::handle weight,
+                      size_t threads) {
+  const BorrowedRows rows = borrow_rows(group, n_groups, weight);
+  const BorrowedTable borrowed = borrow_table(columns, rows.n_rows);
+  const Table& table = borrowed.table;
+  check_rows(rows, table.n_rows);
+  const Borrowed anchors(anchor);
+  const auto* origin = reinterpret_cast<const double*>(anchors.require({Type::float64}).data());
+  const size_t d = table.n_columns;
+  if (anchors.length(0) != d) throw nb::value_error("expected an anchor for every column");
+  const Input input{*chosen, rows.groups, rows.weights, threads};
+  Moments sums;
+  run(input, 0, 0, [&] { return driver(input, table, origin, sums); },
+      [&] { return find_bad_moment(input, table, origin, !scatter); });
+  PairVector& weights = sums.any_missing ? sums.cell_weight : sums.row_weight;
+  const size_t width = sums.any_missing ? d : 1;
+  auto second = [&](Vector& half) {
+    return scatter ? to_array(std::move(half), {n_groups, d, d}) : to_array(std::move(half), {n_groups, d});
+  };
+  return nb::make_tuple(to_array(std::move(weights.high), {n_groups, width}),
+                        to_array(std::move(weights.low), {n_groups, width}),
+                        to_array(std::move(sums.first.high), {n_groups, d}),
+                        to_array(std::move(sums.first.low), {n_groups, d}), second(sums.second.high),
+                        second(sums.second.low));
+}
+
+uint64_t python_read_bytes(nb::handle array, size_t threads) {
+  const Borrowed borrowed(array);
+  const nb::gil_scoped_release released;
+  return read_bytes(*chosen, borrowed.data(), borrowed.n_bytes(), threads);
+}
+
+}  // namespace
+
+NB_MODULE(_compiled, module) {
+  if (tiers().empty()) throw nb::import_error("the compiled kernels need a processor with SSE4.2 and POPCNT");
+  chosen = &tiers().back().kernels;
+  module.def("available_tiers", [] {
+    std::vector<std::string> names;
+    for (const Tier& tier : tiers()) names.emplace_back(tier.name);
+    return names;
+  });
+  module.def("use_tier", [](const std::string& name) {
+    for (const Tier& tier : tiers()) {
+      if (tier.name == name) {
+        chosen = &tier.kernels;
+        return;
+      }
+    }
+    throw nb::value_error("unknown or unavailable tier");
+  });
+  module.def("count_groups", &python_count_groups, nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(),
+             nb::arg("n_rows"));
+  module.def("count_codes", &python_count_codes, nb::arg("columns"), nb::arg("sizes"), nb::arg("group").none(),
+             nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
+  module.def("sum_dense", &python_sum_dense, nb::arg("columns"), nb::arg("kind"), nb::arg("group").none(),
+             nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
+  module.def("sum_csr", &python_sum_csr, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("n_columns"),
+             nb::arg("kind"), nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(),
+             nb::arg("threads"));
+  module.def("sum_moments", &python_sum_squares<sum_moments, false>, nb::arg("columns"), nb::arg("anchor"),
+             nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
+  module.def("sum_scatter", &python_sum_squares<sum_scatter, true>, nb::arg("columns"), nb::arg("anchor"),
+             nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
+  module.def("read_bytes", &python_read_bytes, nb::arg("array"), nb::arg("threads"));
+}
+
+}  // namespace tallybayes

@@ -1,0 +1,266 @@
+"""Draw the pictures of the handbook: ``python docs/pictures/make_pictures.py`` writes them next to this file.
+
+Every number comes from tallybayes itself; every random draw has a seed, so the same pictures come out each time.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+import tallybayes as tb
+
+HERE = Path(__file__).parent
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; line styles differ as well.
+BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#666666"
+STYLE = {
+    "font.size": 12,
+    "axes.titlesize": 13,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E4E4E4",
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.fontsize": 11,
+    "lines.linewidth": 2.2,
+    "figure.facecolor": "white",
+}
+
+
+def draw_beta_priors() -> Figure:
+    """Four Beta densities: what each believes about a coin before the first toss."""
+    figure, (axes,) = new_figure(1)
+    theta = np.linspace(0, 1, 401)
+    looks = [((1, 1), GREY, "-"), ((2, 2), BLUE, "-"), ((10, 10), RED, "--"), ((2, 3), GREEN, "-.")]
+    for (a, b), colour, line in looks:
+        axes.plot(theta, density(tb.Beta(a, b), theta), line, color=colour, label=f"Beta({a}, {b})")
+    label(axes, "Four beliefs about a coin", "θ, the probability of heads", "density", top=4)
+    axes.legend(loc="upper right")
+    return figure
+
+
+def draw_coin_posteriors() -> Figure:
+    """Prior, likelihood and posterior after 2 and after 100 tosses."""
+    figure, panels = new_figure(2)
+    theta = np.linspace(0, 1, 801)
+    prior = tb.Beta(2, 2)
+    tosses = [([1, 1], "2 tosses: 2 heads"), ([1] * 55 + [0] * 45, "100 tosses: 55 heads, 45 tails")]
+    for axes, (values, title) in zip(panels, tosses, strict=True):
+        coin = tb.learn(values, tb.Bernoulli())
+        posterior = density(coin.posterior(prior), theta)
+        # A likelihood is no density: give it the area 1, so that it can stand beside the other two.
+        log_likelihood = np.array([coin.log_likelihood(p) for p in theta])
+        likelihood = np.exp(log_likelihood - log_likelihood.max())
+        likelihood /= likelihood.sum() * (theta[1] - theta[0])
+        axes.plot(theta, density(prior, theta), "-.", color=GREEN, label="prior Beta(2, 2)")
+        axes.plot(theta, posterior, "-", color=BLUE, linewidth=4, label="posterior")
+        axes.plot(theta, likelihood, "--", color=ORANGE, label="likelihood (scaled to area 1)")
+        label(axes, title, "θ, the probability of heads", "density", top=1.45 * max(posterior.max(), likelihood.max()))
+        axes.legend(loc="upper left")
+    return figure
+
+
+def draw_map_meets_ml() -> Figure:
+    """Estimates of one coin while the tosses come in, under a prior that is mistaken."""
+    figure, (axes,) = new_figure(1)
+    truth, prior = 0.3, tb.Beta(9, 3)
+    tosses = np.random.default_rng(4).random(3000) < truth
+    numbers = np.unique(np.geomspace(1, len(tosses), 90).astype(int))
+    coins = [tb.learn(tosses[:n], tb.Bernoulli()) for n in numbers]
+    low, high = np.transpose([coin.posterior(prior).interval(0.95) for coin in coins])
+    axes.fill_between(numbers, low, high, color=BLUE, alpha=0.16, linewidth=0, label="95 % credible interval")
+    axes.plot(numbers, [coin.estimate("map", prior=prior) for coin in coins], "-", color=BLUE, label="MAP, Beta(9, 3)")
+    axes.plot(numbers, [coin.estimate("mle") for coin in coins], "--", color=RED, label="maximum likelihood")
+    axes.axhline(truth, color=GREY, linewidth=1.4, linestyle=":", label="the truth, 0.3")
+    axes.set_xscale("log")
+    axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
+    label(
+        axes, "MAP approaches ML as data grow", "tosses (log scale)", "θ, the probability of heads", bottom=-0.03, top=1
+    )
+    axes.legend(loc="upper right")
+    return figure
+
+
+def draw_student_t() -> Figure:
+    """The next value after 1, 2, 6: plugged in, and integrated out."""
+    figure, panels = new_figure(2)
+    values = [1.0, 2.0, 6.0]
+    learned = tb.learn(values, tb.Gaussian())
+    x = np.linspace(-13, 19, 641)
+    most_likely = learned.estimate("mle")
+    plugged_in = np.exp(tb.Gaussian().log_prob(most_likely, x[:, None]))[:, 0]
+    integrated = np.exp(learned.predictive().log_prob(x))
+    for axes, scale in zip(panels, ("linear", "log"), strict=True):
+        axes.plot(x, plugged_in, "--", color=RED, label="plug-in: N(3, 14/3)")
+        axes.plot(x, integrated, "-", color=BLUE, label="predictive: Student t")
+        axes.set_yscale(scale)
+        floor = 0 if scale == "linear" else 1e-6
+        top = 0.26 if scale == "linear" else 1
+        axes.plot(
+            values, [floor + 0.003 if scale == "linear" else 1.6e-6] * 3, "^", color="black", label="data 1, 2, 6"
+        )
+        title = "The density of the next value" if scale == "linear" else "The same on a log scale: the tails"
+        label(axes, title, "x", "density", top=top, bottom=floor, span=(-13, 19))
+    panels[0].legend(loc="upper left")
+    return figure
+
+
+def draw_forgetting() -> Figure:
+    """How wrong the variance is after forgetting, for data further and further from 0."""
+    figure, (axes,) = new_figure(1)
+    offsets = 10.0 ** np.arange(0, 13)
+    noise = np.random.default_rng(7).integers(-512, 513, 10_000) / 1024  # such numbers plus an offset are exact
+    errors: dict[str, list[float]] = {"naive": [], "tally": []}
+    for offset in offsets:
+        rows = offset + noise
+        gone, truth = rows[:-10], np.var(noise[-10:])
+        total, squares = rows.sum() - gone.sum(), (rows**2).sum() - (gone**2).sum()
+        rest = tb.learn(rows, tb.Gaussian()) - tb.learn(gone, tb.Gaussian())
+        errors["naive"].append(abs((squares - total**2 / 10) / 10 / truth - 1))
+        errors["tally"].append(abs(rest.estimate("mle").variance / truth - 1))
+    smallest = 1e-17  # an error of 0 has no logarithm
+    axes.loglog(offsets, np.maximum(errors["naive"], smallest), "--s", color=RED, label="naive: Σx² − n·x̄² in float64")
+    axes.loglog(
+        offsets,
+        np.maximum(errors["tally"], smallest),
+        "-o",
+        color=BLUE,
+        label="tallybayes (an error of 0 is drawn at 10⁻¹⁷)",
+    )
+    axes.axhline(1, color=GREY, linewidth=1.2, linestyle=":")
+    axes.text(1.3, 2.5, "error as large as the variance itself", color=GREY, fontsize=11)
+    axes.set_yticks([10.0**k for k in range(-15, 16, 5)])
+    label(
+        axes,
+        "Forgetting 9,990 of 10,000 rows",
+        "offset of the data",
+        "relative error of the variance",
+        span=(0.8, 1.5e12),
+    )
+    axes.set_ylim(1e-18, 1e15)
+    axes.legend(loc="upper left")
+    return figure
+
+
+def draw_bags() -> Figure:
+    """Five hypotheses about a bag while one green bead after the other is drawn."""
+    figure, (axes,) = new_figure(1)
+    shares = {"none green": 0.0, "¼ green": 0.25, "½ green": 0.5, "¾ green": 0.75, "all green": 1.0}
+    bags = tb.Hypotheses(shares, prior=[0.1, 0.2, 0.4, 0.2, 0.1])
+    draws = np.arange(11)
+    posteriors = [tb.learn([1] * n, tb.Bernoulli()).posterior(bags).probabilities for n in draws]
+    looks = [(GREY, ":", "v"), (GREEN, "-.", "D"), (ORANGE, "--", "s"), (RED, "-.", "^"), (BLUE, "-", "o")]
+    for name, (colour, line, mark) in zip(shares, looks, strict=True):
+        axes.plot(draws, [p[name] for p in posteriors], line, marker=mark, markersize=6, color=colour, label=name)
+    axes.set_xticks(draws)
+    label(axes, "Which bag is it? Every bead drawn is green", "beads drawn", "probability of the bag", top=1)
+    axes.legend(loc="upper left")
+    return figure
+
+
+def draw_strange_prior() -> Figure:
+    """A grid with a prior no formula has, before and after 10 tosses."""
+    figure, panels = new_figure(2)
+    grid = tb.Hypotheses.grid(np.linspace(0, 1, 101).round(2), prior=strange_density)
+    coin = tb.learn([1] * 8 + [0] * 2, tb.Bernoulli())
+    steps = [
+        (grid, GREEN, "Prior: fair, or filed to favour heads"),
+        (coin.posterior(grid), BLUE, "After 8 heads, 2 tails"),
+    ]
+    for axes, (belief, colour, title) in zip(panels, steps, strict=True):
+        found = belief.probabilities
+        axes.fill_between(list(found), list(found.values()), step="mid", color=colour, alpha=0.35, linewidth=0)
+        axes.step(list(found), list(found.values()), where="mid", color=colour, linewidth=1.6)
+        label(axes, title, "θ, the probability of heads", "probability of each of 101 values")
+        axes.set_ylim(0)
+    return figure
+
+
+def strange_density(theta: float) -> float:
+    """Three quarters of the mass close to fair, one quarter spread over coins filed to favour heads."""
+    fair = np.exp(-0.5 * ((theta - 0.5) / 0.02) ** 2)
+    filed = 0.06 if 0.6 <= theta <= 0.9 else 0.0
+    return float(fair + filed)
+
+
+def draw_fair_or_not() -> Figure:
+    """The evidence for a fair coin against an unknown one, for every number of heads in 20 and in 100 tosses."""
+    figure, panels = new_figure(2)
+    for axes, n in zip(panels, (20, 100), strict=True):
+        heads = np.arange(n + 1)
+        coins = [tb.learn([1] * h + [0] * (n - h), tb.Bernoulli()) for h in heads]
+        unknown = [-coin.log_evidence(tb.Beta(1, 1)) / np.log(2) for coin in coins]
+        axes.axhline(n, color=RED, linestyle="--", label="fair coin, θ = ½")
+        axes.plot(heads, unknown, "-", color=BLUE, label="unknown θ, Beta(1, 1)")
+        label(axes, f"Coding {n} tosses", "heads", "bits", top=1.35 * n)
+        axes.set_xlim(0, n)
+        axes.set_xticks(range(0, n + 1, n // 5))
+        axes.set_ylim(0)
+        axes.legend(loc="lower center")
+    return figure
+
+
+PICTURES = {
+    "beta-priors": draw_beta_priors,
+    "coin-posteriors": draw_coin_posteriors,
+    "map-meets-ml": draw_map_meets_ml,
+    "student-t": draw_student_t,
+    "forgetting": draw_forgetting,
+    "bags": draw_bags,
+    "strange-prior": draw_strange_prior,
+    "fair-or-not": draw_fair_or_not,
+}
+
+
+def new_figure(n_panels: int) -> tuple[Figure, list[Axes]]:
+    """A figure with one panel, or two side by side."""
+    figure = Figure(figsize=(6.6, 4.0) if n_panels == 1 else (10.6, 4.0), layout="constrained")
+    return figure, [figure.add_subplot(1, n_panels, place + 1) for place in range(n_panels)]
+
+
+def density(belief: Any, theta: np.ndarray) -> np.ndarray:
+    """The density of a belief about a probability."""
+    return np.exp(np.asarray(belief.log_prob(theta)))
+
+
+def label(
+    axes: Axes,
+    title: str,
+    x: str,
+    y: str,
+    *,
+    bottom: float = 0.0,
+    top: float | None = None,
+    span: tuple[float, float] | None = None,
+) -> None:
+    """The words around a panel, and how far it reaches."""
+    axes.set_title(title)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    if top is not None:
+        axes.set_ylim(bottom, top)
+    if span is not None:
+        axes.set_xlim(*span)
+
+
+def main() -> None:
+    """Draw them all."""
+    with mpl.rc_context(STYLE):
+        for name, draw in PICTURES.items():
+            drawn = BytesIO()
+            draw().savefig(drawn, dpi=100)
+            # A palette of 128 colours keeps the lines smooth and the file a third of the size.
+            Image.open(drawn).convert("RGB").quantize(128).save(HERE / f"{name}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Models: factors and a question."""

@@ -1,0 +1,109 @@
+"""Features: X and y as scikit-learn's users pass them, as one table with a target."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import DataError, LabelError
+from tallybayes.sources.table import Table, open_table
+from tallybayes.tally.factor import Name
+
+
+def open_features(X: Any) -> Table:
+    """X as a table; plain numeric arrays take the short way, odd ones scikit-learn's checks."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.ndim == 2 and X.shape[1] > 0:
+        return open_table(X)
+    if isinstance(X, Table | Mapping) or _is_framed(X):
+        return open_table(X)
+    if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
+        return open_table(X)
+    from sklearn.utils import check_array
+
+    try:
+        checked = check_array(X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0)
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        checked = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0)  # labels
+        checked = np.asarray(X, dtype=object) if not isinstance(X, np.ndarray) else X
+    return open_table(checked)
+
+
+def _is_framed(X: Any) -> bool:
+    """Whether X has columns of its own: a data frame or a sparse matrix."""
+    return hasattr(X, "columns") or (hasattr(X, "tocsr") and hasattr(X, "nnz")) or hasattr(X, "schema")
+
+
+def feature_names(X: Any, table: Table) -> np.ndarray | None:
+    """The names scikit-learn would keep: those of a data frame, if all are strings."""
+    if not hasattr(X, "columns") or isinstance(X, Mapping | Table) or hasattr(X, "nnz"):
+        return None
+    names = list(table.columns)
+    if not all(isinstance(name, str) for name in names):
+        return None
+    return np.array(names, dtype=object)
+
+
+def check_target(y: Any, n_rows: int) -> Any:
+    """One label for every row, none missing; the same object where it is good."""
+    if y is None:
+        raise DataError(
+            "this classifier requires y to be passed, but the target y is None.\n"
+            "    Pass one label for every row, or the name of the column that holds them."
+        )
+    column = y
+    if not hasattr(y, "to_arrow") and not hasattr(y, "to_numpy"):
+        from sklearn.utils.validation import column_or_1d
+
+        array = y if isinstance(y, np.ndarray) else np.asarray(y)
+        if array.ndim == 2 and array.shape[1] == 1:
+            from sklearn.exceptions import DataConversionWarning
+
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                "(n_samples,), for example using ravel().",
+                DataConversionWarning,
+                stacklevel=4,
+            )
+        column = column_or_1d(array) if array.ndim != 1 else array
+        if column.dtype.kind == "c":
+            raise DataError("Complex data not supported: the labels are complex numbers; expected whole ones or strings.")
+    if len(column) != n_rows:
+        raise DataError.lengths_differ({"X": n_rows, "y": len(column)})
+    return column
+
+
+def labels_of(levels: Sequence[Any], dtype: np.dtype | None) -> np.ndarray:
+    """Levels as an array of the target's own type."""
+    if dtype is None:
+        return np.array(levels)
+    if dtype.kind == "O":
+        out = np.empty(len(levels), dtype=object)
+        out[:] = levels
+        return out
+    return np.array(levels) if dtype.kind in "US" else np.array(levels).astype(dtype)
+
+
+def target_dtype(y: Any) -> np.dtype | None:
+    """The type of the target, so that predictions come back in it."""
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return dtype
+    categories = getattr(dtype, "categories", None)
+    return getattr(categories, "dtype", None) if isinstance(getattr(categories, "dtype", None), np.dtype) else None
+
+
+def continuous_target(error: LabelError) -> LabelError:
+    """The error for a target that is measured rather than labelled, in scikit-learn's words too."""
+    return LabelError(f"Unknown label type: continuous. {error}")
+
+
+def free_name(wanted: str, taken: Sequence[Name]) -> str:
+    """A column name that is not taken."""
+    while wanted in taken:
+        wanted += "_"
+    return wanted

@@ -1,0 +1,129 @@
+"""Scoring: log p(row | class) of every class, from the parameters of every factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import EstimateError, LabelError
+from tallybayes.families.block import Sparse
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.estimates import estimate_parameters
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian, pooled_spread
+from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Name
+
+_CELLS = 4_000_000  # cells of a chunk's largest array: rows are scored in chunks, so that memory does not grow
+
+
+class Scored(NamedTuple):
+    """One factor ready to score: plug-in parameters, or the posterior whose predictive is used."""
+
+    factor: Factor
+    parameters: Any
+    predictive: bool
+    constant: np.ndarray  # positions of columns without any spread, which say nothing
+
+    @property
+    def family(self) -> Family:
+        """The family of the factor."""
+        return self.factor.family
+
+    def log_prob(self, rows: np.ndarray) -> np.ndarray:
+        """log p of every cell or row of a chunk: (n, classes, columns), or (n, classes) for whole rows."""
+        if len(self.constant):
+            rows = rows.copy()
+            rows[:, self.constant] = np.nan
+        score = self.family.log_predictive if self.predictive else self.family.log_prob
+        return score(self.parameters, rows)
+
+
+def prepare(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: bool = False) -> Scored:
+    """The parameters, or the posterior, that score one factor; `smooth` gives every column one level more, unseen."""
+    constant = np.zeros(0, dtype=np.intp)
+    if smooth and isinstance(statistics, Counts):
+        statistics = statistics.with_unseen()
+    if isinstance(statistics, Moments) and prior is None and estimate in ("map", "bayes"):
+        statistics, constant = _with_spread(statistics)
+    if estimate != "bayes":
+        parameters = estimate_parameters(factor.family, prior, statistics, estimate)
+        return Scored(factor, parameters, False, constant)
+    belief = factor.family.prior(prior, statistics, estimate)
+    return Scored(factor, belief.update(statistics), True, constant)
+
+
+def _with_spread(statistics: Moments) -> tuple[Moments, np.ndarray]:
+    """The moments with a unit of spread put into columns that have none, and which those are.
+
+    Such a column is the same in every row, so it says nothing about the class and is left out of every score.
+    """
+    spread = pooled_spread(statistics)[1]
+    constant = np.flatnonzero(~(spread > 0))
+    if not len(constant):
+        return statistics, constant
+    return statistics.with_scatter(constant, 1.0), constant
+
+
+def check_spread_within(scored: Scored, statistics: Any, classes: Sequence[Any]) -> None:
+    """Under maximum likelihood, a class without spread in a column has no density: say which."""
+    if not isinstance(scored.family, Gaussian) or scored.predictive:
+        return
+    variance = np.asarray(scored.parameters.variance)
+    flat = np.argwhere((variance <= 0) & (statistics.weight > 0))
+    if len(flat):
+        row, column = (int(i) for i in flat[0])
+        names = scored.factor.columns
+        name = names[column] if len(names) > 1 else names[0]
+        raise EstimateError.zero_variance(f"column {name!r} in class {classes[row]!r}")
+
+
+def rows_of(table: Table, names: Sequence[Name], family: Family, domains: Sequence[Domain], unseen: str) -> Any:
+    """The cells of one factor, ready for `Scored.log_prob`: numbers, or codes of the model's own levels."""
+    if isinstance(family, Categorical):
+        return _codes(table, names, domains, unseen)
+    block = table.numbers(names)
+    if isinstance(block, Sparse):
+        return block
+    return block if isinstance(block, np.ndarray) else list(block)
+
+
+def _codes(table: Table, names: Sequence[Name], domains: Sequence[Domain], unseen: str) -> np.ndarray:
+    """Codes of known levels; −1 for missing cells and, by default, for unseen ones; one past the end for "smooth"."""
+    codes, found = table.levels(names, lambda _: False)
+    out = np.full((table.n_rows, len(names)), -1, dtype=np.int64)
+    for place, (local, known) in enumerate(zip(found, domains, strict=True)):
+        column = np.asarray(codes.columns[:, place] if isinstance(codes.columns, np.ndarray) else codes.columns[place])
+        if local.kind is not None and known.kind is not None and local.kind != known.kind:
+            raise LabelError.kinds_differ(str(names[place]), str(known.kind), str(local.kind))
+        where = known.positions_of(local.levels)
+        strange = where < 0
+        if strange.any() and unseen != "missing":
+            used = np.zeros(len(where) + 1, dtype=bool)
+            used[column.astype(np.intp)] = True
+            if unseen == "error" and (used[:-1] & strange).any():
+                level = local.levels[int(np.flatnonzero(used[:-1] & strange)[0])]
+                raise LabelError.unseen(level, str(names[place]), known.levels)
+            if unseen == "smooth":
+                where = np.where(strange, len(known.levels), where)
+        out[:, place] = np.append(where, -1)[column.astype(np.intp)]
+    return out
+
+
+def chunk_of(rows: Any, part: slice) -> np.ndarray:
+    """Some rows of a factor's cells as one array."""
+    if isinstance(rows, Sparse):
+        return rows.dense(part)
+    if isinstance(rows, list):
+        return np.stack([column[part] for column in rows], axis=-1).astype(np.float64)
+    return rows[part] if rows.dtype.kind == "i" else np.asarray(rows[part], dtype=np.float64)
+
+
+def chunk_rows(n_classes: int, n_columns: int) -> int:
+    """How many rows to score at a time."""
+    return max(1, _CELLS // max(1, n_classes * n_columns))

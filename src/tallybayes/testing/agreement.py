@@ -1,0 +1,130 @@
+"""Agreement: when two statistics, or two tallies, hold the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.statistics import Statistics
+from tallybayes.statistics.totals import Totals
+from tallybayes.tally.tally import Tally
+
+# What double-double arithmetic may leave of the largest second moment in play, after some hundred operations.
+_PAIR_ROUNDING = 1e-29
+
+
+def assert_agree(
+    found: Any,
+    expected: Any,
+    *,
+    held: Any = None,
+    exact: bool | Sequence[bool] = False,
+    tolerance: float = 1e-12,
+    law: str = "equality",
+) -> None:
+    """Raise unless two statistics, or two tallies, hold the same.
+
+    Levels may be in any order. Counts and totals agree bit by bit where `exact`, else to `tolerance`; so do weights,
+    means and scatters of moments. Rounding is measured by the largest numbers in play, which `held` tells where rows
+    were added and taken out again.
+
+    Parameters
+    ----------
+    found, expected : Statistics or Tally
+    held : like `expected`, optional
+        The largest that was held on the way to `found`.
+    exact : bool, or one for every factor, default False
+        Whether counts are whole, so that not a bit may differ.
+    tolerance : float, default 1e-12
+        The relative difference that rounding may leave.
+    law : str
+        The law at stake, for the message.
+
+    Raises
+    ------
+    AssertionError
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from tallybayes.testing import assert_agree
+    >>> assert_agree(tb.Counts([2, 1]) + tb.Counts([0, 1]), tb.Counts([2, 2]), exact=True)
+    """
+    if isinstance(expected, Tally):
+        _require(isinstance(found, Tally), law, "type", type(found), Tally)
+        _require(found._counting() == expected._counting(), law, "factors", found._counting(), expected._counting())
+        _require(found.domains == expected.domains, law, "levels", found.domains, expected.domains)
+        parts = found._align(expected.domains).statistics
+        largest = expected.statistics if held is None else held._align(expected.domains).statistics
+        bits = [exact] * len(parts) if isinstance(exact, bool) else exact
+        for factor, part, wanted, most, bit in zip(
+            expected.factors, parts, expected.statistics, largest, bits, strict=True
+        ):
+            _agree(part, wanted, most, bit, tolerance, f"{law}, factor {factor!r}")
+    else:
+        _agree(found, expected, expected if held is None else held, bool(exact), tolerance, law)
+
+
+def _agree(found: Any, expected: Any, held: Any, exact: bool, tolerance: float, law: str) -> None:
+    _require(type(found) is type(expected), law, "type", type(found), type(expected))
+    shapes = found.given_shape, expected.given_shape
+    _require(shapes[0] == shapes[1], law, "groups", *shapes)
+    if isinstance(expected, Counts):
+        _require(found.segments == expected.segments, law, "columns", found.segments, expected.segments)
+        _numbers(found.table, expected.table, law, "counts", _slack(held.table, exact, tolerance))
+    elif isinstance(expected, Totals):
+        for name in ("weight", "total", "log_base"):
+            rounded = not exact or name == "log_base"  # log factorials are never whole
+            slack = _slack(getattr(held, name), not rounded, tolerance)
+            _numbers(getattr(found, name), getattr(expected, name), law, name, slack)
+    elif isinstance(expected, Moments):
+        _moments(found, expected, held, exact, tolerance, law)
+    else:
+        _require(_is_close(found, expected, 0.0 if exact else tolerance), law, "statistics", found, expected)
+
+
+def _moments(found: Moments, expected: Moments, held: Moments, exact: bool, tolerance: float, law: str) -> None:
+    _require(found.full == expected.full, law, "full", found.full, expected.full)
+    _numbers(found.weight, expected.weight, law, "weight", _slack(held.weight, exact, tolerance))
+    seconds = [part.diagonal().second_sum.value for part in (found, expected, held)]
+    second = np.maximum.reduce([np.broadcast_to(part, expected.first_sum.shape) for part in seconds])
+    spread = held.diagonal().scatter
+    weight = np.broadcast_to(expected.weight, second.shape)
+    most = np.broadcast_to(held.weight, second.shape)
+    # Blocks of rows are multiplied in float64 for full scatter: what was removed leaves its rounding behind.
+    noise = _PAIR_ROUNDING * second + (tolerance * spread if expected.full else 0.0)
+    moved = _PAIR_ROUNDING * np.sqrt(most * second) + (tolerance * np.sqrt(most * spread) if expected.full else 0.0)
+    mean_slack = tolerance * np.abs(expected.mean) + moved / np.where(weight > 0, weight, 1.0)
+    _numbers(found.mean, expected.mean, law, "mean", mean_slack)
+    scatter = expected.diagonal().scatter
+    slack = tolerance * scatter + noise
+    if expected.full:  # a product of two columns is as good as their spreads allow
+        slack = np.sqrt(slack[..., :, None] * slack[..., None, :])
+    _numbers(found.scatter, expected.scatter, law, "scatter", slack)
+
+
+def _slack(held: np.ndarray, exact: bool, tolerance: float) -> Any:
+    return 0.0 if exact else tolerance * np.abs(held)
+
+
+def _numbers(found: np.ndarray, expected: np.ndarray, law: str, what: str, slack: Any) -> None:
+    """All numbers within `slack` of each other; a weight per column may stand against one for all."""
+    found, expected, slack = np.broadcast_arrays(found, expected, slack)
+    wrong = ~(np.abs(found - expected) <= slack)
+    if wrong.any():
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        place = f"{what} at {index}" if index else what
+        _require(False, law, place, float(found[index]), f"{float(expected[index])!r} to {float(slack[index]):.3g}")
+
+
+def _is_close(found: Statistics, expected: Statistics, tolerance: float) -> bool:
+    return bool(found.isclose(expected, tolerance))
+
+
+def _require(kept: bool, law: str, what: str, found: object, expected: object) -> None:
+    if not kept:
+        raise AssertionError(f"the law {law!r} does not hold: {what} is {found!r}, expected {expected!r}")
