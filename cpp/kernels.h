@@ -100,8 +100,9 @@ struct Kernels {
   Outcome (*sum_dense)(const RowSet&, Kind, size_t width, double set_weight, const DenseSums&);
   // log Γ(N + 1) − Σ log Γ(x + 1) of every row, N its sum.
   void (*multinomial_terms)(Bytes base, ptrdiff_t row_stride, size_t n_rows, size_t n_columns, double* terms);
+  // `careful`: expect missing cells.
   Outcome (*sum_moments)(const RowSet&, size_t width, const double* anchor, double weight_high, double weight_low,
-                         const MomentSums&);
+                         bool careful, const MomentSums&);
 
   Outcome (*sum_sparse)(const SparseRows&, const SparseSums&);
   // The same for several groups at once: weights and sums have n_groups numbers for every row and column.

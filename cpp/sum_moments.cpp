@@ -62,6 +62,7 @@ bool sum_moments(const Input& input, const Table& table, const double* anchor, M
     std::fill(worker.sums.begin(), worker.sums.end(), 0.0);
     std::fill(worker.row_weight.begin(), worker.row_weight.end(), PairSum());
     const size_t last = grid.last(part);
+    bool careful = false;  // once a cell of the part was missing, more will be
     for (size_t first = grid.first(part); first < last; first += block_rows) {
       const size_t n = std::min(block_rows, last - first);
       if (!worker.rows.prepare(first, n)) return false;
@@ -85,8 +86,9 @@ bool sum_moments(const Input& input, const Table& table, const double* anchor, M
         double** members[] = {&sums.weight_high, &sums.weight_low,  &sums.first_high,
                               &sums.first_low,   &sums.second_high, &sums.second_low};
         for (size_t k = 0; k < 6; k++) *members[k] = sums_at(worker, k) + group * width;
-        const Outcome outcome = kernels.sum_moments(set, width, anchors.data(), weight.high, weight.low, sums);
-        worker.any_missing |= outcome == Outcome::missing;
+        const Outcome outcome = kernels.sum_moments(set, width, anchors.data(), weight.high, weight.low, careful, sums);
+        careful |= outcome == Outcome::missing;
+        worker.any_missing |= careful;
         return outcome != Outcome::bad;
       });
       if (!good) return false;

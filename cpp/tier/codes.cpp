@@ -41,24 +41,32 @@ __attribute__((target("avx512vpopcntdq")))  // not part of x86-64-v4: use_tier a
 void count_masks(const uint8_t* codes, size_t n_words, const uint64_t* masks, size_t n_groups, size_t n_levels,
                  uint64_t* counts) {
 #if defined(__AVX512BW__)
-  constexpr size_t most_words = 64;
-  alignas(64) uint64_t equal[most_words];
+  // The masks of several levels are made before the first is counted: a vector load must not follow too closely on
+  // the eight stores that fill it.
+  constexpr size_t most_words = 64, most_levels = 16;
+  alignas(64) uint64_t equal[most_levels][most_words];
   for (size_t start = 0; start < n_words; start += most_words) {
     const size_t words = smaller(most_words, n_words - start);
-    for (size_t level = 0; level < n_levels; level++) {
-      const __m512i wanted = _mm512_set1_epi8(static_cast<char>(level));
+    for (size_t first = 0; first < n_levels; first += most_levels) {
+      const size_t levels = smaller(most_levels, n_levels - first);
       for (size_t word = 0; word < words; word++) {
-        equal[word] = _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(codes + (start + word) * 64), wanted);
+        const __m512i these = _mm512_loadu_si512(codes + (start + word) * 64);
+        for (size_t level = 0; level < levels; level++) {
+          equal[level][word] = _mm512_cmpeq_epi8_mask(these, _mm512_set1_epi8(static_cast<char>(first + level)));
+        }
       }
       for (size_t g = 0; g < n_groups; g++) {
         const uint64_t* of_group = masks + g * n_words + start;
-        uint64_t* count = counts + (level * n_groups + g) * 8;
-        __m512i sum = _mm512_loadu_si512(count);
-        for (size_t word = 0; word < words; word += 8) {
-          const __m512i both = _mm512_and_si512(_mm512_load_si512(equal + word), _mm512_loadu_si512(of_group + word));
-          sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(both));
+        for (size_t level = 0; level < levels; level++) {
+          uint64_t* count = counts + ((first + level) * n_groups + g) * 8;
+          __m512i sum = _mm512_loadu_si512(count);
+          for (size_t word = 0; word < words; word += 8) {
+            const __m512i both =
+                _mm512_and_si512(_mm512_load_si512(equal[level] + word), _mm512_loadu_si512(of_group + word));
+            sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(both));
+          }
+          _mm512_storeu_si512(count, sum);
         }
-        _mm512_storeu_si512(count, sum);
       }
     }
   }

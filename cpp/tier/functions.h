@@ -23,7 +23,7 @@ void count_soft(const uint32_t*, const double*, size_t, size_t, double*);
 bool sum_binary_bytes(const RowSet&, size_t, uint32_t*);
 Outcome sum_dense(const RowSet&, Kind, size_t, double, const DenseSums&);
 void multinomial_terms(Bytes, ptrdiff_t, size_t, size_t, double*);
-Outcome sum_moments(const RowSet&, size_t, const double*, double, double, const MomentSums&);
+Outcome sum_moments(const RowSet&, size_t, const double*, double, double, bool, const MomentSums&);
 Outcome sum_sparse(const SparseRows&, const SparseSums&);
 Outcome sum_sparse_soft(const SparseRows&, size_t, double*, double*, double*);
 void pack_rows(const RowSet&, size_t, const double*, size_t, double*, double*, double*);

@@ -90,14 +90,26 @@ template <class Source>
 inline uint8_t narrow(Source code) {
   constexpr Source missing = static_cast<Source>(~Source{0});
   const Source small = code < 254 ? code : 254;
-  return static_cast<uint8_t>(code == missing ? 255 : small);
+  return static_cast<uint8_t>(static_cast<uint8_t>(small) | -static_cast<uint8_t>(code == missing));
 }
 template <>
 inline uint8_t narrow(uint8_t code) { return code; }
 
 template <class Source>
 inline void narrow_run(Bytes from, size_t n, uint8_t* out) {
-  for (size_t i = 0; i < n; i++) out[i] = narrow(value_at<Source>(from + i * sizeof(Source)));
+  size_t i = 0;
+#if defined(__AVX512F__)
+  if (sizeof(Source) == 8) {
+    const __m512i missing = _mm512_set1_epi64(-1), most = _mm512_set1_epi64(254), marker = _mm512_set1_epi64(255);
+    for (; i + 8 <= n; i += 8) {
+      const __m512i codes = _mm512_loadu_si512(from + i * 8);
+      const __mmask8 absent = _mm512_cmpeq_epi64_mask(codes, missing);
+      const __m512i small = _mm512_mask_mov_epi64(_mm512_min_epu64(codes, most), absent, marker);
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(out + i), _mm512_cvtepi64_epi8(small));
+    }
+  }
+#endif
+  for (; i < n; i++) out[i] = narrow(value_at<Source>(from + i * sizeof(Source)));
 }
 
 typedef uint8_t Bytes16 __attribute__((vector_size(16)));
@@ -208,6 +220,19 @@ void load_doubles(const Table& table, size_t first, size_t n, double* out, size_
 void load_bytes(const Table& table, size_t first, size_t n, uint8_t* out, size_t pitch) {
   if (table.row_major()) {
     for (size_t i = 0; i < n; i++) __builtin_memcpy(out + i * pitch, table.row(first + i), table.n_columns);
+    return;
+  }
+  constexpr size_t side = 16;
+  if (!table.separate && table.row_stride == 1 && table.column_stride > 0 && table.n_columns >= side && n >= side) {
+    // Columns of bytes: turned in squares, the last ones moved back to end with the last row and column.
+    for (size_t i = 0; i < n; i += side) {
+      const size_t row = smaller(i, n - side);
+      for (size_t j = 0; j < table.n_columns; j += side) {
+        const size_t column = smaller(j, table.n_columns - side);
+        transpose16(table.column(column).at(first + row), static_cast<size_t>(table.column_stride),
+                    out + row * pitch + column, pitch);
+      }
+    }
     return;
   }
   each_chunk(table, [&](const Column* chunk, size_t n_columns, size_t j) {

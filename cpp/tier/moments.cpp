@@ -29,37 +29,48 @@ inline void add_value(Sums& sums, Doubles v, Doubles w) {
   sums.second = {second.high, sums.second.low + (second.low + square.low)};
 }
 
+inline const double* row_at(const RowSet& set, size_t i, size_t start) {
+  return reinterpret_cast<const double*>(set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride) + start;
+}
+
 template <bool weighted, size_t vectors>
 inline void add_rows(const RowSet& set, size_t start, const double* anchor, Sums* sums) {
   Doubles origin[vectors];
   for (size_t k = 0; k < vectors; k++) origin[k] = load(anchor + start + k * lanes);
   for (size_t i = 0; i < set.n_rows; i++) {
-    Bytes row = set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride + start * sizeof(double);
-    __builtin_prefetch(row + set.lookahead, 0, 2);
-    if (vectors * lanes > 8) __builtin_prefetch(row + set.lookahead + 64, 0, 2);
-    const Doubles w = weighted ? repeat(set.weights[i]) : Doubles{};
-    for (size_t k = 0; k < vectors; k++) {
-      add_value<weighted>(sums[k], load(reinterpret_cast<const double*>(row) + k * lanes) - origin[k], w);
+    const double* row = row_at(set, i, start);
+    for (size_t k = 0; k < vectors * lanes; k += 8) {
+      __builtin_prefetch(reinterpret_cast<Bytes>(row + k) + set.lookahead, 0, 2);
     }
+    const Doubles w = weighted ? repeat(set.weights[i]) : Doubles{};
+    for (size_t k = 0; k < vectors; k++) add_value<weighted>(sums[k], load(row + k * lanes) - origin[k], w);
   }
 }
 
-// The same with NaN left out, and its weight too. Returns the lanes that had one.
-template <bool weighted>
-inline Mask add_rows_carefully(const RowSet& set, size_t start, const double* anchor, Sums& sums) {
-  const Doubles origin = load(anchor + start);
-  Mask absent = {};
+// The same with NaN left out, and its weight too. Adds to `absent` the lanes that had one.
+template <bool weighted, size_t vectors>
+inline void add_rows_carefully(const RowSet& set, size_t start, const double* anchor, Sums* sums, Mask* absent) {
+  Doubles origin[vectors];
+  for (size_t k = 0; k < vectors; k++) origin[k] = load(anchor + start + k * lanes);
   for (size_t i = 0; i < set.n_rows; i++) {
-    Bytes row = set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride + start * sizeof(double);
-    const Doubles x = load(reinterpret_cast<const double*>(row));
-    const Mask present = x == x;
-    absent |= ~present;
-    const Doubles w = keep(repeat(weighted ? set.weights[i] : 1.0), present);
-    const Pair weight = two_sum(sums.weight.high, w);
-    sums.weight = {weight.high, sums.weight.low + weight.low};
-    add_value<weighted>(sums, keep(x - origin, present), w);
+    const double* row = row_at(set, i, start);
+    for (size_t k = 0; k < vectors * lanes; k += 8) {
+      __builtin_prefetch(reinterpret_cast<Bytes>(row + k) + set.lookahead, 0, 2);
+    }
+    for (size_t k = 0; k < vectors; k++) {
+      const Doubles x = load(row + k * lanes);
+      const Mask present = x == x;
+      absent[k] |= ~present;
+      const Doubles w = keep(repeat(weighted ? set.weights[i] : 1.0), present);
+      if (weighted) {
+        const Pair weight = two_sum(sums[k].weight.high, w);
+        sums[k].weight = {weight.high, sums[k].weight.low + weight.low};
+      } else {
+        sums[k].weight.high += w;  // a whole number: exact
+      }
+      add_value<weighted>(sums[k], keep(x - origin[k], present), w);
+    }
   }
-  return absent;
 }
 
 inline Pair load_pair(const double* high, const double* low, size_t start) {
@@ -83,26 +94,22 @@ inline void store_sums(const Sums& sums, Mask fresh, const MomentSums& out, size
 // NaN and infinity spread to the sums, so one look at the end tells whether every value was an ordinary number.
 inline bool ordinary(const Sums& sums, Mask fresh) { return all((sums.second.high <= largest_term) | ~fresh); }
 
+// Too large a total of good values is no error of any cell; only a single bad term is.
 template <bool weighted>
-Outcome redo_panel(const RowSet& set, Panel panel, const double* anchor, const MomentSums& out) {
-  Sums sums = load_sums(out, panel.start);
-  const Mask absent = add_rows_carefully<weighted>(set, panel.start, anchor, sums);
-  if (!ordinary(sums, panel.fresh)) {
-    // Too large a total of good values is no error of any cell; only a single bad term is.
-    const Doubles origin = load(anchor + panel.start);
-    for (size_t i = 0; i < set.n_rows; i++) {
-      Bytes row = set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride + panel.start * sizeof(double);
-      const Doubles x = load(reinterpret_cast<const double*>(row));
-      const Doubles v = x - origin, w = repeat(weighted ? set.weights[i] : 1.0);
-      if (!all((w * (v * v) <= largest_term) | (x != x) | ~panel.fresh)) return Outcome::bad;
-    }
+bool has_bad_term(const RowSet& set, Panel panel, const double* anchor) {
+  const Doubles origin = load(anchor + panel.start);
+  for (size_t i = 0; i < set.n_rows; i++) {
+    const Doubles x = load(row_at(set, i, panel.start));
+    const Doubles v = x - origin, w = repeat(weighted ? set.weights[i] : 1.0);
+    if (!all((w * (v * v) <= largest_term) | (x != x) | ~panel.fresh)) return true;
   }
-  store_sums(sums, panel.fresh, out, panel.start);
-  return all(~absent | ~panel.fresh) ? Outcome::clean : Outcome::missing;
+  return false;
 }
 
+// One panel, or several neighbours. First as if nothing were missing, unless the rows before taught otherwise; the sums
+// in memory are not touched before that has turned out true.
 template <bool weighted, size_t vectors>
-Outcome sum_panels(const RowSet& set, size_t column, size_t width, const double* anchor, Pair weight,
+Outcome sum_panels(const RowSet& set, size_t column, size_t width, const double* anchor, Pair weight, bool careful,
                    const MomentSums& out) {
   Panel panels[vectors];
   Sums sums[vectors];
@@ -110,33 +117,43 @@ Outcome sum_panels(const RowSet& set, size_t column, size_t width, const double*
     panels[k] = panel_at(column + k * lanes, width);
     sums[k] = load_sums(out, panels[k].start);
   }
-  add_rows<weighted, vectors>(set, panels[0].start, anchor, sums);
+  if (!careful) {
+    add_rows<weighted, vectors>(set, panels[0].start, anchor, sums);
+    bool good = true;
+    for (size_t k = 0; k < vectors; k++) good &= ordinary(sums[k], panels[k].fresh);
+    if (good) {
+      for (size_t k = 0; k < vectors; k++) {
+        sums[k].weight = add(sums[k].weight, weight);
+        store_sums(sums[k], panels[k].fresh, out, panels[k].start);
+      }
+      return Outcome::clean;
+    }
+    for (size_t k = 0; k < vectors; k++) sums[k] = load_sums(out, panels[k].start);
+  }
+  Mask absent[vectors] = {};
+  add_rows_carefully<weighted, vectors>(set, panels[0].start, anchor, sums, absent);
   Outcome outcome = Outcome::clean;
   for (size_t k = 0; k < vectors; k++) {
-    if (ordinary(sums[k], panels[k].fresh)) {
-      sums[k].weight = add(sums[k].weight, weight);
-      store_sums(sums[k], panels[k].fresh, out, panels[k].start);
-      continue;
-    }
-    const Outcome redone = redo_panel<weighted>(set, panels[k], anchor, out);
-    if (redone == Outcome::bad) return redone;
-    if (redone == Outcome::missing) outcome = redone;
+    if (!ordinary(sums[k], panels[k].fresh) && has_bad_term<weighted>(set, panels[k], anchor)) return Outcome::bad;
+    store_sums(sums[k], panels[k].fresh, out, panels[k].start);
+    if (!all(~absent[k] | ~panels[k].fresh)) outcome = Outcome::missing;
   }
   return outcome;
 }
 
 template <bool weighted>
-Outcome sum_rows(const RowSet& set, size_t width, const double* anchor, Pair weight, const MomentSums& out) {
+Outcome sum_rows(const RowSet& set, size_t width, const double* anchor, Pair weight, bool careful,
+                 const MomentSums& out) {
   // Two vectors at once hide the latency of the sums; without AVX-512 there are too few registers for it.
   constexpr size_t vectors = lanes == 8 ? 2 : 1;
   Outcome worst = Outcome::clean;
   for (size_t column = 0; column < width;) {
     Outcome outcome;
     if (column + vectors * lanes <= width) {
-      outcome = sum_panels<weighted, vectors>(set, column, width, anchor, weight, out);
+      outcome = sum_panels<weighted, vectors>(set, column, width, anchor, weight, careful, out);
       column += vectors * lanes;
     } else {
-      outcome = sum_panels<weighted, 1>(set, column, width, anchor, weight, out);
+      outcome = sum_panels<weighted, 1>(set, column, width, anchor, weight, careful, out);
       column += lanes;
     }
     if (outcome == Outcome::bad) return outcome;
@@ -148,10 +165,10 @@ Outcome sum_rows(const RowSet& set, size_t width, const double* anchor, Pair wei
 }  // namespace
 
 Outcome sum_moments(const RowSet& set, size_t width, const double* anchor, double weight_high, double weight_low,
-                    const MomentSums& out) {
+                    bool careful, const MomentSums& out) {
   const Pair weight = {repeat(weight_high), repeat(weight_low)};
-  return set.weights ? sum_rows<true>(set, width, anchor, weight, out)
-                     : sum_rows<false>(set, width, anchor, weight, out);
+  return set.weights ? sum_rows<true>(set, width, anchor, weight, careful, out)
+                     : sum_rows<false>(set, width, anchor, weight, careful, out);
 }
 
 }  // namespace TALLYBAYES_TIER

@@ -7,39 +7,31 @@ namespace TALLYBAYES_TIER {
 
 void pack_rows(const RowSet& set, size_t n_columns, const double* centre, size_t capacity, double* packed,
                double* packed_weighted, double* sum) {
-  constexpr size_t tile = scatter_tile, vectors = tile / lanes;
-  for (size_t column = 0; column < n_columns; column += tile) {
-    const size_t in_tile = smaller(tile, n_columns - column);
-    double* target = packed + column * capacity;
-    double* weighted = packed_weighted ? packed_weighted + column * capacity : nullptr;
-    if (in_tile == tile) {
-      Doubles origin[vectors], sums[vectors];
-      for (size_t k = 0; k < vectors; k++) {
-        origin[k] = load(centre + column + k * lanes);
-        sums[k] = load(sum + column + k * lanes);
-      }
-      for (size_t i = 0; i < set.n_rows; i++) {
-        Bytes row = set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride + column * sizeof(double);
-        for (size_t k = 0; k < vectors; k++) {
-          const Doubles y = load(reinterpret_cast<const double*>(row) + k * lanes) - origin[k];
-          store(target + i * tile + k * lanes, y);
-          const Doubles wy = weighted ? set.weights[i] * y : y;
-          if (weighted) store(weighted + i * tile + k * lanes, wy);
-          sums[k] += wy;
-        }
-      }
-      for (size_t k = 0; k < vectors; k++) store(sum + column + k * lanes, sums[k]);
-      continue;
+  constexpr size_t tile = scatter_tile, rows_ahead = 6;
+  const size_t whole = n_columns / tile * tile;
+  auto row_at = [&](size_t i) { return set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride; };
+  for (size_t i = 0; i < set.n_rows; i++) {
+    // The rows of a group lie scattered over the block, which the hardware's own prefetching does not foresee.
+    if (i + rows_ahead < set.n_rows) {
+      Bytes ahead = row_at(i + rows_ahead);
+      for (size_t at = 0; at < n_columns * sizeof(double); at += 64) __builtin_prefetch(ahead + at);
     }
-    for (size_t i = 0; i < set.n_rows; i++) {
-      Bytes row = set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride + column * sizeof(double);
-      for (size_t lane = 0; lane < tile; lane++) {
-        const double y = lane < in_tile ? reinterpret_cast<const double*>(row)[lane] - centre[column + lane] : 0.0;
-        target[i * tile + lane] = y;
-        const double wy = weighted ? set.weights[i] * y : y;
-        if (weighted) weighted[i * tile + lane] = wy;
-        if (lane < in_tile) sum[column + lane] += wy;
-      }
+    const auto* row = reinterpret_cast<const double*>(row_at(i));
+    const double weight = packed_weighted ? set.weights[i] : 1.0;
+    for (size_t column = 0; column < whole; column += lanes) {
+      const size_t place = column / tile * tile * capacity + i * tile + column % tile;
+      const Doubles y = load(row + column) - load(centre + column);
+      store(packed + place, y);
+      const Doubles weighted = packed_weighted ? weight * y : y;
+      if (packed_weighted) store(packed_weighted + place, weighted);
+      store(sum + column, load(sum + column) + weighted);
+    }
+    for (size_t column = whole; column < (n_columns + tile - 1) / tile * tile; column++) {
+      const size_t place = whole * capacity + i * tile + column - whole;
+      const double y = column < n_columns ? row[column] - centre[column] : 0.0;
+      packed[place] = y;
+      if (packed_weighted) packed_weighted[place] = weight * y;
+      if (column < n_columns) sum[column] += weight * y;
     }
   }
 }

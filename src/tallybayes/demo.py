@@ -15,7 +15,8 @@ def main() -> None:
     from tallybayes.errors import StatisticsError
 
     show = sys.stdout.write
-    show("Tallybayes: count once; add, subtract and re-estimate for ever.\n\nA coin fell on heads twice. How far is it biased?\n")
+    show("Tallybayes: count once; add, subtract and re-estimate for ever.\n\n")
+    show("A coin fell on heads twice. How far is it biased?\n")
     coin, prior = tb.learn([1, 1], tb.Bernoulli()), tb.Beta(2, 2)
     posterior = coin.posterior(prior)
     low, high = posterior.interval(0.95)
@@ -39,8 +40,10 @@ def main() -> None:
     whole = tb.count(table, factors)
     show(f"\n{n:,} mails counted in {time.perf_counter() - clock:.2f} s: all that a classifier needs of them.\n")
     show("  " + repr(whole).replace("\n", "\n  ") + "\n")
-    halves = [tb.count({k: v[part] for k, v in table.items()}, factors) for part in (slice(0, n // 2), slice(n // 2, n))]
-    show(f"\n  two halves added are the whole:       {sum(halves).isclose(whole)}\n")
+    halves = [
+        tb.count({k: v[part] for k, v in table.items()}, factors) for part in (slice(0, n // 2), slice(n // 2, n))
+    ]
+    show(f"\n  two halves added are the whole:       {(halves[0] + halves[1]).isclose(whole)}\n")
     show(f"  the second half taken out again:      {(whole - halves[1]).isclose(halves[0])}\n")
     try:
         halves[0] - whole

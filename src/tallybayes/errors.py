@@ -111,6 +111,22 @@ class LabelError(TallybayesError, ValueError):
         )
 
     @classmethod
+    def too_large(cls, level: object, domain: str) -> LabelError:
+        """A whole number that is not stored exactly."""
+        return cls(
+            f"found {level!r} as a level of column {domain!r}; expected whole numbers of 64 bits, or below 2**53 where "
+            "they are floats.\n    Convert the column to strings, for example with astype(str)."
+        )
+
+    @classmethod
+    def no_text(cls, level: object, domain: str) -> LabelError:
+        """A string that UTF-8 cannot encode."""
+        return cls(
+            f"found {level!r} as a level of column {domain!r}; expected text without surrogates.\n"
+            "    Replace what UTF-8 cannot encode: text.encode('utf-8', 'replace').decode()."
+        )
+
+    @classmethod
     def repeated(cls, level: object, domain: str) -> LabelError:
         """A declared level appears twice."""
         return cls(f"level {level!r} of column {domain!r} is declared twice; expected each level once.")
@@ -180,6 +196,18 @@ class EstimateError(TallybayesError, ValueError):
         return cls(
             f"the covariance of {where} is singular ({weight:.12g} rows, {n_columns} columns).\n"
             "    Use estimate='bayes' or 'map', a tied, diagonal or spherical family, or more rows."
+        )
+
+
+class NotLinearError(EstimateError):
+    """A model whose log-odds are not linear in its columns was asked for coefficients."""
+
+    @classmethod
+    def factor(cls, family: object, estimate: str) -> NotLinearError:
+        """One factor bends the boundary."""
+        return cls(
+            f"the log-odds of {family!r} columns under the {estimate} estimate are not linear in x.\n"
+            "    Linear forms exist for Bernoulli and Multinomial, and under 'mle' or 'map' for Poisson and TiedGaussian."
         )
 
 

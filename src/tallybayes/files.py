@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tallybayes import store
-from tallybayes.tally import tally_file as tally_file  # registers its loader
+from tallybayes.models import model_file  # noqa: F401 - registers its loader
+from tallybayes.tally import tally_file  # noqa: F401 - registers its loader
 
 
 def load(path: Any) -> Any:
-    """What ``save`` wrote: a `Tally`.
+    """What ``save`` wrote: a `Tally` or a model.
 
     Files come from strangers: nothing is executed, and sizes are checked before memory is taken.
 

@@ -71,7 +71,8 @@ def learn(values: Any, family: Family, *, weight: Any = None, group: Any = None)
     columns: dict[Any, Any] = dict(table.columns)
     if single:
         columns = {VALUE: next(iter(columns.values()))}
-    names, given = tuple(columns), ()
+    names = tuple(columns)
+    given: tuple[str, ...] = ()
     if group is not None:
         given = (_free_name(GROUP, columns),)
         columns[given[0]] = _open_group(group)
@@ -179,7 +180,7 @@ class Learned:
         return self._squeeze(self._prior(prior).log_evidence(self.statistics))
 
     def log_likelihood(self, parameters: Any) -> Any:
-        """Log p(data | parameters), from the statistics alone.
+        """log p(data | parameters), from the statistics alone.
 
         Parameters
         ----------
@@ -332,7 +333,7 @@ class Predictive:
         self._learned, self._posterior = learned, posterior
 
     def log_prob(self, values: Any) -> Any:
-        """Log p(value | data) of every row: (n, groups, columns), without the axes that were not learned.
+        """log p(value | data) of every row: (n, groups, columns), without the axes that were not learned.
 
         Parameters
         ----------

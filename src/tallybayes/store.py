@@ -227,7 +227,7 @@ def load(path: FilePath) -> Any:
     try:
         return _LOADERS[kind](manifest, arrays)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        reason = f"its content makes no sense as {kind!r} ({type(error).__name__}: {error})"
+        reason = f"its content makes no sense as {kind!r} ({type(error).__name__}: {error!s:.300})"
         raise FileError.damaged(path, reason) from error
 
 

@@ -57,7 +57,7 @@ class Value:
         dict
             ``{"type": class name, field: value, ...}`` of numbers, strings, lists and dicts only.
         """
-        return {"type": type(self).__name__, **{name: _to_json(value) for name, value in self._fields().items()}}
+        return {"type": type(self).__name__, **{name: to_json(value) for name, value in self._fields().items()}}
 
 
 def from_config(config: Mapping[str, Any]) -> Any:
@@ -82,7 +82,7 @@ def from_config(config: Mapping[str, Any]) -> Any:
     if set(arguments) - allowed:
         raise FileError(f"{name} has no field {sorted(set(arguments) - allowed)}; expected {sorted(allowed)}.")
     try:
-        return known(**{key: _from_json(value) for key, value in arguments.items()})
+        return known(**{key: from_json(value) for key, value in arguments.items()})
     except TypeError as error:  # a field is missing, or of a kind its class cannot take
         raise FileError(f"{name} cannot be made of the fields {sorted(arguments)}: {error}.") from error
 
@@ -144,27 +144,27 @@ def _show(value: Any) -> str:
     return repr(value)
 
 
-def _to_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
+    """Settings as plain JSON: values, arrays, tuples and mappings included."""
     if isinstance(value, Value):
         return value.to_config()
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple | list):
-        return [_to_json(item) for item in value]
-    if isinstance(value, Mapping):  # as pairs: JSON would turn its keys into strings
-        return {"type": "dict", "items": [[_to_json(key), _to_json(item)] for key, item in value.items()]}
+        return [to_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {"type": "mapping", "items": [[to_json(key), to_json(item)] for key, item in value.items()]}
     if isinstance(value, np.generic):
         return value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise FileError(f"a {type(value).__name__} cannot be written to a file; expected numbers, strings, arrays or values.")
+    return value
 
 
-def _from_json(value: Any) -> Any:
-    if isinstance(value, Mapping) and value.get("type") == "dict":
-        return {_from_json(key): _from_json(item) for key, item in value.get("items", ())}
+def from_json(value: Any) -> Any:
+    """What `to_json` was given; lists and arrays come back as tuples."""
     if isinstance(value, Mapping):
+        if value.get("type") == "mapping":
+            return {from_json(key): from_json(item) for key, item in value["items"]}
         return from_config(value)
     if isinstance(value, list):
-        return tuple(_from_json(item) for item in value)
+        return tuple(from_json(item) for item in value)
     return value

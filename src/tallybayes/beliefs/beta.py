@@ -102,7 +102,7 @@ class Beta(Belief):
         return plain(np.random.default_rng(rng).beta(self.successes, self.failures, shape))
 
     def log_prob(self, parameter: Any) -> Any:
-        """Log p(θ), −inf outside [0, 1]."""
+        """log p(θ), −inf outside [0, 1]."""
         theta = np.asarray(parameter, dtype=float)
         inside = (theta >= 0) & (theta <= 1)
         safe = np.where(inside, theta, 0.5)
@@ -112,7 +112,7 @@ class Beta(Belief):
         return plain(np.where(inside, density, -np.inf))
 
     def log_evidence(self, statistics: Totals) -> Any:
-        """Log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
+        """log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
         successes = statistics.total
         failures = statistics.weight - successes
         a, b = (fit_shape("Beta", part, successes.shape) for part in (self.successes, self.failures))

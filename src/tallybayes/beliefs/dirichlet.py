@@ -130,7 +130,7 @@ class Dirichlet(Belief):
         return draw / segments.spread(segments.sum(draw))
 
     def log_prob(self, parameter: Any) -> Any:
-        """Log p(θ) per group and column, −inf where θ is no distribution."""
+        """log p(θ) per group and column, −inf where θ is no distribution."""
         alpha, segments = self._known(), self.segments
         theta = np.asarray(parameter, dtype=float)
         inside = (np.abs(segments.sum(theta) - 1) < 1e-9) & (segments.sum((theta < 0).astype(float)) == 0)
@@ -138,7 +138,7 @@ class Dirichlet(Belief):
         return _one_column(np.where(inside, density, -np.inf))
 
     def log_evidence(self, statistics: Counts | Totals) -> Any:
-        """Log of the Dirichlet–multinomial marginal likelihood of the sequence, per group and column.
+        """log of the Dirichlet–multinomial marginal likelihood of the sequence, per group and column.
 
         For `Multinomial` statistics the coefficients of the rows are included.
         """

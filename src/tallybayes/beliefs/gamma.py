@@ -91,14 +91,14 @@ class Gamma(Belief):
         return plain(np.random.default_rng(rng).gamma(self.shape, 1 / self.rate, shape))
 
     def log_prob(self, parameter: Any) -> Any:
-        """Log p(λ), −inf below 0."""
+        """log p(λ), −inf below 0."""
         rate = np.asarray(parameter, dtype=float)
         safe = np.maximum(rate, 0.0)
         density = xlogy(self.shape, self.rate) + xlogy(self.shape - 1, safe) - self.rate * safe - gammaln(self.shape)
         return plain(np.where(rate >= 0, density, -np.inf))
 
     def log_evidence(self, statistics: Totals) -> Any:
-        """Log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
+        """log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
         total = statistics.total
         a, b = (fit_shape("Gamma", part, total.shape) for part in (self.shape, self.rate))
         grown = np.log1p(statistics.weight / b)

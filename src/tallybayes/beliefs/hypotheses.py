@@ -145,7 +145,7 @@ class Hypotheses(Belief):
         return self.replace(hypotheses=read, family=family, given=statistics.given_shape)
 
     def _log_likelihoods(self, statistics: Statistics) -> np.ndarray:
-        """Log p(data | h), shape (*given, hypotheses)."""
+        """log p(data | h), shape (*given, hypotheses)."""
         if self.family is None:
             raise PriorError("these hypotheses belong to no family yet; use learn(...).posterior(hypotheses).")
         scores = [self.family.log_likelihood(parameters, statistics) for parameters in self.hypotheses.values()]
@@ -163,7 +163,7 @@ class Hypotheses(Belief):
         return self.replace(log_weights=joint - total)
 
     def log_evidence(self, statistics: Statistics) -> Any:
-        """Log Σ p(h) p(data | h)."""
+        """log Σ p(h) p(data | h)."""
         return plain(logsumexp(self.log_weights + self._log_likelihoods(statistics), axis=-1))
 
     def most_likely(self, learned: Any) -> Any:
@@ -222,12 +222,12 @@ class Hypotheses(Belief):
         return values[int(drawn)] if np.ndim(drawn) == 0 else [values[int(i)] for i in np.ravel(drawn)]
 
     def log_prob(self, parameter: Any) -> Any:
-        """Log p(h) of the hypotheses that claim this parameter."""
+        """log p(h) of the hypotheses that claim this parameter."""
         same = [i for i, value in enumerate(self.hypotheses.values()) if _equal(value, parameter)]
         return plain(logsumexp(self.log_weights[..., same], axis=-1)) if same else -np.inf
 
     def log_predictive(self, x: np.ndarray) -> np.ndarray:
-        """Log Σ p(h | data) p(x | h) of every row, the average over hypotheses."""
+        """log Σ p(h | data) p(x | h) of every row, the average over hypotheses."""
         scores = np.stack([self._spread(self.family.log_prob(p, x)) for p in self.hypotheses.values()], axis=-1)
         weights = self.log_weights
         if self.family.columnwise:

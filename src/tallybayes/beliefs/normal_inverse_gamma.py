@@ -167,7 +167,7 @@ class NormalInverseGamma(Belief):
         return Normal(plain(mean), plain(variance))
 
     def log_prob(self, parameter: Normal) -> Any:
-        """Log p(μ, σ²), joint over what shares a variance, −inf for σ² ≤ 0."""
+        """log p(μ, σ²), joint over what shares a variance, −inf for σ² ≤ 0."""
         size = np.broadcast_shapes(self._size, np.shape(parameter[0]), np.shape(parameter[1]))
         mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), size)
         variance = np.broadcast_to(np.asarray(parameter[1], dtype=float), size)

@@ -182,7 +182,7 @@ class NormalInverseWishart(Belief):
         return MultivariateNormal(mean, covariance)
 
     def log_prob(self, parameter: MultivariateNormal) -> Any:
-        """Log p(μ, Σ), joint over the groups that share Σ; −inf where Σ is not positive definite."""
+        """log p(μ, Σ), joint over the groups that share Σ; −inf where Σ is not positive definite."""
         d, given = self.n_columns, self._given
         shapes = np.shape(parameter[0])[:-1], np.shape(parameter[1])[:-2]
         size = np.broadcast_shapes(given, *shapes)

@@ -59,6 +59,10 @@ class Bernoulli(Family):
         """One pseudo-count each: Beta(1, 1) for the mean, Beta(2, 2) for the mode."""
         return Beta(2, 2) if estimate == "map" else Beta(1, 1)
 
+    def n_parameters(self, statistics: Totals) -> int:
+        """One per group and column."""
+        return statistics.total.size
+
     def row_weight(self, statistics: Totals) -> np.ndarray:
         """The rows behind every column."""
         return np.broadcast_to(statistics.weight, statistics.total.shape)
@@ -69,12 +73,12 @@ class Bernoulli(Family):
         return xlogy(statistics.total, parameters) + xlog1py(failures, -parameters) + statistics.log_base
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Log p(x | θ) of every cell."""
+        """log p(x | θ) of every cell."""
         x = over_given(x, parameters.ndim - 1)
         return known_sum(xlogy(x, parameters) + xlog1py(1 - x, -parameters), x)
 
     def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
-        """Log p(x | data): θ at its posterior mean."""
+        """log p(x | data): θ at its posterior mean."""
         return self.log_prob(np.asarray(posterior.mean()), x)
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -134,19 +138,23 @@ class Binomial(Bernoulli):
         """The rows behind every column: a row is `n` trials."""
         return super().row_weight(statistics) / self.n
 
+    def expected(self, parameters: Any) -> np.ndarray:
+        """The mean number of successes."""
+        return self.n * super().expected(parameters)
+
     def _misses(self, columns: Dense) -> Dense:
         if isinstance(columns, np.ndarray):
             return self.n - columns.astype(np.float64)
         return [self.n - column.astype(np.float64) for column in columns]
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Log p(x | θ) of every cell."""
+        """log p(x | θ) of every cell."""
         x = over_given(x, parameters.ndim - 1)
         terms = xlogy(x, parameters) + xlog1py(self.n - x, -parameters) + self._log_coefficient(x)
         return known_sum(terms, x)
 
     def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
-        """Log p(x | data), the beta-binomial distribution."""
+        """log p(x | data), the beta-binomial distribution."""
         a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
         x = over_given(x, a.ndim - 1)
         hits = np.where(np.isnan(x), 0.0, x)

@@ -85,6 +85,11 @@ class Categorical(Family):
             return parameters
         return Probabilities(np.asarray(parameters, dtype=float), statistics.segments)
 
+    def n_parameters(self, statistics: Counts) -> int:
+        """One per group and level, less one a column: they sum to 1."""
+        n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
+        return n_groups * int(np.maximum(statistics.segments.sizes - 1, 0).sum())
+
     def row_weight(self, statistics: Counts) -> np.ndarray:
         """The rows behind every column."""
         return statistics.weight
@@ -94,7 +99,7 @@ class Categorical(Family):
         return parameters.segments.sum(xlogy(statistics.table, parameters.table))
 
     def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
-        """Log θ of every cell's code; 0 for code −1."""
+        """log θ of every cell's code; 0 for code −1."""
         missing = x < 0
         cells = np.where(missing, 0, x + parameters.segments.offsets[:-1])  # a column may have no level at all
         with np.errstate(divide="ignore"):
@@ -105,7 +110,7 @@ class Categorical(Family):
         return np.where(missing.reshape(len(x), *(1,) * (log_table.ndim - 1), -1), 0.0, picked)
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
-        """Log p(x | data): θ at its posterior mean."""
+        """log p(x | data): θ at its posterior mean."""
         return self.log_prob(self.from_belief(posterior, "mean"), x)
 
     def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -84,19 +84,34 @@ class Family(Value):
         """The weight in rows behind every number of `log_likelihood`, shaped like it."""
         raise NotImplementedError
 
+    def n_parameters(self, statistics: Any) -> int:
+        """The number of free parameters behind these statistics, all groups together."""
+        raise NotImplementedError
+
+    def expected(self, parameters: Any) -> np.ndarray:
+        """E[x] of every column, shape (*given, columns), from parameters or from a posterior."""
+        return np.asarray(parameters.mean() if isinstance(parameters, Belief) else parameters)
+
     def log_likelihood(self, parameters: Any, statistics: Any) -> np.ndarray:
-        """Log p(data | parameters) from the statistics alone, per group (and column where columns are independent)."""
+        """log p(data | parameters) from the statistics alone, per group (and column where columns are independent)."""
         raise NotImplementedError
 
     def log_prob(self, parameters: Any, x: np.ndarray) -> np.ndarray:
-        """Log p(x | parameters) of every row: (n, *given, columns), or (n, *given) unless `columnwise`.
+        """log p(x | parameters) of every row: (n, *given, columns), or (n, *given) unless `columnwise`.
 
         Missing cells (NaN, or code −1) are marginalised: they add 0.
         """
         raise NotImplementedError
 
     def log_predictive(self, posterior: Any, x: np.ndarray) -> np.ndarray:
-        """Log p(x | data) with the parameters integrated out, shaped like `log_prob`."""
+        """log p(x | data) with the parameters integrated out, shaped like `log_prob`."""
+        raise NotImplementedError
+
+    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+        """What every column adds to a row's log probability, (n, *given, columns), for families of whole rows.
+
+        Terms that are the same in every group may be spread over the columns in any way.
+        """
         raise NotImplementedError
 
     def sample(self, parameters: Any, n: int, rng: np.random.Generator) -> np.ndarray:

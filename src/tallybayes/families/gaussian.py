@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,14 @@ from tallybayes.errors import EstimateError
 from tallybayes.families.block import Block, dense
 from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.statistics.moments import Moments, choose_anchor
+
+
+class StudentT(NamedTuple):
+    """Parameters of Student's t: where it is centred, how wide it is, and how heavy its tails."""
+
+    location: np.ndarray
+    scale: np.ndarray
+    freedom: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +105,16 @@ class Gaussian(Family):
         """Mean and variance, with an axis for columns."""
         return Normal(*(np.atleast_1d(np.asarray(part, dtype=float)) for part in parameters))
 
+    def n_parameters(self, statistics: Moments) -> int:
+        """A mean per group and column, and a variance for all that share one."""
+        n_means = int(np.prod(statistics.first_sum.shape, dtype=np.int64))
+        return n_means + n_means // int(np.prod(self._shared_sizes(statistics), dtype=np.int64)) if n_means else 0
+
+    def expected(self, parameters: Any) -> np.ndarray:
+        """The means."""
+        located = isinstance(parameters, NormalInverseGamma)
+        return np.asarray(parameters.location if located else parameters.mean)
+
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows behind every column."""
         return self._over_groups(np.broadcast_to(statistics.weight, statistics.first_sum.shape))
@@ -121,13 +139,13 @@ class Gaussian(Family):
         return variance
 
     def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
-        """Log N(x | μ, σ²) of every cell."""
+        """log N(x | μ, σ²) of every cell."""
         mean, variance = np.asarray(parameters.mean), self._spread(parameters)
         x = over_given(x, mean.ndim - 1)
         return known_sum(-0.5 * (np.log(2 * np.pi * variance) + (x - mean) ** 2 / variance), x)
 
     def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
-        """Log p(x | data), Student's t with 2a degrees of freedom, of every cell."""
+        """log p(x | data), Student's t with 2a degrees of freedom, of every cell."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         shape, scale = (np.broadcast_to(part, size) for part in (posterior.shape, posterior.scale))
         x = over_given(x, len(size) - 1)
@@ -136,6 +154,11 @@ class Gaussian(Family):
         t = (x - posterior.location) ** 2 / spread
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
         return known_sum(log_norm - (shape + 0.5) * np.log1p(t), x)
+
+    def student(self, posterior: NormalInverseGamma) -> StudentT:
+        """The predictive distribution's own parameters."""
+        variance = posterior.scale / posterior.shape * (1 + 1 / posterior.strength)
+        return StudentT(posterior.location, np.sqrt(variance), 2 * posterior.shape)
 
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values."""
@@ -179,12 +202,28 @@ class SphericalGaussian(Gaussian):
         """Σ log N(x | μ, σ² I), per group."""
         return super().log_likelihood(parameters, statistics).sum(axis=-1)
 
+    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+        """Every column's share: its own normal density, or its share of the row's squared length."""
+        if not predictive:
+            return Gaussian.log_prob(self, parameters, x)
+        row = self.log_predictive(parameters, x)[..., None]
+        size = np.broadcast_shapes(parameters.location.shape, parameters.scale.shape)
+        x = over_given(np.asarray(x, dtype=float), len(size) - 1)
+        known = ~np.isnan(x)
+        n_known = known.sum(axis=-1, keepdims=True)
+        t = np.where(known, (x - parameters.location) ** 2 / (1 + 1 / parameters.strength), 0.0)
+        t = t / (2 * np.broadcast_to(parameters.scale, size))
+        length = t.sum(axis=-1, keepdims=True)
+        bend = -(np.broadcast_to(parameters.shape, size)[..., :1] + n_known / 2) * np.log1p(length)
+        even = known * (row - bend) / np.maximum(n_known, 1)
+        return even + bend * t / np.where(length > 0, length, 1.0)
+
     def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
-        """Log N(row | μ, σ² I)."""
+        """log N(row | μ, σ² I)."""
         return super().log_prob(parameters, x).sum(axis=-1)
 
     def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
-        """Log p(row | data): the columns share σ², so a row follows one multivariate t."""
+        """log p(row | data): the columns share σ², so a row follows one multivariate t."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         shape, scale = (np.broadcast_to(part, size)[..., 0] for part in (posterior.shape, posterior.scale))
         x = over_given(x, len(size) - 1)

@@ -60,6 +60,10 @@ class Multinomial(Family):
         """One pseudo-count per column: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
         return Dirichlet(2.0) if estimate == "map" else Dirichlet(1.0)
 
+    def n_parameters(self, statistics: Totals) -> int:
+        """One per group and column, less one a group: they sum to 1."""
+        return statistics.total.size - int(np.prod(statistics.given_shape, dtype=np.int64))
+
     def row_weight(self, statistics: Totals) -> np.ndarray:
         """The rows of every group."""
         return statistics.weight[..., 0]
@@ -69,13 +73,18 @@ class Multinomial(Family):
         return xlogy(statistics.total, parameters).sum(axis=-1) + statistics.log_base.sum(axis=-1)
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Log p(row | θ)."""
+        """log p(row | θ)."""
         x = over_given(np.asarray(x, dtype=float), parameters.ndim - 1)
         return xlogy(x, parameters).sum(axis=-1) + _log_coefficient(x)
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
-        """Log p(row | θ at its posterior mean)."""
+        """log p(row | θ at its posterior mean)."""
         return self.log_prob(posterior.mean(), x)
+
+    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+        """Every word's share: x_j log θ_j; the coefficient, the same in all groups, is left out."""
+        p = np.asarray(parameters.mean() if predictive else parameters)
+        return xlogy(over_given(np.asarray(x, dtype=float), p.ndim - 1), p)
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator, size: int = 1) -> np.ndarray:
         """Rows of `size` tokens."""
@@ -95,11 +104,21 @@ class DirichletMultinomial(Multinomial):
     """
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
-        """Log p(row | data), θ integrated out for the whole row."""
+        """log p(row | data), θ integrated out for the whole row."""
         alpha = np.asarray(posterior.concentration)
         x = over_given(np.asarray(x, dtype=float), alpha.ndim - 1)
         rising = log_rising(alpha, x).sum(axis=-1) - log_rising(alpha.sum(axis=-1), x.sum(axis=-1))
         return rising + _log_coefficient(x)
+
+    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+        """Every word's share; the denominator, which the words have in common, by their share of the row."""
+        if not predictive:
+            return super().column_terms(parameters, x, predictive)
+        alpha = np.asarray(parameters.concentration)
+        x = over_given(np.asarray(x, dtype=float), alpha.ndim - 1)
+        length = x.sum(axis=-1, keepdims=True)
+        common = log_rising(alpha.sum(axis=-1, keepdims=True), length)
+        return log_rising(alpha, x) - common * x / np.where(length > 0, length, 1.0)
 
 
 def _log_coefficient(x: np.ndarray) -> np.ndarray:

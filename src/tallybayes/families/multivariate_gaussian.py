@@ -95,6 +95,17 @@ class MultivariateGaussian(Family):
         """Mean and covariance."""
         return MultivariateNormal(*(np.asarray(part, dtype=float) for part in parameters))
 
+    def n_parameters(self, statistics: Moments) -> int:
+        """A mean per group and column, and a covariance per group or one for all."""
+        d = statistics.n_columns
+        n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
+        return n_groups * d + (1 if "groups" in self.shared else n_groups) * d * (d + 1) // 2
+
+    def expected(self, parameters: Any) -> np.ndarray:
+        """The means."""
+        located = isinstance(parameters, NormalInverseWishart)
+        return np.asarray(parameters.location if located else parameters.mean)
+
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group, or of all where they share the covariance."""
         rows = statistics.presence()
@@ -138,7 +149,7 @@ class MultivariateGaussian(Family):
         raise EstimateError.singular("the data", float("nan") if weight is None else float(weight.sum()), d)
 
     def log_prob(self, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
-        """Log N(row | μ, Σ); missing cells are marginalised."""
+        """log N(row | μ, Σ); missing cells are marginalised."""
         mean = np.asarray(parameters.mean)
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -149,7 +160,7 @@ class MultivariateGaussian(Family):
         return _by_pattern(x, mean.shape[:-1], density)
 
     def log_predictive(self, posterior: NormalInverseWishart, x: np.ndarray) -> np.ndarray:
-        """Log p(row | data), the multivariate t with ν − d + 1 degrees of freedom; missing cells are marginalised."""
+        """log p(row | data), the multivariate t with ν − d + 1 degrees of freedom; missing cells are marginalised."""
         d = posterior.n_columns
         mean = np.asarray(posterior.location)
         freedom = posterior.freedom - d + 1

@@ -52,6 +52,10 @@ class Poisson(Family):
         m = (pooled.total + 0.5) / (pooled.weight + 1)
         return Gamma(1 + m, 1) if estimate == "map" else Gamma(m, 1)
 
+    def n_parameters(self, statistics: Totals) -> int:
+        """One per group and column."""
+        return statistics.total.size
+
     def row_weight(self, statistics: Totals) -> np.ndarray:
         """The rows behind every column."""
         return np.broadcast_to(statistics.weight, statistics.total.shape)
@@ -61,12 +65,12 @@ class Poisson(Family):
         return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Log p(x | λ) of every cell."""
+        """log p(x | λ) of every cell."""
         x = over_given(x, parameters.ndim - 1)
         return known_sum(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
 
     def log_predictive(self, posterior: Gamma, x: np.ndarray) -> np.ndarray:
-        """Log p(x | data), the negative binomial distribution."""
+        """log p(x | data), the negative binomial distribution."""
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
         x = over_given(x, a.ndim - 1)
         events = np.where(np.isnan(x), 0.0, x)

@@ -71,7 +71,9 @@ def check_target(y: Any, n_rows: int) -> Any:
             )
         column = column_or_1d(array) if array.ndim != 1 else array
         if column.dtype.kind == "c":
-            raise DataError("Complex data not supported: the labels are complex numbers; expected whole ones or strings.")
+            raise DataError(
+                "Complex data not supported: the labels are complex numbers; expected whole ones or strings."
+            )
     if len(column) != n_rows:
         raise DataError.lengths_differ({"X": n_rows, "y": len(column)})
     return column

@@ -43,6 +43,24 @@ class Scored(NamedTuple):
         score = self.family.log_predictive if self.predictive else self.family.log_prob
         return score(self.parameters, rows)
 
+    def contributions(self, rows: np.ndarray) -> np.ndarray:
+        """What every column adds to the log probability of each class: (n, classes, columns)."""
+        if self.family.columnwise:
+            return self.log_prob(rows)
+        return self.family.column_terms(self.parameters, rows, self.predictive)
+
+    def describe(self, column: int, value: Any) -> dict[str, np.ndarray]:
+        """The parameters behind one column's numbers, by name, a number for every class."""
+        found = self.parameters
+        if isinstance(self.family, Categorical):
+            return {}  # the number itself is the log of a smoothed frequency
+        if isinstance(self.family, Gaussian):
+            if self.predictive:
+                t = self.family.student(found)
+                return {name: np.broadcast_to(part, t.location.shape)[:, column] for name, part in t._asdict().items()}
+            return {name: np.asarray(part)[:, column] for name, part in found._asdict().items()}
+        return {"mean": self.family.expected(found)[:, column]}
+
 
 def prepare(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: bool = False) -> Scored:
     """The parameters, or the posterior, that score one factor; `smooth` gives every column one level more, unseen."""
@@ -78,8 +96,7 @@ def check_spread_within(scored: Scored, statistics: Any, classes: Sequence[Any])
     flat = np.argwhere((variance <= 0) & (statistics.weight > 0))
     if len(flat):
         row, column = (int(i) for i in flat[0])
-        names = scored.factor.columns
-        name = names[column] if len(names) > 1 else names[0]
+        name = scored.factor.column(column, variance.shape[-1])
         raise EstimateError.zero_variance(f"column {name!r} in class {classes[row]!r}")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import CellError, DataError, LabelError
-from tallybayes.families.block import Block, cell
+from tallybayes.errors import CellError, DataError, LabelError, StatisticsError
+from tallybayes.families.block import Block, cell, n_columns
 from tallybayes.families.categorical import Categorical
 from tallybayes.sources.table import Table, open_table
 from tallybayes.statistics.counts import Counts
@@ -62,6 +63,8 @@ class Collector:
     ) -> None:
         self.table, self.factors, self.like = table, factors, like
         self.schema = Schema() if schema is None else schema
+        if like is not None and [f.counting for f in like.factors] != [f.counting for f in factors]:
+            raise StatisticsError.incompatible("the factors of like", like.factors, factors)
         self.weight = check_weight(weight, table.n_rows)
         self.local: dict[Name, Domain] = {}  # the levels of each column as encoded here
 
@@ -71,9 +74,11 @@ class Collector:
         domains: dict[str, Domain] = {}
         for column, local in self.local.items():
             name = self.schema.domain(column)
+            if name not in domains and local.name != name:  # several columns share it
+                domains[name] = Domain([], name, ordered=local.ordered)
             domains[name] = domains[name].union(local) if name in domains else local
         for name, levels in self._declared().items():
-            domains[name] = self._declare(domains[name], levels, counted)
+            domains[name] = self._declare(name, domains[name], levels, counted)
         statistics = []
         for factor, statistic in zip(self.factors, counted, strict=True):
             where = {column: self._positions(column, domains) for column in self._level_columns(factor)}
@@ -98,11 +103,14 @@ class Collector:
         else:
             block = self.table.numbers(factor.columns)
         like = None if self.like is None else self.like.statistics[number]
-        n_groups = int(np.prod(sizes, dtype=np.int64))
+        n_groups = math.prod(sizes)
+        if n_groups >= 2**31 - 1:
+            found = f"{n_groups} combinations of levels ({' × '.join(map(str, sizes))})"
+            raise DataError.wrong_type(f"given of {factor.columns}", found, "fewer than 2**31", "Give fewer columns.")
         try:
             statistic = factor.family.collect(block, group, n_groups, weight, like=like)
         except CellError as error:
-            name = factor.columns[error.column] if error.column < len(factor.columns) else error.column
+            name = factor.column(error.column, n_columns(block))
             raise DataError.bad_cell(
                 cell(block, error.row, error.column), error.row, name, factor.family.expects
             ) from None
@@ -133,27 +141,34 @@ class Collector:
         return self.schema.domain(column) in self.schema.ordered
 
     def _declared(self) -> dict[str, tuple[Any, ...]]:
-        return {
-            self.schema.domain(column): factor.family.levels
-            for factor in self.factors
-            if isinstance(factor.family, Categorical) and factor.family.levels is not None
-            for column in factor.columns
-        }
+        found: dict[str, tuple[Any, ...]] = {}
+        for factor in self.factors:
+            if isinstance(factor.family, Categorical) and factor.family.levels is not None:
+                for name in {self.schema.domain(column) for column in factor.columns}:
+                    before = found.get(name, ())
+                    found[name] = (*before, *(x for x in factor.family.levels if x not in before))
+        return found
 
-    def _declare(self, seen: Domain, levels: tuple[Any, ...], counted: list[Statistics]) -> Domain:
+    def _declare(self, name: str, seen: Domain, levels: tuple[Any, ...], counted: list[Statistics]) -> Domain:
         """The declared levels; a label among the rows that is not one of them is an error."""
-        domain = Domain(levels, seen.name, declared=levels, ordered=seen.ordered)
-        if seen.levels:
-            domain.union(seen)  # raises if the kinds differ
+        domain = Domain(levels, name, declared=levels, ordered=seen.ordered)
+        domain.union(seen)  # raises if the kinds differ
         for factor, statistic in zip(self.factors, counted, strict=True):
-            if isinstance(statistic, Counts):
-                columns = statistic.segments.split(statistic.pooled().table)
-                for column, cells in zip(factor.columns, columns, strict=True):
-                    if self.schema.domain(column) == seen.name:
-                        for level, count in zip(self.local[column].levels, cells, strict=True):
-                            if count > 0 and level not in domain.index:
-                                raise LabelError.undeclared(level, str(column), domain.levels)
+            for column, weight in _weights_of_levels(factor, statistic):
+                if self.schema.domain(column) == name:
+                    for level, count in zip(self.local[column].levels, weight, strict=True):
+                        if count > 0 and level not in domain.index:
+                            raise LabelError.undeclared(level, str(column), domain.levels)
         return domain
+
+
+def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[Name, np.ndarray]]:
+    """The weight of every level of every column of labels: of the groups, and of the counted columns."""
+    weight = statistic.presence()
+    for axis, column in enumerate(factor.given):
+        yield column, weight.sum(axis=tuple(a for a in range(weight.ndim) if a != axis))
+    if isinstance(statistic, Counts):
+        yield from zip(factor.columns, statistic.segments.split(statistic.pooled().table), strict=True)
 
 
 def check_weight(weight: Any, n_rows: int) -> np.ndarray | None:
@@ -175,7 +190,10 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray | None:
 
 def check_soft(shares: np.ndarray) -> np.ndarray:
     """Soft groups as float64, every share finite and not negative."""
-    array = np.asarray(shares, dtype=np.float64)
+    try:
+        array = np.asarray(shares, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError.wrong_type("group", "two axes of labels", "labels along one axis, or numeric shares") from None
     wrong = ~(np.isfinite(array) & (array >= 0))
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])

@@ -9,7 +9,8 @@ import numpy as np
 from tallybayes.errors import DataError, LabelError
 from tallybayes.tally.domain import Domain
 
-_DIRECT_LEVELS = 4096  # whole numbers from 0 up to this are their own codes: no copy, no look-up
+_DIRECT_LEVELS = 256  # whole numbers from 0 up to this are their own codes: no copy, no look-up
+_DENSE_LEVELS = 4096  # in a range no wider than this (or than the rows are many), codes are found without sorting
 
 
 def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray, Domain]:
@@ -31,12 +32,14 @@ def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray
     codes : ndarray of int of shape (n,)
     domain : Domain
     """
-    if hasattr(values, "cat") and hasattr(values, "dtype") and hasattr(values.dtype, "categories"):  # pandas categories
+    if hasattr(getattr(values, "cat", None), "codes"):  # pandas categories; Polars has a `cat` without codes
         return _relabel(np.asarray(values.cat.codes), list(values.cat.categories), name, ordered)
     if hasattr(values, "codes") and hasattr(values, "categories"):  # a bare pandas.Categorical
         return _relabel(np.asarray(values.codes), list(values.categories), name, ordered)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return _encode_numbers(values, name, ordered)
+    if isinstance(values, np.ndarray):
+        values = plain_array(values, name)
+        if values.dtype.kind in "biuf":
+            return _encode_numbers(values, name, ordered)
     return _encode_arrow(values, name, ordered)
 
 
@@ -44,8 +47,37 @@ def direct_levels(block: np.ndarray) -> np.ndarray | None:
     """The largest number of every column where whole numbers from 0 up serve as their own codes, else None."""
     if len(block) == 0 or block.shape[1] == 0 or (block.dtype.kind == "i" and block.min() < 0):
         return None
-    high = block.max(axis=0).astype(np.int64)
-    return high if high.max() < _DIRECT_LEVELS else None
+    largest = block.max(axis=0)
+    return largest.astype(np.int64) if largest.max() < _DIRECT_LEVELS else None
+
+
+def plain_array(array: np.ndarray, name: object) -> np.ndarray:
+    """The array as the kernels read it; a copy only for byte orders and types that they do not know.
+
+    Masked cells become missing ones.
+    """
+    if array.ndim == 0:
+        raise DataError.wrong_shape(f"column {name!r}", (), "one value for every row")
+    if array.dtype.names is not None:
+        hint = "Pass its fields as columns: {name: array[name] for name in array.dtype.names}."
+        raise DataError.wrong_type(f"column {name!r}", f"of dtype {array.dtype}", "one value in every cell", hint)
+    if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+        mask = np.ma.getmaskarray(array)
+        array = np.where(mask, np.nan if array.dtype.kind == "f" else None, array.data)
+    array = np.asarray(array)
+    kind = array.dtype.kind
+    if kind == "f" and array.dtype.itemsize not in (4, 8):
+        return array.astype(np.float32 if array.dtype.itemsize < 4 else np.float64)
+    if kind in "iuf" and not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
+    return array if array.flags.aligned else array.copy()
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a single value stands for none: None, NaN, NaT or pandas' NA."""
+    if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
@@ -60,8 +92,11 @@ def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.nd
     low, high = int(values.min()), int(values.max())
     if low >= 0 and high < _DIRECT_LEVELS:
         return values, Domain(range(high + 1), name, ordered=ordered)
-    if high - low < max(_DIRECT_LEVELS, len(values)):  # a dense range: shift, and look nothing up
-        return (values.astype(np.int64) - low).astype(np.int32), Domain(range(low, high + 1), name, ordered=ordered)
+    if high - low < max(_DENSE_LEVELS, len(values)):  # a dense range: shift, and leave out what does not occur
+        distance = values - values.dtype.type(low) if values.dtype.kind == "u" else values.astype(np.int64) - low
+        here = np.bincount(distance.astype(np.intp)) > 0
+        codes = (np.cumsum(here, dtype=np.int32) - 1)[distance]
+        return codes, Domain([low + gap for gap in np.flatnonzero(here).tolist()], name, ordered=ordered)
     levels, codes = np.unique(values, return_inverse=True)
     return codes, Domain(levels.tolist(), name, ordered=ordered)
 
@@ -72,7 +107,8 @@ def _encode_floats(values: np.ndarray, name: str, ordered: bool) -> tuple[np.nda
     known = values[~missing]
     wrong = ~(np.isfinite(known) & (known == np.floor(known)) & (np.abs(known) < 2.0**53))
     if wrong.any():
-        raise LabelError.bad_level(float(known[wrong][0]), name)
+        level = float(known[wrong][0])
+        raise (LabelError.too_large if level.is_integer() else LabelError.bad_level)(level, name)
     codes, domain = _encode_numbers(known.astype(np.int64), name, ordered)
     if not missing.any():
         return codes, domain
@@ -96,11 +132,12 @@ def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Do
         array = array.combine_chunks()
     kind = array.type
     if pa.types.is_dictionary(kind):
-        codes = array.indices.fill_null(-1) if array.indices.null_count else array.indices
+        # Polars has unsigned codes, which have no room for −1.
+        codes = array.indices.cast(pa.int64()).fill_null(-1) if array.indices.null_count else array.indices
         return _relabel(codes.to_numpy(zero_copy_only=False), array.dictionary.to_pylist(), name, ordered)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         if array.null_count == 0:
-            return _encode_numbers(np.asarray(array.to_numpy(zero_copy_only=False)), name, ordered)
+            return _encode_numbers(plain_array(array.to_numpy(zero_copy_only=False), name), name, ordered)
     elif pa.types.is_null(kind):
         return np.full(len(array), -1, dtype=np.int8), Domain([], name, ordered=ordered)
     elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
@@ -117,16 +154,24 @@ def _to_arrow(values: Any, name: str) -> Any:
 
     try:
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        # Objects that Arrow does not take as one type: find the first two kinds that do not go together.
-        levels = list(dict.fromkeys(value for value in values if value is not None and value == value))
-        Domain(levels, name)
-        raise LabelError.bad_level(levels[0] if levels else None, name) from None
+    except UnicodeEncodeError as error:
+        raise LabelError.no_text(error.object, name) from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
+        if not isinstance(values, np.ndarray | list):
+            return _to_arrow(np.asarray(values), name)  # a series of a type of its own, such as pandas' sparse ones
+        # Objects that Arrow does not take as one type: find the first that does not go with those before it.
+        known = [Domain([value], name) for value in values if not is_missing(value)]
+        for one in known:
+            if one.kind != known[0].kind:
+                raise LabelError.kinds_differ(name, str(known[0].kind), str(one.kind)) from None
+            if one.kind == "int" and not -(2**63) <= one.levels[0] < 2**64:
+                raise LabelError.too_large(one.levels[0], name) from None
+        raise
 
 
 def _relabel(codes: np.ndarray, levels: list[Any], name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
     """Codes into `levels`, put into a domain that may sort them or leave some out (null, NaN)."""
-    known = [level for level in levels if level is not None and level == level]
+    known = dict.fromkeys(level for level in levels if not is_missing(level))  # Arrow allows a level to occur twice
     domain = Domain(known, name, ordered=ordered)
     if domain.levels == tuple(levels):
         return codes, domain

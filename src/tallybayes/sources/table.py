@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.block import Codes, Dense, Sparse
-from tallybayes.sources.encode import direct_levels, encode
+from tallybayes.sources.encode import direct_levels, encode, is_missing, plain_array
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
@@ -79,8 +80,9 @@ class Table:
             return block if isinstance(block, Sparse) else _numeric(block, names[0])
         if self.matrix is not None:
             positions = [self._order[name] for name in names]
-            if positions and positions[0] >= 0 and positions == list(range(positions[0], positions[0] + len(positions))):
-                return _numeric(self.matrix[:, positions[0] : positions[0] + len(positions)], names[0])
+            first = positions[0] if positions else 0
+            if first >= 0 and positions == list(range(first, first + len(positions))):
+                return _numeric(self.matrix[:, first : first + len(positions)], names[0] if names else 0)
         return [_numeric(column, name) for column, name in zip(found, names, strict=True)]
 
     def levels(self, names: Sequence[Name], ordered: Callable[[Name], bool]) -> tuple[Codes, list[Domain]]:
@@ -98,6 +100,8 @@ class Table:
 
     def _encode(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
         """Codes of one column, made once however many factors need them."""
+        if isinstance(self._column(name), Sparse):
+            raise DataError.wrong_type(f"column {name!r}", "sparse", "labels", "Use Multinomial(), or pass an array.")
         if (name, ordered) not in self._encoded:
             self._encoded[name, ordered] = encode(self._column(name), str(name), ordered=ordered)
         return self._encoded[name, ordered]
@@ -131,8 +135,13 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     if _is_frame(data):
         return _open_frame(data)
     if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data) and isinstance(data[0], Mapping):
+        for number, row in enumerate(data):
+            if not isinstance(row, Mapping):
+                raise DataError.wrong_type(f"row {number}", repr(row)[:60], "a mapping, like the first row")
         keys = dict.fromkeys(key for row in data for key in row)
         return Table({key: [row.get(key) for row in data] for key in keys})
+    if not isinstance(data, np.ndarray) and (hasattr(data, "to_numpy") or hasattr(data, "to_arrow")):
+        return Table({(names or [0])[0]: _column(data, 0)})  # a series of a data frame, or an Arrow array
     array = _as_array(data)
     if array.ndim == 1:
         return Table({(names or [0])[0]: array})
@@ -145,17 +154,17 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     return Table({name: array[:, position] for position, name in enumerate(names)}, matrix)
 
 
-def _as_array(data: Any) -> np.ndarray:
+def _as_array(data: Any, name: Name = 0) -> np.ndarray:
     if isinstance(data, np.ndarray):
-        return data
-    if not hasattr(data, "__iter__") or isinstance(data, str | bytes):
+        return plain_array(data, name)
+    try:
+        array = np.asarray(data) if hasattr(data, "__iter__") and not isinstance(data, str | bytes) else None
+    except ValueError:
+        raise DataError.wrong_type("the data", "ragged", "rows of one length") from None
+    if array is None or array.ndim == 0:  # a number, a string; a set, a generator
         raise DataError.wrong_type(
             "the data", repr(data)[:60], "rows of values", "Pass a list, an array, a frame or a mapping of columns."
         )
-    try:
-        array = np.asarray(data)
-    except ValueError:
-        raise DataError.wrong_type("the data", "ragged", "rows of one length") from None
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1):
         # np.asarray would turn [1, "a"] into strings: keep the objects, so that mixed kinds are noticed
         objects = np.empty(array.shape, dtype=object)
@@ -167,17 +176,21 @@ def _as_array(data: Any) -> np.ndarray:
 def _column(value: Any, name: Name) -> Any:
     if hasattr(value, "tocsr") and hasattr(value, "nnz"):
         return _sparse(value)
-    if isinstance(value, Sparse | np.ndarray) or hasattr(value, "to_numpy") or hasattr(value, "to_arrow"):
+    if hasattr(value, "columns") and hasattr(value, "__array__"):  # a frame as a block
+        value = np.asarray(value)
+    if isinstance(value, Sparse) or (hasattr(value, "to_numpy") or hasattr(value, "to_arrow")):
         return value
-    return _as_array(value)
+    return _as_array(value, name)
 
 
 def _sparse(matrix: Any) -> Sparse:
+    if len(matrix.shape) != 2:
+        raise DataError.wrong_shape("the sparse matrix", matrix.shape, "(rows, columns)")
     rows = matrix.tocsr()
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    return Sparse(rows.indptr, rows.indices, rows.data, int(rows.shape[1]))
+    return Sparse(rows.indptr, rows.indices, _numeric(rows.data, "x"), int(rows.shape[1]))
 
 
 def _is_frame(data: Any) -> bool:
@@ -185,7 +198,10 @@ def _is_frame(data: Any) -> bool:
         return False
     import narwhals as nw
 
-    return isinstance(nw.from_native(data, pass_through=True, eager_only=True), nw.DataFrame)
+    try:
+        return isinstance(nw.from_native(data, pass_through=True, eager_only=True), nw.DataFrame)
+    except nw.exceptions.DuplicateError as error:
+        raise DataError.wrong_type("the frame", "one with repeated names", "a name for every column") from error
 
 
 def _open_frame(data: Any) -> Table:
@@ -199,39 +215,36 @@ def _series(series: Any) -> Any:
     """A frame's column: numbers as an array (null is NaN), categories and labels for `encode`."""
     import narwhals as nw
 
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        if series.null_count() == 0:
-            array = series.to_numpy()
-            if array.dtype.kind in "biuf":
-                return array
-        if series.dtype.is_numeric():
-            return series.cast(nw.Float64).to_numpy().astype(np.float64)
+    whole = series.dtype.is_integer() or series.dtype == nw.Boolean
+    if series.dtype.is_float() or (whole and series.null_count() == 0):
+        array = series.to_numpy()
+        if array.dtype.kind in "biuf":
+            return array
+    if series.dtype.is_decimal():
+        return series.cast(nw.Float64).to_numpy()
     native = series.to_native()
-    categorical = hasattr(native, "cat") and hasattr(getattr(native, "dtype", None), "categories")
+    categorical = hasattr(getattr(native, "cat", None), "codes")  # pandas'
     return native if categorical else series.to_arrow()
 
 
 def _numeric(column: Any, name: Name) -> np.ndarray:
-    """A column or block as an array of numbers; None and NA are NaN."""
+    """A column or block as an array of numbers; None and NA are NaN, True is 1."""
     if not isinstance(column, np.ndarray):
         column = column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else np.asarray(column)
+    column = plain_array(column, name)
     if column.dtype.kind in "biuf":
-        return column
-    try:
-        return np.array([np.nan if _missing(v) else v for v in column.ravel()], dtype=np.float64).reshape(column.shape)
-    except (TypeError, ValueError):
-        bad = next(value for value in column.ravel() if not _missing(value) and not _is_number(value))
-        raise DataError.wrong_type(
-            f"column {name!r}", f"partly {bad!r} ({type(bad).__name__})", "numbers", "Use Categorical() for labels."
-        ) from None
-
-
-def _missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+        return column.view(np.uint8) if column.dtype.kind == "b" else column
+    cells = column.ravel().tolist() if column.dtype.kind == "O" else list(column.ravel())
+    for value in cells:
+        if not is_missing(value) and not _is_number(value):
+            found = f"partly {value!r} ({type(value).__name__})"
+            raise DataError.wrong_type(f"column {name!r}", found, "numbers", "Use Categorical() for labels.")
+    return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number)
+    known = isinstance(value, int | float | Decimal | np.bool_ | np.number)
+    return known and not isinstance(value, np.complexfloating | np.timedelta64)
 
 
 def _length(column: Any) -> int:

@@ -81,7 +81,8 @@ class Counts(Statistics):
 
     def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
         """Whether both count the same columns alike."""
-        return self.segments == other.segments and all_close(self.table, other.table, tolerance)
+        same = self.segments == other.segments and self.table.shape == other.table.shape
+        return same and all_close(self.table, other.table, tolerance)
 
     def _parts(self) -> dict[str, Part]:
         return {"table": self.table}

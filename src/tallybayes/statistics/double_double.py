@@ -60,6 +60,10 @@ class DoubleDouble:
         """Apply a function that only moves elements about (reshape, take, broadcast) to both parts."""
         return DoubleDouble(move(self.high), move(self.low))
 
+    def frozen(self) -> DoubleDouble:
+        """The same numbers, not to be written through this value."""
+        return self.map(_read_only)
+
     def __neg__(self) -> DoubleDouble:
         return DoubleDouble(-self.high, -self.low)
 
@@ -88,14 +92,24 @@ class DoubleDouble:
         return DoubleDouble(*_quick_two_sum(high, low + rest.high / other.high))
 
     def sum(self, axis: tuple[int, ...]) -> DoubleDouble:
-        """The sum over some axes, in double-double, in index order."""
+        """The sum over some axes, in double-double, pair by pair in index order."""
         count = int(np.prod([self.shape[a] for a in axis], dtype=np.int64))
         kept = tuple(n for a, n in enumerate(self.shape) if a not in axis)
         flat = self.map(lambda a: np.moveaxis(a, axis, range(len(axis))).reshape((count, *kept)))
-        total = DoubleDouble.zeros(kept)
-        for index in range(count):
-            total = total + flat.map(lambda a, index=index: a[index])  # type: ignore[misc]
-        return total
+        if count == 0:
+            return DoubleDouble.zeros(kept)
+        while count > 1:
+            paired = flat.map(lambda a: a[0 : len(a) // 2 * 2 : 2]) + flat.map(lambda a: a[1::2])
+            odd = flat.map(lambda a: a[len(a) // 2 * 2 :])  # the last one waits for the next round
+            flat = DoubleDouble(np.concatenate([paired.high, odd.high]), np.concatenate([paired.low, odd.low]))
+            count = len(flat.high)
+        return flat.map(lambda a: a[0])
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.statistics import Part, Statistics, all_close
+from tallybayes.value import frozen_array
 
 _ANCHOR_ROWS = 1024  # enough for a median and its spread; the first rows only, so that the cost does not grow
 
@@ -40,8 +41,8 @@ class Moments(Statistics):
     def __init__(
         self, anchor: np.ndarray, weight_sum: DoubleDouble, first_sum: DoubleDouble, second_sum: DoubleDouble
     ) -> None:
-        self.anchor = np.asarray(anchor, dtype=np.float64)
-        self.weight_sum, self.first_sum, self.second_sum = weight_sum, first_sum, second_sum
+        self.anchor = frozen_array(anchor)
+        self.weight_sum, self.first_sum, self.second_sum = (s.frozen() for s in (weight_sum, first_sum, second_sum))
         given, n_columns = first_sum.shape[:-1], first_sum.shape[-1]
         if self.anchor.shape != (n_columns,):
             raise DataError.wrong_shape("anchor", self.anchor.shape, f"({n_columns},)")
@@ -178,7 +179,7 @@ class Moments(Statistics):
 
     def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
         """Whether weight, mean and scatter agree; the anchors may differ."""
-        if self.n_columns != other.n_columns or self.full != other.full:
+        if self.first_sum.shape != other.first_sum.shape or self.full != other.full:
             return False
         return all(all_close(getattr(self, n), getattr(other, n), tolerance) for n in ("weight", "mean", "scatter"))
 
@@ -265,8 +266,9 @@ def choose_anchor(columns: np.ndarray | Sequence[np.ndarray]) -> np.ndarray:
     n_known = np.count_nonzero(~np.isnan(ordered), axis=0)
     last = np.maximum(n_known - 1, 0)
     low, median, high = (ordered[last * quarter // 4, np.arange(first.shape[1])] for quarter in (1, 2, 3))
-    with np.errstate(invalid="ignore"):
-        far = (n_known > 1) & (np.abs(median) > 1024.0 * (high - low)) & (np.abs(median) >= 2.0**-900)
+    size = np.abs(median)
+    with np.errstate(invalid="ignore", over="ignore"):
+        far = (n_known > 1) & (size > 1024.0 * (high - low)) & (size >= 2.0**-900) & (size <= 2.0**1000)
     safe = np.where(far, median, 1.0)
     grid = np.ldexp(1.0, np.frexp(safe)[1] - 11)  # |median| / 2048 < grid <= |median| / 1024
     return np.where(far, np.round(safe / grid) * grid, 0.0)

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tallybayes.errors import StatisticsError
+from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.double_double import DoubleDouble
 
 Array = np.ndarray
@@ -87,6 +87,8 @@ class Statistics:
 
     def scale(self, factor: float) -> Self:
         """Every count times `factor`, as if each row had that weight more."""
+        if not 0 <= factor < np.inf:
+            raise DataError.wrong_type("factor", repr(factor), "a finite number of at least 0")
         return self._map(lambda part: part * factor)
 
     def take(self, axis: int, source: Array) -> Self:

@@ -77,14 +77,15 @@ class Totals(Statistics):
         if short is None:
             emptied = subtract_counts(self.weight, other.weight) == 0
             left = np.where(emptied, subtract_counts(self.total, other.total), 0.0)
-            if (left > self.TOLERANCE * self.total).any():
-                index = tuple(int(i) for i in np.argwhere(left > 0)[0])
+            wrong = left > self.TOLERANCE * self.total
+            if wrong.any():
+                index = tuple(int(i) for i in np.argwhere(wrong)[0])
                 short = index, "weight 0 but total", float(self.total[index]), float(other.total[index])
         return short
 
     def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
         """Whether both hold the same sums."""
-        return all(
+        return self.total.shape == other.total.shape and all(
             all_close(getattr(self, name), getattr(other, name), tolerance) for name in ("weight", "total", "log_base")
         )
 

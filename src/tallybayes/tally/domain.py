@@ -43,15 +43,15 @@ class Domain:
         stays = [_plain_level(level, name) for level in declared]
         self.declared = frozenset(stays)
         found = [_plain_level(level, name) for level in levels]
-        found += dict.fromkeys(level for level in stays if level not in set(found))
+        seen = set(found)
+        found += dict.fromkeys(level for level in stays if level not in seen)
         self.levels: tuple[Any, ...] = tuple(sorted(found) if ordered and len(_kinds(found)) < 2 else found)
         kinds = _kinds(self.levels)
         if len(kinds) > 1:
             raise LabelError.kinds_differ(name, *sorted(kinds)[:2])
         self.kind = kinds.pop() if kinds else None
         if len(self.index) != len(self.levels):
-            seen: set[Any] = set()
-            raise LabelError.repeated(next(x for x in self.levels if x in seen or seen.add(x)), name)  # type: ignore[func-returns-value]
+            raise LabelError.repeated(next(x for x in self.levels if self.levels.count(x) > 1), name)
 
     @cached_property
     def index(self) -> dict[Any, int]:
@@ -65,7 +65,8 @@ class Domain:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return NotImplemented
-        return (self.name, set(self.levels), self.declared) == (other.name, set(other.levels), other.declared)
+        mine, its = (self.name, self.kind, self.declared), (other.name, other.kind, other.declared)
+        return mine == its and set(self.levels) == set(other.levels)
 
     def __hash__(self) -> int:
         return hash((self.name, frozenset(self.levels), self.declared))
@@ -74,7 +75,7 @@ class Domain:
         """All levels of both: sorted if either is kept sorted, else this one's first."""
         if None is not self.kind != other.kind is not None:
             raise LabelError.kinds_differ(self.name, str(self.kind), str(other.kind))
-        if other.levels == self.levels and other.declared <= self.declared:
+        if other.levels == self.levels and other.declared <= self.declared and other.ordered <= self.ordered:
             return self
         levels = (*self.levels, *(level for level in other.levels if level not in self.index))
         declared = self.declared | other.declared

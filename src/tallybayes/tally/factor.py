@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from tallybayes.errors import DataError
 from tallybayes.families.family import Family
 from tallybayes.value import Value
 
@@ -17,9 +20,9 @@ class Factor(Value):
 
     Parameters
     ----------
-    columns : tuple of names
+    columns : name or tuple of names
         Like columns, each p(column | given) on its own unless the family is joint.
-    given : tuple of names, default ()
+    given : name or tuple of names, default ()
         The columns whose levels select the group.
     family : Family
     prior : Belief, rule or None
@@ -32,20 +35,38 @@ class Factor(Value):
     Factor(('height', 'weight'), ('sex',), Gaussian())
     """
 
-    columns: tuple[Name, ...]
-    given: tuple[Name, ...]
+    columns: Any
+    given: Any
     family: Family
     prior: Any = None
 
     def __post_init__(self) -> None:
         for name in ("columns", "given"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, (value,) if isinstance(value, str | int) else tuple(value))
+            object.__setattr__(self, name, _names(getattr(self, name), name))
+        if not isinstance(self.family, Family):
+            raise DataError.wrong_type("family", repr(self.family), "a family such as tb.Gaussian()")
+
+    def column(self, place: int, width: int | None = None) -> Any:
+        """The name of the column at a place: (block, place) where one name stands for a block of `width` columns."""
+        if len(self.columns) > 1 or width == 1 or (width is None and place == 0):
+            return self.columns[place]
+        return (self.columns[0], place)
 
     @property
     def counting(self) -> tuple[Any, ...]:
         """What decides which statistics are kept: all but the prior, and only the family's layout."""
         return (self.columns, self.given, self.family.layout)
+
+
+def _names(value: Any, what: str) -> tuple[Name, ...]:
+    """One name or several, as plain strings and whole numbers."""
+    if isinstance(value, str | int | np.integer):
+        value = (value,)
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in (() if value is None else value))
+    wrong = [name for name in names if not isinstance(name, str | int)]
+    if wrong:
+        raise DataError.wrong_type(f"a name in {what}", repr(wrong[0]), "a string or a whole number")
+    return names
 
 
 @dataclass(frozen=True, eq=False, repr=False)

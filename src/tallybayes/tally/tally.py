@@ -56,6 +56,10 @@ class Tally:
         self.statistics = tuple(statistics)
         self.domains = dict(domains)
         self.schema = Schema() if schema is None else schema
+        if len(self.factors) != len(self.statistics):
+            raise StatisticsError.incompatible(
+                "the numbers of factors and statistics", len(self.factors), len(self.statistics)
+            )
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
             expected = tuple(len(self._domain(name).levels) for name in factor.given)
             if statistic.given_shape != expected:
@@ -68,7 +72,10 @@ class Tally:
                     )
 
     def _domain(self, column: Name) -> Domain:
-        return self.domains[self.schema.domain(column)]
+        name = self.schema.domain(column)
+        if name not in self.domains:
+            raise StatisticsError(f"no domain {name!r} for column {column!r}; found {list(self.domains)}.")
+        return self.domains[name]
 
     def __getitem__(self, column: Name | tuple[Name, ...]) -> Statistics:
         """The statistics of the factor of these columns."""
@@ -131,11 +138,12 @@ class Tally:
         """Side by side: the factors of both, with shared domains united."""
         if not isinstance(other, Tally):
             return NotImplemented
-        twice = {f.counting[:2] for f in self.factors} & {f.counting[:2] for f in other.factors}
-        if twice:
-            raise StatisticsError(
-                f"both tallies have the factor {twice.pop()}; expected others.\n    Use + to add them."
-            )
+        taken = {factor.counting[:2] for factor in other.factors}
+        for factor in self.factors:
+            if factor.counting[:2] in taken:
+                raise StatisticsError(
+                    f"both tallies have the factor {_title(factor)}; expected others.\n    Use + to add them."
+                )
         domains = self._unite_domains(other)
         pairs = dict(self.schema.domains) | dict(other.schema.domains)
         ordered = tuple(dict.fromkeys(self.schema.ordered + other.schema.ordered))
@@ -149,10 +157,10 @@ class Tally:
 
     def with_factors(self, factors: Iterable[Factor]) -> Tally:
         """The same statistics read by other families or priors, where they keep the same ones."""
-        changed = Tally(factors, self.statistics, self.domains, self.schema)
-        if changed._counting() != self._counting():
-            raise StatisticsError.incompatible("the factors", self._counting(), changed._counting())
-        return changed
+        factors = tuple(factors)
+        if tuple(factor.counting for factor in factors) != self._counting():
+            raise StatisticsError.incompatible("the factors", _titles(self.factors), _titles(factors))
+        return Tally(factors, self.statistics, self.domains, self.schema)
 
     def pruned(self) -> Tally:
         """Without the levels that were neither declared nor seen."""

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tallybayes import store
-from tallybayes.errors import FileError
+from tallybayes.errors import DataError, FileError
+from tallybayes.families.block import Codes
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments
@@ -33,7 +34,7 @@ def tally_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]
         if domain.kind == "string":
             arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = store.pack_strings(list(domain.levels))
         else:
-            arrays[f"{prefix}/levels"] = np.array(domain.levels, dtype=bool if domain.kind == "bool" else np.int64)
+            arrays[f"{prefix}/levels"] = _pack_levels(domain)
         arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in domain.levels], dtype=bool)
         domains.append({"key": key, "name": domain.name, "kind": domain.kind, "ordered": domain.ordered})
     statistics = []
@@ -58,6 +59,18 @@ def tally_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     return manifest, arrays
 
 
+def _pack_levels(domain: Domain) -> np.ndarray:
+    """Levels that are no strings, in an array."""
+    if domain.kind == "bool":
+        return np.array(domain.levels, dtype=bool)
+    low, high = min(domain.levels, default=0), max(domain.levels, default=0)
+    for dtype in (np.int64, np.uint64):
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return np.array(domain.levels, dtype=dtype)
+    found = f"whole numbers from {low} to {high}"
+    raise DataError.wrong_type(f"column {domain.name!r}", found, "levels of 64 bits", "Convert them with astype(str).")
+
+
 @store.register("Tally")
 def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     """The tally that `tally_to_parts` described, every part checked."""
@@ -72,7 +85,27 @@ def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
         domains[config["key"]] = Domain(levels, config["name"], declared=declared, ordered=bool(config["ordered"]))
     factors = [_checked(from_config(config), Factor) for config in manifest["factors"]]
     statistics = [_statistic(kind, f"statistics/{n}", arrays) for n, kind in enumerate(manifest["statistics"])]
-    return Tally(factors, statistics, domains, _checked(from_config(manifest["schema"]), Schema))
+    tally = Tally(factors, statistics, domains, _checked(from_config(manifest["schema"]), Schema))
+    for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
+        _check_kept(factor, statistic)
+    return tally
+
+
+def _check_kept(factor: Factor, statistic: Statistics) -> None:
+    """Refuse statistics that the factor's family does not keep: compared with what it keeps of no rows."""
+    if isinstance(statistic, Counts):
+        sizes = statistic.segments.sizes
+        block: Any = Codes([np.zeros(0, np.int8)] * len(sizes), sizes)
+    else:
+        n_columns = statistic.n_columns  # type: ignore[attr-defined]
+        if len(factor.columns) > 1 and len(factor.columns) != n_columns:
+            raise FileError(f"{factor!r} has statistics of {n_columns} columns.")
+        block = np.zeros((0, n_columns))
+    none = factor.family.collect(block)  # refuses a block that is not its own
+    same = [len(part.shape) for part in none.reshape_groups(())._parts().values()]
+    found = [len(part.shape) - len(factor.given) for part in statistic._parts().values()]
+    if type(none) is not type(statistic) or same != found:
+        raise FileError(f"{factor!r} cannot have {statistic!r}.")
 
 
 def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statistics:
@@ -87,7 +120,10 @@ def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statist
     if kind == "Totals":
         return Totals(*(arrays[f"{prefix}/{name}"] for name in ("weight", "total", "log_base")))
     if kind == "Moments":
-        return Moments(arrays[f"{prefix}/anchor"], *(pair(name) for name in ("weight_sum", "first_sum", "second_sum")))
+        sums = [pair(name) for name in ("weight_sum", "first_sum", "second_sum")]
+        if (sums[0].value < 0).any():
+            raise FileError(f"{prefix}/weight_sum holds negative weights.")
+        return Moments(arrays[f"{prefix}/anchor"], *sums)
     raise FileError(f"unknown statistics {kind!r}; expected Counts, Totals or Moments.")
 
 

@@ -103,7 +103,7 @@ def _moments(found: Moments, expected: Moments, held: Moments, exact: bool, tole
     scatter = expected.diagonal().scatter
     slack = tolerance * scatter + noise
     if expected.full:  # a product of two columns is as good as their spreads allow
-        slack = np.sqrt(slack[..., :, None] * slack[..., None, :])
+        slack = np.sqrt(slack)[..., :, None] * np.sqrt(slack)[..., None, :]
     _numbers(found.scatter, expected.scatter, law, "scatter", slack)
 
 

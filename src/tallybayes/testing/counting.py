@@ -22,7 +22,7 @@ from tallybayes.testing.rows import Rows, rename_tally
 
 
 def check_addition(a: Any, b: Any, c: Any, zero: Any, *, exact: bool | Sequence[bool] = False) -> None:
-    """a + b = b + a, (a + b) + c = a + (b + c), a + 0 = a, sum() works, and nothing is changed by adding.
+    """Addition: a + b = b + a, (a + b) + c = a + (b + c), a + 0 = a, and sum() works.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def check_addition(a: Any, b: Any, c: Any, zero: Any, *, exact: bool | Sequence[
 
 
 def check_forgetting(a: Any, b: Any, zero: Any, *, exact: bool | Sequence[bool] = False) -> None:
-    """(a + b) − b = a, (a + b) − a = b, (a + b) − (a + b) = 0, a − 0 = a.
+    """Forgetting: (a + b) − b = a, (a + b) − a = b, (a + b) − (a + b) = 0, a − 0 = a.
 
     Parameters
     ----------

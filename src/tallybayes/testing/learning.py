@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tallybayes.beliefs.belief import Belief
-from tallybayes.families.categorical import Probabilities
 from tallybayes.families.block import Codes
+from tallybayes.families.categorical import Probabilities
 from tallybayes.families.family import Family
 from tallybayes.value import Value, from_config
 

@@ -1,0 +1,313 @@
+"""FactoredModel: factors counted into a tally, which adds, subtracts and is re-estimated. The base of the models."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, LabelError, StatisticsError
+from tallybayes.families.categorical import Categorical
+from tallybayes.models.features import (
+    check_target,
+    continuous_target,
+    feature_names,
+    free_name,
+    open_features,
+    target_dtype,
+)
+from tallybayes.sources.collect import count
+from tallybayes.sources.table import Table
+from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.tally import Tally
+
+
+class FactoredModel(BaseEstimator):
+    """A joint distribution p(class) Π p(block | class), learnt by counting.
+
+    A subclass says which factors there are (`_make_factors`). All that is learnt is ``tally_``; everything else is
+    derived from it when first asked for.
+    """
+
+    def _make_factors(self, table: Table, target: Name) -> list[Factor]:
+        """The factors of the features, each given the target."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Count the rows, forgetting any counted before.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, list of dicts, or mapping of columns and blocks
+        y : array-like of shape (n,), or the name of a column of X
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, sample_weight, None)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Count more rows; new classes and levels may appear. Any order, any split gives what `fit` on all gives.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        classes : array-like, optional
+            Classes that shall exist even before a row of them is seen.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "tally_"):
+            return self._learn(X, y, sample_weight, classes)
+        more = self._count(*self._read(X, y, sample_weight))
+        total = self.tally_ + more
+        return self._adopt(total if classes is None else total.declare(self._target, list(classes)))
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take rows out again, exactly: as if they had never been seen.
+
+        Rows that were never learned are refused where a count would turn negative; rows never learned that happen to
+        fit cannot be told apart.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that were learned, as for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "tally_")
+        return self._adopt(self.tally_ - self._count(*self._read(X, y, sample_weight)))
+
+    def fit_tally(self, tally: Tally) -> Self:
+        """Learn from a tally counted elsewhere: in a file, a shard, a database.
+
+        Parameters
+        ----------
+        tally : Tally
+            Its first factor without ``given`` is the class; the others are the features.
+
+        Returns
+        -------
+        self
+        """
+        target = [f for f in tally.factors if not f.given and isinstance(f.family, Categorical) and len(f.columns) == 1]
+        features = [f for f in tally.factors if f.given]
+        if len(target) != 1 or any(f.given != target[0].columns for f in features):
+            raise StatisticsError(
+                "this tally is not a classifier's: expected one factor p(class) and factors p(columns | class), found\n"
+                + "\n".join("    " + line for line in repr(tally).splitlines())
+            )
+        self._clear()
+        self._target, self._by_name = target[0].columns[0], True
+        self._y_dtype: np.dtype | None = None
+        names = [name for f in features for name in f.columns]
+        if all(isinstance(name, int) for name in names):
+            self._by_name = False
+            self.n_features_in_ = len(names)
+        return self._adopt(tally)
+
+    def add_class(self, label: Any, X: Any, sample_weight: Any = None) -> Self:
+        """Learn a class that was not there, from its rows alone.
+
+        Parameters
+        ----------
+        label : bool, int or str
+        X : as for `fit`, without the target
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "tally_")
+        if label in self.tally_.domains[str(self._target)].index:
+            raise LabelError(
+                f"class {label!r} is there already; expected a new one.\n    Use partial_fit to add rows to it."
+            )
+        n_rows = open_features(X).n_rows
+        y = np.empty(n_rows, dtype=object)
+        y[:] = [label] * n_rows
+        return self.partial_fit(X, y, sample_weight)
+
+    def drop_class(self, label: Any) -> Self:
+        """Forget a class and all its rows.
+
+        Parameters
+        ----------
+        label : bool, int or str
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "tally_")
+        domain = self.tally_.domains[str(self._target)]
+        if label not in domain.index:
+            raise LabelError.unseen(label, str(self._target), domain.levels)
+        return self._adopt(self.tally_.drop_level(str(self._target), label))
+
+    def reestimate(self, **parameters: Any) -> Self:
+        """A new classifier from the same tally under other parameters; no data are needed.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor, such as ``estimate="map"`` or ``prior=...``.
+
+        Returns
+        -------
+        A fitted classifier of the same class
+        """
+        check_is_fitted(self, "tally_")
+        other = clone(self).set_params(**parameters)
+        return other._take_from(self)._adopt(self._retally(other))
+
+    def _retally(self, other: Self) -> Tally:
+        """The tally as the other model reads it."""
+        return self.tally_
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        for model in (self, other):
+            check_is_fitted(model, "tally_")
+        mine, its = self.get_params(deep=False), other.get_params(deep=False)
+        if mine.keys() != its.keys() or any(not _same(mine[name], its[name]) for name in mine):
+            raise StatisticsError.incompatible("the models' parameters", mine, its)
+        return clone(self)._take_from(self)._adopt(self.tally_ + other.tally_)
+
+    def __radd__(self, other: object) -> Self:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
+        fresh = clone(self)
+        table, weight = fresh._read(X, y, sample_weight, first=True)
+        if table.n_rows == 0:
+            raise DataError("there are 0 rows to learn from; expected at least 1.")
+        factors = [Factor(fresh._target, (), Categorical()), *fresh._make_factors(table, fresh._target)]
+        tally = fresh._count(table, weight, factors)
+        if not tally.domains[str(fresh._target)].levels:
+            raise DataError("the weight of every row is zero; expected at least one row that counts.")
+        if classes is not None:
+            tally = tally.declare(fresh._target, list(classes))
+        self._clear()
+        return self._take_from(fresh)._adopt(tally)
+
+    def _count(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
+        like = getattr(self, "tally_", None)
+        factors = list(like.factors) if factors is None and like is not None else factors
+        assert factors is not None
+        schema = Schema(ordered=(str(self._target),))
+        try:
+            return count(table, factors, weight=weight, schema=schema, like=like)
+        except LabelError as error:
+            column = table.columns[self._target]
+            if isinstance(column, np.ndarray) and column.dtype.kind == "f":
+                raise continuous_target(error) from None
+            raise
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool = False) -> tuple[Table, Any]:
+        """X, y and weights as one table with the target among its columns, checked against what was fitted."""
+        table = open_features(X)
+        if isinstance(sample_weight, str):
+            sample_weight = table._column(sample_weight)
+        if isinstance(y, str) and y in table.columns:
+            target, by_name, column = y, True, table.columns[y]
+        else:
+            if isinstance(y, str):
+                raise DataError.unknown_column([y], table.columns)
+            by_name, column = False, check_target(y, table.n_rows)
+            target = free_name("class", list(table.columns)) if first else str(self._target)
+            table = table.with_column(target, column)
+        if first:
+            self._target, self._by_name, self._y_dtype = target, by_name, target_dtype(column)
+            if not by_name:
+                names = feature_names(X, table)
+                if names is not None:
+                    self.feature_names_in_ = names[1:] if names[0] == target else names
+                self.n_features_in_ = self._n_features(table)
+        else:
+            self._check_features(X, table)
+        self._check_labels(table, target)
+        return table, sample_weight
+
+    def _n_features(self, table: Table) -> int:
+        others = [name for name in table.columns if name != self._target]
+        return sum(table.width(name) for name in others)
+
+    def _check_features(self, X: Any, table: Table) -> None:
+        if self._by_name:
+            return
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and hasattr(X, "columns"):
+            found = [name for name in table.columns if name != self._target]
+            if found != list(names):
+                from sklearn.utils.validation import _check_feature_names
+
+                _check_feature_names(self, X, reset=False)
+        n_features = self._n_features(table)
+        if n_features != self.n_features_in_:
+            raise DataError(
+                f"X has {n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input.\n    Pass the columns the model was fitted on."
+            )
+
+    def _check_labels(self, table: Table, target: Name) -> None:
+        try:
+            codes, _ = table.levels([target], lambda _: True)
+        except LabelError as error:
+            raise continuous_target(error) from None
+        column = np.asarray(codes.columns[0])
+        missing = np.flatnonzero(column < 0)
+        if len(missing):
+            raise LabelError(
+                f"Input y contains NaN: the label of row {int(missing[0])} is missing ({len(missing)} of "
+                f"{table.n_rows} are); expected a label for every row.\n    Leave the unlabelled rows out."
+            )
+
+    def _take_from(self, other: FactoredModel) -> Self:
+        """What was learnt about the shape of the input."""
+        for name in ("_target", "_by_name", "_y_dtype", "feature_names_in_", "n_features_in_"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+        return self
+
+    def _clear(self) -> None:
+        for name in ("tally_", "_target", "_by_name", "_y_dtype", "feature_names_in_", "n_features_in_"):
+            self.__dict__.pop(name, None)
+
+    def _adopt(self, tally: Tally) -> Self:
+        """Make a tally this model's own: the last step of every change, so that an error changes nothing."""
+        self.tally_ = tally
+        self._derived: dict[str, Any] = {}  # what was made of the tally so far
+        return self
+
+    def _derive(self, name: str, make: Any) -> Any:
+        """Something made of the tally, made once."""
+        if name not in self._derived:
+            self._derived[name] = make()
+        return self._derived[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        return state | {"_derived": {}} if "_derived" in state else state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "tally_")
+
+
+def _same(first: Any, second: Any) -> bool:
+    try:
+        return bool(first == second)
+    except ValueError:
+        return bool(np.array_equal(first, second))

@@ -1,0 +1,130 @@
+"""Rows out of a model: sampling whole rows, and filling in missing cells."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import LabelError
+from tallybayes.families.block import Sparse
+from tallybayes.families.categorical import Categorical, Probabilities
+from tallybayes.families.family import Family
+from tallybayes.families.multinomial import Multinomial
+from tallybayes.models.scoring import Scored, chunk_of
+
+_DRAWS = 1_000_000  # numbers drawn at a time
+
+
+class Missing(NamedTuple):
+    """What a model believes about the missing cells of one column.
+
+    ``rows`` are the rows whose cell is missing, ``weights`` their class probabilities (rows, classes). For labels,
+    ``levels`` and their ``probabilities`` (rows, levels); for numbers, the ``means`` of the classes.
+    """
+
+    rows: np.ndarray
+    weights: np.ndarray
+    levels: tuple[Any, ...] = ()
+    probabilities: np.ndarray | None = None
+    means: np.ndarray | None = None
+
+
+def sample_factor(part: Scored, codes: np.ndarray, statistics: Any, rng: np.random.Generator) -> np.ndarray:
+    """One row of a factor for every class code: (n, columns). Under a posterior, each row has its own parameters."""
+    family, n = part.family, len(codes)
+    options = {"size": _mean_length(statistics)} if isinstance(family, Multinomial) else {}
+    width = n_columns(part.family, statistics)
+    if not part.predictive:
+        out = np.zeros((n, width))
+        for code in np.unique(codes):
+            mine = codes == code
+            out[mine] = family.sample(_of_class(part.parameters, int(code)), int(mine.sum()), rng, **options)
+        return out
+    parts = []
+    step = max(1, _DRAWS // max(1, width * (int(codes.max(initial=0)) + 1)))
+    for start in range(0, n, step):
+        chosen = codes[start : start + step]
+        parameters = family.from_belief(part.parameters, "sample", rng, len(chosen))
+        rows = family.sample(_pick(parameters, chosen), 1, rng, **options)[0]
+        parts.append(rows)
+    return np.concatenate(parts) if parts else np.zeros((0, width))
+
+
+def _pick(parameters: Any, codes: np.ndarray) -> Any:
+    """Row i's parameters for its own class, of parameters drawn for every row and class."""
+    index = np.arange(len(codes))
+    if isinstance(parameters, Probabilities):
+        return parameters._replace(table=parameters.table[index, codes])
+    if isinstance(parameters, tuple):
+        return type(parameters)(*(np.asarray(part)[index, codes] for part in parameters))
+    return np.asarray(parameters)[index, codes]
+
+
+def _of_class(parameters: Any, code: int) -> Any:
+    if isinstance(parameters, Probabilities):
+        return parameters._replace(table=parameters.table[code])
+    if isinstance(parameters, tuple):
+        return type(parameters)(*(np.asarray(part)[code] for part in parameters))
+    return np.asarray(parameters)[code]
+
+
+def n_columns(family: Family, statistics: Any) -> int:
+    """The number of columns of a factor's rows."""
+    return int(statistics.segments.n_columns if isinstance(family, Categorical) else statistics.n_columns)
+
+
+def _mean_length(statistics: Any) -> int:
+    """Tokens of a typical row, so that sampled rows look like those that were counted."""
+    rows = float(statistics.weight.sum())
+    return max(1, round(float(statistics.total.sum()) / rows)) if rows else 1
+
+
+def check_class(label: Any, levels: tuple[Any, ...], name: str) -> int:
+    """The code of a class."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if label not in levels:
+        raise LabelError.unseen(label, name, levels)
+    return levels.index(label)
+
+
+def missing_cells(part: Scored, rows: Any, weights: np.ndarray, domains: list[Any]) -> dict[int, Missing]:
+    """The belief about every missing cell of one factor, by column position."""
+    if isinstance(rows, Sparse):
+        return {}
+    cells = chunk_of(rows, slice(None))
+    absent = cells < 0 if isinstance(part.family, Categorical) else np.isnan(cells)
+    out = {}
+    for column in np.flatnonzero(absent.any(axis=0)):
+        index = np.flatnonzero(absent[:, column])
+        share = weights[index]
+        if isinstance(part.family, Categorical):
+            found = part.family.from_belief(part.parameters, "mean") if part.predictive else part.parameters
+            levels = domains[column].levels
+            table = found.segments.split(found.table)[column][..., : len(levels)]
+            table = table / table.sum(axis=-1, keepdims=True)
+            out[int(column)] = Missing(index, share, levels, share @ table)
+        else:
+            out[int(column)] = Missing(index, share, means=part.family.expected(part.parameters)[..., column])
+    return out
+
+
+def is_labels(part: Scored) -> bool:
+    """Whether a factor's columns hold labels."""
+    return isinstance(part.family, Categorical)
+
+
+def fill_column(column: np.ndarray, cells: Missing, how: str) -> np.ndarray:
+    """A column with its missing cells filled in."""
+    if cells.probabilities is not None:
+        chosen = cells.probabilities.argmax(axis=1)
+        values: Any = [cells.levels[int(i)] for i in chosen]
+    else:
+        assert cells.means is not None
+        best = cells.weights.argmax(axis=1)
+        values = cells.means[best] if how == "mode" else cells.weights @ cells.means
+    out = column.copy() if column.dtype.kind in "fO" else column.astype(object)
+    for row, value in zip(cells.rows, values, strict=True):
+        out[row] = value
+    return out

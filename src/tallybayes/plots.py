@@ -1,0 +1,128 @@
+"""Pictures. The only file that imports matplotlib, and only when a picture is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.gaussian import Gaussian
+
+if TYPE_CHECKING:
+    from tallybayes.models.explain import Explanation
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+
+
+def _axes(ax: Any, **options: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("pictures need matplotlib.\n    Install it with pip install 'tallybayes[plot]'.") from None
+    return plt.subplots(**options)[1]
+
+
+def _quiet(ax: Any) -> None:
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, most: int = 12) -> Any:
+    """One row's weights of evidence as bars, the largest first."""
+    found = list(explanation.to_dict(row).items())
+    rest = sum(weight for _, weight in found[most:])
+    shown = found[:most] + ([(f"{len(found) - most} more", rest)] if len(found) > most else [])
+    ax = _axes(ax, figsize=(7, 1.2 + 0.32 * len(shown)), layout="constrained")
+    position = {column: i for i, column in enumerate(explanation.columns)}
+    labels = []
+    for column, _ in shown:
+        value = explanation.values[row][position[column]] if column in position else None
+        text = f"{value:.4g}" if isinstance(value, float) else f"{value}"
+        labels.append(str(column) if value is None else f"{column} = {text}")
+    weights = np.array([weight for _, weight in shown], dtype=float)
+    ax.barh(range(len(shown)), weights, color=[COLOURS[0] if w >= 0 else COLOURS[5] for w in weights])
+    ax.set_yticks(range(len(shown)), labels)
+    ax.invert_yaxis()
+    ax.axvline(0, color="black", linewidth=0.8)
+    top, other = explanation.classes[row], explanation.others[row]
+    ax.set_xlabel(f"weight of evidence (nats)   ← {other}   |   {top} →")
+    ax.set_title(f"{top} against {other}: log-odds {explanation.log_odds[row]:+.2f}")
+    _quiet(ax)
+    return ax
+
+
+def plot_columns(model: Any, columns: Any = None, n_across: int = 3) -> Any:
+    """The class-conditional distribution of every column: densities for numbers, bars for labels.
+
+    Parameters
+    ----------
+    model : a fitted classifier
+    columns : list of names, optional
+        Which to draw; the first twelve if left out.
+    n_across : int, default 3
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    import matplotlib.pyplot as plt
+
+    places = [
+        (scored, place, name)
+        for scored in model._scored
+        if scored.family.columnwise
+        for place, name in enumerate(scored.factor.columns)
+        if columns is None or name in columns
+    ][:12]
+    n_down = -(-len(places) // n_across)
+    figure, axes = plt.subplots(
+        max(n_down, 1), n_across, figsize=(4 * n_across, 2.6 * max(n_down, 1)), layout="constrained", squeeze=False
+    )
+    for ax in axes.ravel()[len(places) :]:
+        ax.set_visible(False)
+    for ax, (scored, place, name) in zip(axes.ravel(), places, strict=False):
+        _plot_column(ax, model, scored, place)
+        ax.set_title(str(name))
+        _quiet(ax)
+    if places:
+        axes[0, 0].legend(title=str(model._target), frameon=False)
+    return figure
+
+
+def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
+    classes = model.classes_
+    n_columns = len(scored.factor.columns)
+    if isinstance(scored.family, Categorical):
+        levels = model.tally_.domains[str(scored.factor.columns[place])].levels
+        cells = np.full((len(levels), n_columns), -1)
+        cells[:, place] = np.arange(len(levels))
+        density = np.exp(scored.log_prob(cells)[:, :, place])
+        width = 0.8 / len(classes)
+        for k, label in enumerate(classes):
+            left = np.arange(len(levels)) + (k - (len(classes) - 1) / 2) * width
+            ax.bar(left, density[:, k], width, color=COLOURS[k % len(COLOURS)], label=str(label))
+        ax.set_xticks(range(len(levels)), [str(level) for level in levels], rotation=30 if len(levels) > 5 else 0)
+        ax.set_ylabel("probability")
+        return
+    means = scored.family.expected(scored.parameters)[:, place]
+    if isinstance(scored.family, Gaussian):
+        spread = (
+            scored.family.student(scored.parameters).scale if scored.predictive else scored.parameters.variance**0.5
+        )
+        spread = np.broadcast_to(spread, scored.family.expected(scored.parameters).shape)[:, place]
+        grid = np.linspace((means - 4 * spread).min(), (means + 4 * spread).max(), 400)
+    else:
+        grid = np.arange(0, int(means.max() + 5 * np.sqrt(means.max() + 1)) + 1, dtype=float)
+        grid = grid[:2] if scored.family.expects.startswith("0 or 1") else grid
+    rows = np.full((len(grid), n_columns), np.nan)
+    rows[:, place] = grid
+    density = np.exp(scored.log_prob(rows)[:, :, place])
+    style = {} if isinstance(scored.family, Gaussian) else {"marker": "o", "markersize": 3}
+    for k, label in enumerate(classes):
+        ax.plot(grid, density[:, k], color=COLOURS[k % len(COLOURS)], label=str(label), **style)
+    ax.set_ylabel("density" if isinstance(scored.family, Gaussian) else "probability")
+    ax.set_ylim(bottom=0)

@@ -1,0 +1,265 @@
+"""Strategies that draw tables for the laws, for use with Hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+try:
+    from hypothesis import strategies as st
+except ImportError as error:
+    raise ImportError(
+        "tallybayes.testing.strategies draws its examples with Hypothesis, which is not installed.\n"
+        "    Install it with pip install 'tallybayes[test]', or use tallybayes.testing.check_family, which needs nothing."
+    ) from error
+
+from tallybayes.families.bernoulli import Bernoulli, Binomial
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
+from tallybayes.families.multinomial import Multinomial
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.families.poisson import Poisson
+from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.testing.rows import Rows
+
+Strategy = st.SearchStrategy
+
+LABELS: dict[str, list[Any]] = {
+    "string": ["a", "b", "", "Zürich", "a b", "0"],
+    "int": [0, 1, 2, 7, -3, 10**12],
+    "bool": [False, True],
+}
+
+
+def numbers(*, moderate: bool = False) -> Strategy[float]:
+    """Measured values: whole, fractional, far from 0, and (unless `moderate`) very large and very small.
+
+    Parameters
+    ----------
+    moderate : bool, default False
+        Only numbers of everyday size.
+
+    Returns
+    -------
+    SearchStrategy
+    """
+    usual = [st.floats(-100.0, 100.0).map(lambda x: round(x, 6) + 0.0), st.integers(-5, 5).map(float)]
+    extreme = st.sampled_from([1e9, 1e9 + 0.125, -1e9, 1e100, -1e-100, 3e-9, 1e-3, 2.0**53])
+    return st.one_of(*usual) if moderate else st.one_of(*usual, extreme)
+
+
+def cells(family: Family, *, moderate: bool = False) -> Strategy[Any]:
+    """The numbers that a family of this package counts; labels come from `labels`.
+
+    Parameters
+    ----------
+    family : Family
+    moderate : bool, default False
+        Only numbers of everyday size.
+
+    Returns
+    -------
+    SearchStrategy
+    """
+    if isinstance(family, Binomial):
+        return st.integers(0, int(family.n)).map(float)
+    if isinstance(family, Bernoulli):
+        return st.sampled_from([0.0, 1.0])
+    if isinstance(family, Poisson):
+        return st.one_of(st.integers(0, 9), st.sampled_from([0, 0, 1, 200, 10**6])).map(float)
+    if isinstance(family, Multinomial):
+        return st.one_of(st.integers(0, 9).map(float), st.sampled_from([0.0, 0.0, 1.0, 300.0]))
+    return numbers(moderate=moderate)
+
+
+@st.composite
+def columns(draw: Any, elements: Strategy[Any], n: int, *, missing: bool = True) -> np.ndarray:
+    """A column of `n` cells: floats with NaN, or objects with None, where cells are missing.
+
+    Parameters
+    ----------
+    elements : SearchStrategy
+    n : int
+    missing : bool, default True
+        Whether cells may be missing.
+
+    Returns
+    -------
+    SearchStrategy
+    """
+    cell = st.one_of(elements, elements, elements, st.none()) if missing and draw(st.booleans()) else elements
+    values = draw(st.lists(cell, min_size=n, max_size=n))
+    if all(value is None or type(value) is float for value in values):
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    out = np.empty(n, dtype=object)
+    out[:] = values
+    return out
+
+
+@st.composite
+def labels(draw: Any, n: int, levels: Any = None, *, missing: bool = True) -> np.ndarray:
+    """A column of `n` labels of one kind, objects with None where missing.
+
+    Parameters
+    ----------
+    n : int
+    levels : sequence, optional
+        The labels to choose from; by default strings, whole numbers or truth values.
+    missing : bool, default True
+        Whether labels may be missing.
+
+    Returns
+    -------
+    SearchStrategy
+    """
+    pool = LABELS[draw(st.sampled_from(list(LABELS)))] if levels is None else list(levels)
+    column = draw(columns(st.sampled_from(pool), n, missing=missing))
+    return column.astype(object)
+
+
+@st.composite
+def rows(
+    draw: Any,
+    family: Family,
+    *,
+    elements: Strategy[Any] | None = None,
+    n_given: int | None = None,
+    max_rows: int = 12,
+    max_columns: int = 3,
+    moderate: bool = False,
+    weighted: bool = True,
+    missing: bool = True,
+) -> Rows:
+    """Tables of like columns of one family, given no, one or two columns of labels.
+
+    Parameters
+    ----------
+    family : Family
+    elements : SearchStrategy, optional
+        What a cell may hold, for a family that is not of this package.
+    n_given : int, optional
+        The number of columns the family is given; drawn if left out.
+    max_rows, max_columns : int
+    moderate : bool, default False
+        Only numbers of everyday size.
+    weighted : bool, default True
+        Whether rows may have weights.
+    missing : bool, default True
+        Whether cells may be missing, where the family allows it.
+
+    Returns
+    -------
+    SearchStrategy of Rows
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from hypothesis import given
+    >>> from tallybayes.testing import check_order, strategies
+    >>> @given(strategies.rows(tb.Poisson()))
+    ... def test_order(rows):
+    ...     check_order(rows, range(len(rows))[::-1])
+    >>> test_order()
+    """
+    n = draw(st.integers(0, max_rows))
+    n_given = draw(st.integers(0, 2)) if n_given is None else n_given
+    names = tuple(f"x{i}" for i in range(draw(st.integers(1, max_columns))))
+    given = ("group", "other")[:n_given]
+    missing = missing and not isinstance(family, Multinomial | MultivariateGaussian)
+    if isinstance(family, Categorical):
+        drawn = {name: draw(labels(n, family.levels, missing=missing)) for name in names}
+    else:
+        cell = cells(family, moderate=moderate) if elements is None else elements
+        drawn = {name: draw(columns(cell, n, missing=missing)) for name in names}
+    groups = {name: draw(labels(n)) for name in given}
+    ordered = draw(st.sampled_from([(), ("group",)]))
+    weight = draw(weights(n)) if weighted else None
+    return Rows({**drawn, **groups}, (Factor(names, given, family),), weight, Schema(ordered=ordered))
+
+
+def weights(n: int) -> Strategy[np.ndarray | None]:
+    """Weights of `n` rows: none, whole or fractional; 0 among them.
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    SearchStrategy
+    """
+    choices = [st.integers(0, 3).map(float), st.sampled_from([0.0, 0.1, 1 / 3, 0.25, 2.5, 7.0, 100.0])]
+    drawn = [st.lists(choice, min_size=n, max_size=n).map(np.array) for choice in choices]
+    return st.one_of(st.none(), *(weight.map(lambda w: w.astype(np.float64)) for weight in drawn))
+
+
+def splits(n: int, n_parts: int = 3) -> Strategy[list[np.ndarray]]:
+    """The rows 0 to n − 1 dealt out to `n_parts` parts, some perhaps empty.
+
+    Parameters
+    ----------
+    n, n_parts : int
+
+    Returns
+    -------
+    SearchStrategy
+    """
+    dealt = st.lists(st.integers(0, n_parts - 1), min_size=n, max_size=n)
+    return dealt.map(lambda part: [np.flatnonzero(np.array(part) == number) for number in range(n_parts)])
+
+
+@st.composite
+def junk(draw: Any, table: Rows) -> Mapping[Name, np.ndarray]:
+    """Rows that no table may count: infinities, missing cells, numbers out of range, labels never seen.
+
+    Parameters
+    ----------
+    table : Rows
+
+    Returns
+    -------
+    SearchStrategy
+    """
+    n = draw(st.integers(1, 3))
+    out: dict[Name, np.ndarray] = {}
+    known = table.label_columns()
+    for name, column in table.columns.items():
+        if name in known:
+            kinds = {type(label) for label in column if label is not None and label == label}
+            unseen = {str: "never seen", int: 424242, bool: True}.get(next(iter(kinds), str))
+            out[name] = draw(columns(st.just(unseen), n)).astype(object)
+        else:
+            wrong = st.sampled_from([np.inf, -np.inf, np.nan, -1.0, 0.5, 1e200])
+            shape = (n, *column.shape[1:])
+            size = int(np.prod(shape))
+            out[name] = np.array(draw(st.lists(wrong, min_size=size, max_size=size))).reshape(shape)
+    return out
+
+
+@st.composite
+def renamings(draw: Any, table: Rows) -> dict[str, dict[Any, Any]]:
+    """New labels, all different and of one kind, for every level of every domain.
+
+    Parameters
+    ----------
+    table : Rows
+
+    Returns
+    -------
+    SearchStrategy
+    """
+    levels: dict[str, set[Any]] = {}
+    for name in table.label_columns():
+        found = {label for label in table.columns[name] if label is not None and label == label}
+        levels.setdefault(table.domain(name), set()).update(found)
+    for factor in table.factors:
+        for name in factor.columns:
+            if getattr(factor.family, "levels", None) is not None:
+                levels[table.domain(name)].update(factor.family.levels)  # type: ignore[attr-defined]
+    out = {}
+    for domain, old in levels.items():
+        new = [*range(100, 100 + len(old))] if draw(st.booleans()) else [f"new {i}" for i in range(len(old))]
+        out[domain] = dict(zip(sorted(old), draw(st.permutations(new)), strict=True))
+    return out

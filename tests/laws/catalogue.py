@@ -1,0 +1,119 @@
+"""Every type of the package that has laws to keep, and how to draw examples of it."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+import tallybayes as tb
+from tallybayes.testing import Rows
+from tallybayes.testing.strategies import columns, labels, numbers, weights
+
+FAMILIES = {
+    repr(family): family
+    for family in (
+        tb.Bernoulli(),
+        tb.Binomial(7),
+        tb.Categorical(),
+        tb.Categorical(levels=("a", "b", "unseen")),
+        tb.Categorical(levels=(3, -1, 0)),
+        tb.Multinomial(),
+        tb.DirichletMultinomial(),
+        tb.Poisson(),
+        tb.Gaussian(),
+        tb.TiedGaussian(),
+        tb.SphericalGaussian(),
+        tb.TiedSphericalGaussian(),
+        tb.MultivariateGaussian(),
+        tb.TiedMultivariateGaussian(),
+    )
+}
+
+
+@st.composite
+def counts(draw, given, sizes):
+    cell = st.integers(0, 9)
+    n = int(np.prod(given)) * sum(sizes)
+    return tb.Counts(np.reshape(draw(st.lists(cell, min_size=n, max_size=n)), (*given, sum(sizes))), sizes)
+
+
+@st.composite
+def totals(draw, given, n_columns):
+    # Bernoulli trials and successes: totals never above the weight, so that each family can read them.
+    n = int(np.prod(given)) * n_columns
+    trials = np.array(draw(st.lists(st.integers(0, 9), min_size=n, max_size=n)), dtype=float)
+    hits = np.floor(trials * np.array(draw(st.lists(st.floats(0, 1), min_size=n, max_size=n))))
+    shape = (*given, n_columns)
+    return tb.Totals(trials.reshape(shape), hits.reshape(shape), -np.log1p(hits.reshape(shape)))
+
+
+@st.composite
+def moments(draw, given, n_columns, full=False):
+    groups = [()] if not given else list(np.ndindex(given))
+    parts = []
+    for _ in groups:
+        n = draw(st.integers(0, 4))
+        cells = draw(st.lists(numbers(), min_size=n * n_columns, max_size=n * n_columns))
+        parts.append(tb.Moments.of(np.reshape(np.array(cells, dtype=float), (n, n_columns)), full=full))
+    moved = [part.reshape_groups((1,)) for part in parts]
+    place = np.arange(len(groups))
+    spread = [part.take(0, np.where(place == number, 0, -1)) for number, part in enumerate(moved)]
+    return sum(spread).reshape_groups(given)
+
+
+GIVEN = st.sampled_from([(), (1,), (2,), (2, 2)])
+
+# For every statistics type: a strategy of three of a kind, and that of no rows.
+STATISTICS = {
+    "Counts": st.tuples(GIVEN, st.lists(st.integers(0, 4), min_size=1, max_size=3)).flatmap(
+        lambda shape: st.tuples(*[counts(*shape)] * 3, st.just(tb.Counts(np.zeros((*shape[0], sum(shape[1]))), shape[1])))
+    ),
+    "Totals": st.tuples(GIVEN, st.integers(1, 3)).flatmap(
+        lambda shape: st.tuples(
+            *[totals(*shape)] * 3, st.just(tb.Totals(np.zeros((*shape[0], 1)), np.zeros((*shape[0], shape[1]))))
+        )
+    ),
+    "Moments": st.tuples(GIVEN, st.integers(1, 3)).flatmap(
+        lambda shape: st.tuples(*[moments(*shape)] * 3, st.just(tb.Moments.zeros(*shape)))
+    ),
+    "Moments, full": st.tuples(GIVEN, st.integers(1, 3)).flatmap(
+        lambda shape: st.tuples(*[moments(*shape, full=True)] * 3, st.just(tb.Moments.zeros(*shape, full=True)))
+    ),
+}
+
+MODEL = (
+    tb.Factor("kind", (), tb.Categorical()),
+    tb.Factor(("colour", "shape"), "kind", tb.Categorical()),
+    tb.Factor("grade", ("kind", "colour"), tb.Categorical(levels=("low", "high"))),
+    tb.Factor(("length", "width"), "kind", tb.Gaussian()),
+    tb.Factor("width", ("colour", "kind"), tb.TiedGaussian()),
+    tb.Factor(("depth", "height"), "kind", tb.MultivariateGaussian()),
+    tb.Factor("spots", "kind", tb.Poisson()),
+    tb.Factor(("spots", "edges"), (), tb.Multinomial()),
+    tb.Factor("ripe", "shape", tb.Bernoulli()),
+    tb.Factor("hits", (), tb.Binomial(3)),
+)
+
+
+@st.composite
+def models(draw, max_rows=10):
+    """Rows of a whole model: several factors of different families over shared columns."""
+    n = draw(st.integers(0, max_rows))
+    whole = st.integers(0, 5).map(float)
+    drawn = {
+        "kind": draw(labels(n)),
+        "colour": draw(labels(n)),
+        "shape": draw(labels(n)),
+        "grade": draw(labels(n, ["low", "high"])),
+        "length": draw(columns(numbers(), n)),
+        "width": draw(columns(numbers(), n)),
+        "depth": draw(columns(numbers(), n, missing=False)),
+        "height": draw(columns(numbers(), n, missing=False)),
+        "spots": draw(columns(whole, n, missing=False)),
+        "edges": draw(columns(whole, n, missing=False)),
+        "ripe": draw(columns(st.sampled_from([0.0, 1.0]), n)),
+        "hits": draw(columns(st.integers(0, 3).map(float), n)),
+    }
+    schema = draw(st.sampled_from([None, tb.Schema(ordered=("kind",)), tb.Schema({"colour": "word", "shape": "word"})]))
+    if schema is not None and schema.domains:
+        drawn["shape"] = draw(labels(n, ["red", "round", "square"]))
+        drawn["colour"] = draw(labels(n, ["red", "green"]))
+    return Rows(drawn, MODEL, draw(weights(n)), schema)

@@ -1,0 +1,98 @@
+"""The laws of counting, for every family and for whole models."""
+
+import numpy as np
+import pytest
+from catalogue import FAMILIES, models
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import tallybayes as tb
+from tallybayes import kernels, testing
+from tallybayes.kernels import reference
+from tallybayes.testing import strategies
+
+TABLES = {name: strategies.rows(family) for name, family in FAMILIES.items()} | {"whole model": models()}
+every_table = pytest.mark.parametrize("tables", TABLES.values(), ids=TABLES)
+
+
+@every_table
+@given(data=st.data())
+def test_addition(tables, data):
+    rows = data.draw(tables)
+    a, b, c = (rows.take(part).count() for part in data.draw(strategies.splits(len(rows))))
+    testing.check_addition(a, b, c, rows.take([]).count(), exact=rows.exact)
+
+
+@every_table
+@given(data=st.data())
+def test_forgetting(tables, data):
+    rows = data.draw(tables)
+    a, b = (rows.take(part).count() for part in data.draw(strategies.splits(len(rows), 2)))
+    testing.check_forgetting(a, b, rows.take([]).count(), exact=rows.exact)
+
+
+@every_table
+@given(data=st.data())
+def test_never_added_is_refused(tables, data):
+    rows = data.draw(tables)
+    part, more = data.draw(strategies.splits(len(rows), 2))
+    extra = rows.take(more).count()
+    assume(any(statistic.presence().sum() > 0 for statistic in extra.statistics))
+    testing.check_refusal(rows.take(part).count(), extra)
+
+
+@every_table
+@given(data=st.data())
+def test_split(tables, data):
+    rows = data.draw(tables)
+    testing.check_split(rows, data.draw(strategies.splits(len(rows))))
+
+
+@every_table
+@given(data=st.data())
+def test_weights(tables, data):
+    rows = data.draw(tables)
+    times = data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
+    testing.check_weights(rows, np.array(times, dtype=int))
+
+
+@every_table
+@given(data=st.data())
+def test_weight_zero(tables, data):
+    rows = data.draw(tables)
+    testing.check_absent(rows, data.draw(strategies.junk(rows)))
+
+
+@every_table
+@given(data=st.data())
+def test_order(tables, data):
+    rows = data.draw(tables)
+    testing.check_order(rows, data.draw(st.permutations(range(len(rows)))))
+
+
+@every_table
+@given(data=st.data())
+def test_names(tables, data):
+    rows = data.draw(tables)
+    testing.check_names(rows, data.draw(strategies.renamings(rows)))
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+@given(data=st.data())
+def test_soft_groups(family, data):
+    testing.check_soft_groups(data.draw(strategies.rows(family, n_given=1)))
+
+
+@every_table
+@given(data=st.data())
+def test_files(tables, data):
+    testing.check_file(data.draw(tables).count())
+
+
+@pytest.mark.skipif(kernels.implementation() == "reference", reason="only one implementation of the kernels is here")
+@every_table
+@given(data=st.data())
+def test_kernels(tables, data):
+    testing.check_kernels(data.draw(tables), reference, kernels._kernels)
+
+

@@ -1,0 +1,73 @@
+"""Differences of log Γ against Stirling's series in fifty-digit decimals."""
+
+from decimal import Decimal, getcontext, localcontext
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+
+from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
+
+DIGITS = 60
+
+
+def bernoulli_numbers(n):
+    numbers = []
+    for m in range(n + 1):
+        numbers.append(Fraction(int(m == 0)) - sum(comb(m, k) * numbers[k] / (m - k + 1) for k in range(m)))
+    return numbers
+
+
+BERNOULLI = bernoulli_numbers(40)
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
+
+
+def decimal_log_gamma(z):
+    """Log Γ(z): step up to z > 60 by Γ(z + 1) = z Γ(z), then Stirling's series."""
+    below = Decimal(1)
+    while z < 60:
+        below *= z
+        z += 1
+    series = (z - Decimal("0.5")) * z.ln() - z + (2 * PI).ln() / 2
+    for k in range(1, 20):
+        number = BERNOULLI[2 * k]
+        series += Decimal(number.numerator) / Decimal(number.denominator) / (2 * k * (2 * k - 1) * z ** (2 * k - 1))
+    return series - below.ln()
+
+
+def difference(start, steps):
+    with localcontext() as context:
+        context.prec = DIGITS
+        start, steps = Decimal(float(start)), Decimal(float(steps))
+        return float(decimal_log_gamma(start + steps) - decimal_log_gamma(start))
+
+
+def test_the_reference_knows_factorials():
+    assert getcontext().prec < DIGITS
+    assert difference(1, 4) == pytest.approx(np.log(24), rel=1e-15)
+    assert difference(0.5, 0.5) == pytest.approx(-0.5 * np.log(np.pi), rel=1e-15)
+
+
+@pytest.mark.parametrize("z", [1e-8, 0.1, 0.5, 1, 3.7, 20, 49.9, 50.0, 50.1, 51, 99.5, 1e3, 1e6, 1e9, 1e12, 1e15])
+def test_half_step(z):
+    # below 50 two logarithms of up to 150 are subtracted, which may cost a few units of 1e-14
+    assert float(log_gamma_half_step(np.array(z))) == pytest.approx(difference(z, 0.5), rel=1e-14, abs=5e-14)
+
+
+@pytest.mark.parametrize("start", [1e-8, 0.3, 1, 2, 49.9, 50.1, 1e3, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("steps", [1e-6, 0.5, 1, 2.5, 7, 60, 1e4, 1e8, 1e12])
+def test_rising(start, steps):
+    # Where start is small and steps are large, the logarithm itself is huge: only its relative error counts.
+    assert float(log_rising(np.array(start), steps)) == pytest.approx(difference(start, steps), rel=1e-13, abs=5e-14)
+
+
+def test_no_steps_are_exactly_nothing():
+    np.testing.assert_array_equal(log_rising(np.array([1e-300, 0.5, 1e15, 0.0]), 0.0), 0.0)
+
+
+def test_arrays_equal_a_loop():
+    start, steps = np.array([[0.5], [60.0]]), np.array([0.0, 1.0, 3.0])
+    together = log_rising(start, steps)
+    for i, j in np.ndindex(2, 3):
+        assert together[i, j] == log_rising(start[i, 0], steps[j])

@@ -1,0 +1,206 @@
+"""Normal-inverse-Wishart beliefs, plain and tied, against scipy.stats and numerical optimisation."""
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import tallybayes as tb
+from tallybayes.errors import PriorError
+
+LOCATION = np.array([0.5, -1.0])
+SCALE = np.array([[2.0, 0.7], [0.7, 1.5]])
+
+
+def scipy_log_density(means, covariance, locations, strengths, freedom, scale):
+    """The joint density of mean vectors that share one covariance."""
+    normal = [
+        stats.multivariate_normal.logpdf(mean, location, covariance / strength)
+        for mean, location, strength in zip(means, locations, strengths, strict=True)
+    ]
+    return sum(normal) + stats.invwishart.logpdf(covariance, freedom, scale)
+
+
+@pytest.mark.parametrize(("strength", "freedom"), [(1, 4), (0.01, 1.5), (30, 200)])
+def test_density_and_mean_are_scipys(strength, freedom):
+    belief = tb.NormalInverseWishart(LOCATION, strength, freedom, SCALE)
+    for covariance in stats.invwishart.rvs(5, SCALE, size=4, random_state=0):
+        mean = LOCATION + covariance[0]
+        expected = scipy_log_density([mean], covariance, [LOCATION], [strength], freedom, SCALE)
+        assert belief.log_prob((mean, covariance)) == pytest.approx(expected, rel=1e-11)
+    np.testing.assert_array_equal(belief.mean().mean, LOCATION)
+    if freedom > 3:
+        np.testing.assert_allclose(belief.mean().covariance, stats.invwishart.mean(freedom, SCALE))
+    else:
+        assert np.isinf(belief.mean().covariance).all()
+
+
+def test_one_column_is_normal_inverse_gamma():
+    wishart = tb.NormalInverseWishart([0.3], 2, 5, [[3.0]])
+    gamma = tb.NormalInverseGamma(0.3, 2, 2.5, 1.5)
+    assert wishart.log_prob(([1.0], [[0.7]])) == pytest.approx(gamma.log_prob((1.0, 0.7)), rel=1e-13)
+    assert wishart.mode().covariance[0, 0] == pytest.approx(gamma.mode().variance)
+    assert wishart.mean().covariance[0, 0] == pytest.approx(gamma.mean().variance)
+    rows = [[1.0], [2.5], [0.0]]
+    assert wishart.log_evidence(tb.Moments.of(rows, full=True)) == pytest.approx(
+        gamma.log_evidence(tb.Moments.of(rows))[0], rel=1e-13
+    )
+
+
+@pytest.mark.parametrize("n_groups", [1, 3])
+def test_mode_is_the_maximum_of_the_joint_density(n_groups):
+    locations = np.arange(2.0 * n_groups).reshape(n_groups, 2)
+    strengths = np.arange(1.0, n_groups + 1)
+    belief = tb.NormalInverseWishart(locations, strengths, [5.0], SCALE[None], shared=("groups",))
+
+    def cost(free):
+        root = np.array([[np.exp(free[-3]), 0], [free[-2], np.exp(free[-1])]])
+        means = free[:-3].reshape(n_groups, 2)
+        return -scipy_log_density(means, root @ root.T, locations, strengths, 5.0, SCALE)
+
+    found = optimize.minimize(cost, np.append(locations.ravel() + 0.1, [0, 0, 0]), tol=1e-9).x
+    root = np.array([[np.exp(found[-3]), 0], [found[-2], np.exp(found[-1])]])
+    mode = belief.mode()
+    np.testing.assert_allclose(mode.mean.ravel(), found[:-3], atol=1e-4)
+    for covariance in mode.covariance:
+        np.testing.assert_allclose(covariance, root @ root.T, rtol=1e-3, atol=1e-4)
+    density = belief.log_prob((mode.mean, mode.covariance))
+    assert density == pytest.approx(-cost(found), abs=1e-6)
+
+
+def test_interval_holds_its_share_of_scipys_draws():
+    belief = tb.NormalInverseWishart(LOCATION, 2, 6, SCALE)
+    rng = np.random.default_rng(3)
+    n = 20_000
+    covariances = stats.invwishart.rvs(6, SCALE, size=n, random_state=rng)
+    noise = rng.standard_normal((n, 2, 1))
+    means = LOCATION + (np.linalg.cholesky(covariances / 2) @ noise)[..., 0]
+    low, high = belief.interval(0.8)
+    error = np.sqrt(0.1 * 0.9 / n)
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    for draws, lower, upper in ((means, low.mean, high.mean), (variances, low.variance, high.variance)):
+        np.testing.assert_allclose((draws < lower).mean(axis=0), 0.1, atol=4 * error)
+        np.testing.assert_allclose((draws > upper).mean(axis=0), 0.1, atol=4 * error)
+
+
+def test_column_is_the_marginal():
+    belief = tb.NormalInverseWishart(LOCATION, 2, 6, SCALE)
+    for j in range(2):
+        low, high = belief.column(j).interval(0.9)
+        both = belief.interval(0.9)
+        assert (low.mean, low.variance) == pytest.approx((both.low.mean[j], both.low.variance[j]))
+        assert high.variance == pytest.approx(both.high.variance[j])
+        assert belief.column(j).mean().variance == pytest.approx(belief.mean().covariance[j, j])
+
+
+@pytest.mark.parametrize("shared", [(), ("groups",)])
+def test_samples_follow_the_belief(shared):
+    freedom = np.array([9.0]) if shared else np.array([9.0, 12.0])
+    belief = tb.NormalInverseWishart([LOCATION, LOCATION + 1], [1.0, 4.0], freedom, SCALE, shared=shared)
+    n = 6000
+    draws = belief.sample(2, n)
+    assert draws.mean.shape == (n, 2, 2)
+    assert draws.covariance.shape == (n, 2, 2, 2)
+    other = np.random.default_rng(8)
+    for g in range(2):
+        nu = np.broadcast_to(freedom, 2)[g]
+        reference = stats.invwishart.rvs(nu, SCALE, size=n, random_state=other)
+        for i, j in ((0, 0), (0, 1), (1, 1)):  # two samples of one distribution
+            assert stats.ks_2samp(draws.covariance[:, g, i, j], reference[:, i, j]).pvalue > 1e-3
+        for j in range(2):
+            spread = np.sqrt(SCALE[j, j] / (nu - 1) / belief.strength[g])
+            marginal = stats.t(nu - 1, belief.location[g, j], spread)
+            assert stats.kstest(draws.mean[:, g, j], marginal.cdf).pvalue > 1e-3
+        # a mean vector leans with its covariance
+        whitened = np.linalg.solve(
+            np.linalg.cholesky(draws.covariance[:, g] / belief.strength[g]), (draws.mean[:, g] - belief.location[g])[..., None]
+        )[..., 0]  # fmt: skip
+        np.testing.assert_allclose(np.cov(whitened.T), np.eye(2), atol=5 / np.sqrt(n))
+    same = np.array_equal(draws.covariance[:, 0], draws.covariance[:, 1])
+    assert same == bool(shared)
+
+
+def test_density_of_many_parameters_at_once():
+    belief = tb.NormalInverseWishart([LOCATION, LOCATION + 1], 1, 5, SCALE, shared=("groups",))
+    draws = belief.sample(0, 3)
+    together = belief.log_prob(draws)
+    assert together.shape == (3,)
+    for i in range(3):
+        expected = scipy_log_density(draws.mean[i], draws.covariance[i, 0], belief.location, [1, 1], 5, SCALE)
+        assert together[i] == pytest.approx(expected, rel=1e-11)
+
+
+def test_no_density_without_a_covariance():
+    belief = tb.NormalInverseWishart([LOCATION, LOCATION], 1, 5, SCALE)
+    covariances = np.array([[[1.0, 2.0], [2.0, 1.0]], np.eye(2)])
+    np.testing.assert_array_equal(belief.log_prob((np.zeros((2, 2)), covariances)) > -np.inf, [False, True])
+
+
+def test_covariances_that_differ_where_they_are_shared():
+    belief = tb.NormalInverseWishart([LOCATION, LOCATION], 1, 5, SCALE, shared=("groups",))
+    with pytest.raises(PriorError, match="differ along the shared groups"):
+        belief.log_prob((np.zeros((2, 2)), np.stack([np.eye(2), 2 * np.eye(2)])))
+
+
+@pytest.mark.parametrize("shared", [(), ("groups",)])
+def test_update_by_brute_force(shared):
+    """The posterior density is prior × likelihood, up to the evidence, at every parameter."""
+    rng = np.random.default_rng(1)
+    freedom = [5.0] if shared else [5.0, 7.0]
+    belief = tb.NormalInverseWishart([LOCATION, -LOCATION], [0.5, 2.0], freedom, SCALE, shared=shared)
+    rows, groups = rng.normal(size=(9, 2)) @ [[2, 1], [0, 1]], np.array([0, 1] * 4 + [0])
+    family = tb.TiedMultivariateGaussian() if shared else tb.MultivariateGaussian()
+    statistics = tb.learn(rows, family, group=groups).statistics
+    posterior = belief.update(statistics)
+    for _ in range(3):
+        means = rng.normal(size=(2, 2))
+        covariances = stats.invwishart.rvs(5, SCALE, size=2, random_state=rng)
+        if shared:
+            covariances[1] = covariances[0]
+        likelihood = np.zeros(2)
+        for row, g in zip(rows, groups, strict=True):
+            likelihood[g] += stats.multivariate_normal.logpdf(row, means[g], covariances[g])
+        parameter = (means, covariances)
+        found = belief.log_prob(parameter) + (likelihood.sum() if shared else likelihood) - posterior.log_prob(parameter)
+        np.testing.assert_allclose(found, belief.log_evidence(statistics), rtol=1e-11)
+
+
+def test_from_mean_states_mean_covariance_and_rows():
+    belief = tb.NormalInverseWishart.from_mean(LOCATION, SCALE, 6)
+    np.testing.assert_allclose(belief.mean().covariance, SCALE)
+    np.testing.assert_allclose(belief.mean().mean, LOCATION)
+    for strength in (3, 1, -2, np.nan):
+        with pytest.raises(PriorError, match="strength > 3"):
+            tb.NormalInverseWishart.from_mean(LOCATION, SCALE, strength)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ((LOCATION, 0, 4, SCALE), "strength > 0"),
+        ((LOCATION, 1, 1, SCALE), r"freedom > columns − 1 = 1"),
+        ((LOCATION, 1, 4, [2.0, 1.0]), "shape"),
+        ((LOCATION, 1, 4, [[2.0, 1.0, 0.0], [1.0, 2.0, 0.0]]), "shape"),
+        ((LOCATION, 1, 4, [[2.0, 1.0], [0.5, 2.0]]), "symmetric"),
+        ((LOCATION, 1, 4, [[1.0, 2.0], [2.0, 1.0]]), "positive definite"),
+        ((LOCATION, 1, 4, [[1.0, 1.0], [1.0, 1.0]]), "positive definite"),
+        ((LOCATION, 1, 4, [[0.0, 0.0], [0.0, 1.0]]), "positive definite"),
+        (([np.nan, 0], 1, 4, SCALE), "finite"),
+        ((LOCATION, 1, 4, [[np.inf, 0], [0, 1]]), "finite"),
+    ],
+)
+def test_parameters_are_checked(parameters, match):
+    with pytest.raises(PriorError, match=match):
+        tb.NormalInverseWishart(*parameters)
+
+
+def test_columns_of_very_different_units_are_fine():
+    scale = np.diag([1e-12, 1e12]) + np.array([[0, 0.5], [0.5, 0]])
+    assert tb.NormalInverseWishart(LOCATION, 1, 4, scale).mean().covariance[0, 1] == pytest.approx(0.5)
+
+
+def test_update_refuses_a_prior_of_another_shape():
+    statistics = tb.Moments.of(np.random.default_rng(0).normal(size=(5, 2)), full=True)
+    for prior in (tb.NormalInverseWishart([0, 0, 0], 1, 4, np.eye(3)), tb.NormalInverseWishart(LOCATION, [1, 2], 4, SCALE)):
+        for act in (prior.update, prior.log_evidence):
+            with pytest.raises(PriorError, match="do not broadcast"):
+                act(statistics)
