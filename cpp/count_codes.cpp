@@ -14,9 +14,13 @@ constexpr size_t most_pair_keys = 8192;     // larger joint tables leave the fir
 constexpr size_t word_rows = 512;           // rows in eight words of bits
 constexpr size_t most_table_bytes = size_t{256} << 20;  // for the tables of all threads together
 
-size_t choose_code_rows(const Table& table) {
+// The scratch of a block should stay in cache. So should the block itself where columns are read one by one from rows.
+size_t choose_code_rows(const Table& table, const int64_t* sizes) {
   size_t row_bytes = 0;
-  for (size_t j = 0; j < std::min(column_chunk, table.n_columns); j++) row_bytes += size_of(table.column(j).type);
+  for (size_t j = 0; j < std::min(column_chunk, table.n_columns); j++) {
+    const bool narrow = sizes[j] <= static_cast<int64_t>(most_narrow_levels);
+    row_bytes += narrow ? 1 : 4 + size_of(table.column(j).type);
+  }
   const size_t rows = std::clamp<size_t>((size_t{192} << 10) / std::max<size_t>(1, row_bytes), word_rows, 4096);
   return rows / word_rows * word_rows;
 }
@@ -39,6 +43,7 @@ struct ColumnPlan {
   uint32_t size = 0;    // levels that can occur in this type
   size_t offset = 0;    // of the first level in a row of the result
   size_t counters = 0;  // of the first counter of this column
+  bool narrow = false;  // few enough levels for bytes
 };
 
 // How every column is counted, and how many counters that takes.
@@ -67,9 +72,10 @@ CountPlan make_plan(const Kernels& kernels, const Table& table, const int64_t* s
       settle(waiting);
       waiting = table.n_columns;
     }
-    if (size > most_narrow_levels) {
+    column.narrow = size <= most_narrow_levels;
+    if (!column.narrow) {
       settle(j);
-    } else if (kernels.count_masks && n_groups <= 64 && column.size * (2 + n_groups) <= 110) {
+    } else if (kernels.count_masks && n_groups <= 64 && column.size < 64 && column.size * (2 + n_groups) <= 110) {
       // Measured: a level costs about 1 + groups / 2 cycles for 64 rows, a histogram about 50.
       column.way = Way::masks;
       column.counters = plan.n_masks;
@@ -103,7 +109,7 @@ class Counter {
         counters_(plan.n_counters), masks_(plan.n_masks), groups_(block_rows), codes_(block_rows),
         present_(block_rows), narrow_(block_rows * std::min(column_chunk, table.n_columns)),
         group_keys_(block_rows),
-        group_masks_(plan.any_masks ? input.groups.n_groups * (block_rows / 64) : 0),
+        group_masks_(plan.any_masks ? (input.groups.n_groups + 1) * (block_rows / 64) : 0),
         result(input.groups.n_groups * plan.n_levels) {}
 
   bool count_rows(size_t first, size_t last) {
@@ -134,23 +140,32 @@ class Counter {
       const ColumnPlan& plan = plan_.columns[chunk + j];
       const Column column = columns.column(j);
       if (plan.way == Way::single) {
-        if (!kernels_.load_codes(column, first, n, plan.size, present_.data(), codes_.data())) return false;
+        const Column source = together && plan.narrow ? Column{narrow_.data() + j * block_rows_, 1, Type::uint8} : column;
+        const size_t start = together && plan.narrow ? 0 : first;
+        if (!kernels_.load_codes(source, start, n, plan.size, present_.data(), codes_.data())) return false;
         kernels_.count_single(codes_.data(), groups_.data(), n, plan.size, counters_.data() + plan.counters);
         continue;
       }
       const uint8_t* codes = narrow_.data() + j * block_rows_;
+      ptrdiff_t lookahead = 0;
       if (!together) {
         // A full block of byte codes is read where it lies; the last one is copied, for words are read whole.
         if (size_of(column.type) == 1 && column.contiguous() && n == n_words * 64) {
           codes = column.at(first);
+          if (j + 1 < n_columns) lookahead = columns.column(j + 1).at(first) - codes;
         } else {
           kernels_.load_narrow_codes(columns_of(columns, j, 1), first, n, narrow_.data() + j * block_rows_, block_rows_);
         }
       }
-      if (kernels_.has_bad_bytes(codes, present_.data(), n, static_cast<uint8_t>(plan.size))) return false;
       if (plan.way == Way::masks) {
-        kernels_.count_masks(codes, n_words, group_masks_.data(), n_groups, plan.size, masks_.data() + plan.counters);
-      } else if (plan.way == Way::pair) {
+        if (!kernels_.count_masks(codes, lookahead, n_words, group_masks_.data(), n_groups, plan.size,
+                                  masks_.data() + plan.counters)) {
+          return false;
+        }
+        continue;
+      }
+      if (kernels_.has_bad_bytes(codes, present_.data(), n, static_cast<uint8_t>(plan.size))) return false;
+      if (plan.way == Way::pair) {
         partner = codes;
       } else {
         count_pair(plan_.columns[plan.counters], plan, partner, codes, n);
@@ -225,7 +240,7 @@ class Counter {
 
 bool count_unweighted(const Input& input, const Table& table, const int64_t* sizes, Vector& out) {
   const CountPlan plan = make_plan(input.kernels, table, sizes, input.groups.n_groups);
-  const size_t block_rows = choose_code_rows(table);
+  const size_t block_rows = choose_code_rows(table, sizes);
   const size_t n_sums = plan.n_counters + plan.n_masks;
   const Grid grid = make_grid(table.n_rows, table.n_columns, block_rows, n_sums);
   const double cells = static_cast<double>(table.n_rows) * static_cast<double>(table.n_columns) / 2.0;

@@ -78,12 +78,13 @@ struct Kernels {
 
   // Is there a code in [limit, 254] where present is 1?
   bool (*has_bad_bytes)(const uint8_t* codes, const uint8_t* present, size_t n, uint8_t limit);
-  // Bit masks of the rows of every group, n_words words of 64 rows each.
+  // Bit masks of the rows of every group, n_words words of 64 rows each, and after them those of all groups together.
   void (*group_masks)(const uint32_t* groups, size_t n, size_t n_groups, uint64_t* masks, size_t n_words);
-  // counts[level * n_groups + group] (eight partial sums each) += rows with that level and group. nullptr where the
-  // processor cannot count bits in vectors.
-  void (*count_masks)(const uint8_t* codes, size_t n_words, const uint64_t* masks, size_t n_groups, size_t n_levels,
-                      uint64_t* counts);
+  // counts[level * n_groups + group] (eight partial sums each) += rows with that level and group. False where a row of
+  // some group holds a code that is neither a level nor 255. n_words is a multiple of 8, n_levels below 64; `lookahead`
+  // is the distance to what is needed next. nullptr where the processor cannot count bits in vectors.
+  bool (*count_masks)(const uint8_t* codes, ptrdiff_t lookahead, size_t n_words, const uint64_t* masks, size_t n_groups,
+                      size_t n_levels, uint64_t* counts);
   // Joint counts of two byte columns and a group: key = group_keys + min(a, size_a) · (size_b + 1) + min(b, size_b).
   // Two tables of n_keys counters take turns, so that equal neighbours do not wait for each other.
   void (*count_pairs)(const uint8_t* a, const uint8_t* b, size_t n, uint8_t size_a, uint8_t size_b,

@@ -15,7 +15,7 @@ bool decode_groups(const Groups&, size_t, size_t, uint32_t*);
 void sort_rows(const uint32_t*, size_t, size_t, uint32_t*, uint32_t*);
 bool has_bad_bytes(const uint8_t*, const uint8_t*, size_t, uint8_t);
 void group_masks(const uint32_t*, size_t, size_t, uint64_t*, size_t);
-void count_masks(const uint8_t*, size_t, const uint64_t*, size_t, size_t, uint64_t*);
+bool count_masks(const uint8_t*, ptrdiff_t, size_t, const uint64_t*, size_t, size_t, uint64_t*);
 void count_pairs(const uint8_t*, const uint8_t*, size_t, uint8_t, uint8_t, const uint16_t*, uint32_t*, size_t);
 void count_single(const uint32_t*, const uint32_t*, size_t, uint32_t, uint32_t*);
 void count_weighted(const uint32_t*, const uint32_t*, const double*, size_t, uint32_t, double*);

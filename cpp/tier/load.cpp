@@ -101,7 +101,8 @@ inline void narrow_run(Bytes from, size_t n, uint8_t* out) {
 #if defined(__AVX512F__)
   if (sizeof(Source) == 8) {
     const __m512i missing = _mm512_set1_epi64(-1), most = _mm512_set1_epi64(254), marker = _mm512_set1_epi64(255);
-    for (; i + 8 <= n; i += 8) {
+    for (; n >= 8 && i < n; i += 8) {
+      i = smaller(i, n - 8);  // the last eight overlap those before
       const __m512i codes = _mm512_loadu_si512(from + i * 8);
       const __mmask8 absent = _mm512_cmpeq_epi64_mask(codes, missing);
       const __m512i small = _mm512_mask_mov_epi64(_mm512_min_epu64(codes, most), absent, marker);
@@ -158,37 +159,42 @@ inline void transpose16(const uint8_t* rows, size_t row_pitch, uint8_t* out, siz
   }
 }
 
-// Row-major codes to columns of bytes: sixteen rows are narrowed, then turned in squares of sixteen columns. The last
-// square is moved back to end with the last column; narrower tables are padded to one square.
+// Row-major codes to columns of bytes: a batch of rows is narrowed, then turned in squares of sixteen. (Rows that were
+// turned right after they were written would have to wait for the writes.) The last square is moved back to end with
+// the last column; what does not fill a square is copied one by one.
 template <class Source>
 void narrow_rows(const Table& table, size_t first, size_t n, uint8_t* out, size_t pitch) {
-  constexpr size_t side = 16, most_columns = 512;
-  uint8_t narrowed[side * most_columns];
+  constexpr size_t side = 16, most_columns = 512, capacity = side * most_columns;
+  uint8_t narrowed[capacity];
   for (size_t j0 = 0; j0 < table.n_columns; j0 += most_columns) {
     const size_t n_columns = smaller(most_columns, table.n_columns - j0);
-    const size_t row_pitch = larger(n_columns, side);
-    for (size_t i = 0; i < n; i += side) {
-      const size_t n_rows = smaller(side, n - i);
+    const size_t batch = capacity / n_columns / side * side;
+    const bool gapless =
+        n_columns == table.n_columns && table.row_stride == static_cast<ptrdiff_t>(n_columns * sizeof(Source));
+    for (size_t i0 = 0; i0 < n; i0 += batch) {
+      const size_t n_rows = smaller(batch, n - i0);
+      Bytes source = table.row(first + i0) + j0 * sizeof(Source);
       const uint8_t* rows = narrowed;
-      size_t distance = row_pitch;
-      Bytes source = table.row(first + i) + j0 * sizeof(Source);
-      if (sizeof(Source) == 1 && n_columns >= side && n_rows == side && table.row_stride > 0) {
+      size_t distance = n_columns;
+      if (sizeof(Source) == 1 && table.row_stride > 0) {
         rows = source;
         distance = static_cast<size_t>(table.row_stride);
+      } else if (gapless) {
+        narrow_run<Source>(source, n_rows * n_columns, narrowed);
       } else {
         for (size_t r = 0; r < n_rows; r++) {
-          narrow_run<Source>(source + static_cast<ptrdiff_t>(r) * table.row_stride, n_columns, narrowed + r * row_pitch);
+          narrow_run<Source>(source + static_cast<ptrdiff_t>(r) * table.row_stride, n_columns, narrowed + r * n_columns);
         }
       }
-      if (n_rows < side || n_columns < side) {
-        for (size_t j = 0; j < n_columns; j++) {
-          for (size_t r = 0; r < n_rows; r++) out[(j0 + j) * pitch + i + r] = rows[r * distance + j];
+      const size_t squares = n_columns >= side ? n_rows / side * side : 0;
+      for (size_t r = 0; r < squares; r += side) {
+        for (size_t j = 0; j < n_columns; j += side) {
+          const size_t start = smaller(j, n_columns - side);
+          transpose16(rows + r * distance + start, distance, out + (j0 + start) * pitch + i0 + r, pitch);
         }
-        continue;
       }
-      for (size_t j = 0; j < n_columns; j += side) {
-        const size_t start = smaller(j, n_columns - side);
-        transpose16(rows + start, distance, out + (j0 + start) * pitch + i, pitch);
+      for (size_t j = 0; j < n_columns; j++) {
+        for (size_t r = squares; r < n_rows; r++) out[(j0 + j) * pitch + i0 + r] = rows[r * distance + j];
       }
     }
   }

@@ -9,7 +9,7 @@ const Kernels kernels = {
 #if defined(__AVX512BW__)
     count_masks,
 #else
-    nullptr,  // bit by bit it would lose against the histograms
+    nullptr,
 #endif
     count_pairs,      count_single,   count_weighted, count_soft,        sum_binary_bytes,
     sum_dense,        multinomial_terms, sum_moments, sum_sparse,        sum_sparse_soft,

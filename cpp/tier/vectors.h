@@ -69,6 +69,17 @@ static inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
 #endif
 }
 
+// a − b by way of the multiplier, which otherwise idles while the adder is the bottleneck. Rounded once, like a − b.
+static inline Doubles subtract_by_multiplier(Doubles a, Doubles b) {
+#if defined(__AVX512F__)
+  return _mm512_fmsub_pd(a, _mm512_set1_pd(1.0), b);
+#elif defined(__FMA__) && defined(__AVX2__)
+  return _mm256_fmsub_pd(a, _mm256_set1_pd(1.0), b);
+#else
+  return a - b;
+#endif
+}
+
 struct Pair {
   Doubles high, low;
 };
@@ -76,8 +87,9 @@ struct Pair {
 // Knuth: high + low is exactly a + b.
 static inline Pair two_sum(Doubles a, Doubles b) {
   const Doubles high = a + b;
-  const Doubles virtual_b = high - a;
-  return {high, (a - (high - virtual_b)) + (b - virtual_b)};
+  const Doubles virtual_b = subtract_by_multiplier(high, a);
+  const Doubles virtual_a = high - virtual_b;
+  return {high, subtract_by_multiplier(a, virtual_a) + subtract_by_multiplier(b, virtual_b)};
 }
 // Dekker: the same in half the operations where |a| >= |b|.
 static inline Pair quick_two_sum(Doubles a, Doubles b) {

@@ -64,8 +64,8 @@ def learn(values: Any, family: Family, *, weight: Any = None, group: Any = None)
     if not isinstance(family, Family):
         raise DataError.wrong_type("family", repr(family), "a family such as tb.Bernoulli() or tb.Gaussian()")
     table = open_table(values)
-    single = len(table.columns) == 1 and _is_column(next(iter(table.columns.values())))
-    if single and not family.columnwise:
+    single = family.columnwise and len(table.columns) == 1 and _is_column(next(iter(table.columns.values())))
+    if not family.columnwise and _has_one_axis(table):
         shape = (table.n_rows,)
         raise DataError.wrong_shape("values", shape, f"(rows, columns), because {family!r} describes whole rows")
     columns: dict[Any, Any] = dict(table.columns)
@@ -425,6 +425,11 @@ def _widen(parameter: Any) -> np.ndarray:
     """An axis for the single column behind that of the groups."""
     array = np.asarray(parameter, dtype=float)
     return array[..., None] if array.ndim == 1 else array
+
+
+def _has_one_axis(table: Table) -> bool:
+    """Whether the values came as a bare list or array; a frame or a mapping of one column is a table."""
+    return table.matrix is None and list(table.columns) == [0] and _is_column(table.columns[0])
 
 
 def _is_column(values: Any) -> bool:

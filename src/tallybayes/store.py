@@ -16,43 +16,46 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
-import math
 import os
 import re
 import secrets
-import struct
 import zlib
 from collections.abc import Callable
-from io import BufferedReader, BufferedWriter
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tallybayes import __version__
 from tallybayes.errors import DataError, FileError
+from tallybayes.sealed_zip import (
+    DIGEST_SIZE,
+    MANIFEST,
+    SEAL,
+    FilePath,
+    Forms,
+    Intake,
+    crc_of,
+    describe_entry,
+    directory_record,
+    is_local,
+    list_members,
+    little_endian,
+    local_size,
+    manifest_size,
+    sealed_size,
+    write_sealed,
+)
 
 FORMAT = 1
 
-FilePath = str | os.PathLike[str]
 Loader = TypeVar("Loader", bound=Callable[[dict[str, Any], dict[str, np.ndarray]], Any])
-Forms = dict[str, tuple[str, tuple[int, ...]]]  # name -> dtype, shape
 
 _LOADERS: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], Any]] = {}
 _DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
 _NAME = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9_./-]{1,255}")
-_MANIFEST = "manifest.json"
 _MAX_MANIFEST = 2**26  # bytes; parsed JSON takes up to some 25 times as much memory
-_SEAL, _DIGEST_SIZE = b"tallybayes-sha256:", 64
-_CHUNK = 2**20  # read, then hashed while still in the cache
-
-# The records of a zip, see PKWARE's APPNOTE.TXT, 4.3. Always zip64: small and large files take one path.
-_LOCAL, _LOCAL_EXTRA = struct.Struct("<4s5H3L2H"), struct.Struct("<2H2Q")
-_CENTRAL, _CENTRAL_EXTRA = struct.Struct("<4s6H3L5H2L"), struct.Struct("<2H3Q")
-_END = struct.Struct("<4sQ2H2L4Q 4sLQL 4s4H2LH")  # zip64 end, zip64 locator, end
-_ZIP64, _STORED, _JANUARY_1980, _U16, _U32 = 45, 0, 0x21, 0xFFFF, 0xFFFFFFFF
 
 
 def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -85,7 +88,7 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
     ...         archive["counts"]
     array([3, 4])
     """
-    members = _members(*_described(kind, manifest, arrays))
+    members = list_members(*_described(kind, manifest, arrays))
     path = os.path.realpath(os.fsdecode(path))  # a link stays a link; what it points to is replaced
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
@@ -95,7 +98,7 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, os.stat(path).st_mode & 0o777)  # a private file stays private
-            _write_sealed(file, members, arrays)
+            write_sealed(file, members, arrays)
             file.flush()
             os.fsync(file.fileno())
             file.close()  # Windows does not move an open file
@@ -142,16 +145,16 @@ def read(path: FilePath) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
     path = os.fspath(path)
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        start = file.read(_local_size(_MANIFEST))
-        file.seek(max(size - len(_SEAL) - _DIGEST_SIZE, 0))
-        seal = file.read(len(_SEAL) + _DIGEST_SIZE)
-        if not seal.startswith(_SEAL):
-            if _is_local(start, _MANIFEST, _manifest_size(start)):
+        start = file.read(local_size(MANIFEST))
+        file.seek(max(size - len(SEAL) - DIGEST_SIZE, 0))
+        seal = file.read(len(SEAL) + DIGEST_SIZE)
+        if not seal.startswith(SEAL):
+            if is_local(start, MANIFEST, manifest_size(start)):
                 raise FileError.damaged(path, "its seal is missing; it was cut short, or something was appended")
             is_zip = start.startswith(b"PK\x03\x04")
             raise FileError.not_ours(path, "it is a zip archive without our seal" if is_zip else "it is no zip archive")
         file.seek(0)
-        intake = _Intake(file, size - _DIGEST_SIZE, path)
+        intake = Intake(file, size - DIGEST_SIZE, path)
         try:
             content = _read_content(intake)
         except (ValueError, RecursionError) as error:
@@ -319,10 +322,10 @@ def _described(kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray
             raise DataError.wrong_type("the name of an array", _shown(name), expected)
         if type(array) not in (np.ndarray, np.memmap):  # a masked array would lose its mask
             raise DataError.wrong_type(f"array {name!r}", f"a {type(array).__name__}", "a plain NumPy array")
-        if array.dtype.kind not in "biuf" or _little_endian(array.dtype) not in _DTYPES:
+        if array.dtype.kind not in "biuf" or little_endian(array.dtype) not in _DTYPES:
             found, expected = f"of dtype {array.dtype}", "bool, integers, float32 or float64"
             raise DataError.wrong_type(f"array {name!r}", found, expected, "Strings are stored with pack_strings.")
-    forms = {name: (_little_endian(arrays[name].dtype), arrays[name].shape) for name in sorted(arrays)}
+    forms = {name: (little_endian(arrays[name].dtype), arrays[name].shape) for name in sorted(arrays)}
     declared = {name: {"dtype": dtype, "shape": shape} for name, (dtype, shape) in forms.items()}
     whole = {"format": FORMAT, "kind": kind, "created_by": f"tallybayes {__version__}", "arrays": declared}
     try:
@@ -340,10 +343,6 @@ def _described(kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray
 
 def _is_kind(kind: object) -> bool:
     return isinstance(kind, str) and 0 < len(kind) <= 200 and kind.isprintable()
-
-
-def _little_endian(dtype: np.dtype[Any]) -> str:
-    return dtype.newbyteorder("<").str
 
 
 def _has_string_keys(value: Any) -> bool:
@@ -393,168 +392,40 @@ def _shown(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-# ---- The bytes --------------------------------------------------------------------------------------------------
+# ---- The content ------------------------------------------------------------------------------------------------
 
 
-class _Member(NamedTuple):
-    """One entry of the zip: a head (the header of a .npy, or all of the manifest), then the bytes of an array."""
-
-    name: str
-    head: bytes
-    dtype: str = "|u1"
-    shape: tuple[int, ...] = (0,)
-
-    @property
-    def size(self) -> int:
-        return len(self.head) + np.dtype(self.dtype).itemsize * math.prod(self.shape)
-
-
-def _members(manifest: bytes, forms: Forms) -> list[_Member]:
-    arrays = [_Member(f"{name}.npy", _npy_header(*form), *form) for name, form in forms.items()]
-    return [_Member(_MANIFEST, manifest), *arrays]
-
-
-def _npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode("ascii")
-    text += b" " * (-(10 + len(text) + 1) % 64) + b"\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
-
-
-def _local(name: str, size: int, crc: int) -> bytes:
-    """Make the record before an entry's bytes."""
-    fields = (_ZIP64, 0, _STORED, 0, _JANUARY_1980, crc, _U32, _U32, len(name), _LOCAL_EXTRA.size)
-    extra = _LOCAL_EXTRA.pack(1, _LOCAL_EXTRA.size - 4, size, size)
-    return _LOCAL.pack(b"PK\x03\x04", *fields) + name.encode("ascii") + extra
-
-
-def _local_size(name: str) -> int:
-    return _LOCAL.size + len(name) + _LOCAL_EXTRA.size
-
-
-def _is_local(record: bytes, name: str, size: int) -> bool:
-    return record == _local(name, size, _crc(record))
-
-
-def _crc(local: bytes) -> int:
-    return int.from_bytes(local[14:18], "little")
-
-
-def _manifest_size(local: bytes) -> int:
-    return int.from_bytes(local[-8:], "little")
-
-
-def _ending(members: list[_Member], crcs: list[int]) -> bytes:
-    """Make what follows the entries: the zip's directory and its end, up to the digest."""
-    records, position, n = [], 0, len(members)
-    for member, crc in zip(members, crcs, strict=True):
-        fields = (crc, _U32, _U32, len(member.name), _CENTRAL_EXTRA.size, 0, 0, 0, 0, _U32)
-        records.append(_CENTRAL.pack(b"PK\x01\x02", _ZIP64, _ZIP64, 0, _STORED, 0, _JANUARY_1980, *fields))
-        records.append(member.name.encode("ascii"))
-        records.append(_CENTRAL_EXTRA.pack(1, _CENTRAL_EXTRA.size - 4, member.size, member.size, position))
-        position += _local_size(member.name) + member.size
-    directory = b"".join(records)
-    end_64 = (b"PK\x06\x06", 44, _ZIP64, _ZIP64, 0, 0, n, n, len(directory), position)
-    locator = (b"PK\x06\x07", 0, position + len(directory), 1)
-    end = (b"PK\x05\x06", 0, 0, _U16, _U16, _U32, _U32, len(_SEAL) + _DIGEST_SIZE)
-    return directory + _END.pack(*end_64, *locator, *end) + _SEAL
-
-
-def _size(members: list[_Member]) -> int:
-    """Add up the size of a file up to the digest, without packing sizes that may be absurd."""
-    records = _local_size("") + _CENTRAL.size + _CENTRAL_EXTRA.size
-    return sum(records + 2 * len(member.name) + member.size for member in members) + _END.size + len(_SEAL)
-
-
-def _raw(array: np.ndarray) -> memoryview:
-    """Return the bytes of an array, little-endian, in C order, without copying if they are so already."""
-    if array.dtype == bool:
-        array = array.view(np.uint8) != 0  # a view can make a bool of any byte
-    return array.astype(_little_endian(array.dtype), order="C", copy=False).reshape(-1).view(np.uint8).data
-
-
-def _write_sealed(file: BufferedWriter, members: list[_Member], arrays: dict[str, np.ndarray]) -> None:
-    digest, crcs = hashlib.sha256(), []
-    for member in members:
-        raw = memoryview(b"") if member.name == _MANIFEST else _raw(arrays[member.name.removesuffix(".npy")])
-        crcs.append(zlib.crc32(raw, zlib.crc32(member.head)))
-        for part in (_local(member.name, member.size, crcs[-1]), member.head, raw):
-            digest.update(part)
-            file.write(part)
-    ending = _ending(members, crcs)
-    digest.update(ending)
-    file.write(ending + digest.hexdigest().encode("ascii"))
-
-
-class _Intake:
-    """The bytes of a file up to its digest, in order, hashed as they come."""
-
-    def __init__(self, file: BufferedReader, size: int, path: FilePath) -> None:
-        self.size, self.path = size, path
-        self._file, self._left, self._digest = file, size, hashlib.sha256()
-
-    def take(self, n: int) -> bytes:
-        """Return the next `n` bytes, or those that are left."""
-        raw = bytearray(min(n, self._left))
-        self.fill(memoryview(raw))
-        return bytes(raw)
-
-    def fill(self, raw: memoryview, crc: int = 0) -> int:
-        """Fill a buffer and return the CRC-32 that continues `crc`."""
-        for start in range(0, len(raw), _CHUNK):
-            part = raw[start : start + _CHUNK]
-            if self._file.readinto(part) != len(part):
-                raise FileError.damaged(self.path, "it became shorter while it was read")
-            self._left -= len(part)
-            self._digest.update(part)
-            crc = zlib.crc32(part, crc)
-        return crc
-
-    def check_seal(self, seal: bytes) -> None:
-        """Compare the seal with all the bytes, those not yet taken included."""
-        while self._left:
-            self.take(_CHUNK)
-        if seal != _SEAL + self._digest.hexdigest().encode("ascii"):
-            raise FileError.damaged(self.path, "its bytes are not those that were sealed (SHA-256 differs)") from None
-
-
-def _read_content(intake: _Intake) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
-    local = intake.take(_local_size(_MANIFEST))
-    size = _manifest_size(local)
-    if size > min(intake.size, _MAX_MANIFEST) or not _is_local(local, _MANIFEST, size):
-        raise ValueError(f"it begins with {_entry(local)} in place of {_MANIFEST}, stored")
+def _read_content(intake: Intake) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+    local = intake.take(local_size(MANIFEST))
+    size = manifest_size(local)
+    if size > min(intake.size, _MAX_MANIFEST) or not is_local(local, MANIFEST, size):
+        raise ValueError(f"it begins with {describe_entry(local)} in place of {MANIFEST}, stored")
     text = intake.take(size)
-    if zlib.crc32(text) != _crc(local):
-        raise ValueError(f"{_MANIFEST} has another CRC-32 than its entry says")
+    if zlib.crc32(text) != crc_of(local):
+        raise ValueError(f"{MANIFEST} has another CRC-32 than its entry says")
     kind, manifest, forms = _parse(text, intake.path)
-    members, crcs, arrays = _members(text, forms), [_crc(local)], {}
-    if _size(members) != intake.size:  # before any memory is taken
-        found, needed = intake.size + _DIGEST_SIZE, _size(members) + _DIGEST_SIZE
+    members, crcs, arrays = list_members(text, forms), [crc_of(local)], {}
+    if sealed_size(members) != intake.size:  # before any memory is taken
+        found, needed = intake.size + DIGEST_SIZE, sealed_size(members) + DIGEST_SIZE
         raise ValueError(f"it has {found} bytes, but the {len(forms)} arrays that it declares make {needed}")
     for name, member in zip(forms, members[1:], strict=True):
-        local = intake.take(_local_size(member.name))
-        if not _is_local(local, member.name, member.size):
-            raise ValueError(f"it has {_entry(local)} in place of {member.name}, stored, of {member.size} bytes")
+        local = intake.take(local_size(member.name))
+        if not is_local(local, member.name, member.size):
+            raise ValueError(
+                f"it has {describe_entry(local)} in place of {member.name}, stored, of {member.size} bytes"
+            )
         head = intake.take(len(member.head))
         if head != member.head:
             raise ValueError(f"{member.name} has the header {_shown(head[10:].strip())}, but declared is {forms[name]}")
         array = np.empty(member.shape, member.dtype)
         raw = array.reshape(-1).view(np.uint8)
-        if intake.fill(raw.data, zlib.crc32(head)) != _crc(local):
+        if intake.fill(raw.data, zlib.crc32(head)) != crc_of(local):
             raise ValueError(f"{member.name} has another CRC-32 than its entry says")
         if member.dtype == "|b1" and (raw > 1).any():  # as an index, such a bool would leave its table
             raise ValueError(f"{member.name} has booleans that are neither 0 nor 1")
         arrays[name] = array
-        crcs.append(_crc(local))
-    ending = _ending(members, crcs)
+        crcs.append(crc_of(local))
+    ending = directory_record(members, crcs)
     if intake.take(len(ending)) != ending:
         raise ValueError("its zip directory does not list the declared arrays, each once and in order")
     return kind, manifest, arrays
-
-
-def _entry(local: bytes) -> str:
-    """Say what was found where an entry should begin."""
-    if len(local) < _LOCAL.size or not local.startswith(b"PK\x03\x04"):
-        return "no zip entry"
-    _, _, flags, method, *_, length, _ = _LOCAL.unpack_from(local)
-    what = "an encrypted" if flags & 1 else "a compressed" if method != _STORED else "another"
-    return f"{what} zip entry, {_shown(local[_LOCAL.size :][:length].decode('latin-1'))},"

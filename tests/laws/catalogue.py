@@ -117,3 +117,35 @@ def models(draw, max_rows=10):
         drawn["shape"] = draw(labels(n, ["red", "round", "square"]))
         drawn["colour"] = draw(labels(n, ["red", "green"]))
     return Rows(drawn, MODEL, draw(weights(n)), schema)
+
+
+BOUNDARIES = tb.Hypotheses({"fair": 0.5, "bent": 0.9, "rare": 1e-3}, prior={"fair": 3.0, "bent": 1.0, "rare": 2.0})
+
+# Beliefs, and a family whose statistics they take. Every shape of prior: one number for all, one per group, per cell.
+BELIEFS = {
+    "Beta": (tb.Beta(0.5, 2.0), tb.Bernoulli()),
+    "Beta, binomial": (tb.Beta(3.0, 1.5), tb.Binomial(7)),
+    "Dirichlet": (tb.Dirichlet(0.7), tb.Categorical()),
+    "Dirichlet, large": (tb.Dirichlet(500.0), tb.Categorical(levels=("a", "b", "unseen"))),
+    "Dirichlet, multinomial": (tb.Dirichlet(0.1), tb.Multinomial()),
+    "Gamma": (tb.Gamma(0.3, 2.0), tb.Poisson()),
+    "NormalInverseGamma": (tb.NormalInverseGamma(1.0, 0.1, 1.5, 2.0), tb.Gaussian()),
+    "NormalInverseGamma, groups": (tb.NormalInverseGamma(1.0, 3.0, 0.5, 2.0, shared=("groups",)), tb.TiedGaussian()),
+    "NormalInverseGamma, columns": (
+        tb.NormalInverseGamma(-4.0, 0.1, 1.5, 0.01, shared=("columns",)),
+        tb.SphericalGaussian(),
+    ),
+    "NormalInverseGamma, both": (
+        tb.NormalInverseGamma(0.0, 1.0, 60.0, 2.0, shared=("groups", "columns")),
+        tb.TiedSphericalGaussian(),
+    ),
+    "NormalInverseWishart": (
+        tb.NormalInverseWishart([0.0, 1.0], 0.5, 4.0, [[2.0, 0.3], [0.3, 1.0]]),
+        tb.MultivariateGaussian(),
+    ),
+    "NormalInverseWishart, groups": (
+        tb.NormalInverseWishart([0.0, 1.0], 2.0, 3.0, [[2.0, -0.3], [-0.3, 1.0]], shared=("groups",)),
+        tb.TiedMultivariateGaussian(),
+    ),
+    "Hypotheses": (BOUNDARIES, tb.Bernoulli()),
+}

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tallybayes import store
+from tallybayes import sealed_zip, store
 from tallybayes.errors import DataError, FileError
 
 SEAL = b"tallybayes-sha256:"
@@ -51,11 +51,16 @@ def seal_zip(content: bytes) -> bytes:
 
 def forge(text: bytes, entries: list[tuple[str, bytes]]) -> bytes:
     """A sealed file in our layout, with any manifest and any entries."""
-    members = [store._Member("manifest.json", text), *(store._Member(name, content) for name, content in entries)]
+    members = [
+        sealed_zip.Member("manifest.json", text),
+        *(sealed_zip.Member(name, content) for name, content in entries),
+    ]
     crcs = [zlib.crc32(member.head) for member in members]
-    locals_ = [store._local(member.name, member.size, crc) for member, crc in zip(members, crcs, strict=True)]
+    locals_ = [
+        sealed_zip.local_record(member.name, member.size, crc) for member, crc in zip(members, crcs, strict=True)
+    ]
     entries_ = b"".join(local + member.head for local, member in zip(locals_, members, strict=True))
-    return seal((entries_ + store._ending(members, crcs)).removesuffix(SEAL))
+    return seal((entries_ + sealed_zip.directory_record(members, crcs)).removesuffix(SEAL))
 
 
 def manifest_of(**changes: object) -> bytes:
@@ -65,7 +70,7 @@ def manifest_of(**changes: object) -> bytes:
 
 def npy(array: np.ndarray, *, dtype: str | None = None, shape: object = None, fortran: bool = False) -> bytes:
     """Our form of a .npy file, perhaps with a header that lies."""
-    header = store._npy_header(dtype or array.dtype.str, array.shape if shape is None else shape)
+    header = sealed_zip.npy_header(dtype or array.dtype.str, array.shape if shape is None else shape)
     return header.replace(b"False", b"True ") + array.tobytes() if fortran else header + array.tobytes()
 
 
@@ -226,7 +231,7 @@ def test_other_programs_can_read_it(path):
 # ---- All or nothing ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (os, "replace"), (store, "_ending"), (store, "_raw")])
+@pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (os, "replace"), (sealed_zip, "directory_record"), (sealed_zip, "raw_bytes")])
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("existing", [True, False])
 def test_failure_changes_nothing(path, monkeypatch, owner, name, failure, existing):
@@ -617,7 +622,7 @@ def test_bombs(path):
 
 def test_a_manifest_longer_than_allowed(path):
     with path.open("wb") as file:  # sparse: 64 MiB that take no room
-        file.write(store._local("manifest.json", 2**26 + 1, 0))
+        file.write(sealed_zip.local_record("manifest.json", 2**26 + 1, 0))
         file.truncate(2**26 + 2000)
     digest = hashlib.sha256(path.read_bytes() + SEAL).hexdigest().encode()
     with path.open("ab") as file:
@@ -671,7 +676,7 @@ def test_a_file_that_shrinks_while_it_is_read(path, monkeypatch):
 
 def test_garbage(path):
     random = np.random.default_rng(1)
-    start = store._local("manifest.json", 100, 0)
+    start = sealed_zip.local_record("manifest.json", 100, 0)
     for size in [*range(200), *random.integers(200, 5000, 300)]:
         noise = random.bytes(size)
         for content in (noise, b"PK\x03\x04" + noise, seal(noise), seal(start + noise), seal(b"PK\x03\x04" + noise)):
@@ -711,7 +716,7 @@ def test_any_json(folder, whole):
 def test_any_declaration(folder, dtype, shape, data):
     """Whatever a sealed file declares, it is refused or it is what it declares."""
     path = folder / "any_declaration"
-    path.write_bytes(forge_one(dtype, shape, store._npy_header("<f8", (len(data) // 8,)) + data))
+    path.write_bytes(forge_one(dtype, shape, sealed_zip.npy_header("<f8", (len(data) // 8,)) + data))
     try:
         arrays = store.read(path)[2]
     except FileError:

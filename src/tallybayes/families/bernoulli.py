@@ -79,7 +79,10 @@ class Bernoulli(Family):
 
     def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
         """log p(x | data): θ at its posterior mean."""
-        return self.log_prob(np.asarray(posterior.mean()), x)
+        a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
+        x = over_given(x, a.ndim - 1)
+        # b / (a + b), not 1 − a / (a + b): a failure among 1e12 successes keeps its digits
+        return known_sum(xlogy(x, a / (a + b)) + xlogy(1 - x, b / (a + b)), x)
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Zeros and ones."""

@@ -56,7 +56,7 @@ class Gaussian(Family):
     ) -> Moments:
         """Sum weights, values and squares about an anchor."""
         columns = dense(block, "Gaussian")
-        anchor = choose_anchor(columns) if like is None else like.anchor
+        anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
         return Moments.from_kernel(anchor, kernels.sum_moments(columns, anchor, group, n_groups, weight))
 
     def _pool(self, array: np.ndarray) -> np.ndarray:

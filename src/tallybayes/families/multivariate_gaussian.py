@@ -51,7 +51,7 @@ class MultivariateGaussian(Family):
     ) -> Moments:
         """Sum weights, values and products about an anchor."""
         columns = dense(block, "MultivariateGaussian")
-        anchor = choose_anchor(columns) if like is None else like.anchor
+        anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
         return Moments.from_kernel(anchor, kernels.sum_scatter(columns, anchor, group, n_groups, weight))
 
     def maximum_likelihood(self, statistics: Moments) -> MultivariateNormal:

@@ -62,8 +62,8 @@ def plain_array(array: np.ndarray, name: object) -> np.ndarray:
         hint = "Pass its fields as columns: {name: array[name] for name in array.dtype.names}."
         raise DataError.wrong_type(f"column {name!r}", f"of dtype {array.dtype}", "one value in every cell", hint)
     if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
-        mask = np.ma.getmaskarray(array)
-        array = np.where(mask, np.nan if array.dtype.kind == "f" else None, array.data)
+        nothing = np.array(np.nan if array.dtype.kind == "f" else None)
+        array = np.where(np.ma.getmaskarray(array), nothing, array.data)
     array = np.asarray(array)
     kind = array.dtype.kind
     if kind == "f" and array.dtype.itemsize not in (4, 8):

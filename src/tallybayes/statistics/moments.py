@@ -170,7 +170,9 @@ class Moments(Statistics):
         slack = self.TOLERANCE * held.scatter + 1e-24 * held.second_sum.value
         if self.full:
             slack = np.maximum(slack, 1e-12 * held.second_sum.value)
-        wrong = np.where(weight > 0, left < -slack, np.abs(rest.second_sum.value) > slack)
+        # Where no weight is left, what a snapped fraction of a row weighs may be left too.
+        gone = slack + self._rounding(held.weight, other.weight) * held.second_sum.value
+        wrong = np.where(weight > 0, left < -slack, np.abs(rest.second_sum.value) > gone)
         if wrong.any():
             index = tuple(int(i) for i in np.argwhere(wrong)[0])
             before = float(held.scatter[index])
@@ -224,9 +226,14 @@ class Moments(Statistics):
     def _raw_subtract(self, other: Self) -> Moments:
         a, b = self._common(other)
         weight = a.weight_sum - b.weight_sum
-        gone = weight.value <= 1e-20 * a.weight_sum.value
+        gone = weight.value <= self._rounding(a.weight, b.weight) * a.weight
         weight = weight.map(lambda part: np.where(gone, 0.0, part))
         return Moments(a.anchor, weight, a.first_sum - b.first_sum, a.second_sum - b.second_sum)
+
+    def _rounding(self, held: np.ndarray, removed: np.ndarray) -> np.ndarray:
+        """The share of a weight that counts as none: more where weights are fractions, which add up with rounding."""
+        whole = (held == np.floor(held)) & (removed == np.floor(removed))
+        return np.where(whole, 1e-20, self.TOLERANCE)
 
     def _subtract(self, other: Self) -> Self:
         rest = self._raw_subtract(other)
@@ -240,7 +247,9 @@ class Moments(Statistics):
         )
 
 
-def choose_anchor(columns: np.ndarray | Sequence[np.ndarray]) -> np.ndarray:
+def choose_anchor(
+    columns: np.ndarray | Sequence[np.ndarray], group: np.ndarray | None = None, weight: np.ndarray | None = None
+) -> np.ndarray:
     """A reference point per column, near the data only where the data are far from 0.
 
     0 unless the median of the first rows is more than 1024 interquartile ranges from it (one row shows no range); then
@@ -249,6 +258,10 @@ def choose_anchor(columns: np.ndarray | Sequence[np.ndarray]) -> np.ndarray:
     Parameters
     ----------
     columns : array of shape (n, columns), or a sequence of arrays of shape (n,)
+    group : array of int of shape (n,), optional
+        Rows of group −1 are absent and not looked at.
+    weight : array of shape (n,) or (n, groups), optional
+        Nor are rows of weight 0.
 
     Returns
     -------
@@ -260,12 +273,17 @@ def choose_anchor(columns: np.ndarray | Sequence[np.ndarray]) -> np.ndarray:
         return np.zeros(len(columns))
     else:
         first = np.stack([np.asarray(column[:_ANCHOR_ROWS], dtype=np.float64) for column in columns], axis=1)
+    if group is not None:  # unsigned codes are compared as they are: no missing rows, at worst a needless look
+        first = np.where((group[: len(first)] < 0)[:, None], np.nan, first)
+    if weight is not None:
+        first = first[weight[: len(first)].any(axis=1) if weight.ndim == 2 else weight[: len(first)] > 0]
     if first.size == 0:
         return np.zeros(first.shape[1])
     ordered = np.sort(np.where(np.isinf(first), np.nan, first), axis=0)  # NaN sorts last
     n_known = np.count_nonzero(~np.isnan(ordered), axis=0)
     last = np.maximum(n_known - 1, 0)
-    low, median, high = (ordered[last * quarter // 4, np.arange(first.shape[1])] for quarter in (1, 2, 3))
+    places = last // 4, last // 2, last - last // 4  # of up to four rows, the whole range
+    low, median, high = (ordered[place, np.arange(first.shape[1])] for place in places)
     size = np.abs(median)
     with np.errstate(invalid="ignore", over="ignore"):
         far = (n_known > 1) & (size > 1024.0 * (high - low)) & (size >= 2.0**-900) & (size <= 2.0**1000)

@@ -121,9 +121,10 @@ def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statist
         return Totals(*(arrays[f"{prefix}/{name}"] for name in ("weight", "total", "log_base")))
     if kind == "Moments":
         sums = [pair(name) for name in ("weight_sum", "first_sum", "second_sum")]
-        if (sums[0].value < 0).any():
-            raise FileError(f"{prefix}/weight_sum holds negative weights.")
-        return Moments(arrays[f"{prefix}/anchor"], *sums)
+        anchor = arrays[f"{prefix}/anchor"]
+        if (sums[0].value < 0).any() or not np.isfinite(anchor).all():
+            raise FileError(f"{prefix} holds negative weights, or an anchor that is no number.")
+        return Moments(anchor, *sums)
     raise FileError(f"unknown statistics {kind!r}; expected Counts, Totals or Moments.")
 
 

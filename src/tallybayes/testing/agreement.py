@@ -15,6 +15,8 @@ from tallybayes.tally.tally import Tally
 
 # What double-double arithmetic may leave of the largest second moment in play, after some hundred operations.
 _PAIR_ROUNDING = 1e-29
+# The kernels round x − anchor once: a row far from the anchor is known to the anchor's last bit only.
+_ANCHOR_ROUNDING = 2.0**-53
 
 
 def assert_agree(
@@ -98,10 +100,12 @@ def _moments(found: Moments, expected: Moments, held: Moments, exact: bool, tole
     # Blocks of rows are multiplied in float64 for full scatter: what was removed leaves its rounding behind.
     noise = _PAIR_ROUNDING * second + (tolerance * spread if expected.full else 0.0)
     moved = _PAIR_ROUNDING * np.sqrt(most * second) + (tolerance * np.sqrt(most * spread) if expected.full else 0.0)
-    mean_slack = tolerance * np.abs(expected.mean) + moved / np.where(weight > 0, weight, 1.0)
+    anchors = [np.abs(part.anchor) for part in (found, expected, held)]
+    rounded = _ANCHOR_ROUNDING * np.maximum.reduce(anchors)
+    mean_slack = tolerance * np.abs(expected.mean) + moved / np.where(weight > 0, weight, 1.0) + rounded
     _numbers(found.mean, expected.mean, law, "mean", mean_slack)
     scatter = expected.diagonal().scatter
-    slack = tolerance * scatter + noise
+    slack = tolerance * scatter + noise + 2 * rounded * np.sqrt(most * scatter) + most * rounded**2
     if expected.full:  # a product of two columns is as good as their spreads allow
         slack = np.sqrt(slack)[..., :, None] * np.sqrt(slack)[..., None, :]
     _numbers(found.scatter, expected.scatter, law, "scatter", slack)

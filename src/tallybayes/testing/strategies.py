@@ -115,8 +115,9 @@ def labels(draw: Any, n: int, levels: Any = None, *, missing: bool = True) -> np
     SearchStrategy
     """
     pool = LABELS[draw(st.sampled_from(list(LABELS)))] if levels is None else list(levels)
-    column = draw(columns(st.sampled_from(pool), n, missing=missing))
-    return column.astype(object)
+    column = draw(columns(st.sampled_from(pool), n, missing=missing)).astype(object)
+    column[[label != label for label in column]] = None  # a column that is missing altogether comes as NaN
+    return column
 
 
 @st.composite
@@ -227,9 +228,9 @@ def junk(draw: Any, table: Rows) -> Mapping[Name, np.ndarray]:
     known = table.label_columns()
     for name, column in table.columns.items():
         if name in known:
-            kinds = {type(label) for label in column if label is not None and label == label}
+            kinds = {type(label) for label in [*column, *_declared(table, name)] if label is not None}
             unseen = {str: "never seen", int: 424242, bool: True}.get(next(iter(kinds), str))
-            out[name] = draw(columns(st.just(unseen), n)).astype(object)
+            out[name] = draw(labels(n, [unseen]))
         else:
             wrong = st.sampled_from([np.inf, -np.inf, np.nan, -1.0, 0.5, 1e200])
             shape = (n, *column.shape[1:])
@@ -252,14 +253,20 @@ def renamings(draw: Any, table: Rows) -> dict[str, dict[Any, Any]]:
     """
     levels: dict[str, set[Any]] = {}
     for name in table.label_columns():
-        found = {label for label in table.columns[name] if label is not None and label == label}
-        levels.setdefault(table.domain(name), set()).update(found)
-    for factor in table.factors:
-        for name in factor.columns:
-            if getattr(factor.family, "levels", None) is not None:
-                levels[table.domain(name)].update(factor.family.levels)  # type: ignore[attr-defined]
+        found = {label for label in table.columns[name] if label is not None}
+        levels.setdefault(table.domain(name), set()).update(found, _declared(table, name))
     out = {}
+    shared: dict[Any, Any] = {}  # columns of one declared family are renamed alike: their levels are one tuple
     for domain, old in levels.items():
         new = [*range(100, 100 + len(old))] if draw(st.booleans()) else [f"new {i}" for i in range(len(old))]
         out[domain] = dict(zip(sorted(old), draw(st.permutations(new)), strict=True))
+    for factor in table.factors:
+        for name in factor.columns if _declared(table, factor.columns[0]) else ():
+            out[table.domain(name)] = shared.setdefault(factor.columns, out[table.domain(name)])
     return out
+
+
+def _declared(table: Rows, column: Name) -> tuple[Any, ...]:
+    """The levels that are declared for a column."""
+    families = [factor.family for factor in table.factors if column in factor.columns]
+    return next((family.levels for family in families if getattr(family, "levels", None) is not None), ())  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """Evidences against numerical integration, Chib's identity and the chain rule, also where numbers are extreme."""
 
 from fractions import Fraction
-from math import comb, factorial
+from math import comb, factorial, log
 
 import numpy as np
 import pytest
@@ -110,14 +110,11 @@ def test_coin_exactly():
     for a, b, heads, tails in ((2, 2, 55, 45), (1, 1, 300, 2), (30, 4, 0, 7)):
         exact = beta(a + heads, b + tails) / beta(a, b)
         data = tb.learn([1, 0], tb.Bernoulli(), weight=[heads, tails])
-        logarithm = np.log(exact.numerator) - np.log(exact.denominator) if exact.denominator < 10**300 else None
-        if logarithm is None:  # too long for a float: log₂ of whole numbers by their lengths
-            digits = 10**200
-            logarithm = np.log(float(exact * digits)) - 200 * np.log(10)
+        logarithm = log(exact.numerator) - log(exact.denominator)  # math.log takes whole numbers of any length
         assert data.log_evidence(tb.Beta(a, b)) == pytest.approx(logarithm, rel=1e-12)
         n = heads + tails
         together = tb.learn([heads], tb.Binomial(n)).log_evidence(tb.Beta(a, b))
-        assert together == pytest.approx(logarithm + np.log(comb(n, heads)), rel=1e-10)
+        assert together == pytest.approx(logarithm + log(comb(n, heads)), rel=1e-10)
 
 
 @pytest.mark.parametrize("n", [1e3, 1e6, 1e9, 1e12])
@@ -137,7 +134,7 @@ def test_evidence_of_huge_counts_against_the_laplace_approximation(n):
     p = 0.3
     data = tb.learn([1, 0], tb.Bernoulli(), weight=[p * n, (1 - p) * n])
     expected = n * (p * np.log(p) + (1 - p) * np.log(1 - p)) + 0.5 * np.log(2 * np.pi * p * (1 - p) / n)
-    assert data.log_evidence(tb.Beta(1, 1)) == pytest.approx(expected, rel=1e-13)
+    assert data.log_evidence(tb.Beta(1, 1)) == pytest.approx(expected, rel=1e-13, abs=1 / n)
 
 
 def test_tiny_priors():

@@ -1,0 +1,39 @@
+"""The handbook hangs together: its links lead somewhere and its pictures are the ones the script draws."""
+
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+DOCS = Path(__file__).parent
+PAGES = sorted(DOCS.glob("*.md"))
+PICTURES = sorted((DOCS / "pictures").glob("*.png"))
+
+
+def links(page):
+    return re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file(page):
+    broken = [link for link in links(page) if "://" not in link and not (page.parent / link).is_file()]
+    assert not broken
+
+
+def test_every_page_is_in_the_contents():
+    assert {page.name for page in PAGES} - {"README.md"} <= set(links(DOCS / "README.md"))
+
+
+def test_every_picture_is_drawn_by_the_script_and_shown_on_a_page():
+    source = (DOCS / "pictures" / "make_pictures.py").read_text(encoding="utf-8")
+    drawn = set(re.findall(r'^    "([a-z-]+)": draw_', source, flags=re.MULTILINE))
+    shown = {Path(link).stem for page in PAGES for link in links(page) if link.endswith(".png")}
+    assert {picture.stem for picture in PICTURES} == drawn == shown
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
+def test_pictures_are_small_and_sound(picture):
+    assert picture.stat().st_size < 80_000
+    with Image.open(picture) as image:
+        image.verify()

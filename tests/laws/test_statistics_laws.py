@@ -1,0 +1,88 @@
+"""The laws of adding and subtracting, for every statistics type on its own; and that no type was forgotten."""
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+from catalogue import BELIEFS, FAMILIES, STATISTICS
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import tallybayes as tb
+from tallybayes import testing
+from tallybayes.beliefs.belief import Belief
+from tallybayes.families.family import Family
+from tallybayes.statistics.statistics import Statistics
+
+every_statistic = pytest.mark.parametrize("examples", STATISTICS.values(), ids=STATISTICS)
+
+
+def every_subclass(base):
+    for package in ("families", "beliefs", "statistics"):
+        for module in pkgutil.iter_modules(importlib.import_module(f"tallybayes.{package}").__path__):
+            importlib.import_module(f"tallybayes.{package}.{module.name}")
+    for name in dir(tb):
+        getattr(tb, name)
+    found, waiting = set(), [base]
+    while waiting:
+        children = waiting.pop().__subclasses__()
+        waiting += children
+        found |= {child for child in children if child.__module__.startswith("tallybayes.")}
+    return found
+
+
+def test_every_type_is_in_the_catalogue():
+    assert every_subclass(Family) == {type(family) for family in FAMILIES.values()}
+    assert every_subclass(Belief) == {type(belief) for belief, _ in BELIEFS.values()}
+    assert {kind.__name__ for kind in every_subclass(Statistics)} == {name.split(",")[0] for name in STATISTICS}
+
+
+@every_statistic
+@given(data=st.data())
+def test_addition(examples, data):
+    testing.check_addition(*data.draw(examples), exact=True)
+
+
+@every_statistic
+@given(data=st.data())
+def test_forgetting(examples, data):
+    a, b, _, zero = data.draw(examples)
+    testing.check_forgetting(a, b, zero, exact=True)
+
+
+@every_statistic
+@given(data=st.data())
+def test_never_added_is_refused(examples, data):
+    a, b, _, _ = data.draw(examples)
+    assume(b.presence().sum() > 0)
+    testing.check_refusal(a, b)
+
+
+@every_statistic
+@given(data=st.data(), factor=st.sampled_from([0.0, 0.5, 1.0, 2.0, 8.0]))
+def test_scaling_distributes_over_addition(examples, data, factor):
+    a, b, _, zero = data.draw(examples)
+    testing.assert_agree((a + b).scale(factor), a.scale(factor) + b.scale(factor), held=a + b, exact=True)
+    testing.assert_agree(a.scale(2.0), a + a, exact=True)
+    testing.assert_agree(a.scale(0.0), zero, held=a, exact=True)
+
+
+@every_statistic
+@given(data=st.data())
+def test_pooling_is_adding_the_groups(examples, data):
+    a, b, _, _ = data.draw(examples)
+    testing.assert_agree((a + b).pooled(), a.pooled() + b.pooled(), exact=True)
+    if len(a.given_shape) == 1:
+        groups = [a.take(0, np.array([group])).reshape_groups(()) for group in range(a.given_shape[0])]
+        testing.assert_agree(sum(groups), a.pooled(), exact=True)
+
+
+@every_statistic
+@given(data=st.data())
+def test_moving_groups_commutes_with_adding(examples, data):
+    a, b, _, _ = data.draw(examples)
+    assume(a.given_shape)
+    n = a.given_shape[0]
+    source = np.array(data.draw(st.lists(st.integers(-1, n - 1), min_size=1, max_size=4)))
+    testing.assert_agree((a + b).take(0, source), a.take(0, source) + b.take(0, source), exact=True)

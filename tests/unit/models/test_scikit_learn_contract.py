@@ -1,0 +1,19 @@
+"""scikit-learn's own checks of an estimator, with no expected failure."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import tallybayes as tb
+
+ESTIMATORS = [
+    tb.NaiveBayes(),
+    tb.NaiveBayes(estimate="map"),
+    tb.NaiveBayes(tb.Gaussian()),
+    tb.NaiveBayes(tb.TiedGaussian(), estimate="map"),
+    tb.NaiveBayes(tb.SphericalGaussian()),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_keeps_the_contract(estimator, check):
+    check(estimator)

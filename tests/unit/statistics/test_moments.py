@@ -1,0 +1,213 @@
+"""Moments: anchors, exactness, and what may be taken out."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallybayes as tb
+from tallybayes.errors import DataError, StatisticsError
+from tallybayes.statistics.double_double import DoubleDouble
+from tallybayes.statistics.moments import choose_anchor
+
+
+def exact_moments(values) -> tuple[float, float]:
+    """Mean and scatter of some floats in exact arithmetic, rounded once."""
+    numbers = [Fraction(float(value)) for value in values]
+    mean = sum(numbers, Fraction(0)) / len(numbers)
+    return float(mean), float(sum(((x - mean) ** 2 for x in numbers), Fraction(0)))
+
+
+class TestAnchor:
+    def test_near_zero_there_is_none(self):
+        rng = np.random.default_rng(0)
+        np.testing.assert_array_equal(choose_anchor(rng.normal(5.0, 1.0, (100, 3))), np.zeros(3))
+
+    @pytest.mark.parametrize("offset", [1e9, -1e9, 1e150, -1e150, 1e-250, 2.0**40])
+    def test_far_from_zero_it_is_within_a_thousandth(self, offset):
+        column = offset * (1 + 1e-9 * np.random.default_rng(1).standard_normal((500, 1)))
+        anchor = choose_anchor(column)[0]
+        assert abs(anchor - offset) <= abs(offset) / 1024
+        mantissa, _ = np.frexp(anchor)
+        assert mantissa * 2**11 == np.round(mantissa * 2**11)  # on a grid of powers of two: eleven bits at most
+
+    def test_shards_of_one_table_choose_the_same(self):
+        column = 1e9 + np.random.default_rng(2).standard_normal((4000, 1))
+        chosen = {float(choose_anchor(part)[0]) for part in np.array_split(column, 40)}
+        assert len(chosen) == 1
+        assert chosen != {0.0}
+
+    def test_only_the_first_rows_matter(self):
+        column = np.concatenate([np.full(1024, 1e6), np.zeros(5000)])[:, None]
+        assert choose_anchor(column)[0] != 0.0
+
+    def test_a_constant_column_is_far_a_zero_one_is_not(self):
+        np.testing.assert_array_equal(choose_anchor(np.array([[3.0, 0.0]] * 5)), [3.0, 0.0])
+
+    def test_missing_and_infinite_cells_are_passed_over(self):
+        column = np.array([[np.nan], [1e9], [np.inf], [1e9], [-np.inf], [np.nan], [1e9]])
+        assert abs(choose_anchor(column)[0] - 1e9) <= 1e9 / 1024
+        np.testing.assert_array_equal(choose_anchor(np.full((4, 2), np.nan)), np.zeros(2))
+        np.testing.assert_array_equal(choose_anchor(np.full((4, 2), np.inf)), np.zeros(2))
+
+    @pytest.mark.parametrize("rows", [0, 1])
+    def test_too_few_rows_show_no_range(self, rows):
+        np.testing.assert_array_equal(choose_anchor(np.full((rows, 2), 1e12)), np.zeros(2))
+
+    @pytest.mark.parametrize("size", [np.finfo(float).max, 5e-324, np.finfo(float).tiny])
+    def test_the_ends_of_the_range_give_a_finite_anchor(self, size):
+        assert np.isfinite(choose_anchor(np.array([[size], [size], [size]]))).all()
+        assert np.isfinite(choose_anchor(np.array([[size], [-size], [size]]))).all()
+
+    def test_columns_apart_or_in_one_array(self):
+        table = np.array([[1e9, 1.0], [1e9 + 1, 2.0], [1e9 + 2, 3.0]])
+        np.testing.assert_array_equal(choose_anchor(list(table.T)), choose_anchor(table))
+        np.testing.assert_array_equal(choose_anchor([]), np.zeros(0))
+        np.testing.assert_array_equal(choose_anchor([np.zeros(0), np.zeros(0)]), np.zeros(2))
+
+
+class TestConstruction:
+    def test_of_agrees_with_exact_arithmetic(self):
+        rng = np.random.default_rng(3)
+        values = 1e9 + rng.standard_normal(200) * [[1.0], [1e-3]]
+        moments = tb.Moments.of(values.T)
+        for column, (mean, scatter) in enumerate(map(exact_moments, values)):
+            assert moments.mean[column] == pytest.approx(mean, rel=1e-16)
+            assert moments.scatter[column] == pytest.approx(scatter, rel=1e-15)
+
+    def test_of_needs_two_axes(self):
+        with pytest.raises(DataError, match=r"\(rows, columns\)"):
+            tb.Moments.of([1.0, 2.0])
+
+    def test_full_moments_have_their_diagonal(self):
+        values = np.random.default_rng(4).normal(size=(30, 3))
+        full = tb.Moments.of(values, full=True)
+        assert full.full
+        np.testing.assert_allclose(full.scatter, np.cov(values.T, bias=True) * 30, rtol=1e-13)
+        assert full.diagonal().isclose(tb.Moments.of(values), 1e-13)
+        assert tb.Moments.of(values).diagonal().full is False
+
+    @pytest.mark.parametrize(
+        ("anchor", "weight", "first", "second", "name"),
+        [
+            ((3,), (2, 1), (2, 2), (2, 2), "anchor"),
+            ((2,), (2, 3), (2, 2), (2, 2), "weight_sum"),
+            ((2,), (1, 1), (2, 2), (2, 2), "weight_sum"),
+            ((2,), (2, 1), (2, 2), (2, 3), "second_sum"),
+        ],
+    )
+    def test_shapes_must_fit(self, anchor, weight, first, second, name):
+        with pytest.raises(DataError, match=name):
+            tb.Moments(np.zeros(anchor), *(DoubleDouble.zeros(shape) for shape in (weight, first, second)))
+
+    def test_nobody_can_change_them(self):
+        anchor = np.zeros(1)
+        moments = tb.Moments(anchor, *(DoubleDouble.zeros((1,)) for _ in range(3)))
+        anchor[0] = 7.0
+        assert moments.anchor[0] == 0.0
+        for array in (moments.anchor, moments.first_sum.high, moments.second_sum.low, moments.weight_sum.high):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1.0
+
+    def test_of_nothing(self):
+        empty = tb.Moments.of(np.zeros((0, 2)))
+        assert empty == tb.Moments.zeros((), 2)
+        np.testing.assert_array_equal(empty.mean, np.zeros(2))
+
+
+class TestRebase:
+    @pytest.mark.parametrize("full", [False, True])
+    def test_there_and_back_is_exact_to_the_last_bits(self, full):
+        values = 1e6 + np.random.default_rng(5).normal(size=(50, 2))
+        moments = tb.Moments.of(values, full=full)
+        moved = moments.rebase(np.array([123.456, -1e7]))
+        np.testing.assert_allclose(moved.mean, moments.mean, rtol=1e-16)
+        np.testing.assert_allclose(moved.scatter, moments.scatter, rtol=1e-14)
+        back = moved.rebase(moments.anchor)
+        np.testing.assert_allclose(back.second_sum.value, moments.second_sum.value, rtol=1e-14)
+
+    def test_small_sums_move_exactly(self):
+        moved = tb.Moments.of([[1.0], [2.0]]).rebase(np.array([-3.0]))
+        assert (moved.first_sum.value[0], moved.second_sum.value[0]) == (4.0 + 5.0, 16.0 + 25.0)
+
+    def test_the_same_anchor_is_no_work(self):
+        moments = tb.Moments.of([[1.0]])
+        assert moments.rebase(moments.anchor) is moments
+
+    @pytest.mark.parametrize("full", [False, True])
+    def test_other_anchors_add_and_subtract_right(self, full):
+        rng = np.random.default_rng(6)
+        near, far = rng.normal(0, 1, (20, 2)), rng.normal(1e8, 1, (30, 2))
+        a, b = tb.Moments.of(near, full=full), tb.Moments.of(far, full=full)
+        assert not np.array_equal(a.anchor, b.anchor)
+        together = tb.Moments.of(np.concatenate([near, far]), full=full)
+        assert (a + b).isclose(together, 1e-15)
+        assert (b + a).isclose(together, 1e-15)
+        assert ((a + b) - b).isclose(a, 1e-9 if full else 1e-12)
+        assert ((a + b) - a).isclose(b, 1e-12)
+
+    def test_an_empty_side_keeps_the_anchor(self):
+        far = tb.Moments.of(np.full((3, 1), 1e9) + [[0.0], [1.0], [2.0]])
+        assert (tb.Moments.zeros((), 1) + far).anchor == far.anchor
+        assert tb.Moments.zeros((), 1) + far == far
+
+
+class TestForgetting:
+    def test_too_much_weight(self):
+        with pytest.raises(StatisticsError, match=r"weight -1 \(1 counted, 2 to remove\)"):
+            tb.Moments.of([[1.0]]) - tb.Moments.of([[1.0], [1.0]])
+
+    def test_too_much_scatter(self):
+        with pytest.raises(StatisticsError, match="scatter"):
+            tb.Moments.of([[1.0], [2.0], [3.0]]) - tb.Moments.of([[100.0]])
+
+    def test_all_the_weight_but_other_rows(self):
+        with pytest.raises(StatisticsError, match="scatter"):
+            tb.Moments.of([[1.0], [2.0]]) - tb.Moments.of([[1.0], [3.0]])
+
+    def test_the_last_row_leaves_exact_zeros(self):
+        rest = tb.Moments.of([[1e9 + 0.1]]) - tb.Moments.of([[1e9 + 0.1]])
+        assert rest == tb.Moments.zeros((), 1)
+        assert not rest.second_sum.value.any()
+
+    def test_an_outlier_leaves_no_trace(self):
+        values = np.random.default_rng(7).normal(size=(100, 1))
+        held = tb.Moments.of(np.concatenate([values, [[1e9]]]))
+        rest = held - tb.Moments.of([[1e9]])
+        mean, scatter = exact_moments(values[:, 0])
+        assert rest.mean[0] == pytest.approx(mean, rel=1e-12)
+        assert rest.scatter[0] == pytest.approx(scatter, rel=1e-12)
+
+    def test_columns_with_missing_cells_forget_apart(self):
+        values = np.array([[1.0, np.nan], [2.0, 5.0], [4.0, 7.0]])
+        rest = tb.Moments.of(values) - tb.Moments.of(values[1:])
+        np.testing.assert_array_equal(rest.weight, [1.0, 0.0])
+        np.testing.assert_array_equal(rest.mean, [1.0, 0.0])
+
+    def test_unlike_moments_do_not_combine(self):
+        with pytest.raises(StatisticsError, match="2 full"):
+            tb.Moments.of(np.eye(2)) + tb.Moments.of(np.eye(2), full=True)
+
+
+def test_equality_looks_at_groups_and_columns():
+    one = tb.Moments.zeros((1,), 1)
+    assert one != tb.Moments.zeros((2,), 1)
+    assert one != tb.Moments.zeros((1,), 2)
+    assert one != tb.Moments.zeros((1,), 1, full=True)
+
+
+def test_pooling_many_groups_is_one_table():
+    rng = np.random.default_rng(8)
+    values, group = rng.normal(size=(300, 2)), rng.integers(0, 7, 300)
+    apart = tb.count({"x": values, "g": group}, [tb.Factor("x", "g", tb.Gaussian())])["x"]
+    assert apart.pooled().isclose(tb.Moments.of(values), 1e-14)
+    assert apart.take(0, np.arange(6, -1, -1)).pooled().isclose(apart.pooled(), 1e-15)
+
+
+def test_fractions_of_a_row_leave_nothing_behind():
+    row = tb.Moments.of([[5.0], [7.0]])
+    held = row.scale(0.1) + row.scale(0.1) + row.scale(0.1)
+    rest = held - row.scale(0.3)  # 0.1 + 0.1 + 0.1 is not 0.3 in binary
+    assert rest == tb.Moments.zeros((), 1)
+    with pytest.raises(StatisticsError, match="scatter"):
+        held - tb.Moments.of([[5.0], [8.0]]).scale(0.3)
