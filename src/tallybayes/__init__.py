@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tallybayes.files import load as load
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
+    from tallybayes.models.discriminant import GaussianDiscriminant as GaussianDiscriminant
     from tallybayes.models.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.sources.collect import count as count
     from tallybayes.statistics.counts import Counts as Counts
@@ -54,6 +55,7 @@ _PUBLIC = {
     "Factor": "tally.factor",
     "Gamma": "beliefs.gamma",
     "Gaussian": "families.gaussian",
+    "GaussianDiscriminant": "models.discriminant",
     "Hypotheses": "beliefs.hypotheses",
     "Learned": "learned",
     "Moments": "statistics.moments",

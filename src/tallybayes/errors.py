@@ -79,10 +79,25 @@ class LabelError(TallybayesError, ValueError):
 
     @classmethod
     def unseen(cls, level: object, domain: str, known: Iterable[object]) -> LabelError:
-        """A level that was not there when the model learned."""
+        """A level that was not there when a model was fitted."""
         return cls(
             f"level {level!r} of column {domain!r} was not seen when fitting (known: {_listed(known)}).\n"
             "    Pass unseen='missing' to ignore it, or learn from rows that have it."
+        )
+
+    @classmethod
+    def no_such_class(cls, label: object, known: Iterable[object]) -> LabelError:
+        """A class that a model does not have."""
+        return cls(
+            f"there is no class {label!r} (known: {_listed(known)}).\n    Learn it with partial_fit or add_class."
+        )
+
+    @classmethod
+    def never_learned(cls, level: object, column: str, known: Iterable[object]) -> LabelError:
+        """A level that a learned distribution has no probability for."""
+        return cls(
+            f"level {level!r} of column {column!r} was never seen, so it has no probability (known: {_listed(known)}).\n"
+            "    Declare it when learning, as in tb.Categorical(levels=[...]), or learn from values that have it."
         )
 
     @classmethod

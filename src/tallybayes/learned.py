@@ -206,7 +206,7 @@ class Learned:
 
         The density term may be negative: a density is no probability.
         """
-        belief = self._prior(prior, "map")
+        belief = self._prior(prior)
         posterior = belief.update(self.statistics)
         mode = self.family.from_belief(posterior, "mode")
         data = self.family.log_likelihood(mode, self.statistics)
@@ -232,6 +232,10 @@ class Learned:
         if other.family != self.family:
             raise StatisticsError.incompatible("the families", self.family, other.family)
         return other.tally
+
+    def isclose(self, other: Learned, tolerance: float = 1e-12) -> bool:
+        """Whether both learned the same, to rounding: sums of measurements depend on the order in the last digits."""
+        return self.family == other.family and self.tally.isclose(other.tally, tolerance)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Learned):
@@ -416,7 +420,7 @@ def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.n
         used = np.unique(column[column >= 0])
         unseen = [local.levels[int(code)] for code in used if where[int(code)] < 0]
         if unseen:
-            raise LabelError.unseen(unseen[0], known.name, known.levels)
+            raise LabelError.never_learned(unseen[0], known.name, known.levels)
         out[:, place] = where[column]
     return out
 

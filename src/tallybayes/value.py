@@ -45,6 +45,10 @@ class Value:
                 named = True  # a place was left out, so those behind it need their names
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies and pickles are made anew: NumPy's own would give back arrays that can be written to.
+        return _make, (type(self), self._fields())
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
         return type(self)(**{**self._fields(), **changes})
@@ -57,6 +61,11 @@ class Value:
         dict
             ``{"type": class name, field: value, ...}`` of numbers, strings, lists and dicts only.
         """
+        if Value._registry.get(type(self).__name__) is not type(self):
+            raise FileError(
+                f"cannot save a {type(self).__name__}: files hold only families, beliefs and rules of Tallybayes itself,\n"
+                "    because reading a file never runs code of its own. Keep its statistics with numpy instead."
+            )
         return {"type": type(self).__name__, **{name: to_json(value) for name, value in self._fields().items()}}
 
 
@@ -96,6 +105,10 @@ def _known(name: str) -> type[Value] | None:
             getattr(tallybayes, name)
     known = Value._registry.get(name)
     return known if is_dataclass(known) else None
+
+
+def _make(kind: type[Value], arguments: Mapping[str, Any]) -> Value:
+    return kind(**arguments)
 
 
 def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:

@@ -66,7 +66,7 @@ class Hypotheses(Belief):
             raise PriorError(f"Hypotheses needs a mapping from name to parameter, found {self.hypotheses!r}.")
         object.__setattr__(self, "hypotheses", dict(self.hypotheses))
         if self.log_weights is not None:
-            object.__setattr__(self, "log_weights", np.asarray(self.log_weights, dtype=float))
+            self._set(log_weights=self.log_weights)
         else:
             weights = self._prior_weights()
             if weights.shape != (len(self.names),) or not np.isfinite(weights).all() or (weights < 0).any():
@@ -74,7 +74,7 @@ class Hypotheses(Belief):
             if weights.sum() == 0:
                 raise PriorError("Hypotheses needs at least one hypothesis with prior weight above 0.")
             with np.errstate(divide="ignore"):
-                object.__setattr__(self, "log_weights", np.log(weights / weights.sum()))
+                self._set(log_weights=np.log(weights / weights.sum()))
 
     def _prior_weights(self) -> np.ndarray:
         if self.prior is None:

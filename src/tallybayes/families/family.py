@@ -114,6 +114,11 @@ class Family(Value):
         """
         raise NotImplementedError
 
+    def conditional_means(self, parameters: Any, x: np.ndarray) -> np.ndarray:
+        """E[x | the row's known cells] in every group: (n, *given, columns); independent columns say nothing."""
+        mean = self.expected(parameters)
+        return np.broadcast_to(mean, (len(x), *mean.shape))
+
     def sample(self, parameters: Any, n: int, rng: np.random.Generator) -> np.ndarray:
         """`n` rows drawn from every group: (n, *given, columns)."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -123,30 +124,22 @@ class MultivariateGaussian(Family):
         terms = np.where(weight > 0, -0.5 * (weight * (d * np.log(2 * np.pi) + log_det) + trace), 0.0)
         return terms.sum() if "groups" in self.shared else terms
 
+    def is_definite(self, covariance: np.ndarray) -> bool:
+        """Whether a covariance matrix has an inverse worth the name."""
+        return bool(np.isfinite(covariance).all() and _cholesky(covariance) is not None)
+
     def _root(self, covariance: Any, weight: np.ndarray | None = None) -> np.ndarray:
         """Cholesky factors; a singular covariance is named by its group."""
         covariance = np.asarray(covariance, dtype=float)
-        try:
-            root = np.linalg.cholesky(covariance)
-        except np.linalg.LinAlgError:
-            root = np.zeros(covariance.shape)
-        variances = np.diagonal(covariance, axis1=-2, axis2=-1)
-        pivots = np.diagonal(root, axis1=-2, axis2=-1) ** 2
-        # A pivot this small beside its variance is rounding: the column is a combination of the others.
-        if not (pivots > 1e-13 * variances).all():
-            self._name_singular(covariance, weight)
+        root = _cholesky(covariance)
+        if root is None:
+            for index in np.ndindex(covariance.shape[:-2]):
+                if _cholesky(covariance[index]) is None:
+                    where = f"group {', '.join(map(str, index))}" if index else "the data"
+                    rows = float("nan") if weight is None else float(weight[index])
+                    raise EstimateError.singular(where, rows, covariance.shape[-1])
+        assert root is not None
         return root
-
-    def _name_singular(self, covariance: np.ndarray, weight: np.ndarray | None) -> None:
-        d = covariance.shape[-1]
-        for index in np.ndindex(covariance.shape[:-2]):
-            deviation = np.sqrt(np.diagonal(covariance[index]))
-            deviation = np.where(deviation > 0, deviation, 1.0)
-            scaled = covariance[index] / np.outer(deviation, deviation)
-            if np.linalg.eigvalsh(scaled)[0] <= 1e-12 * d:
-                where = f"group {', '.join(map(str, index))}" if index else "the data"
-                raise EstimateError.singular(where, float("nan") if weight is None else float(weight[index]), d)
-        raise EstimateError.singular("the data", float("nan") if weight is None else float(weight.sum()), d)
 
     def log_prob(self, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
         """log N(row | μ, Σ); missing cells are marginalised."""
@@ -176,6 +169,50 @@ class MultivariateGaussian(Family):
 
         return _by_pattern(x, mean.shape[:-1], density)
 
+    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+        """Every column's share of a row's squared length, cross terms split equally; the rest evenly."""
+        located = parameters.location if predictive else parameters.mean
+        spread = (
+            parameters.scale * (1 + 1 / parameters.strength)[..., None, None] if predictive else parameters.covariance
+        )
+        mean = np.asarray(located)
+        d, n_given = mean.shape[-1], mean.ndim - 1
+        spread = np.broadcast_to(spread, (*mean.shape, d))
+        rows = (self.log_predictive if predictive else self.log_prob)(parameters, x)
+        out = np.zeros((len(x), *mean.shape))
+        for known, index in _patterns(x):
+            gap = over_given(x[index][:, known], n_given) - mean[..., known]
+            solved = np.moveaxis(gap, 0, -1)
+            solved = np.moveaxis(np.linalg.solve(spread[..., known[:, None], known], solved), -1, 0)
+            squares = gap * solved
+            length = squares.sum(axis=-1, keepdims=True)
+            if predictive:
+                bend = -(parameters.freedom - d + 1 + len(known))[..., None] / 2 * np.log1p(length)
+                shares = bend * squares / np.where(length > 0, length, 1.0)
+            else:
+                bend, shares = -0.5 * length, -0.5 * squares
+            terms = np.zeros((len(index), *mean.shape))
+            terms[..., known] = shares + (rows[index][..., None] - bend) / len(known)
+            out[index] = terms
+        return out
+
+    def conditional_means(self, parameters: Any, x: np.ndarray) -> np.ndarray:
+        """E[x | the row's known cells] in every group: (n, *given, columns)."""
+        predictive = isinstance(parameters, NormalInverseWishart)
+        mean = np.asarray(parameters.location if predictive else parameters.mean)
+        d, n_given = mean.shape[-1], mean.ndim - 1
+        spread = np.broadcast_to(parameters.scale if predictive else parameters.covariance, (*mean.shape, d))
+        out = np.broadcast_to(mean, (len(x), *mean.shape)).copy()
+        for known, index in _patterns(x):
+            absent = np.setdiff1d(np.arange(d), known)
+            gap = over_given(x[index][:, known], n_given) - mean[..., known]
+            slope = np.linalg.solve(spread[..., known[:, None], known], spread[..., known[:, None], absent])
+            rows = out[index]
+            rows[..., absent] += (gap[..., None, :] @ slope)[..., 0, :]
+            rows[..., known] = over_given(x[index][:, known], n_given)
+            out[index] = rows
+        return out
+
     def sample(self, parameters: MultivariateNormal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Rows."""
         mean = np.asarray(parameters.mean)
@@ -201,6 +238,17 @@ class TiedMultivariateGaussian(MultivariateGaussian):
     shared: ClassVar[tuple[str, ...]] = ("groups",)
 
 
+def _cholesky(covariance: np.ndarray) -> np.ndarray | None:
+    """Cholesky factors, or None where a column is, but for rounding, a combination of the others."""
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = np.diagonal(root, axis1=-2, axis2=-1) ** 2
+    variances = np.diagonal(covariance, axis1=-2, axis2=-1)
+    return root if (pivots > 1e-13 * variances).all() else None
+
+
 def _distance(gap: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Squared Mahalanobis lengths of (n, *given, k) and the log determinants, from Cholesky factors."""
     inverse = np.swapaxes(np.linalg.inv(root), -1, -2)
@@ -211,11 +259,20 @@ def _distance(gap: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:
     """Rows grouped by which cells are known; each pattern is scored by its marginal."""
     x = np.asarray(x, dtype=float)
-    known = ~np.isnan(x)
     out = np.zeros((len(x), *given))
-    patterns, which = np.unique(known, axis=0, return_inverse=True)
-    for index, pattern in enumerate(patterns):
-        if pattern.any():
-            rows = np.flatnonzero(which.ravel() == index)
-            out[rows] = density(x[rows], np.flatnonzero(pattern))
+    for known, index in _patterns(x):
+        out[index] = density(x[index], known)
     return out
+
+
+def _patterns(x: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The known columns and the rows of every pattern of missing cells in which some cell is known."""
+    known = ~np.isnan(x)
+    if known.all():
+        if x.size:
+            yield np.arange(x.shape[1]), np.arange(len(x))
+        return
+    patterns, which = np.unique(known, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        if pattern.any():
+            yield np.flatnonzero(pattern), np.flatnonzero(which.ravel() == number)

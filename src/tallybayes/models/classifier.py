@@ -197,7 +197,7 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         if given is None:
             codes = rng.choice(len(levels), size=n, p=np.exp(self.class_log_prior_))
         else:
-            codes = np.full(n, check_class(given, levels, str(self._target)))
+            codes = np.full(n, check_class(given, levels))
         columns: dict[Name, Any] = {}
         for scored, (factor, statistics) in zip(self._scored, self._feature_factors(), strict=True):
             rows = sample_factor(scored, codes, statistics, rng)
@@ -316,8 +316,8 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
     def n_parameters_(self) -> int:
         """The number of free parameters, those of the class prior included."""
         check_is_fitted(self, "tally_")
-        pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
-        return sum(factor.family.n_parameters(statistics) for factor, statistics in pairs)
+        features = sum(factor.family.n_parameters(statistics) for factor, statistics in self._feature_factors())
+        return max(len(self._class_domain.levels) - 1, 0) + features
 
     @property
     def n_parameters_joint_(self) -> int | None:

@@ -122,7 +122,7 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     else:
         from tallybayes.models.generate import check_class
 
-        other = np.full(n, check_class(against, levels, str(model._target)))
+        other = np.full(n, check_class(against, levels))
         second = joint.copy()
         second[rows, other] = -np.inf
         top = np.where(top == other, second.argmax(axis=1), top)

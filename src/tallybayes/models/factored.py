@@ -153,7 +153,7 @@ class FactoredModel(BaseEstimator):
         check_is_fitted(self, "tally_")
         domain = self.tally_.domains[str(self._target)]
         if label not in domain.index:
-            raise LabelError.unseen(label, str(self._target), domain.levels)
+            raise LabelError.no_such_class(label, domain.levels)
         return self._adopt(self.tally_.drop_level(str(self._target), label))
 
     def reestimate(self, **parameters: Any) -> Self:

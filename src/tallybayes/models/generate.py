@@ -20,7 +20,7 @@ class Missing(NamedTuple):
     """What a model believes about the missing cells of one column.
 
     ``rows`` are the rows whose cell is missing, ``weights`` their class probabilities (rows, classes). For labels,
-    ``levels`` and their ``probabilities`` (rows, levels); for numbers, the ``means`` of the classes.
+    ``levels`` and their ``probabilities`` (rows, levels); for numbers, the ``means`` in each class (rows, classes).
     """
 
     rows: np.ndarray
@@ -80,12 +80,12 @@ def _mean_length(statistics: Any) -> int:
     return max(1, round(float(statistics.total.sum()) / rows)) if rows else 1
 
 
-def check_class(label: Any, levels: tuple[Any, ...], name: str) -> int:
+def check_class(label: Any, levels: tuple[Any, ...]) -> int:
     """The code of a class."""
     if isinstance(label, np.generic):
         label = label.item()
     if label not in levels:
-        raise LabelError.unseen(label, name, levels)
+        raise LabelError.no_such_class(label, levels)
     return levels.index(label)
 
 
@@ -106,7 +106,8 @@ def missing_cells(part: Scored, rows: Any, weights: np.ndarray, domains: list[An
             table = table / table.sum(axis=-1, keepdims=True)
             out[int(column)] = Missing(index, share, levels, share @ table)
         else:
-            out[int(column)] = Missing(index, share, means=part.family.expected(part.parameters)[..., column])
+            means = part.family.conditional_means(part.parameters, cells[index])[..., column]
+            out[int(column)] = Missing(index, share, means=means)
     return out
 
 
@@ -123,7 +124,8 @@ def fill_column(column: np.ndarray, cells: Missing, how: str) -> np.ndarray:
     else:
         assert cells.means is not None
         best = cells.weights.argmax(axis=1)
-        values = cells.means[best] if how == "mode" else cells.weights @ cells.means
+        mean = (cells.weights * cells.means).sum(axis=1)
+        values = cells.means[np.arange(len(best)), best] if how == "mode" else mean
     out = column.copy() if column.dtype.kind in "fO" else column.astype(object)
     for row, value in zip(cells.rows, values, strict=True):
         out[row] = value

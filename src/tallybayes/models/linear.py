@@ -10,6 +10,7 @@ from tallybayes.errors import NotLinearError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.models.scoring import Scored
 
@@ -61,6 +62,18 @@ def to_linear(scored: list[Scored], log_prior: np.ndarray, classes: np.ndarray) 
     return Linear(coef, intercept, classes, columns)
 
 
+def gaussian_terms(part: Scored) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (classes, columns) and biases (classes,) of Gaussians whose classes share their covariance."""
+    mean = np.array(part.parameters.mean, dtype=float)
+    if isinstance(part.family, MultivariateGaussian):
+        weights = np.linalg.solve(np.asarray(part.parameters.covariance)[0], mean.T).T
+    else:
+        weights = mean / np.asarray(part.parameters.variance)
+    if len(part.constant):
+        weights[:, part.constant] = 0.0
+    return weights, -0.5 * (weights * mean).sum(axis=-1)
+
+
 def _linear(part: Scored) -> tuple[np.ndarray, np.ndarray]:
     """Weights (classes, columns) and biases (classes,) of one factor, up to a constant common to all classes."""
     family = part.family
@@ -74,9 +87,6 @@ def _linear(part: Scored) -> tuple[np.ndarray, np.ndarray]:
         if isinstance(family, Poisson) and not part.predictive:
             rate = np.asarray(part.parameters)
             return np.log(rate), -rate.sum(axis=-1)
-    if isinstance(family, Gaussian) and not part.predictive and "groups" in family.shared:
-        mean, variance = (np.array(p, dtype=float) for p in part.parameters)
-        mean[..., part.constant] = 0.0
-        weights = mean / variance
-        return weights, -0.5 * (weights * mean).sum(axis=-1)
+    if isinstance(family, Gaussian | MultivariateGaussian) and not part.predictive and "groups" in family.shared:
+        return gaussian_terms(part)
     raise NotLinearError.factor(family, "bayes" if part.predictive else "plug-in")

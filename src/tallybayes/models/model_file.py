@@ -31,9 +31,10 @@ def save_model(model: Any, path: Any) -> None:
 @store.register("Model")
 def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """The model that `save_model` wrote; only classes of this package are known."""
+    from tallybayes.models.discriminant import GaussianDiscriminant
     from tallybayes.models.naive_bayes import NaiveBayes
 
-    known = {"NaiveBayes": NaiveBayes}
+    known: dict[str, type] = {"GaussianDiscriminant": GaussianDiscriminant, "NaiveBayes": NaiveBayes}
     if manifest["class"] not in known:
         raise FileError(f"unknown model {manifest['class']!r}; expected one of {sorted(known)}.")
     model: Any = known[manifest["class"]](**{name: from_json(value) for name, value in manifest["parameters"].items()})

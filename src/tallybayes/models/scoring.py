@@ -13,6 +13,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, pooled_spread
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
@@ -85,15 +86,25 @@ def _with_spread(statistics: Moments) -> tuple[Moments, np.ndarray]:
     constant = np.flatnonzero(~(spread > 0))
     if not len(constant):
         return statistics, constant
-    return statistics.with_scatter(constant, 1.0), constant
+    extra = np.zeros(statistics.n_columns)
+    extra[constant] = 1.0
+    return statistics.with_scatter(np.diag(extra) if statistics.full else extra), constant
 
 
 def check_spread_within(scored: Scored, statistics: Any, classes: Sequence[Any]) -> None:
     """Under maximum likelihood, a class without spread in a column has no density: say which."""
-    if not isinstance(scored.family, Gaussian) or scored.predictive:
+    if scored.predictive:
+        return
+    if isinstance(scored.family, MultivariateGaussian):
+        for code, label in enumerate(classes):
+            weight = float(statistics.weight[code, 0])
+            if weight > 0 and not scored.family.is_definite(np.asarray(scored.parameters.covariance)[code]):
+                raise EstimateError.singular(f"class {label!r}", weight, statistics.n_columns)
+        return
+    if not isinstance(scored.family, Gaussian):
         return
     variance = np.asarray(scored.parameters.variance)
-    flat = np.argwhere((variance <= 0) & (statistics.weight > 0))
+    flat = np.argwhere(~(variance > 0) & (statistics.weight > 0))
     if len(flat):
         row, column = (int(i) for i in flat[0])
         name = scored.factor.column(column, variance.shape[-1])

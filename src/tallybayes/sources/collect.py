@@ -134,7 +134,8 @@ class Collector:
             return codes[0], sizes, self.weight
         group = np.zeros(self.table.n_rows, dtype=np.int64)
         for column, size in zip(codes, sizes, strict=True):
-            group = np.where((group < 0) | (column < 0), -1, group * size + column)
+            codes_here = column.astype(np.int64)  # with unsigned ones NumPy would compute in floats
+            group = np.where((group < 0) | (codes_here < 0), -1, group * size + codes_here)
         return group, sizes, self.weight
 
     def _is_ordered(self, column: Name) -> bool:

@@ -164,9 +164,12 @@ def _to_arrow(values: Any, name: str) -> Any:
         for one in known:
             if one.kind != known[0].kind:
                 raise LabelError.kinds_differ(name, str(known[0].kind), str(one.kind)) from None
-            if one.kind == "int" and not -(2**63) <= one.levels[0] < 2**64:
-                raise LabelError.too_large(one.levels[0], name) from None
-        raise
+        if not known or known[0].kind != "int":
+            raise
+        numbers = [one.levels[0] for one in known]
+        if min(numbers) < 0 or max(numbers) >= 2**64:
+            raise LabelError.too_large(max(numbers, key=abs), name) from None
+        return pa.array(values, pa.uint64(), from_pandas=True)
 
 
 def _relabel(codes: np.ndarray, levels: list[Any], name: str, ordered: bool) -> tuple[np.ndarray, Domain]:

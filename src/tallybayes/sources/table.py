@@ -165,8 +165,9 @@ def _as_array(data: Any, name: Name = 0) -> np.ndarray:
         raise DataError.wrong_type(
             "the data", repr(data)[:60], "rows of values", "Pass a list, an array, a frame or a mapping of columns."
         )
-    if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1):
-        # np.asarray would turn [1, "a"] into strings: keep the objects, so that mixed kinds are noticed
+    mixed = array.ndim == 2 and array.dtype.kind in "iuf" and any(isinstance(x, bool) for x in next(iter(data), ()))
+    if mixed or array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1):
+        # np.asarray would turn [1, "a"] into strings and [True, 0.5] into floats: keep the objects, and so their kinds
         objects = np.empty(array.shape, dtype=object)
         objects[...] = data if array.ndim == 1 else [list(row) for row in data]
         return objects

@@ -143,12 +143,9 @@ class Moments(Statistics):
         second = self.second_sum.map(lambda a: np.diagonal(a, axis1=-2, axis2=-1))
         return Moments(self.anchor, self.weight_sum, self.first_sum, second)
 
-    def with_scatter(self, columns: np.ndarray, amount: float) -> Moments:
-        """The same moments with some more scatter in some columns: for columns whose spread does not matter."""
-        extra = np.zeros(self.n_columns)
-        extra[columns] = amount
-        second = DoubleDouble.of(np.diag(extra) if self.full else extra)
-        return Moments(self.anchor, self.weight_sum, self.first_sum, self.second_sum + second)
+    def with_scatter(self, extra: np.ndarray) -> Moments:
+        """The same moments with some more scatter: for smoothing, not for counting."""
+        return Moments(self.anchor, self.weight_sum, self.first_sum, self.second_sum + DoubleDouble.of(extra))
 
     def nonnegative(self) -> dict[str, np.ndarray]:
         """Weights; scatter is checked by `shortage`."""

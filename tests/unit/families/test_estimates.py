@@ -50,14 +50,13 @@ def test_unbiased_is_maximum_likelihood_where_that_is_unbiased():
 
 
 def test_point_estimates_approach_each_other_as_data_grow():
-    gaps = []
     for n in (10, 1000, 100_000):
         coin = tb.learn([1, 0], tb.Bernoulli(), weight=[0.3 * n, 0.7 * n])
-        values = [coin.estimate(e, prior=tb.Beta(10, 10)) for e in ("mle", "map", "bayes")]
-        gaps.append(np.ptp(values))
-        # the posterior's own deviation is of that size too
-        assert coin.posterior(tb.Beta(10, 10)).interval(0.95).low < 0.31
-    assert gaps[0] > 50 * gaps[1] > 2500 * gaps[2]
+        likely, probable, mean = (coin.estimate(e, prior=tb.Beta(10, 10)) for e in ("mle", "map", "bayes"))
+        assert likely == pytest.approx(0.3)
+        # 20 pseudo-counts pull towards ½ by 20 · 0.2 / (n + 20), the 18 of the mode by 18 · 0.2 / (n + 18)
+        assert mean - likely == pytest.approx(4 / (n + 20))
+        assert probable - likely == pytest.approx(3.6 / (n + 18))
 
 
 def test_maximum_likelihood_minimises_the_divergence():

@@ -14,7 +14,8 @@ class TestSegments:
         cells = np.array([[1.0, 2.0, 3.0, 4.0, 5.0], [0.0, -1.0, 7.0, 1.0, 1.0]])
         np.testing.assert_array_equal(segments.sum(cells), [[0, 3, 0, 0, 12, 0], [0, -1, 0, 0, 9, 0]])
         np.testing.assert_array_equal(
-            segments.max(cells), [[-np.inf, 2, -np.inf, -np.inf, 5, -np.inf], [-np.inf, 0, -np.inf, -np.inf, 7, -np.inf]]
+            segments.max(cells),
+            [[-np.inf, 2, -np.inf, -np.inf, 5, -np.inf], [-np.inf, 0, -np.inf, -np.inf, 7, -np.inf]],
         )
         assert [part.shape for part in segments.split(cells)] == [(2, 0), (2, 2), (2, 0), (2, 0), (2, 3), (2, 0)]
         assert (segments.n_columns, segments.n_cells) == (6, 5)

@@ -41,7 +41,9 @@ def tuesday():
 class TestAddingAndForgetting:
     def test_tables_are_laid_out_by_label(self, monday, tuesday):
         both = monday + tuesday
-        frame = pd.DataFrame({"f": ["inbox", "news", "inbox", "spam", "inbox"], "s": ["ann", "bot", "bob", "zed", "ann"]})
+        frame = pd.DataFrame(
+            {"f": ["inbox", "news", "inbox", "spam", "inbox"], "s": ["ann", "bot", "bob", "zed", "ann"]}
+        )
         expected = pd.crosstab(frame["f"], frame["s"])
         table = both[("from", "day")].segments.split(both[("from", "day")].table)[0]
         found = pd.DataFrame(table, both.domains["folder"].levels, both.domains["from"].levels)
