@@ -96,7 +96,7 @@ class LabelError(TallybayesError, ValueError):
     def never_learned(cls, level: object, column: str, known: Iterable[object]) -> LabelError:
         """A level that a learned distribution has no probability for."""
         return cls(
-            f"level {level!r} of column {column!r} was never seen, so it has no probability (known: {_listed(known)}).\n"
+            f"level {level!r} of column {column!r} was never seen and has no probability (known: {_listed(known)}).\n"
             "    Declare it when learning, as in tb.Categorical(levels=[...]), or learn from values that have it."
         )
 
@@ -222,7 +222,7 @@ class NotLinearError(EstimateError):
         """One factor bends the boundary."""
         return cls(
             f"the log-odds of {family!r} columns under the {estimate} estimate are not linear in x.\n"
-            "    Linear forms exist for Bernoulli and Multinomial, and under 'mle' or 'map' for Poisson and TiedGaussian."
+            "    Linear are Bernoulli and Multinomial and, under 'mle' or 'map', Poisson and the tied Gaussians."
         )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 
@@ -126,3 +127,73 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
         ax.plot(grid, density[:, k], color=COLOURS[k % len(COLOURS)], label=str(label), **style)
     ax.set_ylabel("density" if isinstance(scored.family, Gaussian) else "probability")
     ax.set_ylim(bottom=0)
+
+
+def plot_decision(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> Any:
+    """The regions of the classes in the plane of a model of two columns, with the ellipse of two deviations of each."""
+    from matplotlib.colors import ListedColormap
+
+    scored = model._scored[0]
+    mean = scored.family.expected(scored.parameters)
+    if mean.shape[1] != 2:
+        raise DataError.wrong_shape("the model's columns", (mean.shape[1],), "2 columns, to draw in the plane")
+    covariance = _covariances(scored)
+    ax = _axes(ax, figsize=(6, 5), layout="constrained")
+    reach = 3.5 * np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+    low, high = (mean - reach).min(axis=0), (mean + reach).max(axis=0)
+    if X is not None:
+        points = np.asarray(X, dtype=float)
+        low, high = np.minimum(low, np.nanmin(points, axis=0)), np.maximum(high, np.nanmax(points, axis=0))
+    across, up = np.meshgrid(np.linspace(low[0], high[0], 300), np.linspace(low[1], high[1], 300))
+    grid = np.column_stack([across.ravel(), up.ravel()])
+    names = list(getattr(model, "feature_names_in_", scored.factor.columns))
+    rows: Any = grid if not hasattr(model, "feature_names_in_") else dict(zip(names, grid.T, strict=True))
+    region = model.predict_joint_log_proba(rows).argmax(axis=1).reshape(across.shape)
+    n_classes = len(model.classes_)
+    shades = ListedColormap([COLOURS[k % len(COLOURS)] for k in range(n_classes)])
+    ax.contourf(across, up, region, levels=np.arange(n_classes + 1) - 0.5, cmap=shades, alpha=0.15)
+    ax.contour(across, up, region, levels=np.arange(n_classes - 1) + 0.5, colors="black", linewidths=0.8)
+    angle = np.linspace(0, 2 * np.pi, 200)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    for k, label in enumerate(model.classes_):
+        values, vectors = np.linalg.eigh(covariance[k])
+        ring = mean[k][:, None] + 2 * vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
+        ax.plot(*ring, color=COLOURS[k % len(COLOURS)], linewidth=1.5)
+        ax.plot(*mean[k], marker="+", color=COLOURS[k % len(COLOURS)], markersize=10, markeredgewidth=2)
+        if y is not None:
+            mine = np.asarray(y) == label
+            ax.plot(*points[mine].T, ".", color=COLOURS[k % len(COLOURS)], markersize=4, label=str(label))
+    if y is not None:
+        ax.legend(frameon=False)
+    names = [name if isinstance(name, str) else f"column {name}" for name in names]
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    ax.set_title(f"{getattr(model, 'covariance', '')} covariance, {model.estimate} estimate".strip())
+    _quiet(ax)
+    return ax
+
+
+def _covariances(scored: Any) -> np.ndarray:
+    """A covariance matrix for every class, whatever the family."""
+    found = scored.family.from_belief(scored.parameters, "mean") if scored.predictive else scored.parameters
+    spread = np.asarray(found[1])
+    return spread if spread.ndim == 3 else spread[..., None] * np.eye(spread.shape[-1])
+
+
+def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
+    """Rows on the first discriminant directions, coloured by class."""
+    ax = _axes(ax, figsize=(6, 5), layout="constrained")
+    seen = model.transform(X)
+    second = seen[:, 1] if seen.shape[1] > 1 else np.random.default_rng(0).uniform(-0.5, 0.5, len(seen))
+    for k, label in enumerate(model.classes_):
+        mine = np.asarray(y) == label
+        ax.plot(seen[mine, 0], second[mine], ".", color=COLOURS[k % len(COLOURS)], markersize=4, label=str(label))
+    ax.set_xlabel("first discriminant")
+    if seen.shape[1] > 1:
+        ax.set_ylabel("second discriminant")
+    else:
+        ax.set_yticks([])
+    ax.legend(frameon=False)
+    ax.set_title("Rows on the discriminant directions")
+    _quiet(ax)
+    return ax

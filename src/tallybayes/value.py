@@ -63,8 +63,8 @@ class Value:
         """
         if Value._registry.get(type(self).__name__) is not type(self):
             raise FileError(
-                f"cannot save a {type(self).__name__}: files hold only families, beliefs and rules of Tallybayes itself,\n"
-                "    because reading a file never runs code of its own. Keep its statistics with numpy instead."
+                f"cannot save a {type(self).__name__}: files hold only the families and beliefs of Tallybayes itself.\n"
+                "    Reading a file never runs code that came with it. Keep its statistics with NumPy instead."
             )
         return {"type": type(self).__name__, **{name: to_json(value) for name, value in self._fields().items()}}
 

@@ -64,7 +64,9 @@ GIVEN = st.sampled_from([(), (1,), (2,), (2, 2)])
 # For every statistics type: a strategy of three of a kind, and that of no rows.
 STATISTICS = {
     "Counts": st.tuples(GIVEN, st.lists(st.integers(0, 4), min_size=1, max_size=3)).flatmap(
-        lambda shape: st.tuples(*[counts(*shape)] * 3, st.just(tb.Counts(np.zeros((*shape[0], sum(shape[1]))), shape[1])))
+        lambda shape: st.tuples(
+            *[counts(*shape)] * 3, st.just(tb.Counts(np.zeros((*shape[0], sum(shape[1]))), shape[1]))
+        )
     ),
     "Totals": st.tuples(GIVEN, st.integers(1, 3)).flatmap(
         lambda shape: st.tuples(

@@ -37,7 +37,9 @@ SAMPLED = {
     "Dirichlet of two columns": tb.Dirichlet([0.6, 2.0, 0.3, 4.0, 1.0], sizes=(3, 2)),
     "Gamma": tb.Gamma([0.4, 20.0], [2.0, 0.1]),
     "NormalInverseGamma": tb.NormalInverseGamma([0.0, -3.0], 2.0, 4.0, [1.0, 9.0]),
-    "NormalInverseGamma, shared": tb.NormalInverseGamma([[0.0, 4.0], [1.0, 1.0]], 2.0, 4.0, 1.0, shared=("groups", "columns")),
+    "NormalInverseGamma, shared": tb.NormalInverseGamma(
+        [[0.0, 4.0], [1.0, 1.0]], 2.0, 4.0, 1.0, shared=("groups", "columns")
+    ),
     "NormalInverseWishart": tb.NormalInverseWishart([0.0, 5.0], 2.0, 9.0, [[2.0, 0.6], [0.6, 1.0]]),
     "NormalInverseWishart, shared": tb.NormalInverseWishart(
         [[0.0, 5.0], [1.0, 1.0], [2.0, 0.0]], 2.0, 9.0, [[2.0, 0.6], [0.6, 1.0]], shared=("groups",)
@@ -62,7 +64,9 @@ def test_hypotheses_are_drawn_by_their_probability():
 COVARIANCE = np.array([[2.0, -0.7], [-0.7, 0.5]])
 NORMAL = tb.NormalInverseGamma(0, 1, 2, 1).mean()._replace(mean=np.array([-1.0, 30.0]), variance=np.array([0.25, 9.0]))
 SAME = NORMAL._replace(variance=np.array([4.0, 4.0]))
-JOINT = tb.NormalInverseWishart([0, 0], 1, 4, np.eye(2)).mean()._replace(mean=np.array([1.0, -2.0]), covariance=COVARIANCE)
+JOINT = (
+    tb.NormalInverseWishart([0, 0], 1, 4, np.eye(2)).mean()._replace(mean=np.array([1.0, -2.0]), covariance=COVARIANCE)
+)
 THETA = np.array([0.1, 0.6])
 SHARES = np.array([0.2, 0.45, 0.35])
 TABLE = Probabilities(np.array([0.2, 0.5, 0.3, 0.9, 0.1]), Segments([3, 2]))

@@ -94,5 +94,3 @@ def test_files(tables, data):
 @given(data=st.data())
 def test_kernels(tables, data):
     testing.check_kernels(data.draw(tables), reference, kernels._kernels)
-
-

@@ -67,7 +67,9 @@ def test_whole_rows(family, data):
     testing.check_sources(table, lambda name: [tb.Factor((name["a"], name["b"]), (), family)])
 
 
-@pytest.mark.parametrize("family", [tb.Bernoulli(), tb.Poisson(), tb.Multinomial(), tb.DirichletMultinomial()], ids=repr)
+@pytest.mark.parametrize(
+    "family", [tb.Bernoulli(), tb.Poisson(), tb.Multinomial(), tb.DirichletMultinomial()], ids=repr
+)
 @given(data=st.data())
 def test_sparse_is_dense(family, data):
     n, d = data.draw(st.integers(0, 6)), data.draw(st.integers(1, 5))
@@ -107,6 +109,4 @@ def test_a_source_that_differs_is_noticed():
             return found + found if isinstance(block.columns, np.ndarray) else found
 
     with pytest.raises(AssertionError, match="= arrays"):
-        testing.check_sources(
-            {"a": [0, 1], "b": [1, 1]}, lambda name: [tb.Factor((name["a"], name["b"]), (), Wrong())]
-        )
+        testing.check_sources({"a": [0, 1], "b": [1, 1]}, lambda name: [tb.Factor((name["a"], name["b"]), (), Wrong())])

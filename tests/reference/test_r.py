@@ -150,3 +150,21 @@ def test_house_votes_posteriors(votes):
     expected = posteriors("votes_nb_laplace1_posterior.csv", learned.groups)
     assert expected.shape == (435, 2)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("family", "reference"),
+    [
+        (tb.TiedMultivariateGaussian(), "iris_lda_loo_posterior.csv"),
+        (tb.MultivariateGaussian(), "iris_qda_loo_posterior.csv"),
+    ],
+)
+def test_iris_leave_one_out_by_forgetting(iris, family, reference):
+    """MASS's cross-validation keeps the class prior of all rows, here equal shares."""
+    rows, names = iris
+    whole = tb.learn(rows, family, group=names)
+    found = []
+    for i in range(len(rows)):
+        rest = whole - tb.learn(rows[i : i + 1], family, group=names[i : i + 1])
+        found.append(softmax(family.log_prob(rest.estimate("unbiased"), rows[i : i + 1])[0]))
+    np.testing.assert_allclose(found, posteriors(reference, whole.groups), rtol=1e-10)

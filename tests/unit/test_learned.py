@@ -199,7 +199,9 @@ def test_weight_0_is_absent_and_2_is_twice(family, values):
     assert weighted.groups == ("x", "y")
     assert weighted.levels == repeated.levels
     assert weighted.tally.isclose(repeated.tally)
-    assert_alike(weighted.log_evidence(repeated.family.prior(None, repeated.statistics, "bayes")), repeated.log_evidence())
+    assert_alike(
+        weighted.log_evidence(repeated.family.prior(None, repeated.statistics, "bayes")), repeated.log_evidence()
+    )
 
 
 def test_rows_without_a_group_are_left_out():
@@ -210,7 +212,9 @@ def test_rows_without_a_group_are_left_out():
 def test_one_column_has_no_column_axis():
     one, block = tb.learn(VALUES, tb.Gaussian()), tb.learn(np.stack([VALUES, VALUES], axis=1), tb.Gaussian())
     for ask in ("log_evidence", "estimate"):
-        assert_alike(getattr(one, ask)(), tuple(p[0] for p in block.estimate()) if ask == "estimate" else block.log_evidence()[0])
+        assert_alike(
+            getattr(one, ask)(), tuple(p[0] for p in block.estimate()) if ask == "estimate" else block.log_evidence()[0]
+        )
     assert isinstance(one.estimate().mean, float)
     assert one.posterior().mean() == pytest.approx(one.estimate("bayes"))
     assert one.predictive().log_prob(3.0) == pytest.approx(block.predictive().log_prob([[3.0, 3.0]])[0, 1])
@@ -480,7 +484,7 @@ def test_unknown_estimates():
         (tb.learn([1, 2], tb.Binomial(2)), 3, r"found 3.0.*from 0 to 2"),
         (tb.learn([1.0, 2.0], tb.Gaussian()), np.inf, r"found inf.*finite"),
         (tb.learn([1.0, 2.0], tb.Gaussian()), "a", r"expected numbers"),
-        (tb.learn(["a", "b"], tb.Categorical()), "c", r"level 'c' of column 'value' was not seen.*known: 'a', 'b'"),
+        (tb.learn(["a", "b"], tb.Categorical()), "c", r"level 'c' of column 'value' was never seen.*known: 'a', 'b'"),
     ],
 )
 def test_bad_rows_to_predict(learned, value, message):

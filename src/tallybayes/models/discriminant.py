@@ -31,8 +31,8 @@ class DiscriminantFunctions(NamedTuple):
 class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
     """Gaussian discriminant analysis: quadratic, linear, diagonal, spherical, regularised, Bayesian.
 
-    The tally holds the moments of every class, products included, so every covariance and every estimate can be had from
-    one pass over the data: `reestimate`.
+    The tally holds the moments of every class, products included, so every covariance and every estimate can be had
+    from one pass over the data: `reestimate`.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
         if shrinkage is not None:
             if self.covariance not in ("full", "tied"):
                 raise EstimateError(
-                    f"shrinkage={shrinkage!r} does nothing to a {self.covariance!r} covariance, which has no correlations."
-                    "\n    Use covariance='full' or 'tied', or leave shrinkage out."
+                    f"shrinkage={shrinkage!r} does nothing to a {self.covariance!r} covariance, without correlations.\n"
+                    "    Use covariance='full' or 'tied', or leave shrinkage out."
                 )
             number = isinstance(shrinkage, int | float) and not isinstance(shrinkage, bool)
             if shrinkage != "auto" and not (number and 0 <= shrinkage <= 1):
@@ -155,7 +155,7 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
 
     @property
     def discriminant_functions_(self) -> DiscriminantFunctions:
-        """γ and β of every class, with log p(class | x) = γ + x · β + const, where one covariance serves all classes."""
+        """γ and β of every class, log p(class | x) = γ + x · β + const, where one covariance serves all classes."""
         check_is_fitted(self, "tally_")
         scored = self._scored[0]
         if scored.predictive or "groups" not in getattr(scored.family, "shared", ()):

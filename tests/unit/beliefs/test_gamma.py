@@ -31,7 +31,9 @@ def test_density_integrates_to_one(shape, rate):
         return np.exp(tb.Gamma(shape, rate).log_prob(root**2)) * 2 * root
 
     centre = np.sqrt(shape / rate)
-    parts = [integrate.quad(density, *ends)[0] for ends in ((1e-12, centre), (centre, 4 * centre), (4 * centre, np.inf))]
+    parts = [
+        integrate.quad(density, *ends)[0] for ends in ((1e-12, centre), (centre, 4 * centre), (4 * centre, np.inf))
+    ]
     assert sum(parts) == pytest.approx(1, abs=1e-8)
 
 
@@ -73,7 +75,9 @@ def test_from_mean_states_mean_and_rows():
             tb.Gamma.from_mean(mean, strength)
 
 
-@pytest.mark.parametrize(("low", "high", "mass"), [(1, 4, 0.95), (0.001, 2, 0.9), (1e3, 1.01e3, 0.5), (1e-6, 3e-6, 0.99)])
+@pytest.mark.parametrize(
+    ("low", "high", "mass"), [(1, 4, 0.95), (0.001, 2, 0.9), (1e3, 1.01e3, 0.5), (1e-6, 3e-6, 0.99)]
+)
 def test_from_interval_round_trip(low, high, mass):
     belief = tb.Gamma.from_interval(low, high, mass)
     reference = scipy_gamma(belief.shape, belief.rate)

@@ -146,7 +146,9 @@ def test_groups_are_judged_apart():
     for g, name in enumerate("xyz"):
         alone = tb.learn([t for t, other in zip(tosses, groups, strict=True) if other == name], tb.Bernoulli())
         for hypothesis in coins.names:
-            assert posterior.probabilities[hypothesis][g] == pytest.approx(alone.posterior(coins).probabilities[hypothesis])
+            assert posterior.probabilities[hypothesis][g] == pytest.approx(
+                alone.posterior(coins).probabilities[hypothesis]
+            )
         assert posterior.best[g] == alone.posterior(coins).best
         assert coins.most_likely(together)[g] == coins.most_likely(alone)
         assert together.log_evidence(coins)[g] == pytest.approx(alone.log_evidence(coins))
@@ -165,7 +167,9 @@ def test_groups_that_share_a_variance_are_judged_together():
     weights = np.exp(by_hand) / np.exp(by_hand).sum()
     assert list(data.posterior(claims).probabilities.values()) == pytest.approx(list(weights))
     predicted = data.predictive(claims).log_prob([1.0, 2.0, 3.0])
-    by_hand = np.log(sum(w * stats.norm.pdf([1, 2, 3], m, np.sqrt(v)) for w, (m, v) in zip(weights, [(0, 1), (3, 2)], strict=True)))
+    by_hand = np.log(
+        sum(w * stats.norm.pdf([1, 2, 3], m, np.sqrt(v)) for w, (m, v) in zip(weights, [(0, 1), (3, 2)], strict=True))
+    )
     np.testing.assert_allclose(predicted, np.stack([by_hand, by_hand], axis=-1))
 
 
@@ -184,7 +188,9 @@ def test_parameters_of_every_kind_of_family():
 
     shapes = tb.Hypotheses({"round": ([0, 0], np.eye(2)), "lean": ([0, 0], [[1, 0.9], [0.9, 1]])})
     rows = [[1.0, 1.2], [-0.5, -0.4]]
-    joint = np.array([np.exp(stats.multivariate_normal.logpdf(rows, m, c).sum()) for m, c in shapes.hypotheses.values()])
+    joint = np.array(
+        [np.exp(stats.multivariate_normal.logpdf(rows, m, c).sum()) for m, c in shapes.hypotheses.values()]
+    )
     found = tb.learn(rows, tb.MultivariateGaussian()).posterior(shapes)
     assert list(found.probabilities.values()) == pytest.approx(list(joint / joint.sum()))
 

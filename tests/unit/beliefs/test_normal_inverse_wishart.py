@@ -160,7 +160,9 @@ def test_update_by_brute_force(shared):
         for row, g in zip(rows, groups, strict=True):
             likelihood[g] += stats.multivariate_normal.logpdf(row, means[g], covariances[g])
         parameter = (means, covariances)
-        found = belief.log_prob(parameter) + (likelihood.sum() if shared else likelihood) - posterior.log_prob(parameter)
+        found = (
+            belief.log_prob(parameter) + (likelihood.sum() if shared else likelihood) - posterior.log_prob(parameter)
+        )
         np.testing.assert_allclose(found, belief.log_evidence(statistics), rtol=1e-11)
 
 
@@ -200,7 +202,10 @@ def test_columns_of_very_different_units_are_fine():
 
 def test_update_refuses_a_prior_of_another_shape():
     statistics = tb.Moments.of(np.random.default_rng(0).normal(size=(5, 2)), full=True)
-    for prior in (tb.NormalInverseWishart([0, 0, 0], 1, 4, np.eye(3)), tb.NormalInverseWishart(LOCATION, [1, 2], 4, SCALE)):
+    for prior in (
+        tb.NormalInverseWishart([0, 0, 0], 1, 4, np.eye(3)),
+        tb.NormalInverseWishart(LOCATION, [1, 2], 4, SCALE),
+    ):
         for act in (prior.update, prior.log_evidence):
             with pytest.raises(PriorError, match="do not broadcast"):
                 act(statistics)

@@ -81,7 +81,14 @@ CASES = {
     "tied multivariate": Case(tb.TiedMultivariateGaussian(), NUMBERS, multivariate_row, WISHART_PRIOR),
 }
 TIED = ("tied", "tied spherical", "tied multivariate")
-WHOLE_ROWS = ("multinomial", "dirichlet multinomial", "spherical", "tied spherical", "multivariate", "tied multivariate")
+WHOLE_ROWS = (
+    "multinomial",
+    "dirichlet multinomial",
+    "spherical",
+    "tied spherical",
+    "multivariate",
+    "tied multivariate",
+)
 
 
 def of_group(parameters, group):

@@ -143,7 +143,9 @@ def test_zero_variance_and_singular_covariance_are_named():
         line = tb.learn(rows, tb.MultivariateGaussian())
         with pytest.raises(EstimateError, match=rf"singular \({len(rows)} rows, 2 columns\)"):
             line.log_likelihood(line.estimate("mle"))
-    groups = tb.learn([[1.0, 2], [2, 1], [4, 4], [1, 1], [2, 2], [3, 3]], tb.MultivariateGaussian(), group=list("aaabbb"))
+    groups = tb.learn(
+        [[1.0, 2], [2, 1], [4, 4], [1, 1], [2, 2], [3, 3]], tb.MultivariateGaussian(), group=list("aaabbb")
+    )
     with pytest.raises(EstimateError, match=r"covariance of group 1 is singular \(3 rows"):
         groups.log_likelihood(groups.estimate("mle"))
 

@@ -25,7 +25,9 @@ def test_chibs_identity(name):
     posterior = prior.update(learned.statistics)
     for parameters in (posterior.mean(), posterior.mode(), posterior.sample(9)):
         rows = [case.log_prob(of_group(parameters, g), row) for row, g in zip(case.rows, case.groups, strict=True)]
-        likelihood = np.stack([np.sum([r for r, g in zip(rows, case.groups, strict=True) if g == k], axis=0) for k in range(3)])
+        likelihood = np.stack(
+            [np.sum([r for r, g in zip(rows, case.groups, strict=True) if g == k], axis=0) for k in range(3)]
+        )
         if name in TIED:
             likelihood = likelihood.sum(axis=0)
         expected = likelihood + shaped.log_prob(parameters) - posterior.log_prob(parameters)
@@ -50,7 +52,9 @@ def test_order_does_not_matter_and_nothing_is_certain(name):
     forward, backward = (tb.learn(rows, case.family) for rows in (case.rows, case.rows[::-1]))
     np.testing.assert_allclose(forward.log_evidence(case.prior), backward.log_evidence(case.prior), rtol=1e-12)
     nothing = tb.learn(case.rows[:0], case.family)
-    np.testing.assert_array_equal(nothing.log_evidence(case.prior), np.zeros(np.shape(forward.log_evidence(case.prior))))
+    np.testing.assert_array_equal(
+        nothing.log_evidence(case.prior), np.zeros(np.shape(forward.log_evidence(case.prior)))
+    )
 
 
 @pytest.mark.parametrize(("a", "b"), [(2, 2), (1, 1), (0.5, 3), (10, 10)])
@@ -71,7 +75,9 @@ def test_coin_by_integration(a, b):
 def test_rate_by_integration(shape, rate):
     counts = [3, 0, 7, 2]
     prior = stats.gamma(shape, scale=1 / rate)
-    value = integrate.quad(lambda r: stats.poisson.pmf(counts, r).prod() * prior.pdf(r), 0, 60, limit=200, epsabs=1e-14)[0]
+    value = integrate.quad(
+        lambda r: stats.poisson.pmf(counts, r).prod() * prior.pdf(r), 0, 60, limit=200, epsabs=1e-14
+    )[0]
     found = tb.learn(counts, tb.Poisson()).log_evidence(tb.Gamma(shape, rate))
     assert found == pytest.approx(np.log(value), rel=1e-6)
 
@@ -81,7 +87,9 @@ def test_three_levels_by_integration():
         third = 1 - first - second
         return first**2 * second * third**3 * stats.dirichlet.pdf([first, second, third], [2, 1, 1.5])
 
-    value = integrate.dblquad(integrand, 1e-9, 1 - 1e-9, 1e-9, lambda first: max(1 - first - 1e-9, 1e-9), epsabs=1e-9)[0]
+    value = integrate.dblquad(integrand, 1e-9, 1 - 1e-9, 1e-9, lambda first: max(1 - first - 1e-9, 1e-9), epsabs=1e-9)[
+        0
+    ]
     letters = tb.learn(list("aabccc"), tb.Categorical())
     assert letters.log_evidence(tb.Dirichlet([2, 1, 1.5])) == pytest.approx(np.log(value), rel=1e-4)
     rows = tb.learn([[2, 1, 0], [0, 0, 3]], tb.Multinomial())  # 3!/(2!1!) ways to order the first row, 1 for the second
@@ -96,7 +104,9 @@ def test_measured_column_by_integration():
     variance = np.exp(u) + 0 * z
     mean = values.mean() + np.sqrt(variance) * z
     likelihood = stats.norm.pdf(values[:, None, None], mean, np.sqrt(variance)).prod(axis=0)
-    prior = stats.norm.pdf(mean, location, np.sqrt(variance / strength)) * stats.invgamma.pdf(variance, shape, scale=scale)
+    prior = stats.norm.pdf(mean, location, np.sqrt(variance / strength)) * stats.invgamma.pdf(
+        variance, shape, scale=scale
+    )
     value = (likelihood * prior * variance**1.5).sum() * (u[1, 0] - u[0, 0]) * (z[1] - z[0])
     belief = tb.NormalInverseGamma(location, strength, shape, scale)
     assert tb.learn(values, tb.Gaussian()).log_evidence(belief) == pytest.approx(np.log(value), rel=1e-9)
@@ -104,6 +114,7 @@ def test_measured_column_by_integration():
 
 def test_coin_exactly():
     """B(a + s, b + f) / B(a, b) of whole numbers is a fraction."""
+
     def beta(a, b):
         return Fraction(factorial(a - 1) * factorial(b - 1), factorial(a + b - 1))
 
@@ -120,7 +131,9 @@ def test_coin_exactly():
 @pytest.mark.parametrize("n", [1e3, 1e6, 1e9, 1e12])
 def test_uniform_coin_of_huge_counts(n):
     """Under Beta(1, 1) every number of heads in n tosses has probability 1 / (n + 1)."""
-    assert tb.learn([n], tb.Binomial(int(n))).log_evidence(tb.Beta(1, 1)) == pytest.approx(-np.log(n + 1), abs=1e-13 * n)
+    assert tb.learn([n], tb.Binomial(int(n))).log_evidence(tb.Beta(1, 1)) == pytest.approx(
+        -np.log(n + 1), abs=1e-13 * n
+    )
     # n heads in a row: ∫ θⁿ dθ = 1 / (n + 1)
     heads = tb.learn([1], tb.Bernoulli(), weight=[n])
     assert heads.log_evidence(tb.Beta(1, 1)) == pytest.approx(-np.log(n + 1), abs=1e-13 * n)

@@ -20,7 +20,9 @@ def some_parameters(name):
     """Parameters of three groups, not the best ones."""
     case = CASES[name]
     learned = tb.learn(case.rows, case.family, group=case.groups)
-    return case.family.from_belief(case.family.prior(case.prior, learned.statistics, "bayes").update(learned.statistics), "mean")
+    return case.family.from_belief(
+        case.family.prior(case.prior, learned.statistics, "bayes").update(learned.statistics), "mean"
+    )
 
 
 def test_log_prob_is_scipys(name):
@@ -39,7 +41,12 @@ def test_log_likelihood_is_the_weighted_sum_over_rows(name):
     learned = tb.learn(case.rows, case.family, group=case.groups, weight=weight)
     terms = case.family.log_prob(parameters, case.rows.astype(float))
     own = terms[np.arange(16), case.groups]
-    expected = np.stack([(weight[case.groups == g].reshape(-1, *(1,) * (own.ndim - 1)) * own[case.groups == g]).sum(0) for g in range(3)])
+    expected = np.stack(
+        [
+            (weight[case.groups == g].reshape(-1, *(1,) * (own.ndim - 1)) * own[case.groups == g]).sum(0)
+            for g in range(3)
+        ]
+    )
     if name in TIED:  # groups that share a parameter have one likelihood
         expected = expected.sum(axis=0)
     np.testing.assert_allclose(case.family.log_likelihood(parameters, learned.statistics), expected, rtol=1e-10)
@@ -73,7 +80,11 @@ def test_maximum_likelihood_is_the_maximum(name):
     start = np.append(case.rows.mean(axis=0) if case.rows.dtype.kind == "f" else np.zeros(3), np.zeros(6))
     found = optimize.minimize(cost, start, tol=1e-8)
     best = free_parameters(name, found.x)
-    parts = zip(learned.estimate("mle"), best, strict=True) if isinstance(best, tuple) else [(learned.estimate("mle"), best)]
+    parts = (
+        zip(learned.estimate("mle"), best, strict=True)
+        if isinstance(best, tuple)
+        else [(learned.estimate("mle"), best)]
+    )
     for ours, theirs in parts:
         np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-3)
     # and no parameter found by search beats it
@@ -130,7 +141,9 @@ def test_what_was_never_seen_is_impossible_and_costs_nothing():
     # 0 · log 0 = 0 for the data seen, −inf for what was not
     tails = tb.learn([0, 0, 0], tb.Bernoulli())
     assert tails.log_likelihood(tails.estimate("mle")) == 0
-    np.testing.assert_array_equal(tb.Bernoulli().log_prob(np.array([0.0]), np.array([[1.0], [0.0]])), [[-np.inf], [0.0]])
+    np.testing.assert_array_equal(
+        tb.Bernoulli().log_prob(np.array([0.0]), np.array([[1.0], [0.0]])), [[-np.inf], [0.0]]
+    )
     assert tb.learn([1], tb.Bernoulli()).log_likelihood(0.0) == -np.inf
     assert tb.learn([0, 0], tb.Poisson()).log_likelihood(0.0) == 0
     assert tb.learn([0, 1], tb.Poisson()).log_likelihood(0.0) == -np.inf
