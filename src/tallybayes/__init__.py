@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tallybayes.learned import learn as learn
     from tallybayes.models.discriminant import GaussianDiscriminant as GaussianDiscriminant
     from tallybayes.models.naive_bayes import NaiveBayes as NaiveBayes
+    from tallybayes.models.nearest_mean import NearestClassMean as NearestClassMean
     from tallybayes.sources.collect import count as count
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
@@ -62,6 +63,7 @@ _PUBLIC = {
     "Multinomial": "families.multinomial",
     "MultivariateGaussian": "families.multivariate_gaussian",
     "NaiveBayes": "models.naive_bayes",
+    "NearestClassMean": "models.nearest_mean",
     "NormalInverseGamma": "beliefs.normal_inverse_gamma",
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",
     "Poisson": "families.poisson",

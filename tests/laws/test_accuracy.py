@@ -96,6 +96,19 @@ def test_an_outlier_is_forgotten(offset, deviation, where):
     assert_exact((spoilt - tally(outlier, tb.Gaussian())).statistics[0], rows, 1e-12)
 
 
+@pytest.mark.parametrize(("offset", "deviation"), OFFSETS)
+@pytest.mark.parametrize("family", [tb.Gaussian(), tb.MultivariateGaussian()], ids=repr)
+def test_rows_that_come_and_go_one_by_one(offset, deviation, family):
+    rows = draw(offset, deviation, n=150)
+    single = [tally(rows[i : i + 1], family) for i in range(len(rows))]
+    outlier = tally(rows[:1] + 1e9 * deviation, family)
+    held = outlier + sum(single)
+    assert_exact((held - outlier).statistics[0], rows, 1e-12)
+    for one in [outlier, *single[:-4]]:
+        held = held - one
+    assert_exact(held.statistics[0], rows[-4:], 1e-12 if family == tb.Gaussian() else 1e-9)
+
+
 @pytest.mark.parametrize("family", [tb.Gaussian(), tb.MultivariateGaussian()], ids=repr)
 def test_fractional_weights(family):
     rows, rng = draw(1e9, 1.0, n=300), np.random.default_rng(2)

@@ -25,10 +25,9 @@ class Exponential(Family):
 
     def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
         x = np.stack(block, axis=1) if isinstance(block, list) else block
-        share = np.ones((len(x), 1)) if weight is None else np.reshape(weight, (len(x), -1))
-        if share.shape[1] != n_groups or group is not None:
-            codes = np.zeros(len(x), dtype=int) if group is None else group
-            share = share * (codes[:, None] == np.arange(n_groups))
+        weight = np.ones(len(x)) if weight is None else weight
+        codes = np.zeros(len(x), dtype=int) if group is None else group
+        share = weight if weight.ndim == 2 else weight[:, None] * (codes[:, None] == np.arange(n_groups))
         known = ~np.isnan(x)
         return tb.Totals(share.T @ np.where(known, x, 0.0), share.T @ known.astype(float))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,35 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, PriorError
+from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate
 from tallybayes.models.explain import Explanation, explain
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.features import labels_of, open_features
-from tallybayes.models.generate import Missing, check_class, fill_column, is_labels, missing_cells, sample_factor
+from tallybayes.models.generate import (
+    Missing,
+    check_class,
+    fill_column,
+    is_labels,
+    missing_cells,
+    n_columns,
+    sample_factor,
+)
 from tallybayes.models.linear import Linear, to_linear
 from tallybayes.models.model_file import save_model
-from tallybayes.models.scoring import Scored, check_spread_within, chunk_of, chunk_rows, prepare, rows_of
+from tallybayes.models.scoring import (
+    Scored,
+    check_spread_within,
+    chunk_of,
+    chunk_rows,
+    not_estimated,
+    prepare,
+    resolve_prior,
+    rows_of,
+    wrong_cell,
+)
 from tallybayes.models.show_work import show_work
 from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import Statistics
@@ -66,7 +86,7 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
     def prior_(self) -> dict[tuple[Name, ...], Any]:
         """The prior of every factor as it was resolved from the tally."""
         return {
-            factor.columns: factor.family.prior(self._prior_of(factor), statistics, self.estimate)
+            factor.columns: resolve_prior(factor, statistics, self._prior_of(factor), self.estimate)
             for factor, statistics in self._feature_factors()
         }
 
@@ -79,16 +99,23 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
 
     @property
     def _scored(self) -> list[Scored]:
-        def make() -> list[Scored]:
-            check_estimate(self.estimate)
-            out = []
-            for factor, statistics in self._feature_factors():
-                scored = prepare(factor, statistics, self._prior_of(factor), self.estimate, self.unseen == "smooth")
-                check_spread_within(scored, statistics, self._class_domain.levels)
-                out.append(scored)
-            return out
+        return self._derive("scored", lambda: self._prepare(self.unseen == "smooth"))
 
-        return self._derive("scored", make)
+    @property
+    def _scored_known(self) -> list[Scored]:
+        """As `_scored`, over the levels that were seen only."""
+        return self._scored if self.unseen != "smooth" else self._derive("known", lambda: self._prepare(False))
+
+    def _prepare(self, smooth: bool) -> list[Scored]:
+        check_estimate(self.estimate)
+        if self.unseen not in ("missing", "smooth", "error"):
+            raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
+        out = []
+        for factor, statistics in self._feature_factors():
+            scored = prepare(factor, statistics, self._prior_of(factor), self.estimate, smooth)
+            check_spread_within(scored, statistics, self._class_domain.levels)
+            out.append(scored)
+        return out
 
     def _log_prior(self, class_prior: Any) -> np.ndarray:
         levels = self._class_domain.levels
@@ -114,7 +141,8 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
                 )
             weights = np.array([float(class_prior[level]) for level in levels])
         else:
-            weights = np.asarray(class_prior, dtype=float)
+            listed = not isinstance(class_prior, str) and np.ndim(class_prior) == 1
+            weights = np.asarray(class_prior, dtype=float) if listed else np.zeros(0)
         if weights.shape != (len(levels),) or (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
             raise PriorError(
                 f"class_prior is {class_prior!r}; expected probabilities for the {len(levels)} classes that sum to 1,\n"
@@ -149,12 +177,9 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         class_prior : as for the constructor, optional
             The share of the classes where the model is used, if it differs.
         """
-        joint, prior = self._joint(X), self.class_log_prior_
-        if class_prior is not None:
-            prior = self._log_prior(class_prior)
-            with np.errstate(invalid="ignore"):
-                shift = prior - self.class_log_prior_
-            joint = joint + np.where(np.isneginf(self.class_log_prior_), -np.inf, shift)
+        check_is_fitted(self, "tally_")
+        prior = self.class_log_prior_ if class_prior is None else self._log_prior(class_prior)
+        joint = self._joint(X, prior)
         total = logsumexp(joint, axis=1, keepdims=True)
         impossible = np.isneginf(total[:, 0])
         if impossible.any():
@@ -172,6 +197,20 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
             The share of the classes where the model is used, if it differs.
         """
         return np.exp(self.predict_log_proba(X, class_prior))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        """
+        if isinstance(y, str):
+            y = np.asarray(open_features(X)._column(y))
+        if isinstance(sample_weight, str):
+            sample_weight = np.asarray(open_features(X)._column(sample_weight))
+        return float(super().score(X, y, sample_weight))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
@@ -199,7 +238,7 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         else:
             codes = np.full(n, check_class(given, levels))
         columns: dict[Name, Any] = {}
-        for scored, (factor, statistics) in zip(self._scored, self._feature_factors(), strict=True):
+        for scored, (factor, statistics) in zip(self._scored_known, self._feature_factors(), strict=True):
             rows = sample_factor(scored, codes, statistics, rng)
             if isinstance(factor.family, Categorical):
                 for place, name in enumerate(factor.columns):
@@ -236,7 +275,10 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
             raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
         weights = self.predict_proba(X)
         table = self._open(X)
-        columns = {name: np.array(column) for name, column in table.columns.items() if not table.is_block(name)}
+        columns: dict[Any, Any] = {
+            name: (X[name] if isinstance(X, Mapping) else X) if isinstance(column, Sparse) else np.array(column)
+            for name, column in table.columns.items()
+        }
         found: dict[Any, Missing] = {}
         for scored in self._scored:
             names = scored.factor.columns
@@ -246,6 +288,9 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
                 found[name] = cells
                 if name in columns:
                     columns[name] = fill_column(columns[name], cells, how)
+                else:  # a column of a block
+                    block, where = name
+                    columns[block][:, where] = fill_column(columns[block][:, where], cells, how)
         return found if how == "distribution" else self._shaped(columns)
 
     def explain(self, X: Any, against: Any = None) -> Explanation:
@@ -321,12 +366,17 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
 
     @property
     def n_parameters_joint_(self) -> int | None:
-        """What the full joint table of the same columns would take; None where a column is not of labels."""
+        """What the full joint table of the same columns would take; None where a column is not of labels or yes/no."""
         check_is_fitted(self, "tally_")
-        if any(not isinstance(factor.family, Categorical) for factor in self.tally_.factors):
-            return None
-        names = [name for factor in self.tally_.factors for name in factor.columns]
-        return math.prod(len(self.tally_.domains[str(name)].levels) for name in names) - 1
+        sizes = [len(self._class_domain.levels)]
+        for factor, statistics in self._feature_factors():
+            if isinstance(factor.family, Categorical):
+                sizes += [len(self.tally_.domains[str(name)].levels) for name in factor.columns]
+            elif type(factor.family) is Bernoulli:
+                sizes += [2] * n_columns(factor.family, statistics)
+            else:
+                return None
+        return math.prod(sizes) - 1
 
     def to_linear(self) -> Linear:
         """The linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the weights of every class.
@@ -351,10 +401,11 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         check_is_fitted(self, "tally_")
         save_model(self, path)
 
-    def _joint(self, X: Any) -> np.ndarray:
+    def _joint(self, X: Any, log_prior: np.ndarray | None = None) -> np.ndarray:
         check_is_fitted(self, "tally_")
         table = self._open(X)
-        prior = self.class_log_prior_
+        prior = self.class_log_prior_ if log_prior is None else log_prior
+        self._check_estimated(prior)
         out = np.tile(prior, (table.n_rows, 1))
         for scored in self._scored:
             rows = self._rows(table, scored)
@@ -363,7 +414,21 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
                 part = slice(start, start + step)
                 terms = scored.log_prob(self._checked(chunk_of(rows, part), scored, start))
                 out[part] += terms.sum(axis=-1) if scored.family.columnwise else terms
+        out[:, np.isneginf(prior)] = -np.inf  # such a class may have no parameters either
         return out
+
+    def _check_estimated(self, log_prior: np.ndarray) -> None:
+        """Refuse to score with parameters that nothing was counted for, in classes that a row may have."""
+        if not len(log_prior):
+            raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
+
+        def find() -> list[tuple[int, Any]]:
+            return [place for scored in self._scored for place in not_estimated(scored)]
+
+        for code, column in self._derive("not_estimated", find):
+            if log_prior[code] > -np.inf:
+                where = f"column {column!r} in class {self._class_domain.levels[code]!r}"
+                raise DataError.no_data(where, self.estimate)
 
     def _rows(self, table: Table, scored: Scored) -> Any:
         names = scored.factor.columns
@@ -373,30 +438,21 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         return rows_of(table, names, scored.family, domains, self.unseen)
 
     def _checked(self, rows: np.ndarray, scored: Scored, start: int) -> np.ndarray:
-        if rows.dtype.kind == "f" and np.isinf(rows).any():
-            row, column = (int(i) for i in np.argwhere(np.isinf(rows))[0])
+        wrong = wrong_cell(scored.family, rows)
+        if wrong is not None:
+            row, column = wrong
             name = scored.factor.column(column, rows.shape[1])
             raise DataError.bad_cell(float(rows[row, column]), start + row, name, scored.family.expects)
         return rows
-
-    def _open(self, X: Any) -> Table:
-        """The features of some rows, checked against those that were fitted."""
-        table = open_features(X)
-        names = [name for factor, _ in self._feature_factors() for name in factor.columns]
-        if not self._by_name and any(name not in table.columns for name in names):
-            table = _as_fitted(table, names)
-        self._check_features(X, table)
-        return table
 
     def _warn_impossible(self, X: Any, row: int, n_rows: int) -> None:
         """Name the first row that no class allows, and a column to blame."""
         table, blame = self._open(X), None
         for scored in self._scored:
-            terms = scored.log_prob(chunk_of(self._rows(table, scored), slice(row, row + 1)))[0]
-            if scored.family.columnwise:
-                bad = np.flatnonzero(np.isneginf(terms).any(axis=0))
-                if len(bad) and blame is None:
-                    blame = scored.factor.column(int(bad[0]), terms.shape[-1])
+            terms = scored.contributions(chunk_of(self._rows(table, scored), slice(row, row + 1)))[0]
+            bad = np.flatnonzero(np.isneginf(terms).any(axis=0))
+            if len(bad) and blame is None:
+                blame = scored.factor.column(int(bad[0]), terms.shape[-1])
         where = f" (column {blame!r})" if blame is not None else ""
         more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""
         warnings.warn(
@@ -411,13 +467,3 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
-
-
-def _as_fitted(table: Table, names: list[Name]) -> Table:
-    """A sparse matrix where dense columns were fitted, or the other way round."""
-    blocks = list(table.columns.values())
-    if len(names) == 1 and table.matrix is not None:
-        return Table({names[0]: table.matrix})
-    if len(blocks) == 1 and isinstance(blocks[0], Sparse):
-        return open_features(blocks[0].dense())
-    return table

@@ -114,18 +114,15 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     table = model._open(X)
     n, levels = len(joint), model._class_domain.levels
     rows = np.arange(n)
-    top = joint.argmax(axis=1)
+    order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes last, never the same one twice
+    top = order[:, 0]
     if against is None:
-        rest = joint.copy()
-        rest[rows, top] = -np.inf
-        other = rest.argmax(axis=1) if len(levels) > 1 else top
+        other = order[:, min(1, len(levels) - 1)]
     else:
         from tallybayes.models.generate import check_class
 
         other = np.full(n, check_class(against, levels))
-        second = joint.copy()
-        second[rows, other] = -np.inf
-        top = np.where(top == other, second.argmax(axis=1), top)
+        top = np.where(top == other, order[:, min(1, len(levels) - 1)], top)
     names: list[Any] = [PRIOR]
     with np.errstate(invalid="ignore"):
         prior = model.class_log_prior_
@@ -142,6 +139,7 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
         for i in range(n):
             values[i] += _cells(model, scored, cells[i]) if len(columns) == wide else list(cells[i])
     contributions = np.concatenate(parts, axis=1)
+    contributions[np.isneginf(joint[rows, top]) & np.isneginf(joint[rows, other]), 1:] = 0.0  # only the prior is left
     return Explanation(names, contributions, model.classes_[top], model.classes_[other], values)
 
 
@@ -160,7 +158,7 @@ def _cells(model: Any, scored: Any, cells: np.ndarray) -> list[Any]:
     shown = []
     for name, code in zip(scored.factor.columns, cells, strict=True):
         levels = model.tally_.domains[str(name)].levels
-        shown.append(levels[int(code)] if 0 <= code < len(levels) else None)
+        shown.append(None if code < 0 else levels[int(code)] if code < len(levels) else "(unseen)")
     return shown
 
 

@@ -9,12 +9,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, LabelError, StatisticsError
+from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.features import (
     check_target,
     continuous_target,
     feature_names,
     free_name,
+    is_rows_of_mappings,
     open_features,
     target_dtype,
 )
@@ -22,6 +24,7 @@ from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.value import to_json
 
 
 class FactoredModel(BaseEstimator):
@@ -111,7 +114,7 @@ class FactoredModel(BaseEstimator):
         self._target, self._by_name = target[0].columns[0], True
         self._y_dtype: np.dtype | None = None
         names = [name for f in features for name in f.columns]
-        if all(isinstance(name, int) for name in names):
+        if sorted(names, key=str) == sorted(range(len(names)), key=str):  # the columns of an array, all of them
             self._by_name = False
             self.n_features_in_ = len(names)
         return self._adopt(tally)
@@ -176,6 +179,23 @@ class FactoredModel(BaseEstimator):
         """The tally as the other model reads it."""
         return self.tally_
 
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; what a fitted model derives from its tally follows them.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor.
+
+        Returns
+        -------
+        self
+        """
+        super().set_params(**parameters)
+        if hasattr(self, "tally_"):
+            self._derived = {}
+        return self
+
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
             return NotImplemented
@@ -220,7 +240,9 @@ class FactoredModel(BaseEstimator):
         """X, y and weights as one table with the target among its columns, checked against what was fitted."""
         table = open_features(X)
         if isinstance(sample_weight, str):
-            sample_weight = table._column(sample_weight)
+            name, sample_weight = sample_weight, table._column(sample_weight)
+            table = table.without(name)  # a weight is no feature
+        table = table if first else self._as_fitted(X, table)
         if isinstance(y, str) and y in table.columns:
             target, by_name, column = y, True, table.columns[y]
         else:
@@ -240,6 +262,21 @@ class FactoredModel(BaseEstimator):
             self._check_features(X, table)
         self._check_labels(table, target)
         return table, sample_weight
+
+    def _as_fitted(self, X: Any, table: Table) -> Table:
+        """The features in the form they were fitted in: sparse or dense, absent keys of rows as missing cells."""
+        names = [name for factor in self.tally_.factors if factor.given for name in factor.columns]
+        absent = [name for name in names if name not in table.columns]
+        if not absent:
+            return table
+        if is_rows_of_mappings(X):
+            return Table({**table.columns, **{name: [None] * table.n_rows for name in absent}})
+        blocks = list(table.columns.values())
+        if not self._by_name and len(names) == 1 and table.matrix is not None:
+            return Table({names[0]: table.matrix})
+        if not self._by_name and len(blocks) == 1 and isinstance(blocks[0], Sparse):
+            return open_features(blocks[0].dense())
+        return table
 
     def _n_features(self, table: Table) -> int:
         others = [name for name in table.columns if name != self._target]
@@ -292,6 +329,12 @@ class FactoredModel(BaseEstimator):
         self._derived: dict[str, Any] = {}  # what was made of the tally so far
         return self
 
+    def _open(self, X: Any) -> Table:
+        """The features of some rows, checked against those that were fitted."""
+        table = self._as_fitted(X, open_features(X))
+        self._check_features(X, table)
+        return table
+
     def _derive(self, name: str, make: Any) -> Any:
         """Something made of the tally, made once."""
         if name not in self._derived:
@@ -307,7 +350,5 @@ class FactoredModel(BaseEstimator):
 
 
 def _same(first: Any, second: Any) -> bool:
-    try:
-        return bool(first == second)
-    except ValueError:
-        return bool(np.array_equal(first, second))
+    """Whether two parameters mean the same; a list, a tuple and an array of the same values do."""
+    return bool(to_json(first) == to_json(second))

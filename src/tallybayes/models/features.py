@@ -19,14 +19,14 @@ def open_features(X: Any) -> Table:
         return open_table(X)
     if isinstance(X, Table | Mapping) or _is_framed(X):
         return open_table(X)
-    if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
+    if is_rows_of_mappings(X):
         return open_table(X)
     from sklearn.utils import check_array
 
     try:
         checked = check_array(X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0)
     except ValueError as error:
-        if "could not convert" not in str(error):
+        if "could not convert" not in str(error) and "bytes/strings" not in str(error):
             raise
         checked = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0)  # labels
         checked = np.asarray(X, dtype=object) if not isinstance(X, np.ndarray) else X
@@ -36,6 +36,11 @@ def open_features(X: Any) -> Table:
 def _is_framed(X: Any) -> bool:
     """Whether X has columns of its own: a data frame or a sparse matrix."""
     return hasattr(X, "columns") or (hasattr(X, "tocsr") and hasattr(X, "nnz")) or hasattr(X, "schema")
+
+
+def is_rows_of_mappings(X: Any) -> bool:
+    """Whether X is a list of dictionaries, one for every row, where an absent key is a missing cell."""
+    return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
 def feature_names(X: Any, table: Table) -> np.ndarray | None:
@@ -87,7 +92,11 @@ def labels_of(levels: Sequence[Any], dtype: np.dtype | None) -> np.ndarray:
         out = np.empty(len(levels), dtype=object)
         out[:] = levels
         return out
-    return np.array(levels) if dtype.kind in "US" else np.array(levels).astype(dtype)
+    plain = np.array(levels)
+    if dtype.kind in "US":
+        return plain
+    cast = plain.astype(dtype)
+    return cast if np.array_equal(cast, plain) else plain  # a later label may not fit the first batch's type
 
 
 def target_dtype(y: Any) -> np.dtype | None:
@@ -100,8 +109,8 @@ def target_dtype(y: Any) -> np.dtype | None:
 
 
 def continuous_target(error: LabelError) -> LabelError:
-    """The error for a target that is measured rather than labelled, in scikit-learn's words too."""
-    return LabelError(f"Unknown label type: continuous. {error}")
+    """The error for a target that is measured, or of several kinds, in scikit-learn's words too."""
+    return LabelError(f"Unknown label type: {error}")
 
 
 def free_name(wanted: str, taken: Sequence[Name]) -> str:

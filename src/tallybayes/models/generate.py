@@ -40,7 +40,7 @@ def sample_factor(part: Scored, codes: np.ndarray, statistics: Any, rng: np.rand
         for code in np.unique(codes):
             mine = codes == code
             out[mine] = family.sample(_of_class(part.parameters, int(code)), int(mine.sum()), rng, **options)
-        return out
+        return _constant(out, part, statistics)
     parts = []
     step = max(1, _DRAWS // max(1, width * (int(codes.max(initial=0)) + 1)))
     for start in range(0, n, step):
@@ -48,7 +48,14 @@ def sample_factor(part: Scored, codes: np.ndarray, statistics: Any, rng: np.rand
         parameters = family.from_belief(part.parameters, "sample", rng, len(chosen))
         rows = family.sample(_pick(parameters, chosen), 1, rng, **options)[0]
         parts.append(rows)
-    return np.concatenate(parts) if parts else np.zeros((0, width))
+    return _constant(np.concatenate(parts) if parts else np.zeros((0, width)), part, statistics)
+
+
+def _constant(rows: np.ndarray, part: Scored, statistics: Any) -> np.ndarray:
+    """Rows where a column that was the same in every row still is."""
+    if len(part.constant):
+        rows[:, part.constant] = statistics.pooled().mean[part.constant]
+    return rows
 
 
 def _pick(parameters: Any, codes: np.ndarray) -> Any:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
-from tallybayes.errors import PriorError
+from tallybayes.errors import DataError, PriorError
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.family import Family
+from tallybayes.families.multinomial import Multinomial
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.families.poisson import Poisson
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.columns import read_columns
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
+from tallybayes.value import to_json
 
 
 class NaiveBayes(FactoredClassifier):
@@ -69,10 +76,43 @@ class NaiveBayes(FactoredClassifier):
     def _make_factors(self, table: Table, target: Name) -> list[Factor]:
         return [Factor(names, (target,), family) for names, family in read_columns(self.columns, table, [target])]
 
+    def _retally(self, other: Self) -> Tally:
+        """The tally read by the other model's families, where they keep the same statistics."""
+        if to_json(self.columns) == to_json(other.columns):
+            return self.tally_
+        factors = [f if not f.given else f.replace(family=other._family_of(f)) for f in self.tally_.factors]
+        return self.tally_.with_factors(factors)
+
+    def _family_of(self, factor: Factor) -> Family:
+        """The one family that ``columns=`` gives to a factor's columns."""
+        if isinstance(self.columns, Family):
+            return self.columns
+        found = []
+        if isinstance(self.columns, Mapping):
+            by_name = {n: f for key, f in self.columns.items() for n in (key if isinstance(key, tuple) else (key,))}
+            found = [by_name.get(name) for name in factor.columns]
+        if not found or found[0] is None or any(family != found[0] for family in found):
+            raise DataError(
+                f"the columns {factor.columns} were counted together as {factor.family!r}; expected one family for "
+                "them in columns=.\n    Fit again to count them otherwise."
+            )
+        return found[0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if isinstance(self.columns, Family):
+            tags.input_tags.sparse = isinstance(self.columns, Multinomial | Poisson) or type(self.columns) is Bernoulli
+            tags.input_tags.positive_only = isinstance(self.columns, Multinomial | Poisson | Bernoulli)
+            tags.input_tags.allow_nan = not isinstance(self.columns, Multinomial | MultivariateGaussian)
+        return tags
+
     def _prior_of(self, factor: Factor) -> Any:
         """The prior meant for a factor: by column, or the first that belongs to its family."""
         prior = self.prior
         if isinstance(prior, Mapping):
+            unknown = [name for name in prior if all(name not in f.columns for f in self.tally_.factors if f.given)]
+            if unknown:
+                raise PriorError(f"prior= names a column {unknown[0]!r} that the model does not have.")
             named = [prior[name] for name in factor.columns if name in prior]
             if not named:
                 return None

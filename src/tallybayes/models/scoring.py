@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import EstimateError, LabelError
+from tallybayes.errors import CellError, EstimateError, LabelError
 from tallybayes.families.block import Sparse
-from tallybayes.families.categorical import Categorical
+from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, pooled_spread
@@ -77,6 +77,13 @@ def prepare(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: 
     return Scored(factor, belief.update(statistics), True, constant)
 
 
+def resolve_prior(factor: Factor, statistics: Any, prior: Any, estimate: str) -> Any:
+    """The belief a factor starts from; columns without any spread get a unit of it."""
+    if isinstance(statistics, Moments) and prior is None:
+        statistics = _with_spread(statistics)[0]
+    return factor.family.prior(prior, statistics, estimate)
+
+
 def _with_spread(statistics: Moments) -> tuple[Moments, np.ndarray]:
     """The moments with a unit of spread put into columns that have none, and which those are.
 
@@ -109,6 +116,33 @@ def check_spread_within(scored: Scored, statistics: Any, classes: Sequence[Any])
         row, column = (int(i) for i in flat[0])
         name = scored.factor.column(column, variance.shape[-1])
         raise EstimateError.zero_variance(f"column {name!r} in class {classes[row]!r}")
+
+
+def not_estimated(scored: Scored) -> list[tuple[int, Any]]:
+    """The classes and columns whose point estimate has no row to go by."""
+    if scored.predictive:
+        return []
+    found = scored.parameters
+    if isinstance(found, Probabilities):
+        absent = [np.isnan(column).any(axis=-1) for column in found.segments.split(found.table)]
+        lost = np.stack(absent, axis=-1)
+    else:
+        lost = np.isnan(found[0] if isinstance(found, tuple) else found)
+    return [(int(code), scored.factor.column(int(place), lost.shape[-1])) for code, place in np.argwhere(lost)]
+
+
+def wrong_cell(family: Family, rows: np.ndarray) -> tuple[int, int] | None:
+    """The first cell, as row and column, that could not have been counted either; codes of levels are all good."""
+    if isinstance(family, Categorical):
+        return None
+    if isinstance(family, Gaussian | MultivariateGaussian):  # full covariances predict around missing cells
+        infinite = np.isinf(rows)
+        return tuple(np.argwhere(infinite)[0].tolist()) if infinite.any() else None
+    try:
+        family.collect(rows)
+    except CellError as error:
+        return error.row, error.column
+    return None
 
 
 def rows_of(table: Table, names: Sequence[Name], family: Family, domains: Sequence[Domain], unseen: str) -> Any:

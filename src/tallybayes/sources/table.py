@@ -67,6 +67,10 @@ class Table:
         """The same rows with one more column, first."""
         return Table({name: values, **self.columns}, self.matrix, first=1)
 
+    def without(self, name: Name) -> Table:
+        """The same rows without one column."""
+        return Table({other: column for other, column in self.columns.items() if other != name})
+
     def _column(self, name: Name) -> Any:
         if name not in self.columns:
             raise DataError.unknown_column([name], self.columns)

@@ -210,10 +210,19 @@ class Moments(Statistics):
             raise StatisticsError.incompatible("the columns", *names)
 
     def _common(self, other: Self) -> tuple[Moments, Moments]:
-        """Both about one anchor: the one further from 0, which an empty side never has."""
-        mine = np.abs(self.anchor) > np.abs(other.anchor)
-        tie = (np.abs(self.anchor) == np.abs(other.anchor)) & (self.anchor > other.anchor)
-        anchor = np.where(mine | tie, self.anchor, other.anchor)
+        """Both about one anchor: of the two, the one nearer to the mean of all rows, so that the sums stay small."""
+        if np.array_equal(self.anchor, other.anchor):
+            return self, other
+        axes = tuple(range(len(self.given_shape)))
+        weights, totals = [], []
+        for part in (self, other):
+            weights.append(np.broadcast_to(part.weight, part.first_sum.shape).sum(axis=axes))
+            totals.append(weights[-1] * part.anchor + part.first_sum.value.sum(axis=axes))
+        weight = weights[0] + weights[1]
+        mean = (totals[0] + totals[1]) / np.where(weight > 0, weight, 1.0)
+        mine, its = np.abs(mean - self.anchor), np.abs(mean - other.anchor)
+        nearer = (mine < its) | ((mine == its) & (self.anchor > other.anchor))  # a + b = b + a, to the bit
+        anchor = np.where(nearer, self.anchor, other.anchor)
         return self.rebase(anchor), other.rebase(anchor)
 
     def _add(self, other: Self) -> Self:
@@ -249,8 +258,8 @@ def choose_anchor(
 ) -> np.ndarray:
     """A reference point per column, near the data only where the data are far from 0.
 
-    0 unless the median of the first rows is more than 1024 interquartile ranges from it (one row shows no range); then
-    the median on a power-of-two grid, coarse enough that the parts of one table choose the same point.
+    0 unless the median of the first rows is more than 1024 interquartile ranges from it; then the median on a
+    power-of-two grid, coarse enough that the parts of one table choose the same point.
 
     Parameters
     ----------
@@ -283,7 +292,7 @@ def choose_anchor(
     low, median, high = (ordered[place, np.arange(first.shape[1])] for place in places)
     size = np.abs(median)
     with np.errstate(invalid="ignore", over="ignore"):
-        far = (n_known > 1) & (size > 1024.0 * (high - low)) & (size >= 2.0**-900) & (size <= 2.0**1000)
+        far = (n_known > 0) & (size > 1024.0 * (high - low)) & (size >= 2.0**-900) & (size <= 2.0**1000)
     safe = np.where(far, median, 1.0)
     grid = np.ldexp(1.0, np.frexp(safe)[1] - 11)  # |median| / 2048 < grid <= |median| / 1024
     return np.where(far, np.round(safe / grid) * grid, 0.0)

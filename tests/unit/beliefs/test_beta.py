@@ -109,7 +109,7 @@ def test_mass_must_be_a_probability(mass):
 
 @pytest.mark.parametrize("parameters", [(0, 1), (1, 0), (-1, 1), (np.nan, 1), (1, np.inf), ([1, -1], 1)])
 def test_parameters_must_be_positive(parameters):
-    with pytest.raises(PriorError, match="Beta needs (successes|failures) > 0"):
+    with pytest.raises(PriorError, match=r"Beta needs (successes|failures) > 0"):
         tb.Beta(*parameters)
 
 

@@ -93,7 +93,7 @@ def test_from_interval_refuses_no_interval(ends):
 
 @pytest.mark.parametrize("parameters", [(0, 1), (1, 0), (-1, 1), (np.nan, 1), (1, np.inf), (1, [1, 0])])
 def test_parameters_must_be_positive(parameters):
-    with pytest.raises(PriorError, match="Gamma needs (shape|rate) > 0"):
+    with pytest.raises(PriorError, match=r"Gamma needs (shape|rate) > 0"):
         tb.Gamma(*parameters)
 
 

@@ -111,9 +111,8 @@ def test_samples_follow_the_belief(shared):
             marginal = stats.t(nu - 1, belief.location[g, j], spread)
             assert stats.kstest(draws.mean[:, g, j], marginal.cdf).pvalue > 1e-3
         # a mean vector leans with its covariance
-        whitened = np.linalg.solve(
-            np.linalg.cholesky(draws.covariance[:, g] / belief.strength[g]), (draws.mean[:, g] - belief.location[g])[..., None]
-        )[..., 0]  # fmt: skip
+        root = np.linalg.cholesky(draws.covariance[:, g] / belief.strength[g])
+        whitened = np.linalg.solve(root, (draws.mean[:, g] - belief.location[g])[..., None])[..., 0]
         np.testing.assert_allclose(np.cov(whitened.T), np.eye(2), atol=5 / np.sqrt(n))
     same = np.array_equal(draws.covariance[:, 0], draws.covariance[:, 1])
     assert same == bool(shared)

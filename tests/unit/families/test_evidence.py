@@ -151,7 +151,7 @@ def test_evidence_of_huge_counts_against_the_laplace_approximation(n):
 
 
 def test_tiny_priors():
-    """Beta(ε, ε) and Dirichlet(ε) put their mass on the corners: the first row is free to choose, the rest must follow."""
+    """Beta(ε, ε) and Dirichlet(ε) put their mass on the corners: the first row chooses, the rest must follow."""
     tiny = 1e-8
     assert tb.learn([1], tb.Bernoulli()).log_evidence(tb.Beta(tiny, tiny)) == pytest.approx(np.log(0.5), rel=1e-12)
     assert tb.learn([1] * 9, tb.Bernoulli()).log_evidence(tb.Beta(tiny, tiny)) == pytest.approx(np.log(0.5), abs=1e-6)

@@ -147,7 +147,7 @@ class TestRebase:
         assert ((a + b) - a).isclose(b, 1e-12)
 
     def test_an_empty_side_keeps_the_anchor(self):
-        far = tb.Moments.of(np.full((3, 1), 1e9) + [[0.0], [1.0], [2.0]])
+        far = tb.Moments.of(1e9 + np.array([[0.0], [1.0], [2.0]]))
         assert (tb.Moments.zeros((), 1) + far).anchor == far.anchor
         assert tb.Moments.zeros((), 1) + far == far
 

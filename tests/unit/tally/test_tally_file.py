@@ -121,7 +121,7 @@ def test_numbers_beyond_64_bits_are_refused_when_saving(tmp_path):
     path = tmp_path / "a.tally"
     for levels in ((-1, 2**63), (0, 2**64)):
         tally = tb.count({"x": []}, [tb.Factor("x", (), tb.Categorical(levels))])
-        with pytest.raises(DataError, match="'x' is whole numbers from .* expected levels of 64 bits"):
+        with pytest.raises(DataError, match=r"'x' is whole numbers from .* expected levels of 64 bits"):
             tally.save(path)
     assert not path.exists()
 

@@ -1,0 +1,353 @@
+"""NearestClassMean: the class whose mean is nearest, in a metric that is given or learned."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, EstimateError
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian, pooled_spread
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
+from tallybayes.models.factored import FactoredModel
+from tallybayes.models.features import labels_of
+from tallybayes.models.metric import Trained, train
+from tallybayes.models.scoring import chunk_of, prepare, rows_of
+from tallybayes.sources.collect import check_weight
+from tallybayes.sources.table import Table
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.factor import Factor, Name
+
+
+class NearestClassMean(ClassifierMixin, FactoredModel):
+    """Classify by the nearest class mean: p(class | x) ∝ exp(−½ d²(x, μ_c)).
+
+    A class is its mean, so a new one can be added from a single example without touching the metric.
+
+    Parameters
+    ----------
+    metric : {"mahalanobis", "euclidean", "learned"}, matrix or callable, default "mahalanobis"
+        ``"mahalanobis"`` is the tied Gaussian discriminant (``estimate="unbiased"``) with a uniform class prior; where
+        that covariance is singular, its MAP estimate serves. ``"learned"`` trains W of d² = ‖W(x − μ)‖² to make
+        p(class | x) right on the training rows. A matrix A gives d² = (x − μ)ᵀA(x − μ); a callable ``d2(X, mean)`` the
+        squared distances of all rows to one mean.
+    n_components : int, optional
+        The rank of a learned W; the number of columns if left out. Other metrics do not use it.
+    n_iter : int, default 200
+        The most steps of training.
+    tol : float, default 1e-6
+        Training has converged when a step improves the log-loss by less than this, relatively.
+    verbose : bool, default False
+        Show the progress of training.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (classes, columns)
+    projection_ : ndarray of shape (components, columns)
+        W, with d² = ‖W(x − μ)‖².
+    history_ : list of float
+        The log-loss of a learned metric after every step.
+    converged_ : bool
+        Whether training ended by `tol`.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = tb.NearestClassMean().fit(X[:100], y[:100])
+    >>> _ = model.add_class(2, X[100:101])                     # one example is enough
+    >>> round(model.score(X, y), 2)
+    0.86
+    """
+
+    def __init__(
+        self,
+        metric: Any = "mahalanobis",
+        *,
+        n_components: int | None = None,
+        n_iter: int = 200,
+        tol: float = 1e-6,
+        verbose: bool = False,
+    ) -> None:
+        self.metric = metric
+        self.n_components = n_components
+        self.n_iter = n_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def _make_factors(self, table: Table, target: Name) -> list[Factor]:
+        names = tuple(name for name in table.columns if name != target)
+        labels = [name for name in names if table.kind(name) == "label"]
+        if labels:
+            raise DataError.wrong_type(f"column {labels[0]!r}", "a column of labels", "numbers")
+        family: Family = MultivariateGaussian() if _is(self.metric, "mahalanobis") else Gaussian()
+        factor = Factor(names, (target,), family)
+        _check_whole(chunk_of(rows_of(table, names, family, [], "missing"), slice(None)), factor)
+        return [factor]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Count the means, and train the metric if it is to be learned.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers
+        y : array-like of shape (n,), or the name of a column of X
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        self._check_metric()
+        fresh = clone(self)
+        fresh._learn(X, y, sample_weight, None)
+        if _is(self.metric, "learned"):
+            fresh._train(X, y, sample_weight)
+        self._clear()
+        self._take_from(fresh)._adopt(fresh.tally_)
+        self._trained: Trained | None = fresh._trained if _is(self.metric, "learned") else None
+        self._metric = self._make_metric()
+        if self._trained is not None and not self._trained.converged:
+            warnings.warn(
+                f"the metric was still improving after {self.n_iter} steps ({self._trained.message}).\n"
+                "    Raise n_iter, or tol if this is good enough.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Count more rows into the means; a learned metric stays as it is.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        classes : array-like, optional
+            Accepted for scikit-learn's sake; a class without a row has no mean, so it does not exist yet.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "tally_"):
+            return self.fit(X, y, sample_weight)
+        self._numbers(self._read(X, y, sample_weight)[0])  # refuses rows that are not whole
+        super().partial_fit(X, y, sample_weight)
+        self._metric = self._make_metric()
+        return self
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take rows out of the means again, exactly; a learned metric stays as it is.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that were learned, as for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        super().forget(X, y, sample_weight)
+        self._metric = self._make_metric()
+        return self
+
+    def add_class(self, label: Any, X: Any, sample_weight: Any = None) -> Self:
+        """Add a class from its rows, one is enough; the metric is unchanged.
+
+        Parameters
+        ----------
+        label : bool, int or str
+        X : rows of the new class
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        metric = self._metric if hasattr(self, "tally_") else None
+        super().add_class(label, X, sample_weight)
+        self._metric = metric
+        return self
+
+    def _take_from(self, other: FactoredModel) -> Self:
+        super()._take_from(other)
+        for name in ("_trained", "_metric"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+        return self
+
+    def _check_metric(self) -> None:
+        metric = self.metric
+        if isinstance(metric, str) and metric not in ("mahalanobis", "euclidean", "learned"):
+            raise EstimateError(
+                f"metric is {metric!r}; expected 'mahalanobis', 'euclidean', 'learned', a matrix or a callable."
+            )
+        if self.n_components is not None and self.n_components < 1:
+            raise EstimateError(f"n_components is {self.n_components!r}; expected at least 1, or None for all.")
+
+    def _moments(self) -> Moments:
+        moments = self.tally_.statistics[1]
+        assert isinstance(moments, Moments)
+        return moments
+
+    def _make_metric(self) -> np.ndarray | None:
+        """W of the metric, or None for a callable."""
+        d = self._moments().n_columns
+        if callable(self.metric):
+            return None
+        if isinstance(self.metric, str):
+            if self.metric == "euclidean":
+                return np.eye(d)
+            if self.metric == "learned":
+                assert self._trained is not None
+                return self._trained.projection
+            family, moments = TiedMultivariateGaussian(), self._moments()
+            covariance = family.unbiased(moments).covariance[0]
+            if family.is_definite(covariance):
+                return np.linalg.inv(np.linalg.cholesky(covariance))
+            factor = Factor(self.tally_.factors[1].columns, self.tally_.factors[1].given, family)
+            scored = prepare(factor, moments, None, "map")
+            root = np.linalg.inv(np.linalg.cholesky(np.asarray(scored.parameters.covariance)[0]))
+            root[:, scored.constant] = 0.0
+            return root
+        matrix = np.asarray(self.metric, dtype=float)
+        if matrix.shape != (d, d) or not np.allclose(matrix, matrix.T):
+            raise EstimateError(f"metric is a matrix of shape {matrix.shape}; expected a symmetric one of ({d}, {d}).")
+        values, vectors = np.linalg.eigh(matrix)
+        if values.min(initial=0.0) < -1e-10 * np.abs(values).max(initial=0.0):
+            raise EstimateError(f"metric has the negative eigenvalue {values.min():.3g}; expected d² of at least 0.")
+        return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+
+    def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
+        table, weight = self._read(X, y, sample_weight)
+        rows = self._numbers(table)
+        codes = np.asarray(table.levels([self._target], lambda _: True)[0].columns[0])
+        found = table.levels([self._target], lambda _: True)[1][0]
+        codes = self.tally_.domains[str(self._target)].positions_of(found.levels)[codes]
+        weights = check_weight(weight, table.n_rows)
+        weights = np.ones(table.n_rows) if weights is None else weights
+        kept = weights > 0
+        means = self._moments().mean
+        centre, spread = pooled_spread(self._moments())
+        scale = np.sqrt(np.where(spread > 0, spread, 1.0))
+        # Columns are scaled for the search, so that units do not matter, and the rows centred for its accuracy.
+        scaled, scaled_means = (rows[kept] - centre) / scale, (means - centre) / scale
+        start = self._start(scaled, codes[kept], weights[kept], scaled_means)
+        self._trained = train(
+            start, scaled, codes[kept], weights[kept], scaled_means, self.n_iter, self.tol, self.verbose
+        )
+        self._trained = self._trained._replace(projection=self._trained.projection / scale)
+
+    def _start(self, rows: np.ndarray, codes: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """The directions that part the class means most, then those of the largest spread, scaled to be soft."""
+        d = rows.shape[1]
+        n_components = d if self.n_components is None else min(self.n_components, d)
+        share = np.bincount(codes, weight, minlength=len(means))
+        _, _, parting = np.linalg.svd(
+            np.sqrt(share)[:, None] * (means - share @ means / share.sum()), full_matrices=True
+        )
+        return parting[:n_components] / np.sqrt(d)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes, sorted, in the target's own type."""
+        if not hasattr(self, "tally_"):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        return self._derive("classes", lambda: labels_of(self.tally_.domains[str(self._target)].levels, self._y_dtype))
+
+    @property
+    def means_(self) -> np.ndarray:
+        """The class means, in the order of ``classes_``."""
+        check_is_fitted(self, "tally_")
+        return self._derive("means", lambda: self._moments().mean)
+
+    @property
+    def projection_(self) -> np.ndarray:
+        """W of d² = ‖W(x − μ)‖²."""
+        check_is_fitted(self, "tally_")
+        if self._metric is None:
+            raise EstimateError("the metric is a callable, so it has no matrix W.")
+        return self._metric
+
+    @property
+    def history_(self) -> list[float]:
+        """The log-loss of a learned metric on its training rows, at the start and after every step, in nats."""
+        check_is_fitted(self, "tally_")
+        return [] if self._trained is None else self._trained.history
+
+    @property
+    def converged_(self) -> bool:
+        """Whether a learned metric's training ended because it no longer improved."""
+        check_is_fitted(self, "tally_")
+        return self._trained is None or self._trained.converged
+
+    def squared_distances(self, X: Any) -> np.ndarray:
+        """d² of every row to every class mean, shape (n, classes).
+
+        Parameters
+        ----------
+        X : array or data frame of numbers
+        """
+        check_is_fitted(self, "tally_")
+        rows = self._numbers(self._open(X))
+        if self._metric is None:
+            return np.stack([np.asarray(self.metric(rows, mean), dtype=float) for mean in self.means_], axis=1)
+        out = np.empty((len(rows), len(self.means_)))
+        for k, mean in enumerate(self.means_):
+            out[:, k] = (((rows - mean) @ self._metric.T) ** 2).sum(axis=1)
+        return out
+
+    def _numbers(self, table: Table) -> np.ndarray:
+        factor = self.tally_.factors[1]
+        rows = chunk_of(rows_of(table, factor.columns, factor.family, [], "missing"), slice(None))
+        _check_whole(rows, factor)
+        return rows
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
+        score = -0.5 * self.squared_distances(X)
+        score -= score.max(axis=1, keepdims=True)
+        proba = np.exp(score)
+        return proba / proba.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the nearest mean; ties go to the first.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        nearest = self.squared_distances(X).argmin(axis=1)
+        return self.classes_[nearest]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags
+
+
+def _check_whole(rows: np.ndarray, factor: Factor) -> None:
+    """Distances need whole rows: name the first cell that is missing or infinite."""
+    wrong = ~np.isfinite(rows)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        name = factor.column(column, rows.shape[1])
+        expected = "a finite number (distances need whole rows, without NaN)"
+        hint = "tb.NaiveBayes and tb.GaussianDiscriminant take rows with missing cells."
+        raise DataError.bad_cell(float(rows[row, column]), row, name, expected, hint)
+
+
+def _is(metric: Any, name: str) -> bool:
+    return isinstance(metric, str) and metric == name

@@ -1,0 +1,134 @@
+"""Predictive: the distribution of the next row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes.beliefs.belief import Belief, plain
+from tallybayes.errors import CellError, DataError, LabelError
+from tallybayes.families.block import Codes, Sparse
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.sources.table import Table, open_table
+from tallybayes.tally.domain import Domain
+
+if TYPE_CHECKING:
+    from tallybayes.learned import Learned
+
+VALUE = "value"
+
+
+class Predictive:
+    """The distribution of the next row, given the data. Made by `Learned.predictive`.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> coin = tb.learn([1, 1], tb.Bernoulli())
+    >>> np.exp(coin.predictive(tb.Beta(2, 2)).log_prob([1, 0])).round(4)
+    array([0.6667, 0.3333])
+    """
+
+    def __init__(self, learned: Learned, posterior: Belief) -> None:
+        self._learned, self._posterior = learned, posterior
+
+    def log_prob(self, values: Any) -> Any:
+        """log p(value | data) of every row: (n, groups, columns), without the axes that were not learned.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, columns), or a single value
+
+        Returns
+        -------
+        ndarray or float
+        """
+        learned = self._learned
+        one = (np.ndim(values) == 0 and not hasattr(values, "__len__")) or isinstance(values, str)
+        rows = self._rows([values] if one else values)
+        out = self._posterior_log_prob(rows)
+        if learned.single and learned.family.columnwise:
+            out = out[..., 0]
+        return plain(out[0]) if one else out
+
+    def _posterior_log_prob(self, rows: np.ndarray) -> np.ndarray:
+        family = self._learned.family
+        scored = getattr(self._posterior, "log_predictive", None)  # hypotheses average their own predictions
+        return np.asarray(scored(rows) if scored else family.log_predictive(self._posterior, rows))
+
+    def _rows(self, values: Any) -> np.ndarray:
+        learned = self._learned
+        table = open_table(values)
+        names = tuple(table.columns)
+        wanted = learned.tally.factors[0].columns
+        if learned.single and len(names) == 1:
+            table, names = Table({VALUE: next(iter(table.columns.values()))}), (VALUE,)
+        elif all(isinstance(name, str) for name in (*names, *wanted)):
+            names = wanted  # columns with names are found by them, in whatever order they come
+        if isinstance(learned.family, Categorical):
+            if len(names) != len(wanted):
+                raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
+            return _recode(table, names, [learned.tally.domains[str(name)] for name in wanted])
+        block = table.numbers(names)
+        if isinstance(block, Sparse):
+            rows = block.dense()
+        else:
+            rows = np.asarray(block if isinstance(block, np.ndarray) else np.stack(block, axis=-1), dtype=np.float64)
+        n_columns = learned.statistics.n_columns  # type: ignore[attr-defined]
+        if rows.shape[1] != n_columns:
+            raise DataError.wrong_shape("values", rows.shape, f"(rows, {n_columns})")
+        _check_cells(learned.family, rows, wanted)
+        return rows
+
+    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> np.ndarray:
+        """`n` rows drawn from the predictive, each with its own parameters drawn from the posterior.
+
+        Parameters
+        ----------
+        n : int
+        rng : Generator, seed or None
+        """
+        rng = np.random.default_rng(rng)
+        family = self._learned.family
+        drawn = [family.sample(family.from_belief(self._posterior, "sample", rng), 1, rng)[0] for _ in range(n)]
+        rows = np.stack(drawn) if drawn else np.zeros((0,))
+        if isinstance(family, Categorical) and drawn:
+            rows = self._labels(rows)
+        return rows[..., 0] if self._learned.single and family.columnwise else rows
+
+    def _labels(self, codes: np.ndarray) -> np.ndarray:
+        """Codes of levels as the levels they stand for."""
+        domains = [self._learned.tally.domains[str(name)] for name in self._learned.tally.factors[0].columns]
+        one_kind = len({domain.kind for domain in domains}) == 1
+        levels = [np.array(domain.levels, dtype=None if one_kind else object) for domain in domains]
+        return np.stack([known[codes[..., place]] for place, known in enumerate(levels)], axis=-1)
+
+
+def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.ndarray:
+    """Labels as codes of levels already known; an unknown one is an error."""
+    codes, found = table.levels(names, lambda _: False)
+    assert isinstance(codes, Codes)
+    columns = codes.columns
+    out = np.full((table.n_rows, len(names)), -1, dtype=np.int64)
+    for place, (local, known) in enumerate(zip(found, domains, strict=True)):
+        column = np.asarray(columns[:, place] if isinstance(columns, np.ndarray) else columns[place])
+        where = np.append(known.positions_of(local.levels), -1)
+        used = np.unique(column[column >= 0])
+        unseen = [local.levels[int(code)] for code in used if where[int(code)] < 0]
+        if unseen:
+            raise LabelError.never_learned(unseen[0], known.name, known.levels)
+        out[:, place] = where[column]
+    return out
+
+
+def _check_cells(family: Family, rows: np.ndarray, names: tuple[Any, ...]) -> None:
+    """Refuse what could not be counted either, but for missing cells, which a full covariance can predict around."""
+    known = np.nan_to_num(rows, posinf=np.inf, neginf=-np.inf) if isinstance(family, MultivariateGaussian) else rows
+    try:
+        family.collect(known)
+    except CellError as error:
+        name = names[error.column] if error.column < len(names) else error.column
+        raise DataError.bad_cell(float(rows[error.row, error.column]), error.row, name, family.expects) from None

@@ -1,0 +1,201 @@
+"""The package's own rules: arrows that point one way, lazy imports, public names, sizes of files."""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tallybayes as tb
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "tallybayes"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# From the bottom up: a part may import itself and what stands before it. `testing` and `demo` may use everything.
+LAYERS = [
+    ["errors"],
+    ["value", "sealed_zip"],
+    ["store"],
+    ["kernels"],
+    ["statistics"],
+    ["beliefs"],
+    ["families"],
+    ["tally"],
+    ["sources"],
+    ["predictive", "inference"],
+    ["learned"],
+    ["models"],
+    ["files", "plots", "insight", "export", "sklearn"],
+]
+HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
+# Upward, but only when asked for: a model draws its own pictures.
+ON_REQUEST = {("models", "plots")}
+ANYTHING = {"testing", "demo", "apps", "__init__"}
+# Optional libraries and the one file that may import each at module level; None: only inside functions.
+OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "pandas": None, "polars": None, "pytest": "testing"}
+
+
+def part_of(module: Path) -> str:
+    """The part of the package a file belongs to: its folder, or its own name."""
+    first = module.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def imports(tree: ast.AST, *, deep: bool) -> list[str]:
+    """The dotted names a module imports when it is loaded or, if deep, ever; types alone do not count."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif is_type_checking(node):
+            continue
+        elif deep or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            found += imports(node, deep=deep)
+    return found
+
+
+def own_parts(names: list[str]) -> set[str]:
+    parts = {name.split(".")[1] for name in names if name.startswith("tallybayes.")}
+    return {part for part in parts if (PACKAGE / part).is_dir() or (PACKAGE / f"{part}.py").exists()}
+
+
+def parsed(module: Path) -> ast.Module:
+    return ast.parse(module.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_arrows_point_one_way(module):
+    part = part_of(module)
+    if part in ANYTHING:
+        return
+    assert part in HEIGHT, f"{part} has no place among the layers"
+    height = HEIGHT[part]
+    wrong = {
+        other
+        for other in own_parts(imports(parsed(module), deep=False))
+        if other != part and HEIGHT.get(other, len(LAYERS)) >= height
+    }
+    assert not wrong, f"{module.relative_to(ROOT)} imports {sorted(wrong)}"
+
+
+def test_imports_inside_functions_point_down_too():
+    found = set()
+    for module in MODULES:
+        part = part_of(module)
+        if part in ANYTHING:
+            continue
+        for other in own_parts(imports(parsed(module), deep=True)):
+            if other != part and HEIGHT.get(other, len(LAYERS)) > HEIGHT[part]:
+                found.add((part, other))
+    assert found == ON_REQUEST
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_optional_libraries_are_imported_in_their_one_place(module):
+    loaded = {name.split(".")[0] for name in imports(parsed(module), deep=False)}
+    for library in loaded & set(OPTIONAL):
+        assert OPTIONAL[library] == part_of(module), f"{module.relative_to(ROOT)} imports {library} when it is loaded"
+
+
+def loaded_by(code: str) -> set[str]:
+    """The libraries that are in memory after some code ran in a fresh process."""
+    script = f"{code}\nimport sys; print(*{{name.split('.')[0] for name in sys.modules}})"
+    environment = {**os.environ, "TALLYBAYES_KERNELS": os.environ.get("TALLYBAYES_KERNELS", "")}
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    return set(out.stdout.split())
+
+
+HEAVY = {"scipy", "sklearn", "pyarrow", "pandas", "polars", "narwhals", "matplotlib", "hypothesis"}
+
+
+def test_importing_the_package_is_light():
+    assert not loaded_by("import tallybayes; dir(tallybayes)") & (HEAVY | {"numpy"})
+
+
+@pytest.mark.parametrize("module", ["kernels", "statistics.counts", "statistics.totals", "statistics.moments", "store"])
+def test_the_lower_layers_are_light(module):
+    assert not loaded_by(f"import warnings; warnings.simplefilter('ignore'); import tallybayes.{module}") & HEAVY
+
+
+# ---- Public names -----------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_names_agrees_with_the_types():
+    declared = {}
+    for node in parsed(PACKAGE / "__init__.py").body:
+        if is_type_checking(node):
+            for line in node.body:
+                assert isinstance(line, ast.ImportFrom)
+                for alias in line.names:
+                    assert alias.asname == alias.name, "re-exported under its own name"
+                    declared[alias.name] = line.module.removeprefix("tallybayes.")
+    assert declared == tb._PUBLIC
+    assert list(tb._PUBLIC) == sorted(tb._PUBLIC)
+    assert set(dir(tb)) >= set(tb._PUBLIC)
+
+
+@pytest.mark.parametrize("name", tb._PUBLIC)
+def test_every_public_name_resolves_and_is_documented(name):
+    thing = getattr(tb, name)
+    assert thing.__name__ == name
+    assert thing.__module__ == f"tallybayes.{tb._PUBLIC[name]}"
+    text = inspect.getdoc(thing) or ""
+    assert thing.__doc__, "its own docstring, not an inherited one"
+    assert "Examples\n--------\n>>>" in text
+
+
+def test_other_names_do_not_resolve():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        tb.nonsense  # noqa: B018
+
+
+# ---- Files ------------------------------------------------------------------------------------------------------
+
+# File → reason, where one file of more than 450 lines is better than two.
+LONGER = {
+    "kernels/reference.py": "every kernel in NumPy, one function each: the truth the compiled ones are held against"
+}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_stay_short(module):
+    # About 400 lines is where a file asks to be two; 450 leaves room for a docstring, not for another subject.
+    lines = len(module.read_text(encoding="utf-8").splitlines())
+    assert lines <= 450 or str(module.relative_to(PACKAGE)) in LONGER
+
+
+def tracked_files() -> list[Path]:
+    out = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if out.returncode:  # not a checkout: what a source distribution holds
+        return [path for path in ROOT.rglob("*") if path.is_file() and ".venv" not in path.parts]
+    return [ROOT / name for name in out.stdout.split("\0") if name]
+
+
+def test_nothing_of_one_machine_is_in_the_repository():
+    # Homes, mounts and package mirrors of whoever wrote a file are of no use to anyone else.
+    places = "|".join(["home", "root", "Users", "work", "workspace", "tmp", "mnt", "opt/venv"])
+    machine = re.compile(
+        rf"(?<![\w.~$}}/-])/(?:{places})/[A-Za-z_.]|--(?:extra-)?index-url|https?://[\w.-]*(?:pypi|artifactory|nexus)\b(?!\.org)"
+    )
+    wrong = []
+    for path in tracked_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (UnicodeDecodeError, FileNotFoundError):
+            continue  # a picture, or a file that was removed but not yet from the index
+        if path == Path(__file__).resolve():
+            continue
+        wrong += [f"{path.relative_to(ROOT)}: {found.group()}" for found in machine.finditer(text)]
+    assert not wrong
