@@ -15,6 +15,7 @@ namespace {
 constexpr double largest_term = 1e300;
 constexpr size_t sampled_rows = 64;   // enough for a centre within a fraction of the spread
 constexpr size_t packed_rows = 192;   // rows that are packed at a time: their panels stay in cache
+constexpr size_t panel_rows = 196;    // from panel to panel: no multiple of 4 KiB, or all would share a few cache lines
 
 struct ScatterWorker {
   BlockRows rows;
@@ -75,7 +76,7 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
                        (input.weights.soft ? static_cast<double>(n_groups) : 1.0);
 
   auto make = [&] {
-    const size_t panel_cells = pitch * packed_rows;
+    const size_t panel_cells = pitch * panel_rows;
     return ScatterWorker{BlockRows(kernels, input.groups, input.weights, block_rows),
                          Vector(in_place ? 0 : block_rows * d),
                          Vector(panel_cells),
@@ -100,10 +101,10 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
       chunk.n_rows = std::min(packed_rows, set.n_rows - start);
       chunk.weights = set.weights ? set.weights + start : nullptr;
       double* weighted = set.weights ? worker.packed_weighted.data() : nullptr;
-      kernels.pack_rows(chunk, d, worker.centre.data(), packed_rows, worker.packed.data(), weighted,
+      kernels.pack_rows(chunk, d, worker.centre.data(), panel_rows, worker.packed.data(), weighted,
                         worker.sum.data());
       kernels.multiply_panels(weighted ? weighted : worker.packed.data(), worker.packed.data(), chunk.n_rows,
-                              packed_rows, pitch, worker.product.data());
+                              panel_rows, pitch, worker.product.data());
     }
     for (size_t j = 0; j < d; j++) {
       PairSum shift{worker.centre[j], 0.0};

@@ -167,6 +167,18 @@ class StatisticsError(TallybayesError, ValueError):
         )
 
 
+class NotForgettableError(StatisticsError):
+    """Statistics that depend on parameters, because EM collected them, cannot be taken apart again."""
+
+    @classmethod
+    def soft(cls) -> NotForgettableError:
+        """A tally collected by EM was asked to subtract."""
+        return cls(
+            "cannot forget: EM filled in what was missing when this tally was collected, so its counts depend on the "
+            "parameters of that time.\n    Fit again without the rows, or keep tallies of complete rows apart."
+        )
+
+
 class PriorError(TallybayesError, ValueError):
     """A prior that is no distribution, or does not belong to the family."""
 

@@ -180,7 +180,7 @@ class MultivariateGaussian(Family):
         spread = np.broadcast_to(spread, (*mean.shape, d))
         rows = (self.log_predictive if predictive else self.log_prob)(parameters, x)
         out = np.zeros((len(x), *mean.shape))
-        for known, index in _patterns(x):
+        for known, index in patterns_of(x):
             gap = over_given(x[index][:, known], n_given) - mean[..., known]
             solved = np.moveaxis(gap, 0, -1)
             solved = np.moveaxis(np.linalg.solve(spread[..., known[:, None], known], solved), -1, 0)
@@ -203,7 +203,7 @@ class MultivariateGaussian(Family):
         d, n_given = mean.shape[-1], mean.ndim - 1
         spread = np.broadcast_to(parameters.scale if predictive else parameters.covariance, (*mean.shape, d))
         out = np.broadcast_to(mean, (len(x), *mean.shape)).copy()
-        for known, index in _patterns(x):
+        for known, index in patterns_of(x):
             absent = np.setdiff1d(np.arange(d), known)
             gap = over_given(x[index][:, known], n_given) - mean[..., known]
             slope = np.linalg.solve(spread[..., known[:, None], known], spread[..., known[:, None], absent])
@@ -260,13 +260,13 @@ def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarr
     """Rows grouped by which cells are known; each pattern is scored by its marginal."""
     x = np.asarray(x, dtype=float)
     out = np.zeros((len(x), *given))
-    for known, index in _patterns(x):
+    for known, index in patterns_of(x):
         out[index] = density(x[index], known)
     return out
 
 
-def _patterns(x: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The known columns and the rows of every pattern of missing cells in which some cell is known."""
+def patterns_of(x: np.ndarray, *, empty: bool = False) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The known columns and the rows of every pattern of missing cells; rows with no known cell only if `empty`."""
     known = ~np.isnan(x)
     if known.all():
         if x.size:
@@ -274,5 +274,5 @@ def _patterns(x: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         return
     patterns, which = np.unique(known, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
-        if pattern.any():
+        if empty or pattern.any():
             yield np.flatnonzero(pattern), np.flatnonzero(which.ravel() == number)

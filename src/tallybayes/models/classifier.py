@@ -237,6 +237,7 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
             codes = rng.choice(len(levels), size=n, p=np.exp(self.class_log_prior_))
         else:
             codes = np.full(n, check_class(given, levels))
+        self._check_estimated(np.where(np.isin(np.arange(len(levels)), codes), 0.0, -np.inf))
         columns: dict[Name, Any] = {}
         for scored, (factor, statistics) in zip(self._scored_known, self._feature_factors(), strict=True):
             rows = sample_factor(scored, codes, statistics, rng)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, NotLinearError
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
+from tallybayes.inference.missing_cells import complete_moments
 from tallybayes.models.classifier import FactoredClassifier
+from tallybayes.models.factored import FactoredModel
 from tallybayes.models.linear import gaussian_terms
 from tallybayes.models.scoring import Scored, chunk_of
+from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
 
 
 class DiscriminantFunctions(NamedTuple):
@@ -128,6 +134,50 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
         if self.shrinkage is not None:
             moments = shrunk(moments, self.shrinkage, tied=self.covariance == "tied")
         return [(Factor(factor.columns, factor.given, family), moments)]
+
+    def _count(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
+        try:
+            return super()._count(table, weight, factors)
+        except DataError:
+            rows = chunk_of(table.numbers(self._columns(table)), slice(None))
+            if not np.isnan(rows).any() or np.isinf(rows).any():
+                raise
+            if factors is None:
+                raise DataError(
+                    "some of these rows have missing cells, which under a full covariance are filled in by EM over all "
+                    "rows at once.\n    Use fit on all rows, or leave the incomplete ones out."
+                ) from None
+            return self._complete(table, weight, rows, factors)
+
+    def _columns(self, table: Table) -> list[Name]:
+        return [name for name in table.columns if name != self._target]
+
+    def _complete(self, table: Table, weight: Any, rows: np.ndarray, factors: list[Factor]) -> Tally:
+        """The tally with expected moments, where cells are missing."""
+        classes = super()._count(table, weight, factors[:1])
+        domain = classes.domains[str(self._target)]
+        codes, found = table.levels([self._target], lambda _: True)
+        group = np.append(domain.positions_of(found[0].levels), -1)[np.asarray(codes.columns[0]).astype(np.intp)]
+        weights = check_weight(weight, table.n_rows)
+        done = complete_moments(rows, group, len(domain.levels), weights, self._family(), self.prior, self.estimate)
+        if not done.converged:
+            warnings.warn(
+                f"the missing cells were still being filled in after {len(done.history)} steps of EM.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        self._completed = done
+        return Tally(factors, [*classes.statistics, done.moments], classes.domains, classes.schema, soft=True)
+
+    def _take_from(self, other: FactoredModel) -> Self:
+        self._completed = getattr(other, "_completed", None)
+        return super()._take_from(other)
+
+    @property
+    def history_(self) -> list[float]:
+        """The objective of EM after every step, where `fit` met missing cells: the log posterior or likelihood."""
+        done = getattr(self, "_completed", None)
+        return [] if done is None else done.history
 
     @property
     def shrinkage_(self) -> Any:

@@ -144,9 +144,9 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
 
 
 def _gap(terms: np.ndarray, rows: np.ndarray, top: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The difference between two classes; 0 where a cell is impossible in both."""
-    first, second = terms[rows, top], terms[rows, other]
-    return np.where(np.isneginf(first) & np.isneginf(second), 0.0, first - second)
+    """The difference between two classes; 0 where a cell is impossible in both, or a class has no estimate of it."""
+    gap = terms[rows, top] - terms[rows, other]
+    return np.where(np.isnan(gap), 0.0, gap)
 
 
 def _cells(model: Any, scored: Any, cells: np.ndarray) -> list[Any]:

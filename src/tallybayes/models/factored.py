@@ -192,9 +192,7 @@ class FactoredModel(BaseEstimator):
         self
         """
         super().set_params(**parameters)
-        if hasattr(self, "tally_"):
-            self._derived = {}
-        return self
+        return self._adopt(self.tally_) if hasattr(self, "tally_") else self
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):

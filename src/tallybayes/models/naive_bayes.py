@@ -9,7 +9,6 @@ from tallybayes.errors import DataError, PriorError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.multinomial import Multinomial
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.columns import read_columns
@@ -103,7 +102,8 @@ class NaiveBayes(FactoredClassifier):
         if isinstance(self.columns, Family):
             tags.input_tags.sparse = isinstance(self.columns, Multinomial | Poisson) or type(self.columns) is Bernoulli
             tags.input_tags.positive_only = isinstance(self.columns, Multinomial | Poisson | Bernoulli)
-            tags.input_tags.allow_nan = not isinstance(self.columns, Multinomial | MultivariateGaussian)
+            tags.input_tags.allow_nan = not isinstance(self.columns, Multinomial)
+            tags.classifier_tags.poor_score = isinstance(self.columns, Multinomial)  # on measured values, that is
         return tags
 
     def _prior_of(self, factor: Factor) -> Any:

@@ -33,18 +33,21 @@ def show_work(model: Any, row: Any) -> str:
     title = max([len("log p(class, x)"), *(len(_title(s, n)) for s in model._scored for n in s.factor.columns)]) + 2
     lines.append(" " * (title + 14) + "".join(f"{label!s:>{width}}" for label in classes))
     lines.append(_line("log p(class)", "", prior, title, width))
-    total = prior.copy()
     for scored in model._scored:
         cells = chunk_of(model._rows(table, scored), slice(None))
         terms = scored.contributions(cells)[0]
         columns = scored.factor.columns
-        total = total + terms.sum(axis=-1)
+        whole = terms.sum(axis=-1) if scored.family.columnwise else scored.log_prob(cells)[0]
         if len(columns) != terms.shape[-1]:
-            lines.append(_line(f"log p({columns[0]} | class)", "", terms.sum(axis=-1), title, width))
+            lines.append(_line(f"log p({columns[0]} | class)", "", whole, title, width))
             continue
         for place, (name, value) in enumerate(zip(columns, _cells(model, scored, cells[0]), strict=True)):
             lines.append(_line(_title(scored, name), _shown(value), terms[:, place], title, width))
             lines += _formula(scored, place, value, title, width)
+        common = whole - terms.sum(axis=-1)
+        if not scored.family.columnwise and (np.abs(common) > 1e-9).any():  # the coefficient of a multinomial row
+            lines.append(_line("log coefficient", "", common, title, width))
+    total = model._joint(row)[0]
     lines.append(" " * (title + 14) + "─" * (width * len(classes)))
     lines.append(_line("log p(class, x)", "", total, title, width))
     proba = model.predict_proba(row)[0]

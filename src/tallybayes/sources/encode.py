@@ -75,9 +75,12 @@ def plain_array(array: np.ndarray, name: object) -> np.ndarray:
 
 def is_missing(value: Any) -> bool:
     """Whether a single value stands for none: None, NaN, NaT or pandas' NA."""
+    kind = type(value)
+    if kind is str or kind is int:  # most are, and the checks below take their time
+        return False
     if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
         return bool(value != value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
+    return value is None or kind.__name__ in ("NAType", "NaTType")
 
 
 def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:

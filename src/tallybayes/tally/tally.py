@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import StatisticsError
+from tallybayes.errors import NotForgettableError, StatisticsError
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.statistics import Statistics, first_shortage
@@ -29,6 +29,8 @@ class Tally:
         One for every factor; leading axes are the domains of ``given``, a `Counts`' last axis the columns' levels.
     domains : mapping from name to Domain
     schema : Schema, optional
+    soft : bool, default False
+        Whether EM filled in what was missing: such a tally adds, but nothing can be taken out of it.
 
     Examples
     --------
@@ -51,7 +53,10 @@ class Tally:
         statistics: Iterable[Statistics],
         domains: Mapping[str, Domain],
         schema: Schema | None = None,
+        *,
+        soft: bool = False,
     ) -> None:
+        self.soft = soft
         self.factors = tuple(factors)
         self.statistics = tuple(statistics)
         self.domains = dict(domains)
@@ -116,7 +121,7 @@ class Tally:
             return NotImplemented
         mine, its = self._united(other)
         total = [a + b for a, b in zip(mine.statistics, its.statistics, strict=True)]
-        return Tally(self.factors, total, mine.domains, self.schema)
+        return Tally(self.factors, total, mine.domains, self.schema, soft=self.soft or other.soft)
 
     def __radd__(self, other: object) -> Tally:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
@@ -124,6 +129,8 @@ class Tally:
     def __sub__(self, other: Tally) -> Tally:
         if not isinstance(other, Tally):
             return NotImplemented
+        if self.soft or other.soft:
+            raise NotForgettableError.soft()
         mine, its = self._united(other)
         for factor, held, removed in zip(self.factors, mine.statistics, its.statistics, strict=True):
             short = first_shortage(factor.family.nonnegative(held), factor.family.nonnegative(removed))
@@ -149,18 +156,19 @@ class Tally:
         ordered = tuple(dict.fromkeys(self.schema.ordered + other.schema.ordered))
         mine, its = self._align(domains), other._align(domains)
         statistics = mine.statistics + its.statistics
-        return Tally(self.factors + other.factors, statistics, domains, Schema(pairs, ordered))
+        return Tally(self.factors + other.factors, statistics, domains, Schema(pairs, ordered), soft=self.soft or other.soft)
 
     def scale(self, factor: float) -> Tally:
         """Every count times `factor`: a tally worth more or fewer rows."""
-        return Tally(self.factors, [part.scale(factor) for part in self.statistics], self.domains, self.schema).pruned()
+        scaled = [part.scale(factor) for part in self.statistics]
+        return Tally(self.factors, scaled, self.domains, self.schema, soft=self.soft).pruned()
 
     def with_factors(self, factors: Iterable[Factor]) -> Tally:
         """The same statistics read by other families or priors, where they keep the same ones."""
         factors = tuple(factors)
         if tuple(factor.counting for factor in factors) != self._counting():
             raise StatisticsError.incompatible("the factors", _titles(self.factors), _titles(factors))
-        return Tally(factors, self.statistics, self.domains, self.schema)
+        return Tally(factors, self.statistics, self.domains, self.schema, soft=self.soft)
 
     def pruned(self) -> Tally:
         """Without the levels that were neither declared nor seen."""
@@ -226,13 +234,13 @@ class Tally:
             if name in self.domains
         }
         if all(where is None for where in source.values()) and source.keys() == domains.keys():
-            return Tally(self.factors, self.statistics, domains, self.schema)
+            return Tally(self.factors, self.statistics, domains, self.schema, soft=self.soft)
         moved = []
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
             columns = factor.given + factor.columns
             where = {c: source.get(self.schema.domain(c)) for c in columns}
             moved.append(realign(factor, statistic, where))
-        return Tally(self.factors, moved, domains, self.schema)
+        return Tally(self.factors, moved, domains, self.schema, soft=self.soft)
 
     def _place(self, factor: Factor, statistic: Statistics, index: tuple[int, ...]) -> str:
         """Words for a place in a statistic: the group, and the level or the column."""

@@ -50,9 +50,16 @@ class TestAnchor:
         np.testing.assert_array_equal(choose_anchor(np.full((4, 2), np.nan)), np.zeros(2))
         np.testing.assert_array_equal(choose_anchor(np.full((4, 2), np.inf)), np.zeros(2))
 
-    @pytest.mark.parametrize("rows", [0, 1])
-    def test_too_few_rows_show_no_range(self, rows):
-        np.testing.assert_array_equal(choose_anchor(np.full((rows, 2), 1e12)), np.zeros(2))
+    def test_no_rows_give_none_and_one_row_its_own(self):
+        np.testing.assert_array_equal(choose_anchor(np.zeros((0, 2))), np.zeros(2))
+        np.testing.assert_allclose(choose_anchor(np.array([[1e12, 0.0]])), [1e12, 0.0], rtol=1 / 1024)
+
+    def test_rows_left_out_are_not_looked_at(self):
+        column = np.array([[1e9], [5.0], [1e9], [-3.0], [4.0]])
+        np.testing.assert_array_equal(choose_anchor(column, weight=np.array([0.0, 1, 0, 1, 1])), [0.0])
+        np.testing.assert_array_equal(choose_anchor(column, group=np.array([-1, 0, -1, 1, 0])), [0.0])
+        far = choose_anchor(column, weight=np.array([1.0, 0, 1, 0, 0]))
+        np.testing.assert_array_equal(far, choose_anchor(column[[0, 2]]))
 
     @pytest.mark.parametrize("size", [np.finfo(float).max, 5e-324, np.finfo(float).tiny])
     def test_the_ends_of_the_range_give_a_finite_anchor(self, size):

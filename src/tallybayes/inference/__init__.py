@@ -1,0 +1,1 @@
+"""Inference: what counting alone cannot do, because something was not seen."""
