@@ -73,6 +73,14 @@ class DataError(TallybayesError, ValueError):
             "    Learn from at least one row, or use estimate='bayes' or 'map', where a prior speaks for missing data."
         )
 
+    @classmethod
+    def no_default(cls, where: str) -> DataError:
+        """The default prior of a Gaussian looks at the data, and there are none."""
+        return cls(
+            f"nothing was counted in {where}, so a Gaussian's default prior has no scale to go by.\n"
+            "    Pass a prior such as tb.NormalInverseGamma(0, 1, 2, 1), or learn from at least two different values."
+        )
+
 
 class LabelError(TallybayesError, ValueError):
     """A level (label) is unknown, or of another kind than its domain."""
@@ -220,8 +228,9 @@ class EstimateError(TallybayesError, ValueError):
     @classmethod
     def singular(cls, where: str, weight: float, n_columns: int) -> EstimateError:
         """A covariance matrix cannot be inverted."""
+        rows = "" if weight != weight else f"{weight:.12g} rows, "
         return cls(
-            f"the covariance of {where} is singular ({weight:.12g} rows, {n_columns} columns).\n"
+            f"the covariance of {where} is singular ({rows}{n_columns} columns).\n"
             "    Use estimate='bayes' or 'map', a tied, diagonal or spherical family, or more rows."
         )
 

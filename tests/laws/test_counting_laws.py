@@ -6,7 +6,6 @@ from catalogue import FAMILIES, models
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import tallybayes as tb
 from tallybayes import kernels, testing
 from tallybayes.kernels import reference
 from tallybayes.testing import strategies

@@ -207,6 +207,8 @@ class Hypotheses(Belief):
         """The quantiles of the parameter, where parameters are numbers."""
         if self.log_weights.ndim > 1:
             raise PriorError("hypotheses about several groups have no single interval; see `probabilities`.")
+        if any(np.size(value) != 1 or isinstance(value, Mapping) for value in self.hypotheses.values()):
+            raise PriorError("the interval of hypotheses is defined for single numbers only; see `probabilities`.")
         values = np.array([float(np.ravel(value)[0]) for value in self.hypotheses.values()])
         order = np.argsort(values)
         cumulative = np.cumsum(np.exp(self.log_weights)[order])

@@ -11,7 +11,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 from tallybayes import kernels
 from tallybayes.beliefs.beta import Beta
 from tallybayes.beliefs.log_gamma import log_rising
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Dense, Sparse, dense
 from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.statistics.totals import Totals
@@ -58,6 +58,13 @@ class Bernoulli(Family):
     def default_prior(self, statistics: Totals, estimate: str) -> Beta:
         """One pseudo-count each: Beta(1, 1) for the mean, Beta(2, 2) for the mode."""
         return Beta(2, 2) if estimate == "map" else Beta(1, 1)
+
+    def as_parameters(self, parameters: Any, statistics: Totals) -> np.ndarray:
+        """Probabilities, with an axis for columns."""
+        p = super().as_parameters(parameters, statistics)
+        if not ((p >= 0) & (p <= 1)).all():
+            raise EstimateError(f"the parameter of {self!r} is {parameters!r}; expected probabilities from 0 to 1.")
+        return p
 
     def n_parameters(self, statistics: Totals) -> int:
         """One per group and column."""

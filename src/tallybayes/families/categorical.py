@@ -11,7 +11,7 @@ from scipy.special import xlogy
 from tallybayes import kernels
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Codes
 from tallybayes.families.family import Family, ratio
 from tallybayes.statistics.counts import Counts
@@ -83,7 +83,10 @@ class Categorical(Family):
         """Probabilities in the order of the levels."""
         if isinstance(parameters, Probabilities):
             return parameters
-        return Probabilities(np.asarray(parameters, dtype=float), statistics.segments)
+        table = np.asarray(parameters, dtype=float)
+        if not (table >= 0).all():
+            raise EstimateError(f"the parameter of {self!r} is {parameters!r}; expected probabilities of at least 0.")
+        return Probabilities(table, statistics.segments)
 
     def n_parameters(self, statistics: Counts) -> int:
         """One per group and level, less one a column: they sum to 1."""

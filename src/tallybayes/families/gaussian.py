@@ -11,7 +11,7 @@ from tallybayes import kernels
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
-from tallybayes.errors import EstimateError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, dense
 from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.statistics.moments import Moments, choose_anchor
@@ -89,7 +89,7 @@ class Gaussian(Family):
         n_means = int(np.prod(self._shared_sizes(statistics), dtype=np.int64))
         scale = spread * (2.5 + n_means / 2 if estimate == "map" else 1.5)
         keep = slice(0, 1) if "columns" in self.shared else slice(None)
-        check_spread(scale[keep], "column")
+        check_spread(scale[keep], statistics)
         return NormalInverseGamma(mean, 0.01, 1.5, scale[keep], shared=self.shared)
 
     def _shared_sizes(self, statistics: Moments) -> list[int]:
@@ -266,8 +266,12 @@ def pooled_spread(statistics: Moments) -> tuple[np.ndarray, np.ndarray]:
     return pooled.mean, (within + share) / (np.maximum(total - n_groups, 0.0) + 1)
 
 
-def check_spread(spread: np.ndarray, what: str) -> None:
-    """Refuse a default prior where the data show no spread at all."""
+def check_spread(spread: np.ndarray, statistics: Moments) -> None:
+    """Refuse a default prior where nothing was counted, or the data show no spread at all."""
     flat = np.argwhere(~(spread > 0))
     if len(flat):
-        raise EstimateError.zero_variance(f"{what} {int(flat[0][-1])}")
+        column = int(flat[0][-1])
+        weight = np.broadcast_to(statistics.pooled().weight, (statistics.n_columns,))
+        if weight[column] == 0:
+            raise DataError.no_default(f"column {column}")
+        raise EstimateError.zero_variance(f"column {column}")

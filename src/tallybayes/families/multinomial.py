@@ -65,8 +65,8 @@ class Multinomial(Family):
         return statistics.total.size - int(np.prod(statistics.given_shape, dtype=np.int64))
 
     def row_weight(self, statistics: Totals) -> np.ndarray:
-        """The rows of every group."""
-        return statistics.weight[..., 0]
+        """The rows of every group; none where no row has a token, for they say nothing."""
+        return np.where(statistics.total.sum(axis=-1) > 0, statistics.weight[..., 0], 0.0)
 
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(row | θ), per group."""

@@ -10,6 +10,7 @@ from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.gamma import Gamma
 from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.errors import EstimateError
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.block import Block
 from tallybayes.families.family import Family, known_sum, over_given, ratio
@@ -51,6 +52,13 @@ class Poisson(Family):
         pooled = statistics.pooled()
         m = (pooled.total + 0.5) / (pooled.weight + 1)
         return Gamma(1 + m, 1) if estimate == "map" else Gamma(m, 1)
+
+    def as_parameters(self, parameters: Any, statistics: Totals) -> np.ndarray:
+        """Rates, with an axis for columns."""
+        rate = super().as_parameters(parameters, statistics)
+        if not ((rate >= 0) & np.isfinite(rate)).all():
+            raise EstimateError(f"the parameter of {self!r} is {parameters!r}; expected finite rates of at least 0.")
+        return rate
 
     def n_parameters(self, statistics: Totals) -> int:
         """One per group and column."""

@@ -14,7 +14,7 @@ from tallybayes.errors import DataError, EstimateError, NotLinearError
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
-from tallybayes.inference.missing_cells import complete_moments
+from tallybayes.inference.missing_cells import Completed, complete_moments
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.linear import gaussian_terms
@@ -166,7 +166,7 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        self._completed = done
+        self._completed: Completed | None = done
         return Tally(factors, [*classes.statistics, done.moments], classes.domains, classes.schema, soft=True)
 
     def _take_from(self, other: FactoredModel) -> Self:

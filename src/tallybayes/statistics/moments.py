@@ -230,7 +230,7 @@ class Moments(Statistics):
         return type(self)(a.anchor, a.weight_sum + b.weight_sum, a.first_sum + b.first_sum, a.second_sum + b.second_sum)
 
     def _raw_subtract(self, other: Self) -> Moments:
-        a, b = self._common(other)
+        a, b = self, other.rebase(self.anchor)  # what is held stays where it is: moving it could only lose digits
         weight = a.weight_sum - b.weight_sum
         gone = weight.value <= self._rounding(a.weight, b.weight) * a.weight
         weight = weight.map(lambda part: np.where(gone, 0.0, part))

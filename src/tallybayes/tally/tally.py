@@ -156,7 +156,8 @@ class Tally:
         ordered = tuple(dict.fromkeys(self.schema.ordered + other.schema.ordered))
         mine, its = self._align(domains), other._align(domains)
         statistics = mine.statistics + its.statistics
-        return Tally(self.factors + other.factors, statistics, domains, Schema(pairs, ordered), soft=self.soft or other.soft)
+        factors, schema = self.factors + other.factors, Schema(pairs, ordered)
+        return Tally(factors, statistics, domains, schema, soft=self.soft or other.soft)
 
     def scale(self, factor: float) -> Tally:
         """Every count times `factor`: a tally worth more or fewer rows."""

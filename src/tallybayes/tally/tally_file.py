@@ -86,7 +86,8 @@ def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
         domains[config["key"]] = Domain(levels, config["name"], declared=declared, ordered=bool(config["ordered"]))
     factors = [_checked(from_config(config), Factor) for config in manifest["factors"]]
     statistics = [_statistic(kind, f"statistics/{n}", arrays) for n, kind in enumerate(manifest["statistics"])]
-    tally = Tally(factors, statistics, domains, _checked(from_config(manifest["schema"]), Schema), soft=bool(manifest["soft"]))
+    schema = _checked(from_config(manifest["schema"]), Schema)
+    tally = Tally(factors, statistics, domains, schema, soft=bool(manifest["soft"]))
     for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
         _check_kept(factor, statistic)
     return tally

@@ -16,7 +16,7 @@ from tallybayes.tally.tally import Tally
 # What double-double arithmetic may leave of the largest second moment in play, after some hundred operations.
 _PAIR_ROUNDING = 1e-29
 # The kernels round x − anchor once: a row far from the anchor is known to the anchor's last bit only.
-_ANCHOR_ROUNDING = 2.0**-53
+_ANCHOR_ROUNDING = 2.0**-52
 
 
 def assert_agree(
@@ -92,23 +92,28 @@ def _agree(found: Any, expected: Any, held: Any, exact: bool, tolerance: float, 
 def _moments(found: Moments, expected: Moments, held: Moments, exact: bool, tolerance: float, law: str) -> None:
     _require(found.full == expected.full, law, "full", found.full, expected.full)
     _numbers(found.weight, expected.weight, law, "weight", _slack(held.weight, exact, tolerance))
-    seconds = [part.diagonal().second_sum.value for part in (found, expected, held)]
-    second = np.maximum.reduce([np.broadcast_to(part, expected.first_sum.shape) for part in seconds])
-    spread = held.diagonal().scatter
+    # Anchors are per column: the rounding of every group is that of the largest rows of its column.
+    squares = [_sum_of_squares(part) for part in (found, expected, held)]
+    second = np.broadcast_to(np.maximum.reduce(squares), expected.first_sum.shape)
+    rounded = _ANCHOR_ROUNDING * np.sqrt(second)
     weight = np.broadcast_to(expected.weight, second.shape)
     most = np.broadcast_to(held.weight, second.shape)
     # Blocks of rows are multiplied in float64 for full scatter: what was removed leaves its rounding behind.
-    noise = _PAIR_ROUNDING * second + (tolerance * spread if expected.full else 0.0)
-    moved = _PAIR_ROUNDING * np.sqrt(most * second) + (tolerance * np.sqrt(most * spread) if expected.full else 0.0)
-    anchors = [np.abs(part.anchor) for part in (found, expected, held)]
-    rounded = _ANCHOR_ROUNDING * np.maximum.reduce(anchors)
+    spread = held.diagonal().scatter if expected.full else np.zeros(second.shape)
+    moved = _PAIR_ROUNDING * np.sqrt(most * second) + tolerance * np.sqrt(most * spread)
     mean_slack = tolerance * np.abs(expected.mean) + moved / np.where(weight > 0, weight, 1.0) + rounded
     _numbers(found.mean, expected.mean, law, "mean", mean_slack)
     scatter = expected.diagonal().scatter
-    slack = tolerance * scatter + noise + 2 * rounded * np.sqrt(most * scatter) + most * rounded**2
+    slack = tolerance * (scatter + spread) + _PAIR_ROUNDING * second + 2 * rounded * np.sqrt(most * scatter)
     if expected.full:  # a product of two columns is as good as their spreads allow
         slack = np.sqrt(slack)[..., :, None] * np.sqrt(slack)[..., None, :]
     _numbers(found.scatter, expected.scatter, law, "scatter", slack)
+
+
+def _sum_of_squares(moments: Moments) -> np.ndarray:
+    """Σ w·x² of every column over all groups."""
+    pooled = moments.diagonal().pooled()
+    return np.asarray(pooled.scatter + pooled.weight * pooled.mean**2)
 
 
 def _slack(held: np.ndarray, exact: bool, tolerance: float) -> Any:

@@ -13,10 +13,10 @@ import numpy as np
 from tallybayes import kernels
 from tallybayes.errors import StatisticsError
 from tallybayes.files import load
+from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
-from tallybayes.tally.tally_file import tally_to_parts
 from tallybayes.testing.agreement import assert_agree
 from tallybayes.testing.rows import Rows, rename_tally
 
@@ -220,13 +220,11 @@ def check_file(tally: Tally) -> None:
             raise AssertionError(f"a file does not give back the levels {domain!r}, but {kept!r}")
 
 
-def _bits(thing: Any) -> list[tuple[str, Any, bytes]]:
+def _bits(thing: Any) -> list[tuple[Any, bytes]]:
     """Every number of a statistic or tally, to the last bit."""
-    if isinstance(thing, Tally):
-        arrays = tally_to_parts(thing)[1]
-    else:
-        arrays = {}
-        for name, part in thing._parts().items():
-            pair = {"high": part.high, "low": part.low} if hasattr(part, "high") else {"": part}
-            arrays.update({f"{name}.{half}": array for half, array in pair.items()})
-    return [(name, array.shape, np.ascontiguousarray(array).tobytes()) for name, array in arrays.items()]
+    arrays: list[np.ndarray] = []
+    for statistic in thing.statistics if isinstance(thing, Tally) else [thing]:
+        for part in statistic._parts().values():
+            arrays += [part.high, part.low] if isinstance(part, DoubleDouble) else [part]
+        arrays.append(getattr(statistic, "anchor", np.zeros(0)))
+    return [(array.shape, np.ascontiguousarray(array).tobytes()) for array in arrays]

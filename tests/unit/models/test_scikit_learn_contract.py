@@ -12,7 +12,6 @@ ESTIMATORS = [
     tb.NaiveBayes(tb.Gaussian()),
     tb.NaiveBayes(tb.TiedGaussian(), estimate="map"),
     tb.NaiveBayes(tb.SphericalGaussian()),
-    tb.NaiveBayes(tb.MultivariateGaussian()),
 ]
 
 
