@@ -1,5 +1,5 @@
-// From Python arrays to views and back. Inputs are borrowed through the buffer protocol: no copy, any strides, read-only
-// arrays welcome. Outputs are vectors handed over to NumPy.
+// From Python arrays to views and back. Inputs are borrowed through the buffer protocol: no copy, any strides,
+// read-only arrays welcome. Outputs are vectors handed over to NumPy.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -12,7 +12,6 @@ constexpr size_t most_narrow_levels = 254;  // codes below 254 fit the bytes tha
 constexpr size_t column_chunk = 256;        // columns handled at a time, to bound the scratch
 constexpr size_t most_pair_keys = 8192;     // larger joint tables leave the first-level cache
 constexpr size_t word_rows = 512;           // rows in eight words of bits
-constexpr size_t most_table_bytes = size_t{256} << 20;  // for the tables of all threads together
 
 // The scratch of a block should stay in cache. So should the block itself where columns are read one by one from rows.
 size_t choose_code_rows(const Table& table, const int64_t* sizes) {
@@ -22,7 +21,8 @@ size_t choose_code_rows(const Table& table, const int64_t* sizes) {
     row_bytes += narrow ? 1 : 4 + size_of(table.column(j).type);
   }
   const size_t rows = std::clamp<size_t>((size_t{192} << 10) / std::max<size_t>(1, row_bytes), word_rows, 4096);
-  return rows / word_rows * word_rows;
+  const size_t needed = (table.n_rows / word_rows + 1) * word_rows;
+  return std::min(rows / word_rows * word_rows, needed);
 }
 
 Table columns_of(const Table& table, size_t first, size_t n) {
@@ -140,8 +140,9 @@ class Counter {
       const ColumnPlan& plan = plan_.columns[chunk + j];
       const Column column = columns.column(j);
       if (plan.way == Way::single) {
-        const Column source = together && plan.narrow ? Column{narrow_.data() + j * block_rows_, 1, Type::uint8} : column;
-        const size_t start = together && plan.narrow ? 0 : first;
+        const bool narrowed = together && plan.narrow;
+        const Column source = narrowed ? Column{narrow_.data() + j * block_rows_, 1, Type::uint8} : column;
+        const size_t start = narrowed ? 0 : first;
         if (!kernels_.load_codes(source, start, n, plan.size, present_.data(), codes_.data())) return false;
         kernels_.count_single(codes_.data(), groups_.data(), n, plan.size, counters_.data() + plan.counters);
         continue;
@@ -154,7 +155,8 @@ class Counter {
           codes = column.at(first);
           if (j + 1 < n_columns) lookahead = columns.column(j + 1).at(first) - codes;
         } else {
-          kernels_.load_narrow_codes(columns_of(columns, j, 1), first, n, narrow_.data() + j * block_rows_, block_rows_);
+          uint8_t* target = narrow_.data() + j * block_rows_;
+          kernels_.load_narrow_codes(columns_of(columns, j, 1), first, n, target, block_rows_);
         }
       }
       if (plan.way == Way::masks) {
@@ -244,9 +246,8 @@ bool count_unweighted(const Input& input, const Table& table, const int64_t* siz
   const size_t n_sums = plan.n_counters + plan.n_masks;
   const Grid grid = make_grid(table.n_rows, table.n_columns, block_rows, n_sums);
   const double cells = static_cast<double>(table.n_rows) * static_cast<double>(table.n_columns) / 2.0;
-  const size_t worker_bytes = 8 * out.size() + 4 * n_sums + 1;
-  const size_t threads = std::min(choose_threads(input.threads, grid.n_parts, cells),
-                                  std::max<size_t>(1, most_table_bytes / worker_bytes));
+  const size_t worker_bytes = 8 * out.size() + 4 * plan.n_counters + 8 * plan.n_masks;
+  const size_t threads = limit_threads(choose_threads(input.threads, grid.n_parts, cells), worker_bytes);
   auto make = [&] { return Counter(input, table, plan, block_rows); };
   auto process = [&](Counter& counter, size_t part, Order&) {
     return counter.count_rows(grid.first(part), grid.last(part));
@@ -274,7 +275,7 @@ bool count_weighted(const Input& input, const Table& table, const int64_t* sizes
   const size_t n_levels = offsets[n_columns] - n_columns;
   const size_t per_row = soft ? n_groups : 1;
 
-  const size_t block_rows = soft ? 512 : 2048;
+  const size_t block_rows = std::min<size_t>(soft ? 512 : 2048, table.n_rows + 1);
   const Grid grid = make_grid(table.n_rows, n_columns * per_row, block_rows, n_sums);
   const double cells = static_cast<double>(table.n_rows) * static_cast<double>(n_columns * per_row);
   auto make = [&] {
@@ -320,7 +321,7 @@ bool count_weighted(const Input& input, const Table& table, const int64_t* sizes
       }
     });
   };
-  const size_t threads = choose_threads(input.threads, grid.n_parts, cells);
+  const size_t threads = limit_threads(choose_threads(input.threads, grid.n_parts, cells), 8 * n_sums);
   return run_parts(grid.n_parts, threads, 1, make, process, [](WeightedWorker&) {});
 }
 
@@ -356,7 +357,7 @@ bool count_groups(const Input& input, size_t n_rows, std::vector<int64_t>& rows,
     std::copy(rows.begin(), rows.end(), weight.begin());
     return true;
   }
-  constexpr size_t block_rows = 2048;
+  const size_t block_rows = std::min<size_t>(2048, n_rows + 1);
   std::vector<uint32_t> groups(block_rows);
   for (size_t first = 0; first < n_rows; first += block_rows) {
     const size_t n = std::min(block_rows, n_rows - first);

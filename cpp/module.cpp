@@ -24,18 +24,16 @@ const std::vector<Tier>& tiers() {
     std::vector<Tier> list;
 #if defined(TALLYBAYES_TIERS)
     __builtin_cpu_init();
-    auto has = [](bool supported) { return supported; };
-    if (has(__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"))) list.push_back({"v2", v2::kernels});
-    if (has(!list.empty() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))) {
-      list.push_back({"v3", v3::kernels});
-    }
-    if (has(list.size() == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-            __builtin_cpu_supports("avx512vl"))) {
-      list.push_back({"v4", v4::kernels});
-      if (!__builtin_cpu_supports("avx512vpopcntdq")) list.back().kernels.count_masks = nullptr;
-    }
+    const bool v2_runs = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+    const bool v3_runs = v2_runs && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+    const bool v4_runs = v3_runs && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                         __builtin_cpu_supports("avx512vl");
+    if (v2_runs) list.push_back({"v2", v2::kernels});
+    if (v3_runs) list.push_back({"v3", v3::kernels});
+    if (v4_runs) list.push_back({"v4", v4::kernels});
+    if (v4_runs && !__builtin_cpu_supports("avx512vpopcntdq")) list.back().kernels.count_masks = nullptr;
 #else
     list.push_back({"native", native::kernels});
 #endif

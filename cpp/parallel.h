@@ -26,6 +26,12 @@ inline size_t choose_threads(size_t wanted, size_t n_parts, double cells) {
   return std::max<size_t>(1, std::min({most, useful, n_parts}));
 }
 
+// Every thread has its own sums; where these are huge, fewer threads work.
+inline size_t limit_threads(size_t threads, size_t bytes_for_each) {
+  constexpr size_t most_bytes = size_t{256} << 20;
+  return std::min(threads, std::max<size_t>(1, most_bytes / std::max<size_t>(1, bytes_for_each)));
+}
+
 struct Grid {
   size_t n_rows, part_rows, n_parts;
   Grid(size_t rows, size_t rows_in_part)

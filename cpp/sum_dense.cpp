@@ -40,7 +40,7 @@ bool sum_bytes(const Input& input, const Table& table, CountSums& out) {
   const size_t n_groups = input.groups.n_groups, n_columns = table.n_columns;
   const size_t width = std::max(n_columns, least_byte_width);
   const bool in_place = table.row_major() && n_columns >= least_byte_width;
-  const size_t block_rows = choose_block_rows(width, n_groups, block_bytes);
+  const size_t block_rows = std::min(choose_block_rows(width, n_groups, block_bytes), table.n_rows + 1);
   const Grid grid = make_grid(table.n_rows, width / 4, block_rows, n_groups * width / 4);
   const double cells = static_cast<double>(table.n_rows) * static_cast<double>(width) / 8.0;
 
@@ -107,7 +107,8 @@ bool sum_dense(const Input& input, const Table& table, Kind kind, CountSums& out
   const size_t width = std::max(n_columns, least_width);
   const bool in_place =
       table.row_major() && table.aligned() && table.type == Type::float64 && n_columns >= least_width;
-  const size_t block_rows = choose_block_rows(width * sizeof(double), n_groups, block_bytes);
+  const size_t block_rows =
+      std::min(choose_block_rows(width * sizeof(double), n_groups, block_bytes), table.n_rows + 1);
   const Grid grid = make_grid(table.n_rows, width, block_rows, n_groups * width);
   const double cells = static_cast<double>(table.n_rows) * static_cast<double>(width) *
                        (input.weights.soft ? static_cast<double>(n_groups) : 1.0);
@@ -149,7 +150,7 @@ bool sum_dense(const Input& input, const Table& table, Kind kind, CountSums& out
         const double weight = total_weight(weights, n_set).high;
         worker.row_weight[group] += weight;
         const DenseSums sums{worker.cell_weight.data() + group * width, worker.total.data() + group * width,
-                             multinomial ? nullptr : worker.log_base.data() + (kind == Kind::poisson ? group * width : 0)};
+                             kind == Kind::poisson ? worker.log_base.data() + group * width : nullptr};
         const Outcome outcome = kernels.sum_dense(set, kind, width, weight, sums);
         if (multinomial) {
           for (size_t k = 0; k < n_set; k++) {
@@ -174,7 +175,9 @@ bool sum_dense(const Input& input, const Table& table, Kind kind, CountSums& out
     });
   };
   auto finish = [&](DenseWorker& worker) { out.any_missing |= worker.any_missing; };
-  return run_parts(grid.n_parts, choose_threads(input.threads, grid.n_parts, cells), 1, make, process, finish);
+  const size_t threads =
+      limit_threads(choose_threads(input.threads, grid.n_parts, cells), 8 * (2 * n_groups * width + n_log_base));
+  return run_parts(grid.n_parts, threads, 1, make, process, finish);
 }
 
 }  // namespace tallybayes

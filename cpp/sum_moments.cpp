@@ -47,7 +47,7 @@ bool sum_moments(const Input& input, const Table& table, const double* anchor, M
   const bool in_place =
       table.row_major() && table.aligned() && table.type == Type::float64 && n_columns >= least_width;
   const size_t block_rows =
-      std::min(choose_block_rows(width * sizeof(double), n_groups, block_bytes), std::max<size_t>(1, table.n_rows));
+      std::min(choose_block_rows(width * sizeof(double), n_groups, block_bytes), table.n_rows + 1);
   const Grid grid = make_grid(table.n_rows, width, block_rows, n_sums);
   const double cells = static_cast<double>(table.n_rows) * static_cast<double>(width) *
                        (input.weights.soft ? static_cast<double>(n_groups) : 1.0);
@@ -107,7 +107,8 @@ bool sum_moments(const Input& input, const Table& table, const double* anchor, M
     });
   };
   auto finish = [&](MomentWorker& worker) { out.any_missing |= worker.any_missing; };
-  return run_parts(grid.n_parts, choose_threads(input.threads, grid.n_parts, cells), 1, make, process, finish);
+  const size_t threads = limit_threads(choose_threads(input.threads, grid.n_parts, cells), 48 * n_sums);
+  return run_parts(grid.n_parts, threads, 1, make, process, finish);
 }
 
 }  // namespace tallybayes

@@ -1,6 +1,6 @@
-// Drives the sums of outer products. A part is one block of rows; the rows of a group in it are centred near their mean,
-// multiplied in plain float64 (short sums of small numbers lose next to nothing), moved to the anchor and added to the
-// double-double sums.
+// Drives the sums of outer products. A part is one block of rows; the rows of a group in it are centred near their
+// mean, multiplied in plain float64 (short sums of small numbers lose next to nothing), moved to the anchor and added
+// to the double-double sums.
 #include <cmath>
 #include <limits>
 
@@ -25,8 +25,7 @@ struct ScatterWorker {
   Vector first_high, first_low, shift_high, shift_low;
 };
 
-// A number on a power-of-two grid about as coarse as the spread: x − centre is then exact whenever x itself is not finer
-// than that grid allows, and always small.
+// A number on a power-of-two grid a little finer than the spread: x − centre is small, and exact whenever it can be.
 double grid_centre(double mean, double spread) {
   if (!(spread > 0.0) || !std::isfinite(spread)) return mean;
   const double step = std::ldexp(1.0, std::max(std::ilogb(spread) - 2, -1000));

@@ -1,5 +1,5 @@
-// Drives the sums over CSR rows. A table of groups × columns for every thread would not fit in memory (or cache), so the
-// rows are sorted by group first, and a thread works on one group at a time with one row of sums.
+// Drives the sums over CSR rows. A table of groups × columns for every thread would not fit in memory (or cache), so
+// the rows are sorted by group first, and a thread works on one group at a time with one row of sums.
 #include <stdexcept>
 
 #include "parallel.h"
@@ -179,7 +179,7 @@ bool sum_soft(Attempt& attempt) {
         for (size_t j = 0; j < n; j++) to[(first_group + g) * n + j] = from[j * width + g];
       }
     };
-    std::copy(row_weight.begin(), row_weight.end(), attempt.out.row_weight.begin() + static_cast<ptrdiff_t>(first_group));
+    for (size_t g = 0; g < width; g++) attempt.out.row_weight[first_group + g] = row_weight[g];
     scatter(worker.total, n_columns, attempt.out.total);
     scatter(worker.log_base, n_log_base, attempt.out.log_base);
     if (attempt.with_absent) scatter(worker.absent, n_columns, attempt.absent);

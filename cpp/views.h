@@ -51,10 +51,12 @@ struct Table {
     const uintptr_t bits = reinterpret_cast<uintptr_t>(data) | static_cast<uintptr_t>(row_stride);
     return bits % size_of(type) == 0;
   }
-  TALLYBAYES_INLINE bool row_major() const { return !separate && column_stride == static_cast<ptrdiff_t>(size_of(type)); }
+  TALLYBAYES_INLINE bool row_major() const {
+    return !separate && column_stride == static_cast<ptrdiff_t>(size_of(type));
+  }
 };
 
-// Codes are read as unsigned numbers: a valid code is below `limit`, the missing code is all ones, the rest is an error.
+// Codes are read as unsigned numbers: a valid code is below `limit`, the missing code all ones, the rest an error.
 // `limit` is the number of levels, or less where a signed type cannot hold that many.
 TALLYBAYES_INLINE uint64_t code_limit(Type type, uint64_t size) {
   const unsigned bits = 8 * static_cast<unsigned>(size_of(type)) - (is_signed(type) ? 1 : 0);

@@ -35,7 +35,9 @@ inline Outcome sum_panel(const RowSet& set, Panel panel, double set_weight, cons
     }
   }
   if (!all(good | ~panel.fresh)) return Outcome::bad;
-  auto add_to = [&](double* sums, Doubles value) { store(sums + panel.start, load(sums + panel.start) + keep(value, panel.fresh)); };
+  auto add_to = [&](double* sums, Doubles value) {
+    store(sums + panel.start, load(sums + panel.start) + keep(value, panel.fresh));
+  };
   add_to(out.total, total);
   add_to(out.weight, careful ? weight : repeat(set_weight));
   if (kind == Kind::poisson) add_to(out.log_base, log_base);

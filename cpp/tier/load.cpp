@@ -183,7 +183,8 @@ void narrow_rows(const Table& table, size_t first, size_t n, uint8_t* out, size_
         narrow_run<Source>(source, n_rows * n_columns, narrowed);
       } else {
         for (size_t r = 0; r < n_rows; r++) {
-          narrow_run<Source>(source + static_cast<ptrdiff_t>(r) * table.row_stride, n_columns, narrowed + r * n_columns);
+          Bytes row = source + static_cast<ptrdiff_t>(r) * table.row_stride;
+          narrow_run<Source>(row, n_columns, narrowed + r * n_columns);
         }
       }
       const size_t squares = n_columns >= side ? n_rows / side * side : 0;

@@ -41,7 +41,8 @@ namespace {
 // product[i + q][j..] += Σ_r left[r][q] · right[r][..] for `height` rows of the product and `panels` panels of eight
 // columns. The sums stay in registers while the rows stream by.
 template <size_t height, size_t panels>
-inline void multiply_tile(const double* left, const double* const* right, size_t n_rows, double* product, size_t pitch) {
+inline void multiply_tile(const double* left, const double* const* right, size_t n_rows, double* product,
+                          size_t pitch) {
   constexpr size_t tile = scatter_tile, per_panel = tile / lanes, vectors = panels * per_panel;
   Doubles sums[height][vectors];
   for (size_t q = 0; q < height; q++) {

@@ -1,10 +1,12 @@
 """Draw the pictures of the handbook: ``python docs/pictures/make_pictures.py`` writes them next to this file.
 
-Every number comes from tallybayes itself; every random draw has a seed, so the same pictures come out each time.
+Every number comes from tallybayes itself; every random draw has a seed, so the same pictures come out each time. Names
+of pictures on the command line draw only these. MNIST is read from ``../shared/data``; without it, its picture stays.
 """
 
 from __future__ import annotations
 
+import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
+from real_data import DATA, mnist
+from sklearn.datasets import load_iris
 
 import tallybayes as tb
+from tallybayes.demo import penguins
 
 HERE = Path(__file__).parent
 
@@ -209,6 +214,144 @@ def draw_fair_or_not() -> Figure:
     return figure
 
 
+def penguin_model() -> tb.NaiveBayes:
+    """The model of chapter 7."""
+    columns = {("island", "sex"): tb.Categorical(), ("bill_mm", "mass_g"): tb.Gaussian(), "eggs": tb.Poisson()}
+    return tb.NaiveBayes(columns).fit(penguins(300), "species")
+
+
+def draw_penguin_columns() -> Figure:
+    """p(column | species) for every column of the penguins."""
+    return penguin_model().plot_columns()
+
+
+def draw_explanation() -> Figure:
+    """The weights of evidence of the bird of chapter 7."""
+    figure, (axes,) = new_figure(1)
+    bird = {"island": ["Dream"], "bill_mm": [44.5], "mass_g": [None], "sex": ["female"], "eggs": [2]}
+    penguin_model().plot_explanation(bird, ax=axes)
+    return figure
+
+
+def draw_product_of_marginals() -> Figure:
+    """Two classes whose columns are correlated, and what naive Bayes makes of them."""
+    figure, panels = new_figure(2)
+    centre, correlation = np.array([0.7, 0.7]), 0.8
+    covariance = np.array([[1, correlation], [correlation, 1]])
+    rng = np.random.default_rng(2)
+    y = np.repeat([0, 1], 5000)
+    X = np.where(y[:, None] == 1, 1, -1) * centre + rng.multivariate_normal([0, 0], covariance, len(y))
+    naive = tb.NaiveBayes().fit(X, y)
+    across, up = np.meshgrid(np.linspace(-3.6, 3.6, 241), np.linspace(-3.6, 3.6, 241))
+    grid = np.column_stack([across.ravel(), up.ravel()])
+    gaps = [grid - sign * centre for sign in (-1, 1)]
+    true = np.stack([-0.5 * ((gap @ np.linalg.inv(covariance)) * gap).sum(axis=1) for gap in gaps], axis=1)
+    shown = [(true, "The true joint"), (naive.predict_joint_log_proba(grid), "Naive: the product of the marginals")]
+    for axes, (joint, title) in zip(panels, shown, strict=True):
+        rows = slice(None, None, 25)
+        for k, colour in enumerate((BLUE, ORANGE)):
+            mine = y[rows] == k
+            axes.plot(*X[rows][mine].T, ".", color=colour, markersize=4, alpha=0.7)
+            log_density = (joint[:, k] - joint[:, k].max()).reshape(across.shape)
+            # On the ellipses the density is e^(−½) and e^(−2) of its peak: one and two deviations.
+            axes.contour(across, up, log_density, levels=[-2, -0.5], colors=colour, linewidths=2, linestyles="-")
+        proba = 1 / (1 + np.exp(joint[:, 0] - joint[:, 1])).reshape(across.shape)
+        lines = axes.contour(across, up, proba, levels=[0.01, 0.1, 0.5, 0.9, 0.99], colors="black", linewidths=1.2)
+        axes.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=10)
+        label(axes, title, "x₁", "x₂", bottom=-3.6, top=3.6, span=(-3.6, 3.6))
+        axes.set_aspect("equal")
+    figure.suptitle("Black lines: the probability of the orange class", fontsize=12)
+    return figure
+
+
+def draw_mnist() -> Figure | None:
+    """MNIST under a Bernoulli per pixel: class means, draws from the classes, and test images with their predictions."""
+    train, test = mnist("train"), mnist("t10k")
+    if train is None or test is None:
+        return None
+    model = tb.NaiveBayes(tb.Bernoulli()).fit(train[0] > 127, train[1])
+    images, digits = test[0] > 127, test[1]
+    proba = model.predict_proba(images[:200])
+    wrong = np.flatnonzero(proba.argmax(axis=1) != digits[:200])
+    chosen = np.concatenate([np.arange(6), wrong[:4]])
+    figure = Figure(figsize=(10.6, 3.9), layout="constrained")
+    panels = figure.subplots(3, 10)
+    means = tb.learn(train[0] > 127, tb.Bernoulli(), group=train[1]).estimate("bayes")
+    drawn = [model.sample(1, given=digit, random_state=digit)[0][0] for digit in range(10)]
+    rows = [np.asarray(means), np.array(drawn), images[chosen]]
+    for line, pictures in zip(panels, rows, strict=True):
+        for axes, picture in zip(line, pictures, strict=True):
+            axes.imshow(picture.reshape(28, 28), cmap="Greys", vmin=0, vmax=1)
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+    for axes, row in zip(panels[2], chosen, strict=True):
+        best = int(proba[row].argmax())
+        right = best == digits[row]
+        axes.set_xlabel(f"{best}: {proba[row, best]:.2f}", color="black" if right else RED, fontsize=11)
+    for axes, title in zip(panels[:, 0], ("mean", "sample", "test"), strict=True):
+        axes.set_ylabel(title)
+    return figure
+
+
+def petals() -> tuple[np.ndarray, np.ndarray]:
+    """Sepal width and petal length of the irises: two columns in which the species differ in shape."""
+    iris = load_iris()
+    return iris.data[:, [1, 2]], iris.target_names[iris.target]
+
+
+def draw_decisions() -> Figure:
+    """Quadratic, linear and diagonal discriminants of the same moments."""
+    figure, panels = new_figure(3)
+    X, y = petals()
+    model = tb.GaussianDiscriminant(estimate="unbiased").fit(X, y)
+    for axes, covariance in zip(panels, ("full", "tied", "diagonal"), strict=True):
+        model.reestimate(covariance=covariance).plot_decision(X, y, ax=axes)
+        axes.set_title(covariance)
+        axes.grid(visible=False)
+        axes.set(xlabel="sepal width, cm", ylabel="petal length, cm", xlim=(1.6, 4.8), ylim=(0.3, 7.9))
+        if axes is not panels[0]:
+            axes.get_legend().remove()
+            axes.set_ylabel("")
+    return figure
+
+
+def draw_projection() -> Figure:
+    """All four columns of iris on the two directions that part the species."""
+    figure, (axes,) = new_figure(1)
+    iris = load_iris()
+    y = iris.target_names[iris.target]
+    tb.GaussianDiscriminant("tied").fit(iris.data, y).plot_projection(iris.data, y, ax=axes)
+    axes.set_title("Four columns of iris on two directions")
+    return figure
+
+
+def stretched() -> tuple[np.ndarray, np.ndarray]:
+    """Three classes side by side along x₁ whose columns spread along x₂, a long way and to no purpose."""
+    rng = np.random.default_rng(5)
+    y = np.repeat([0, 1, 2], 120)
+    centres = np.array([[-2.0, 3.0], [0.0, -4.0], [2.0, 3.0]])
+    return centres[y] + rng.normal(0, [0.5, 6.0], (len(y), 2)), y
+
+
+def draw_nearest_means() -> Figure:
+    """The nearest mean under three metrics."""
+    figure, panels = new_figure(3)
+    X, y = stretched()
+    across, up = np.meshgrid(np.linspace(-4, 4, 241), np.linspace(-21, 21, 241))
+    grid = np.column_stack([across.ravel(), up.ravel()])
+    colours = (BLUE, ORANGE, GREEN)
+    for axes, metric in zip(panels, ("euclidean", "mahalanobis", "learned"), strict=True):
+        model = tb.NearestClassMean(metric).fit(X, y)
+        region = model.predict(grid).reshape(across.shape)
+        axes.contourf(across, up, region, levels=[-0.5, 0.5, 1.5, 2.5], colors=colours, alpha=0.18)
+        for k, colour in enumerate(colours):
+            axes.plot(*X[y == k].T, ".", color=colour, markersize=4)
+            axes.plot(*model.means_[k], "+", color="black", markersize=11, markeredgewidth=2.4)
+        label(axes, f"{metric}: {model.score(X, y):.0%} right", "x₁", "x₂" if axes is panels[0] else "")
+        axes.grid(visible=False)
+    return figure
+
+
 PICTURES = {
     "beta-priors": draw_beta_priors,
     "coin-posteriors": draw_coin_posteriors,
@@ -218,11 +361,18 @@ PICTURES = {
     "bags": draw_bags,
     "strange-prior": draw_strange_prior,
     "fair-or-not": draw_fair_or_not,
+    "penguin-columns": draw_penguin_columns,
+    "explanation": draw_explanation,
+    "product-of-marginals": draw_product_of_marginals,
+    "mnist": draw_mnist,
+    "decisions": draw_decisions,
+    "projection": draw_projection,
+    "nearest-means": draw_nearest_means,
 }
 
 
 def new_figure(n_panels: int) -> tuple[Figure, list[Axes]]:
-    """A figure with one panel, or two side by side."""
+    """A figure with one panel, or some side by side."""
     figure = Figure(figsize=(6.6, 4.0) if n_panels == 1 else (10.6, 4.0), layout="constrained")
     return figure, [figure.add_subplot(1, n_panels, place + 1) for place in range(n_panels)]
 
@@ -253,11 +403,15 @@ def label(
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw them all, or those that are named."""
     with mpl.rc_context(STYLE):
-        for name, draw in PICTURES.items():
+        for name in sys.argv[1:] or PICTURES:
+            figure = PICTURES[name]()
+            if figure is None:
+                print(f"no data for {name} at {DATA}: {name}.png stays as it is.")
+                continue
             drawn = BytesIO()
-            draw().savefig(drawn, dpi=100)
+            figure.savefig(drawn, dpi=100)
             # A palette of 128 colours keeps the lines smooth and the file a third of the size.
             Image.open(drawn).convert("RGB").quantize(128).save(HERE / f"{name}.png", optimize=True)
 

@@ -1,4 +1,4 @@
-"""The main job in a terminal: a mixed table with gaps, learned, explained, merged and forgotten. ``make demo`` runs it."""
+"""The main job in a terminal: a mixed table with gaps, learned, explained, merged and forgotten: ``make demo``."""
 
 from __future__ import annotations
 

@@ -141,8 +141,8 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> A
     ax = _axes(ax, figsize=(6, 5), layout="constrained")
     reach = 3.5 * np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
     low, high = (mean - reach).min(axis=0), (mean + reach).max(axis=0)
-    if X is not None:
-        points = np.asarray(X, dtype=float)
+    points = None if X is None else np.asarray(X, dtype=float)
+    if points is not None:
         low, high = np.minimum(low, np.nanmin(points, axis=0)), np.maximum(high, np.nanmax(points, axis=0))
     across, up = np.meshgrid(np.linspace(low[0], high[0], 300), np.linspace(low[1], high[1], 300))
     grid = np.column_stack([across.ravel(), up.ravel()])
@@ -160,10 +160,12 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> A
         ring = mean[k][:, None] + 2 * vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
         ax.plot(*ring, color=COLOURS[k % len(COLOURS)], linewidth=1.5)
         ax.plot(*mean[k], marker="+", color=COLOURS[k % len(COLOURS)], markersize=10, markeredgewidth=2)
-        if y is not None:
+        if points is not None and y is not None:
             mine = np.asarray(y) == label
             ax.plot(*points[mine].T, ".", color=COLOURS[k % len(COLOURS)], markersize=4, label=str(label))
-    if y is not None:
+    if points is not None and y is None:
+        ax.plot(*points.T, ".", color="black", markersize=4)
+    elif points is not None:
         ax.legend(frameon=False)
     names = [name if isinstance(name, str) else f"column {name}" for name in names]
     ax.set_xlabel(names[0])
@@ -182,8 +184,10 @@ def _covariances(scored: Any) -> np.ndarray:
 
 def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
     """Rows on the first discriminant directions, coloured by class."""
-    ax = _axes(ax, figsize=(6, 5), layout="constrained")
     seen = model.transform(X)
+    if seen.shape[1] == 0:
+        raise DataError("there is no discriminant direction to draw on; expected classes whose means differ.")
+    ax = _axes(ax, figsize=(6, 5), layout="constrained")
     second = seen[:, 1] if seen.shape[1] > 1 else np.random.default_rng(0).uniform(-0.5, 0.5, len(seen))
     for k, label in enumerate(model.classes_):
         mine = np.asarray(y) == label

@@ -1,4 +1,6 @@
-"""One tally for the shapes that models need: a naive Bayes star, a table with two parents, and a hidden Markov chain."""
+"""One tally for the shapes that models need: a naive Bayes star, a table with two parents, a hidden Markov chain."""
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,9 +34,9 @@ def draw_chains(rng, n, states):
     return [rng.choice(states, int(rng.integers(1, 6))) for _ in range(n)]
 
 
-def count_all(rows, chains, seed=0):
+def count_all(rows, chains):
     """Tables of three different lengths through one tally."""
-    steps = [(a, b) for chain in chains for a, b in zip(chain[:-1], chain[1:], strict=True)]
+    steps = [(a, b) for chain in chains for a, b in pairwise(chain)]
     moves = np.array(steps, dtype=object).reshape(-1, 2)
     signal = np.array([len(str(to)) + 0.25 * len(str(before)) for before, to in steps], dtype=float)
     star = tb.count(rows, STAR + TWO_PARENTS)
@@ -102,7 +104,7 @@ def test_the_numbers_are_those_of_a_plain_count():
             for k, grade in enumerate(names["grade"]):
                 rows_here = (table["class"] == kind) & (table["colour"] == colour) & (table["grade"] == grade)
                 assert grades.table[i, j, k] == rows_here.sum()
-    steps = [step for day in chains for chain in day for step in zip(chain[:-1], chain[1:], strict=True)]
+    steps = [step for day in chains for chain in day for step in pairwise(chain)]
     for i, before in enumerate(names["state"]):
         assert tally["start"].table[i] == sum(chain[0] == before for day in chains for chain in day)
         for j, after in enumerate(names["state"]):

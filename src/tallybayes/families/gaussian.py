@@ -262,7 +262,9 @@ def pooled_spread(statistics: Moments) -> tuple[np.ndarray, np.ndarray]:
     n_groups = (weight > 0).sum(axis=axes)
     total = np.broadcast_to(pooled.weight, pooled.mean.shape)
     within = moments.scatter.sum(axis=axes)
-    share = pooled.scatter / np.where(total > 0, total, 1.0)
+    # Groups of one constant have means that differ in the last bits of double-double, once other rows were forgotten.
+    apart = np.where(pooled.scatter > 1e-29 * pooled.second_sum.value, pooled.scatter, 0.0)
+    share = apart / np.where(total > 0, total, 1.0)
     return pooled.mean, (within + share) / (np.maximum(total - n_groups, 0.0) + 1)
 
 

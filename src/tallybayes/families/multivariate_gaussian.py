@@ -124,13 +124,19 @@ class MultivariateGaussian(Family):
         terms = np.where(weight > 0, -0.5 * (weight * (d * np.log(2 * np.pi) + log_det) + trace), 0.0)
         return terms.sum() if "groups" in self.shared else terms
 
+    def _own(self, covariance: np.ndarray) -> np.ndarray:
+        """Covariances with length 1 along the groups that share one."""
+        return covariance[(slice(0, 1),) * (covariance.ndim - 2)] if "groups" in self.shared else covariance
+
     def is_definite(self, covariance: np.ndarray) -> bool:
         """Whether a covariance matrix has an inverse worth the name."""
         return bool(np.isfinite(covariance).all() and _cholesky(covariance) is not None)
 
     def _root(self, covariance: Any, weight: np.ndarray | None = None) -> np.ndarray:
-        """Cholesky factors; a singular covariance is named by its group."""
+        """Cholesky factors; a singular covariance is named by its group, one of no rows (NaN) stands for itself."""
         covariance = np.asarray(covariance, dtype=float)
+        unknown = np.isnan(covariance).any(axis=(-2, -1))
+        covariance = np.where(unknown[..., None, None], np.eye(covariance.shape[-1]), covariance)
         root = _cholesky(covariance)
         if root is None:
             for index in np.ndindex(covariance.shape[:-2]):
@@ -146,8 +152,8 @@ class MultivariateGaussian(Family):
         mean = np.asarray(parameters.mean)
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-            root = self._root(np.asarray(parameters.covariance)[..., known[:, None], known])
-            squares, log_det = _distance(over_given(rows[:, known], mean.ndim - 1) - mean[..., known], root)
+            root = self._root(self._own(np.asarray(parameters.covariance))[..., known[:, None], known])
+            squares, log_det = _distance(rows, mean[..., known], root)
             return -0.5 * (squares + log_det + len(known) * np.log(2 * np.pi))
 
         return _by_pattern(x, mean.shape[:-1], density)
@@ -162,7 +168,7 @@ class MultivariateGaussian(Family):
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
             # The marginal of a multivariate t has the same freedom; p ∝ (1 + tᵀ(scale)⁻¹t)^(−(freedom + k)/2)
             root = self._root(np.broadcast_to(scale, (*mean.shape, d))[..., known[:, None], known])
-            squares, log_det = _distance(over_given(rows[:, known], mean.ndim - 1) - mean[..., known], root)
+            squares, log_det = _distance(rows, mean[..., known], root)
             k = len(known)
             log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
             return log_norm - (freedom + k) / 2 * np.log1p(squares)
@@ -249,11 +255,29 @@ def _cholesky(covariance: np.ndarray) -> np.ndarray | None:
     return root if (pivots > 1e-13 * variances).all() else None
 
 
-def _distance(gap: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Squared Mahalanobis lengths of (n, *given, k) and the log determinants, from Cholesky factors."""
-    inverse = np.swapaxes(np.linalg.inv(root), -1, -2)
-    lengths = (np.moveaxis(gap, 0, -2) @ inverse) ** 2  # all rows of a group in one product
-    return np.moveaxis(lengths.sum(axis=-1), -1, 0), 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+def _distance(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Squared Mahalanobis lengths (n, *given) of rows (n, k) from means (*given, k), and the log determinants.
+
+    The rows are centred once and then turned by each group's inverse root in one product, or once for all groups where
+    they share it (`root` has length 1 there): a difference per row and group would be more often read than multiplied.
+    """
+    centre = mean.mean(axis=tuple(range(mean.ndim - 1)))
+    inverse = np.linalg.inv(root)
+    shift = (inverse @ (mean - centre)[..., None])[..., 0]
+    out = np.empty((len(rows), *mean.shape[:-1]))
+    centred = rows - centre
+    shared = root.size < mean.size * mean.shape[-1]
+    for index in np.ndindex(root.shape[:-2]):
+        turned = centred @ inverse[index].T
+        if shared:
+            square = np.einsum("ij,ij->i", turned, turned)
+            across = turned @ shift.reshape(-1, shift.shape[-1]).T
+            square = square[:, None] - 2 * across + (shift**2).sum(axis=-1).ravel()
+            out[...] = np.maximum(square, 0.0).reshape(out.shape)
+        else:
+            turned -= shift[index]
+            out[(slice(None), *index)] = np.einsum("ij,ij->i", turned, turned)
+    return out, 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
 
 
 def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:
@@ -261,7 +285,8 @@ def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarr
     x = np.asarray(x, dtype=float)
     out = np.zeros((len(x), *given))
     for known, index in patterns_of(x):
-        out[index] = density(x[index], known)
+        whole = len(known) == x.shape[1] and len(index) == len(x)
+        out[index] = density(x if whole else x[np.ix_(index, known)], known)
     return out
 
 

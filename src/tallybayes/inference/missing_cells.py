@@ -7,11 +7,11 @@ objective. The moments it ends with depend on the parameters, so they add but ca
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.beliefs.belief import Belief
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, pooled_spread
@@ -37,6 +37,7 @@ def complete_moments(
     prior: Any,
     estimate: str,
     *,
+    check: Callable[[Any, Moments], None] | None = None,
     n_iter: int = 200,
     tol: float = 1e-8,
 ) -> Completed:
@@ -55,6 +56,8 @@ def complete_moments(
         Resolved once, from the cells that are known, and held.
     estimate : {"bayes", "map", "mle", "unbiased"}
         ``"bayes"`` and ``"map"`` climb the log posterior, the others the log likelihood.
+    check : callable, optional
+        Called with the parameters of every step and the moments they are of, to refuse those without a density.
     n_iter : int, default 200
     tol : float, default 1e-8
         It has converged when a step raises the objective by less than this, per row.
@@ -66,7 +69,12 @@ def complete_moments(
     weights = np.ones(len(rows)) if weight is None else weight
     known = Gaussian().collect(rows, group, n_groups, weight)
     how = "map" if estimate in ("bayes", "map") else "mle"
-    belief = None if how == "mle" else _belief(family, prior, known, rows.shape[1])
+    if how == "map" and prior is None:
+        flat = ~(pooled_spread(known)[1] > 0)
+        if flat.all() or (flat.any() and "columns" not in family.shared):  # type: ignore[attr-defined]
+            options: dict[str, Any] = {"n_iter": n_iter, "tol": tol}
+            return _around_flat(rows, group, n_groups, weight, family, estimate, known, flat, options)
+    belief = None if how == "mle" else family.prior(prior, known, "map")
     parameters = _start(known)
     history: list[float] = []
     counted = (group >= 0) & (weights > 0)
@@ -75,6 +83,8 @@ def complete_moments(
     converged = False
     for _ in range(n_iter):
         parameters = estimate_parameters(family, belief, moments, how)
+        if check is not None:
+            check(parameters, moments)
         score = _row_scores(family, parameters, rows[index])[np.arange(len(index)), group[index]]
         value = float(weights[index] @ score)
         if belief is not None:
@@ -87,10 +97,40 @@ def complete_moments(
     return Completed(moments, history, "log posterior" if belief is not None else "log likelihood", converged)
 
 
-def _belief(family: Family, prior: Any, known: Moments, n_columns: int) -> Belief:
-    """The prior, from the cells that are known; a unit of spread stands in for columns that have none."""
-    extra = np.where(pooled_spread(known)[1] > 0, 0.0, 1.0)
-    return family.prior(prior, known.with_scatter(extra), "map")
+def _around_flat(
+    rows: np.ndarray,
+    group: np.ndarray,
+    n_groups: int,
+    weight: np.ndarray | None,
+    family: Family,
+    estimate: str,
+    known: Moments,
+    flat: np.ndarray,
+    options: dict[str, Any],
+) -> Completed:
+    """Expected moments where some columns have no spread: those say nothing, and stay as constant as they are."""
+    varied = np.flatnonzero(~flat)
+    if len(varied):
+        done = complete_moments(rows[:, varied], group, n_groups, weight, family, None, estimate, **options)
+    else:
+        none = MultivariateGaussian().collect(np.zeros((len(rows), 1)), group, n_groups, weight)
+        done = Completed(none, [], "log posterior", True)
+    anchor = np.where(flat, known.pooled().mean, 0.0)  # about its own value, a constant column has sums of 0
+    anchor[varied] = done.moments.anchor[: len(varied)]
+
+    def first(array: np.ndarray) -> np.ndarray:
+        out = np.zeros((n_groups, len(flat)))
+        out[:, varied] = array[:, : len(varied)]
+        return out
+
+    def second(array: np.ndarray) -> np.ndarray:
+        out = np.zeros((n_groups, len(flat), len(flat)))
+        out[:, varied[:, None], varied] = array[:, : len(varied), : len(varied)]
+        return out
+
+    some = done.moments
+    whole = Moments(anchor, some.weight_sum, some.first_sum.map(first), some.second_sum.map(second))
+    return done._replace(moments=whole)
 
 
 def _start(known: Moments) -> tuple[np.ndarray, np.ndarray]:

@@ -175,12 +175,10 @@ def count_codes(
     array([[1., 1., 0., 0., 2.],
            [0., 1., 0., 0., 0.]])
     """
-    n, d = _arguments.check_columns(
-        columns, "columns", _arguments.LEVEL_TYPES, _arguments.known_rows(group, weight)
-    )
+    n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, _arguments.known_rows(group, weight))
     levels = _arguments.check_sizes(sizes, d)
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.count_codes(columns, levels, group, n_groups, weight, _arguments.check_threads(threads))  # type: ignore[no-any-return]
+    return _kernels.count_codes(columns, levels, group, n_groups, weight, _arguments.check_threads(threads))
 
 
 def sum_dense(
@@ -229,7 +227,7 @@ def sum_dense(
     _arguments.check_kind(kind)
     n, _ = _arguments.check_columns(X, "X", _arguments.NUMBER_TYPES, _arguments.known_rows(group, weight))
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.sum_dense(X, kind, group, n_groups, weight, _arguments.check_threads(threads))  # type: ignore[no-any-return]
+    return _kernels.sum_dense(X, kind, group, n_groups, weight, _arguments.check_threads(threads))
 
 
 def sum_csr(
@@ -279,7 +277,8 @@ def sum_csr(
     n = _arguments.check_sparse(indptr, indices, data, n_columns)
     _arguments.check_groups(group, n_groups, weight, n)
     _arguments.check_threads(threads)
-    return _kernels.sum_csr(indptr, indices, data, n_columns, kind, group, n_groups, weight, threads)  # type: ignore[no-any-return]
+    indptr, indices, data = (_arguments.contiguous(array) for array in (indptr, indices, data))
+    return _kernels.sum_csr(indptr, indices, data, n_columns, kind, group, n_groups, weight, threads)
 
 
 def sum_moments(
@@ -326,7 +325,7 @@ def sum_moments(
     n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, _arguments.known_rows(group, weight))
     anchors = _arguments.check_anchor(anchor, d)
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.sum_moments(X, anchors, group, n_groups, weight, _arguments.check_threads(threads))  # type: ignore[no-any-return]
+    return _kernels.sum_moments(X, anchors, group, n_groups, weight, _arguments.check_threads(threads))
 
 
 def sum_scatter(
@@ -372,7 +371,7 @@ def sum_scatter(
     n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, _arguments.known_rows(group, weight))
     anchors = _arguments.check_anchor(anchor, d)
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.sum_scatter(X, anchors, group, n_groups, weight, _arguments.check_threads(threads))  # type: ignore[no-any-return]
+    return _kernels.sum_scatter(X, anchors, group, n_groups, weight, _arguments.check_threads(threads))
 
 
 def read_bytes(array: AnyArray, threads: int = 0) -> int:

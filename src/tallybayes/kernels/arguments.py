@@ -5,27 +5,31 @@ Only shapes and types are checked here; values (codes, cells) are checked where 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-AnyArray = npt.NDArray[np.generic]
+AnyArray = npt.NDArray[Any]
+Types = frozenset[np.dtype[Any]]
 Columns = AnyArray | Sequence[AnyArray]
 Float64Array = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
 
-CODE_TYPES = frozenset(np.dtype(name) for name in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"))
-NUMBER_TYPES = CODE_TYPES | {np.dtype(name) for name in ("?", "f4", "f8")}
-MOMENT_TYPES = CODE_TYPES | {np.dtype(name) for name in ("f4", "f8")}
-LEVEL_TYPES = CODE_TYPES | {np.dtype("?")}
-INDEX_TYPES = frozenset({np.dtype("i4"), np.dtype("i8")})
+CODE_TYPES: Types = frozenset(np.dtype(name) for name in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"))
+NUMBER_TYPES: Types = CODE_TYPES | {np.dtype(name) for name in ("?", "f4", "f8")}
+MOMENT_TYPES: Types = CODE_TYPES | {np.dtype(name) for name in ("f4", "f8")}
+LEVEL_TYPES: Types = CODE_TYPES | {np.dtype("?")}
+INDEX_TYPES: Types = frozenset({np.dtype("i4"), np.dtype("i8")})
 KINDS = ("binary", "poisson", "multinomial")
 FLOAT64 = np.dtype(np.float64)
 LARGEST_GROUP_COUNT = 2**31 - 2
+FEW = 64
 
 
-def check_array(array: object, name: str, dimensions: int, types: frozenset[np.dtype[np.generic]]) -> None:
+def check_array(array: object, name: str, dimensions: int, types: Types) -> None:
     """Refuse anything but a NumPy array of that many dimensions and one of these types."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array, found {type(array).__name__}; convert it with numpy.asarray")
@@ -36,9 +40,7 @@ def check_array(array: object, name: str, dimensions: int, types: frozenset[np.d
         raise ValueError(f"{name} has {array.ndim} dimensions (shape {array.shape}), expected {dimensions}")
 
 
-def check_columns(
-    columns: Columns, name: str, types: frozenset[np.dtype[np.generic]], n_rows: int | None
-) -> tuple[int, int]:
+def check_columns(columns: Columns, name: str, types: Types, n_rows: int | None) -> tuple[int, int]:
     """Return (rows, columns) of a 2-D array or of a list of equally long 1-D arrays; `n_rows` serves an empty list."""
     if isinstance(columns, np.ndarray):
         check_array(columns, name, 2, types)
@@ -114,8 +116,13 @@ def check_sizes(sizes: Sequence[int] | Int64Array, n_columns: int) -> Int64Array
     if levels.shape != (n_columns,):
         raise ValueError(f"sizes has shape {levels.shape}, expected ({n_columns},): one size for each column")
     levels = levels.astype(np.int64, copy=False)
-    if n_columns and not 0 <= int(levels.min()) <= int(levels.max()) <= LARGEST_GROUP_COUNT:
-        raise ValueError(f"sizes run from {levels.min()} to {levels.max()}, expected 0 to {LARGEST_GROUP_COUNT}")
+    # Python's own functions on a few numbers: a NumPy reduction costs as much as a small call of a kernel.
+    few = levels[:FEW].tolist()
+    smallest, largest = min(few, default=0), max(few, default=0)
+    if n_columns > FEW:
+        smallest, largest = int(levels.min()), int(levels.max())
+    if not 0 <= smallest <= largest <= LARGEST_GROUP_COUNT:
+        raise ValueError(f"sizes run from {smallest} to {largest}, expected 0 to {LARGEST_GROUP_COUNT}")
     return levels
 
 
@@ -124,7 +131,8 @@ def check_anchor(anchor: Sequence[float] | Float64Array, n_columns: int) -> Floa
     values = np.ascontiguousarray(anchor, dtype=np.float64)
     if values.shape != (n_columns,):
         raise ValueError(f"anchor has shape {values.shape}, expected ({n_columns},): one anchor for each column")
-    if not np.isfinite(values).all():
+    finite = all(map(math.isfinite, values.tolist())) if n_columns <= FEW else bool(np.isfinite(values).all())
+    if not finite:
         raise ValueError("anchor holds a value that is not finite; pass finite anchors, 0 if in doubt")
     return values
 
@@ -143,6 +151,11 @@ def check_sparse(indptr: AnyArray, indices: AnyArray, data: AnyArray, n_columns:
     return len(indptr) - 1
 
 
+def contiguous(array: AnyArray) -> AnyArray:
+    """Return the array itself if its elements lie side by side and aligned, else a copy of which that is true."""
+    return array if array.flags.c_contiguous and array.flags.aligned else array.copy()
+
+
 def group_error(row: int, code: int, n_groups: int) -> IndexError:
     """Return the error for a group code outside its range."""
     return IndexError(f"row {row} has group code {code}, expected 0 to {n_groups - 1}, or -1 to skip the row")
@@ -150,7 +163,9 @@ def group_error(row: int, code: int, n_groups: int) -> IndexError:
 
 def indptr_error(row: int, start: int, stop: int, n_entries: int) -> IndexError:
     """Return the error for a CSR row whose extent lies outside the stored entries or runs backwards."""
-    return IndexError(f"indptr gives row {row} the entries {start} to {stop}, expected a rising range within 0 to {n_entries}")
+    return IndexError(
+        f"indptr gives row {row} the entries {start} to {stop}, expected a rising range within 0 to {n_entries}"
+    )
 
 
 def index_error(row: int, index: int, n_columns: int) -> IndexError:

@@ -180,12 +180,13 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         check_is_fitted(self, "tally_")
         prior = self.class_log_prior_ if class_prior is None else self._log_prior(class_prior)
         joint = self._joint(X, prior)
-        total = logsumexp(joint, axis=1, keepdims=True)
-        impossible = np.isneginf(total[:, 0])
+        best = joint.max(axis=1, keepdims=True)
+        impossible = np.isneginf(best[:, 0])
         if impossible.any():
             self._warn_impossible(X, int(np.flatnonzero(impossible)[0]), int(impossible.sum()))
-            joint, total = np.where(impossible[:, None], prior, joint), np.where(impossible[:, None], 0.0, total)
-        return joint - total
+            joint, best = np.where(impossible[:, None], prior, joint), np.where(impossible[:, None], 0.0, best)
+        gap = joint - best  # from the best class, not from log p(row): that may be so large that digits are lost
+        return gap - logsumexp(gap, axis=1, keepdims=True)
 
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """p(class | row), shape (n, classes). A row impossible in every class gets the class prior, with a warning.
@@ -390,7 +391,13 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         Linear
         """
         check_is_fitted(self, "tally_")
-        return to_linear(self._scored, self.class_log_prior_, self.classes_)
+        form = to_linear(self._scored, self.class_log_prior_, self.classes_)
+        columns: list[Any] = list(form.columns)
+        fitted = list(getattr(self, "feature_names_in_", ())) or sorted(c for c in columns if isinstance(c, int))
+        if form.coef.shape[1] != len(columns) or not set(columns) <= set(fitted):
+            return form
+        order = sorted(range(len(columns)), key=lambda place: fitted.index(columns[place]))  # as X has them
+        return form._replace(coef=form.coef[:, order], columns=tuple(columns[place] for place in order))
 
     def save(self, path: Any) -> None:
         """Write the model to a sealed file that `tb.load` reads; no pickle is involved.

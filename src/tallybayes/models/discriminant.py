@@ -18,7 +18,7 @@ from tallybayes.inference.missing_cells import Completed, complete_moments
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.linear import gaussian_terms
-from tallybayes.models.scoring import Scored, chunk_of
+from tallybayes.models.scoring import Scored, check_spread_within, chunk_of
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
@@ -122,8 +122,9 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
                     f"shrinkage={shrinkage!r} does nothing to a {self.covariance!r} covariance, without correlations.\n"
                     "    Use covariance='full' or 'tied', or leave shrinkage out."
                 )
-            number = isinstance(shrinkage, int | float) and not isinstance(shrinkage, bool)
-            if shrinkage != "auto" and not (number and 0 <= shrinkage <= 1):
+            number = isinstance(shrinkage, int | float | np.integer | np.floating) and not isinstance(shrinkage, bool)
+            auto = isinstance(shrinkage, str) and shrinkage == "auto"
+            if not auto and not (number and 0 <= shrinkage <= 1):
                 raise EstimateError(f"shrinkage is {shrinkage!r}; expected a number from 0 to 1, 'auto' or None.")
         return self.families[self.covariance]()
 
@@ -140,8 +141,12 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
             return super()._count(table, weight, factors)
         except DataError:
             rows = chunk_of(table.numbers(self._columns(table)), slice(None))
-            if not np.isnan(rows).any() or np.isinf(rows).any():
+            if not np.isnan(rows).any():
                 raise
+            if np.isinf(rows).any():
+                row, column = (int(i) for i in np.argwhere(np.isinf(rows))[0])
+                name = self._columns(table)[column]
+                raise DataError.bad_cell(float(rows[row, column]), row, name, Gaussian.expects) from None
             if factors is None:
                 raise DataError(
                     "some of these rows have missing cells, which under a full covariance are filled in by EM over all "
@@ -159,7 +164,19 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
         codes, found = table.levels([self._target], lambda _: True)
         group = np.append(domain.positions_of(found[0].levels), -1)[np.asarray(codes.columns[0]).astype(np.intp)]
         weights = check_weight(weight, table.n_rows)
-        done = complete_moments(rows, group, len(domain.levels), weights, self._family(), self.prior, self.estimate)
+        factor = Factor(factors[1].columns, factors[1].given, self._family())
+        if self.estimate in ("mle", "unbiased"):
+            counted = Gaussian().collect(rows, group, len(domain.levels), weights).weight
+            for code, column in np.argwhere(counted == 0):
+                where = f"column {factor.column(int(column))!r} in class {domain.levels[code]!r}"
+                raise DataError.no_data(where, self.estimate)
+
+        def check(parameters: Any, moments: Moments) -> None:
+            check_spread_within(Scored(factor, parameters, False, np.zeros(0, np.intp)), moments, domain.levels)
+
+        done = complete_moments(
+            rows, group, len(domain.levels), weights, factor.family, self.prior, self.estimate, check=check
+        )
         if not done.converged:
             warnings.warn(
                 f"the missing cells were still being filled in after {len(done.history)} steps of EM.",
@@ -215,6 +232,34 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
             )
         coef, bias = gaussian_terms(scored)
         return DiscriminantFunctions(self.class_log_prior_ + bias, coef)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row; ties go to the first.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers; missing cells are marginalised
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self, "tally_")
+        scored = self._scored[0]
+        if scored.predictive or not isinstance(scored.family, TiedMultivariateGaussian):
+            return super().predict(X)
+        # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
+        self._check_estimated(self.class_log_prior_)
+        table = self._open(X)
+        rows, codes = self._rows(table, scored), np.empty(table.n_rows, dtype=np.intp)
+        coef, bias, centre = self._derive("linear", lambda: _centred_terms(scored, self.class_log_prior_))
+        for start in range(0, table.n_rows, 4096):
+            part = slice(start, start + 4096)
+            score = (chunk_of(rows, part) - centre) @ coef + bias
+            if not np.isfinite(score).all():  # a missing cell, a forbidden one, or a class without weight
+                return super().predict(X)
+            codes[part] = score.argmax(axis=1)
+        return self.classes_[codes]
 
     @property
     def scalings_(self) -> np.ndarray:
@@ -326,3 +371,14 @@ def shrunk(moments: Moments, shrinkage: Any, *, tied: bool) -> Moments:
     amount = oas(moments, tied=tied) if shrinkage == "auto" else np.array([float(shrinkage)])
     off = moments.scatter * (1 - np.eye(moments.n_columns))
     return moments.with_scatter(-amount[:, None, None] * off)
+
+
+def _centred_terms(scored: Scored, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights (columns, classes), biases and a centre: scores linear in the rows about it, so that they keep digits."""
+    mean = np.array(scored.parameters.mean, dtype=float)
+    centre = np.nanmean(mean, axis=0)
+    gap = mean - centre
+    gap[:, scored.constant] = 0.0
+    coef = np.linalg.solve(np.asarray(scored.parameters.covariance)[0], gap.T)
+    coef[scored.constant] = 0.0
+    return coef, log_prior - 0.5 * (coef * gap.T).sum(axis=0), centre

@@ -23,14 +23,19 @@ def open_features(X: Any) -> Table:
         return open_table(X)
     from sklearn.utils import check_array
 
-    try:
-        checked = check_array(X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0)
-    except ValueError as error:
-        if "could not convert" not in str(error) and "bytes/strings" not in str(error):
-            raise
-        checked = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0)  # labels
-        checked = np.asarray(X, dtype=object) if not isinstance(X, np.ndarray) else X
+    labels = _holds_labels(X)  # scikit-learn would make numbers of "007" and True
+    checked = check_array(X, dtype=None if labels else "numeric", ensure_all_finite=False, ensure_min_samples=0)
+    if labels:
+        checked = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     return open_table(checked)
+
+
+def _holds_labels(X: Any) -> bool:
+    """Whether an array of objects, or rows as lists, hold strings or booleans: such columns are read one by one."""
+    if isinstance(X, np.ndarray):
+        return X.dtype.kind in "US" or (X.dtype.kind == "O" and any(isinstance(cell, str | bool) for cell in X.flat))
+    rows = X if isinstance(X, list | tuple) else ()
+    return any(isinstance(cell, str | bool | np.bool_) for row in rows if isinstance(row, list | tuple) for cell in row)
 
 
 def _is_framed(X: Any) -> bool:

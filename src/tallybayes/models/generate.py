@@ -131,7 +131,7 @@ def fill_column(column: np.ndarray, cells: Missing, how: str) -> np.ndarray:
     else:
         assert cells.means is not None
         best = cells.weights.argmax(axis=1)
-        mean = (cells.weights * cells.means).sum(axis=1)
+        mean = (cells.weights * np.where(cells.weights > 0, cells.means, 0.0)).sum(axis=1)  # some classes have none
         values = cells.means[np.arange(len(best)), best] if how == "mode" else mean
     out = column.copy() if column.dtype.kind in "fO" else column.astype(object)
     for row, value in zip(cells.rows, values, strict=True):

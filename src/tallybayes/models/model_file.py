@@ -23,6 +23,9 @@ def save_model(model: Any, path: Any) -> None:
         "feature_names": None if names is None else list(names),
         "n_features": getattr(model, "n_features_in_", None),
     }
+    if hasattr(model, "_to_parts"):  # what this kind of model keeps besides its tally
+        state["own"], more = model._to_parts()
+        arrays = arrays | more
     parameters = {name: to_json(value) for name, value in model.get_params(deep=False).items()}
     content = {"class": type(model).__name__, "parameters": parameters, "state": state, "tally": manifest}
     store.write(path, "Model", content, arrays)
@@ -33,8 +36,10 @@ def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """The model that `save_model` wrote; only classes of this package are known."""
     from tallybayes.models.discriminant import GaussianDiscriminant
     from tallybayes.models.naive_bayes import NaiveBayes
+    from tallybayes.models.nearest_mean import NearestClassMean
 
-    known: dict[str, type] = {"GaussianDiscriminant": GaussianDiscriminant, "NaiveBayes": NaiveBayes}
+    classes = (GaussianDiscriminant, NaiveBayes, NearestClassMean)
+    known: dict[str, type] = {each.__name__: each for each in classes}
     if manifest["class"] not in known:
         raise FileError(f"unknown model {manifest['class']!r}; expected one of {sorted(known)}.")
     model: Any = known[manifest["class"]](**{name: from_json(value) for name, value in manifest["parameters"].items()})
@@ -48,4 +53,7 @@ def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     tally = tally_from_parts(manifest["tally"], arrays)
     if str(model._target) not in tally.domains:
         raise FileError(f"the model's target {model._target!r} is not in its tally.")
-    return model._adopt(tally)
+    model._adopt(tally)
+    if hasattr(model, "_from_parts"):
+        model._from_parts(state["own"], arrays)
+    return model

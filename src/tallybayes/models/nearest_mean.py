@@ -10,18 +10,20 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError
+from tallybayes.errors import DataError, EstimateError, FileError, StatisticsError
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, pooled_spread
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.features import labels_of
 from tallybayes.models.metric import Trained, train
+from tallybayes.models.model_file import save_model
 from tallybayes.models.scoring import chunk_of, prepare, rows_of
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
 
 
 class NearestClassMean(ClassifierMixin, FactoredModel):
@@ -109,13 +111,13 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
         fresh._learn(X, y, sample_weight, None)
         if _is(self.metric, "learned"):
             fresh._train(X, y, sample_weight)
+        fresh._projection()  # refuses a metric that does not fit the columns, before anything is changed
         self._clear()
         self._take_from(fresh)._adopt(fresh.tally_)
-        self._trained: Trained | None = fresh._trained if _is(self.metric, "learned") else None
-        self._metric = self._make_metric()
         if self._trained is not None and not self._trained.converged:
+            steps = len(self._trained.history) - 1
             warnings.warn(
-                f"the metric was still improving after {self.n_iter} steps ({self._trained.message}).\n"
+                f"the metric was still improving after {steps} steps ({self._trained.message}).\n"
                 "    Raise n_iter, or tol if this is good enough.",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -139,25 +141,7 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
         if not hasattr(self, "tally_"):
             return self.fit(X, y, sample_weight)
         self._numbers(self._read(X, y, sample_weight)[0])  # refuses rows that are not whole
-        super().partial_fit(X, y, sample_weight)
-        self._metric = self._make_metric()
-        return self
-
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take rows out of the means again, exactly; a learned metric stays as it is.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            Rows that were learned, as for `fit`.
-
-        Returns
-        -------
-        self
-        """
-        super().forget(X, y, sample_weight)
-        self._metric = self._make_metric()
-        return self
+        return super().partial_fit(X, y, sample_weight)
 
     def add_class(self, label: Any, X: Any, sample_weight: Any = None) -> Self:
         """Add a class from its rows, one is enough; the metric is unchanged.
@@ -172,17 +156,72 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
         -------
         self
         """
-        metric = self._metric if hasattr(self, "tally_") else None
+        check_is_fitted(self, "tally_")
+        metric = self._projection()
         super().add_class(label, X, sample_weight)
-        self._metric = metric
+        self._kept = metric
         return self
 
-    def _take_from(self, other: FactoredModel) -> Self:
-        super()._take_from(other)
-        for name in ("_trained", "_metric"):
-            if hasattr(other, name):
-                setattr(self, name, getattr(other, name))
+    def __add__(self, other: Self) -> Self:
+        mine, its = self._trained, getattr(other, "_trained", None)
+        if mine is not None and its is not None and not np.array_equal(mine.projection, its.projection):
+            raise StatisticsError(
+                "the metrics were learned apart and differ, so distances to the means of both have no common scale.\n"
+                "    Learn the metric once, then add the other rows with partial_fit."
+            )
+        return super().__add__(other)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; a fitted model follows, but for the metric that `add_class` kept.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor.
+
+        Returns
+        -------
+        self
+        """
+        kept = self._kept
+        super().set_params(**parameters)
+        self._kept = None if "metric" in parameters else kept
         return self
+
+    def reestimate(self, **parameters: Any) -> Self:
+        """A new classifier with the same means under other parameters, such as another metric; no data are needed.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor.
+
+        Returns
+        -------
+        A fitted classifier of the same class
+        """
+        other = super().reestimate(**parameters)
+        other._kept = None if "metric" in parameters else self._kept
+        return other
+
+    _trained: Trained | None = None
+    _kept: np.ndarray | None = None  # W from before a class was added, which the tally no longer tells
+
+    def _take_from(self, other: FactoredModel) -> Self:
+        self._trained = getattr(other, "_trained", None)
+        return super()._take_from(other)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._trained = self._kept = None
+
+    def _adopt(self, tally: Tally) -> Self:
+        self._kept = None  # the metric follows the tally
+        return super()._adopt(tally)
+
+    def _projection(self) -> np.ndarray | None:
+        """W of the metric, or None for a callable."""
+        return self._kept if self._kept is not None else self._derive("projection", self._make_metric)
 
     def _check_metric(self) -> None:
         metric = self.metric
@@ -199,7 +238,7 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
         return moments
 
     def _make_metric(self) -> np.ndarray | None:
-        """W of the metric, or None for a callable."""
+        self._check_metric()
         d = self._moments().n_columns
         if callable(self.metric):
             return None
@@ -207,9 +246,15 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
             if self.metric == "euclidean":
                 return np.eye(d)
             if self.metric == "learned":
-                assert self._trained is not None
+                if self._trained is None:
+                    raise EstimateError("no metric was learned yet, and a tally is not enough for it.\n    Use fit.")
                 return self._trained.projection
             family, moments = TiedMultivariateGaussian(), self._moments()
+            if not moments.full:
+                raise EstimateError(
+                    "metric='mahalanobis' needs the products of the columns, which were not counted under the metric "
+                    "of fit.\n    Fit with metric='mahalanobis'; any other metric can be had from that."
+                )
             covariance = family.unbiased(moments).covariance[0]
             if family.is_definite(covariance):
                 return np.linalg.inv(np.linalg.cholesky(covariance))
@@ -218,13 +263,25 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
             root = np.linalg.inv(np.linalg.cholesky(np.asarray(scored.parameters.covariance)[0]))
             root[:, scored.constant] = 0.0
             return root
-        matrix = np.asarray(self.metric, dtype=float)
+        matrix = self._matrix()
         if matrix.shape != (d, d) or not np.allclose(matrix, matrix.T):
             raise EstimateError(f"metric is a matrix of shape {matrix.shape}; expected a symmetric one of ({d}, {d}).")
         values, vectors = np.linalg.eigh(matrix)
         if values.min(initial=0.0) < -1e-10 * np.abs(values).max(initial=0.0):
             raise EstimateError(f"metric has the negative eigenvalue {values.min():.3g}; expected d² of at least 0.")
         return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+
+    def _matrix(self) -> np.ndarray:
+        try:
+            matrix = np.asarray(self.metric, dtype=float)
+        except (TypeError, ValueError):
+            matrix = np.zeros(0)
+        if matrix.ndim != 2 or not np.isfinite(matrix).all():
+            raise EstimateError(
+                f"metric is {self.metric!r}; expected 'mahalanobis', 'euclidean', 'learned', a matrix of finite "
+                "numbers or a callable."
+            )
+        return matrix
 
     def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
         table, weight = self._read(X, y, sample_weight)
@@ -244,7 +301,9 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
         self._trained = train(
             start, scaled, codes[kept], weights[kept], scaled_means, self.n_iter, self.tol, self.verbose
         )
-        self._trained = self._trained._replace(projection=self._trained.projection / scale)
+        # A constant column parts no classes, so what another value there would mean was not learned.
+        projection = np.where(spread > 0, self._trained.projection / scale, 0.0)
+        self._trained = self._trained._replace(projection=projection)
 
     def _start(self, rows: np.ndarray, codes: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:
         """The directions that part the class means most, then those of the largest spread, scaled to be soft."""
@@ -273,15 +332,16 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
     def projection_(self) -> np.ndarray:
         """W of d² = ‖W(x − μ)‖²."""
         check_is_fitted(self, "tally_")
-        if self._metric is None:
+        projection = self._projection()
+        if projection is None:
             raise EstimateError("the metric is a callable, so it has no matrix W.")
-        return self._metric
+        return projection
 
     @property
     def history_(self) -> list[float]:
         """The log-loss of a learned metric on its training rows, at the start and after every step, in nats."""
         check_is_fitted(self, "tally_")
-        return [] if self._trained is None else self._trained.history
+        return [] if self._trained is None else list(self._trained.history)
 
     @property
     def converged_(self) -> bool:
@@ -297,12 +357,21 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
         X : array or data frame of numbers
         """
         check_is_fitted(self, "tally_")
-        rows = self._numbers(self._open(X))
-        if self._metric is None:
-            return np.stack([np.asarray(self.metric(rows, mean), dtype=float) for mean in self.means_], axis=1)
-        out = np.empty((len(rows), len(self.means_)))
-        for k, mean in enumerate(self.means_):
-            out[:, k] = (((rows - mean) @ self._metric.T) ** 2).sum(axis=1)
+        if not len(self.means_):
+            raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
+        rows, means, projection = self._numbers(self._open(X)), self.means_, self._projection()
+        out = np.empty((len(rows), len(means)))
+        if projection is not None:  # once for all classes, about the middle of the means, so that no offset hurts
+            middle = means.mean(axis=0)
+            rows, means = (rows - middle) @ projection.T, (means - middle) @ projection.T
+        for k, mean in enumerate(means):
+            if projection is not None:
+                out[:, k] = ((rows - mean) ** 2).sum(axis=1)
+                continue
+            found = np.asarray(self.metric(rows, mean), dtype=float)
+            if found.shape != (len(rows),):
+                raise DataError.wrong_shape("what metric(X, mean) returned", found.shape, f"({len(rows)},), d² per row")
+            out[:, k] = found
         return out
 
     def _numbers(self, table: Table) -> np.ndarray:
@@ -331,6 +400,44 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
         """
         nearest = self.squared_distances(X).argmin(axis=1)
         return self.classes_[nearest]
+
+    def save(self, path: Any) -> None:
+        """Write the model to a sealed file that `tb.load` reads; a metric that is code cannot be written.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        check_is_fitted(self, "tally_")
+        if callable(self.metric):
+            raise FileError(
+                "cannot save a metric that is a callable: files hold no code.\n"
+                "    Save reestimate(metric='euclidean') and set the callable again after loading, with set_params."
+            )
+        save_model(self, path)
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What the tally does not tell: the metric that was learned, or kept when a class was added."""
+        state: dict[str, Any] = {}
+        arrays: dict[str, np.ndarray] = {}
+        if self._kept is not None:
+            arrays["metric/kept"] = self._kept
+        if self._trained is not None:
+            arrays["metric/learned"] = self._trained.projection
+            arrays["metric/history"] = np.array(self._trained.history)
+            state = {"converged": self._trained.converged, "message": self._trained.message}
+        return state, arrays
+
+    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        d = self._moments().n_columns
+        for name in ("metric/kept", "metric/learned"):
+            found = arrays.get(name)
+            if found is not None and (found.ndim != 2 or found.shape[1] != d or not np.isfinite(found).all()):
+                raise FileError(f"{name} is no projection of {d} columns.")
+        if "metric/learned" in arrays:
+            history = [float(value) for value in arrays["metric/history"]]
+            self._trained = Trained(arrays["metric/learned"], history, bool(state["converged"]), str(state["message"]))
+        self._kept = arrays.get("metric/kept")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -38,17 +38,21 @@ class Scored(NamedTuple):
 
     def log_prob(self, rows: np.ndarray) -> np.ndarray:
         """log p of every cell or row of a chunk: (n, classes, columns), or (n, classes) for whole rows."""
-        if len(self.constant):
-            rows = rows.copy()
-            rows[:, self.constant] = np.nan
         score = self.family.log_predictive if self.predictive else self.family.log_prob
-        return score(self.parameters, rows)
+        return score(self.parameters, self._varied(rows))
 
     def contributions(self, rows: np.ndarray) -> np.ndarray:
         """What every column adds to the log probability of each class: (n, classes, columns)."""
         if self.family.columnwise:
             return self.log_prob(rows)
-        return self.family.column_terms(self.parameters, rows, self.predictive)
+        return self.family.column_terms(self.parameters, self._varied(rows), self.predictive)
+
+    def _varied(self, rows: np.ndarray) -> np.ndarray:
+        """Rows whose cells in constant columns are missing, so that they add nothing."""
+        if len(self.constant):
+            rows = rows.copy()
+            rows[:, self.constant] = np.nan
+        return rows
 
     def describe(self, column: int, value: Any) -> dict[str, np.ndarray]:
         """The parameters behind one column's numbers, by name, a number for every class."""
@@ -69,7 +73,7 @@ def prepare(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: 
     if smooth and isinstance(statistics, Counts):
         statistics = statistics.with_unseen()
     if isinstance(statistics, Moments) and prior is None and estimate in ("map", "bayes"):
-        statistics, constant = _with_spread(statistics)
+        statistics, constant = _with_spread(statistics, factor.family)
     if estimate != "bayes":
         parameters = estimate_parameters(factor.family, prior, statistics, estimate)
         return Scored(factor, parameters, False, constant)
@@ -80,18 +84,20 @@ def prepare(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: 
 def resolve_prior(factor: Factor, statistics: Any, prior: Any, estimate: str) -> Any:
     """The belief a factor starts from; columns without any spread get a unit of it."""
     if isinstance(statistics, Moments) and prior is None:
-        statistics = _with_spread(statistics)[0]
+        statistics = _with_spread(statistics, factor.family)[0]
     return factor.family.prior(prior, statistics, estimate)
 
 
-def _with_spread(statistics: Moments) -> tuple[Moments, np.ndarray]:
+def _with_spread(statistics: Moments, family: Family) -> tuple[Moments, np.ndarray]:
     """The moments with a unit of spread put into columns that have none, and which those are.
 
-    Such a column is the same in every row, so it says nothing about the class and is left out of every score.
+    Such a column is the same in every row, so it says nothing about the class and is left out of every score. Where the
+    columns share one variance it gets no unit, which would count among theirs, unless no column has any spread.
     """
     spread = pooled_spread(statistics)[1]
     constant = np.flatnonzero(~(spread > 0))
-    if not len(constant):
+    shared = "columns" in getattr(family, "shared", ()) and len(constant) < statistics.n_columns
+    if not len(constant) or shared:
         return statistics, constant
     extra = np.zeros(statistics.n_columns)
     extra[constant] = 1.0
@@ -103,6 +109,11 @@ def check_spread_within(scored: Scored, statistics: Any, classes: Sequence[Any])
     if scored.predictive:
         return
     if isinstance(scored.family, MultivariateGaussian):
+        if "groups" in scored.family.shared:
+            total, first = float(statistics.weight.sum()), int(statistics.weight[:, 0].argmax())
+            if total > 0 and not scored.family.is_definite(np.asarray(scored.parameters.covariance)[first]):
+                raise EstimateError.singular("all classes together", total, statistics.n_columns)
+            return
         for code, label in enumerate(classes):
             weight = float(statistics.weight[code, 0])
             if weight > 0 and not scored.family.is_definite(np.asarray(scored.parameters.covariance)[code]):

@@ -163,8 +163,9 @@ class Moments(Statistics):
         rest = self._raw_subtract(other).diagonal()
         held, weight = self.diagonal(), rest.weight
         left = (rest.second_sum - rest.first_sum * rest.first_sum / rest._divisor()).value
-        # What rounding may leave behind: the sums hold about 1e-12 of the largest second moment in play.
-        slack = self.TOLERANCE * held.scatter + 1e-24 * held.second_sum.value
+        # What rounding may leave behind: about 1e-24 of the largest sum of the column, whose groups share one anchor.
+        largest = held.second_sum.value.max(axis=tuple(range(len(self.given_shape))), initial=0.0)
+        slack = self.TOLERANCE * held.scatter + 1e-24 * largest
         if self.full:
             slack = np.maximum(slack, 1e-12 * held.second_sum.value)
         # Where no weight is left, what a snapped fraction of a row weighs may be left too.
@@ -236,6 +237,27 @@ class Moments(Statistics):
         weight = weight.map(lambda part: np.where(gone, 0.0, part))
         return Moments(a.anchor, weight, a.first_sum - b.first_sum, a.second_sum - b.second_sum)
 
+    def _without_dust(self, held: Moments) -> Moments:
+        """The same sums with scatter set to exactly 0 where it is no more than the rounding of what was `held`.
+
+        Otherwise a column that is constant once its other rows are forgotten would have a spread of dust.
+        """
+        if self.full:
+            first = self.first_sum
+            level = first.map(lambda a: a[..., :, None]) * first.map(lambda a: a[..., None, :])
+            level = level / self._divisor().map(lambda a: a[..., None])
+            # How coarse the products were summed is not known here, so only what rounding made negative is surely dust.
+            flat = np.diagonal(self.scatter, axis1=-2, axis2=-1) <= 0
+            dust = flat[..., :, None] | flat[..., None, :]
+        else:
+            level = self.first_sum * self.first_sum / self._divisor()  # as `_scatter` has it, so that nothing is left
+            rows = np.maximum(np.broadcast_to(held.weight, level.shape), 1.0)
+            dust = (self.second_sum - level).value <= 1e-30 * np.sqrt(rows) * held.second_sum.value
+        second = DoubleDouble(
+            np.where(dust, level.high, self.second_sum.high), np.where(dust, level.low, self.second_sum.low)
+        )
+        return Moments(self.anchor, self.weight_sum, self.first_sum, second)
+
     def _rounding(self, held: np.ndarray, removed: np.ndarray) -> np.ndarray:
         """The share of a weight that counts as none: more where weights are fractions, which add up with rounding."""
         whole = (held == np.floor(held)) & (removed == np.floor(removed))
@@ -243,6 +265,7 @@ class Moments(Statistics):
 
     def _subtract(self, other: Self) -> Self:
         rest = self._raw_subtract(other)
+        rest = rest._without_dust(self)
         keep = np.broadcast_to(rest.weight > 0, rest.first_sum.shape)
         both = keep[..., :, None] & keep[..., None, :] if self.full else keep
         return type(self)(

@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     raise ImportError(
         "tallybayes.testing.strategies draws its examples with Hypothesis, which is not installed.\n"
-        "    Install it with pip install 'tallybayes[test]', or use tallybayes.testing.check_family, which needs nothing."
+        "    Install it with pip install hypothesis, or use tallybayes.testing.check_family, which does without."
     ) from error
 
 from tallybayes.families.bernoulli import Bernoulli, Binomial
@@ -169,15 +169,16 @@ def rows(
     names = tuple(f"x{i}" for i in range(draw(st.integers(1, max_columns))))
     given = ("group", "other")[:n_given]
     missing = missing and not isinstance(family, Multinomial | MultivariateGaussian)
+    drawn: dict[Name, Any]
     if isinstance(family, Categorical):
         drawn = {name: draw(labels(n, family.levels, missing=missing)) for name in names}
     else:
         cell = cells(family, moderate=moderate) if elements is None else elements
         drawn = {name: draw(columns(cell, n, missing=missing)) for name in names}
-    groups = {name: draw(labels(n)) for name in given}
+    drawn |= {name: draw(labels(n)) for name in given}
     ordered = draw(st.sampled_from([(), ("group",)]))
     weight = draw(weights(n)) if weighted else None
-    return Rows({**drawn, **groups}, (Factor(names, given, family),), weight, Schema(ordered=ordered))
+    return Rows(drawn, (Factor(names, given, family),), weight, Schema(ordered=ordered))
 
 
 def weights(n: int) -> Strategy[np.ndarray | None]:

@@ -99,9 +99,7 @@ number_types = st.sampled_from(["?", *INTEGERS, "f4", "f8", "f8"]).map(np.dtype)
 
 
 @examples
-@given(
-    data=st.data(), shape=shapes, seed=seeds, layout=layouts, kind=kinds, dtype=number_types, missing=st.booleans()
-)
+@given(data=st.data(), shape=shapes, seed=seeds, layout=layouts, kind=kinds, dtype=number_types, missing=st.booleans())
 def test_sum_dense(
     tier: str,
     data: st.DataObject,
@@ -149,6 +147,15 @@ def test_sum_csr(
     dense = outcome("reference", "sum_dense", X, kind, *rows.arguments)
     if expected[0].shape == dense[0].shape:
         assert_same(expected, dense, rtol=1e-10)
+
+
+def test_sparse_arrays_of_any_layout(tier: str) -> None:
+    arrays = [np.array([0, 2, 3]), np.array([0, 3, 3], np.int32), np.array([1.0, 2.0, 5.0])]
+    expected = outcome("reference", "sum_csr", *arrays, 4, "multinomial", None, 1)
+    strided = [np.repeat(array, 2)[::2] for array in arrays]
+    unaligned = [lay_out(array[:, None], "unaligned")[:, 0] for array in arrays]
+    for matrix in (strided, unaligned):
+        assert_same(outcome(tier, "sum_csr", *matrix, 4, "multinomial", None, 1), expected)
 
 
 moment_types = st.sampled_from([*INTEGERS, "f4", "f8", "f8"]).map(np.dtype)

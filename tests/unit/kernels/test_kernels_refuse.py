@@ -162,7 +162,7 @@ def test_nan_is_missing_for_moments_and_refused_for_scatter(implementation: str)
     ],
 )
 @pytest.mark.parametrize("dtype", ["i4", "i8"])
-def test_broken_sparse_matrix(implementation: str, indptr: list[int], indices: list[int], text: str, dtype: str) -> None:
+def test_broken_matrix(implementation: str, indptr: list[int], indices: list[int], text: str, dtype: str) -> None:
     matrix = (np.array(indptr, dtype), np.array(indices, dtype), np.array([1.0, 2.0]), 5)
     for kind in ("poisson", "multinomial"):
         assert outcome(implementation, "sum_csr", *matrix, kind, None, 1) == (IndexError, text)

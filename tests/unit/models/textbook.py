@@ -61,18 +61,15 @@ def number_log_prob(column, labels, label, value, estimate, tied=False):
     n, n_groups = len(everything), len(groups)
     if estimate in ("mle", "unbiased"):
         spent = estimate == "unbiased"
-        if tied:
-            variance = within / (n - spent * n_groups)
-        else:
-            variance = ((mine - mine.mean()) ** 2).sum() / (len(mine) - spent)
+        own = ((mine - mine.mean()) ** 2).sum() / (len(mine) - spent)
+        variance = within / (n - spent * n_groups) if tied else own
         return stats.norm.logpdf(value, mine.mean(), math.sqrt(variance))
     typical = (within + ((everything - everything.mean()) ** 2).sum() / n) / (max(n - n_groups, 0) + 1)
     strength, shape = 0.01, 1.5
     scale = typical * (1.5 if estimate == "bayes" else 2.5 + (n_groups if tied else 1) / 2)
     location = {c: (strength * everything.mean() + x.sum()) / (strength + len(x)) for c, x in groups.items()}
     pull = {
-        c: ((x - x.mean()) ** 2).sum()
-        + strength * len(x) / (strength + len(x)) * (x.mean() - everything.mean()) ** 2
+        c: ((x - x.mean()) ** 2).sum() + strength * len(x) / (strength + len(x)) * (x.mean() - everything.mean()) ** 2
         for c, x in groups.items()
     }
     rows = n if tied else len(mine)
