@@ -256,7 +256,7 @@ def draw_product_of_marginals() -> Figure:
             # On the ellipses the density is e^(−½) and e^(−2) of its peak: one and two deviations.
             axes.contour(across, up, log_density, levels=[-2, -0.5], colors=colour, linewidths=2, linestyles="-")
         proba = 1 / (1 + np.exp(joint[:, 0] - joint[:, 1])).reshape(across.shape)
-        lines = axes.contour(across, up, proba, levels=[0.01, 0.1, 0.5, 0.9, 0.99], colors="black", linewidths=1.2)
+        lines = axes.contour(across, up, proba, levels=[0.05, 0.5, 0.95], colors="black", linewidths=1.2)
         axes.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=10)
         label(axes, title, "x₁", "x₂", bottom=-3.6, top=3.6, span=(-3.6, 3.6))
         axes.set_aspect("equal")
@@ -308,10 +308,12 @@ def draw_decisions() -> Figure:
         model.reestimate(covariance=covariance).plot_decision(X, y, ax=axes)
         axes.set_title(covariance)
         axes.grid(visible=False)
-        axes.set(xlabel="sepal width, cm", ylabel="petal length, cm", xlim=(1.6, 4.8), ylim=(0.3, 7.9))
+        axes.set(xlabel="sepal width, cm", ylabel="petal length, cm", xlim=(1.8, 4.6), ylim=(0.9, 7.05))
+        axes.get_legend().remove()
         if axes is not panels[0]:
-            axes.get_legend().remove()
             axes.set_ylabel("")
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, markerscale=3)
     return figure
 
 
@@ -326,18 +328,19 @@ def draw_projection() -> Figure:
 
 
 def stretched() -> tuple[np.ndarray, np.ndarray]:
-    """Three classes side by side along x₁ whose columns spread along x₂, a long way and to no purpose."""
-    rng = np.random.default_rng(5)
-    y = np.repeat([0, 1, 2], 120)
+    """Three classes side by side along x₁, spread far along x₂; one row in twelve is mismeasured in x₁."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1, 2], 400)
     centres = np.array([[-2.0, 3.0], [0.0, -4.0], [2.0, 3.0]])
-    return centres[y] + rng.normal(0, [0.5, 6.0], (len(y), 2)), y
+    spread = np.stack([np.where(rng.random(len(y)) < 1 / 12, 8.0, 0.45), np.full(len(y), 6.0)], axis=1)
+    return centres[y] + rng.normal(0, 1, (len(y), 2)) * spread, y
 
 
 def draw_nearest_means() -> Figure:
     """The nearest mean under three metrics."""
     figure, panels = new_figure(3)
     X, y = stretched()
-    across, up = np.meshgrid(np.linspace(-4, 4, 241), np.linspace(-21, 21, 241))
+    across, up = np.meshgrid(np.linspace(-4.5, 4.5, 241), np.linspace(-20, 20, 241))
     grid = np.column_stack([across.ravel(), up.ravel()])
     colours = (BLUE, ORANGE, GREEN)
     for axes, metric in zip(panels, ("euclidean", "mahalanobis", "learned"), strict=True):
@@ -345,9 +348,10 @@ def draw_nearest_means() -> Figure:
         region = model.predict(grid).reshape(across.shape)
         axes.contourf(across, up, region, levels=[-0.5, 0.5, 1.5, 2.5], colors=colours, alpha=0.18)
         for k, colour in enumerate(colours):
-            axes.plot(*X[y == k].T, ".", color=colour, markersize=4)
+            axes.plot(*X[y == k][::3].T, ".", color=colour, markersize=4)
             axes.plot(*model.means_[k], "+", color="black", markersize=11, markeredgewidth=2.4)
-        label(axes, f"{metric}: {model.score(X, y):.0%} right", "x₁", "x₂" if axes is panels[0] else "")
+        title, y_title = f"{metric}: {model.score(X, y):.0%} right", "x₂" if axes is panels[0] else ""
+        label(axes, title, "x₁", y_title, bottom=-20, top=20, span=(-4.5, 4.5))
         axes.grid(visible=False)
     return figure
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from types import ModuleType
 
 import numpy as np
@@ -58,7 +59,7 @@ def _choose(wish: str | None) -> tuple[ModuleType, str]:
             "unset it to let the processor decide"
         )
     try:
-        from tallybayes.kernels import _compiled
+        _compiled = import_module("tallybayes.kernels._compiled")
     except ImportError as error:
         if wish:
             raise ImportError(

@@ -12,12 +12,12 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.errors import DataError, PriorError
+from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate
+from tallybayes.models.class_prior import log_class_prior
 from tallybayes.models.explain import Explanation, explain
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.features import labels_of, open_features
@@ -118,37 +118,8 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         return out
 
     def _log_prior(self, class_prior: Any) -> np.ndarray:
-        levels = self._class_domain.levels
-        counts = self.tally_[self._target].table  # type: ignore[attr-defined]
-        if class_prior is None:
-            weights = counts / counts.sum() if counts.sum() > 0 else np.full(len(levels), 1 / max(len(levels), 1))
-        elif isinstance(class_prior, str) and class_prior == "uniform":
-            weights = np.full(len(levels), 1.0 / len(levels))
-        elif isinstance(class_prior, Dirichlet):
-            posterior = class_prior.update(self.tally_[self._target])  # type: ignore[arg-type]
-            weights = posterior.mode() if self.estimate == "map" else posterior.mean()
-        else:
-            weights = self._given_prior(class_prior, levels)
-        with np.errstate(divide="ignore"):
-            return np.log(weights)
-
-    def _given_prior(self, class_prior: Any, levels: tuple[Any, ...]) -> np.ndarray:
-        if hasattr(class_prior, "items"):
-            missing = [level for level in levels if level not in class_prior]
-            if missing:
-                raise PriorError(
-                    f"class_prior has no probability for class {missing[0]!r}; expected one for each class."
-                )
-            weights = np.array([float(class_prior[level]) for level in levels])
-        else:
-            listed = not isinstance(class_prior, str) and np.ndim(class_prior) == 1
-            weights = np.asarray(class_prior, dtype=float) if listed else np.zeros(0)
-        if weights.shape != (len(levels),) or (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
-            raise PriorError(
-                f"class_prior is {class_prior!r}; expected probabilities for the {len(levels)} classes that sum to 1,\n"
-                "    'uniform', a tb.Dirichlet, or None for the classes' share of the rows."
-            )
-        return weights
+        counts: Any = self.tally_[self._target]
+        return log_class_prior(class_prior, self._class_domain.levels, counts, self.estimate)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; ties go to the first.

@@ -61,17 +61,19 @@ def assert_agree(
         _require(found._counting() == expected._counting(), law, "factors", found._counting(), expected._counting())
         _require(found.domains == expected.domains, law, "levels", found.domains, expected.domains)
         parts = found._align(expected.domains).statistics
-        largest = expected.statistics if held is None else held._align(expected.domains).statistics
-        bits = [exact] * len(parts) if isinstance(exact, bool) else exact
-        for factor, part, wanted, most, bit in zip(
-            expected.factors, parts, expected.statistics, largest, bits, strict=True
-        ):
-            _agree(part, wanted, most, bit, tolerance, f"{law}, factor {factor!r}")
+        most = expected if held is None else held
+        bits = [exact] * len(parts) if isinstance(exact, bool) else list(exact)
+        aligned = most._align(expected.domains).statistics
+        for number, (factor, wanted) in enumerate(zip(expected.factors, expected.statistics, strict=True)):
+            name = f"{law}, factor {factor!r}"
+            before = most.statistics[number]  # with the groups that are gone by now
+            _agree(parts[number], wanted, aligned[number], before, bits[number], tolerance, name)
     else:
-        _agree(found, expected, expected if held is None else held, bool(exact), tolerance, law)
+        held = expected if held is None else held
+        _agree(found, expected, held, held, bool(exact), tolerance, law)
 
 
-def _agree(found: Any, expected: Any, held: Any, exact: bool, tolerance: float, law: str) -> None:
+def _agree(found: Any, expected: Any, held: Any, before: Any, exact: bool, tolerance: float, law: str) -> None:
     _require(type(found) is type(expected), law, "type", type(found), type(expected))
     shapes = found.given_shape, expected.given_shape
     _require(shapes[0] == shapes[1], law, "groups", *shapes)
@@ -86,17 +88,19 @@ def _agree(found: Any, expected: Any, held: Any, exact: bool, tolerance: float, 
         slack = tolerance * (np.abs(held.log_base) + held.weight.max(axis=-1, keepdims=True, initial=0.0))
         _numbers(found.log_base, expected.log_base, law, "log_base", slack)
     elif isinstance(expected, Moments):
-        _moments(found, expected, held, exact, tolerance, law)
+        _moments(found, expected, held, _sum_of_squares(before), exact, tolerance, law)
     else:
         _require(_is_close(found, expected, 0.0 if exact else tolerance), law, "statistics", found, expected)
 
 
-def _moments(found: Moments, expected: Moments, held: Moments, exact: bool, tolerance: float, law: str) -> None:
+def _moments(
+    found: Moments, expected: Moments, held: Moments, squares: np.ndarray, exact: bool, tolerance: float, law: str
+) -> None:
     _require(found.full == expected.full, law, "full", found.full, expected.full)
     _numbers(found.weight, expected.weight, law, "weight", _slack(held.weight, exact, tolerance))
     # Anchors are per column: the rounding of every group is that of the largest rows of its column.
-    squares = [_sum_of_squares(part) for part in (found, expected, held)]
-    second = np.broadcast_to(np.maximum.reduce(squares), expected.first_sum.shape)
+    largest = np.maximum.reduce([squares, _sum_of_squares(found), _sum_of_squares(expected)])
+    second = np.broadcast_to(largest, expected.first_sum.shape)
     rounded = _ANCHOR_ROUNDING * np.sqrt(second)
     weight = np.broadcast_to(expected.weight, second.shape)
     most = np.broadcast_to(held.weight, second.shape)
@@ -107,9 +111,17 @@ def _moments(found: Moments, expected: Moments, held: Moments, exact: bool, tole
     _numbers(found.mean, expected.mean, law, "mean", mean_slack)
     scatter = expected.diagonal().scatter
     slack = tolerance * (scatter + spread) + _PAIR_ROUNDING * second + 2 * rounded * np.sqrt(most * scatter)
-    if expected.full:  # a product of two columns is as good as their spreads allow
-        slack = np.sqrt(slack)[..., :, None] * np.sqrt(slack)[..., None, :]
+    if (
+        expected.full
+    ):  # a product of two columns is as good as their spreads; one lost in rounding takes its products along
+        lost, most_spread = scatter <= slack, np.sqrt(np.maximum(scatter, slack))
+        either = lost[..., :, None] | lost[..., None, :]
+        slack = np.where(either, _outer(most_spread), _outer(np.sqrt(slack)))
     _numbers(found.scatter, expected.scatter, law, "scatter", slack)
+
+
+def _outer(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values[..., :, None] * values[..., None, :])
 
 
 def _sum_of_squares(moments: Moments) -> np.ndarray:

@@ -1,0 +1,59 @@
+"""The probabilities of the classes before any feature is seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.errors import PriorError
+from tallybayes.statistics.counts import Counts
+
+
+def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, estimate: str) -> np.ndarray:
+    """log p(class), −inf for a class that cannot be.
+
+    Parameters
+    ----------
+    class_prior : {label: probability}, probabilities in the order of the levels, "uniform", Dirichlet or None
+        None is the classes' share of the rows.
+    levels : tuple of labels
+    counts : Counts
+        The rows of every class.
+    estimate : str
+        Under "map" a Dirichlet gives its posterior's mode, else its mean.
+
+    Returns
+    -------
+    ndarray of shape (classes,)
+    """
+    rows = counts.table
+    if class_prior is None:
+        weights = rows / rows.sum() if rows.sum() > 0 else np.full(len(levels), 1 / max(len(levels), 1))
+    elif isinstance(class_prior, str) and class_prior == "uniform":
+        weights = np.full(len(levels), 1.0 / len(levels))
+    elif isinstance(class_prior, Dirichlet):
+        posterior = class_prior.update(counts)
+        weights = posterior.mode() if estimate == "map" else posterior.mean()
+    else:
+        weights = _given(class_prior, levels)
+    with np.errstate(divide="ignore"):
+        return np.log(weights)
+
+
+def _given(class_prior: Any, levels: tuple[Any, ...]) -> np.ndarray:
+    if hasattr(class_prior, "items"):
+        missing = [level for level in levels if level not in class_prior]
+        if missing:
+            raise PriorError(f"class_prior has no probability for class {missing[0]!r}; expected one for each class.")
+        weights = np.array([float(class_prior[level]) for level in levels])
+    else:
+        listed = not isinstance(class_prior, str) and np.ndim(class_prior) == 1
+        weights = np.asarray(class_prior, dtype=float) if listed else np.zeros(0)
+    if weights.shape != (len(levels),) or (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
+        raise PriorError(
+            f"class_prior is {class_prior!r}; expected probabilities for the {len(levels)} classes that sum to 1,\n"
+            "    'uniform', a tb.Dirichlet, or None for the classes' share of the rows."
+        )
+    return weights
