@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all sanitize lint types bench pictures clean
@@ -30,6 +30,15 @@ test: setup ## set up and run every test, the handbook's examples included
 
 test-all: ## the tests under Python 3.11, 3.12 and 3.13, each in its own environment
 	for v in 3.11 3.12 3.13; do $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; done
+
+sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan
+	cpp/sanitize.sh $(BIN)/python
+
+bench: setup ## the benchmarks: peers side by side, ratio tables
+	for file in kernels naive_bayes discriminant; do $(BIN)/python benchmarks/$$file.py || exit 1; done
+
+pictures: setup ## draw the handbook's pictures again
+	$(BIN)/python docs/pictures/make_pictures.py
 
 lint: $(VENV)/.dev ## ruff: style and format
 	$(BIN)/ruff check .

@@ -1,0 +1,54 @@
+"""The package installs where there is no compiler, says so once, and works."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package installed by pip with every compiler hidden."""
+    folder = tmp_path_factory.mktemp("install")
+    hidden = {name: str(folder / "no-compiler") for name in ("CC", "CXX")}
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "site")]
+    command += ["--config-settings", f"build-dir={folder / 'build'}", str(ROOT)]
+    done = subprocess.run(command, env=os.environ | hidden, capture_output=True, text=True, check=False)
+    if "No matching distribution found" in done.stderr:
+        pytest.skip("the build's own requirements cannot be downloaded here")
+    assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
+def run(site: Path, code: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if name != "TALLYBAYES_KERNELS"}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=env | {"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True
+    )
+
+
+def test_it_installs_without_the_compiled_kernels(without_compiler: Path) -> None:
+    assert list((without_compiler / "tallybayes").glob("**/*.py"))
+    assert not list(without_compiler.glob("**/_compiled*.so"))
+
+
+def test_it_says_so_once_and_works(without_compiler: Path) -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(without_compiler)!r})\n"
+        "import tallybayes as tb\n"
+        "coin = tb.learn([1, 1, 0], tb.Bernoulli()) + tb.learn([0], tb.Bernoulli())\n"
+        "from tallybayes import kernels\n"
+        "print(tb.__file__, coin.estimate('mle'), kernels.implementation())"
+    )
+    done = run(without_compiler, code)
+    where, estimate, implementation = done.stdout.split()
+    assert Path(where).is_relative_to(without_compiler)
+    assert (float(estimate), implementation) == (0.5, "reference")
+    assert done.stderr.count("compiled kernels of tallybayes are missing") == 1
+    assert "C++ compiler" in done.stderr
