@@ -19,10 +19,23 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 import tallybayes as tb
 
-NAMES = (
-    "age workclass fnlwgt education education_num marital_status occupation relationship race sex capital_gain "
-    "capital_loss hours_per_week native_country income"
-).split()
+NAMES = [
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education_num",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital_gain",
+    "capital_loss",
+    "hours_per_week",
+    "native_country",
+    "income",
+]
 
 
 def adult(file: str) -> tuple[pd.DataFrame, np.ndarray]:

@@ -1,8 +1,8 @@
 """New digits from a few examples: ``python docs/pictures/one_shot.py`` prints the table of chapter 9.
 
-Reads MNIST from ``../shared/data/mnist``. Each of five pairs of digits is new once: the metric is made from 1,000 images
-of each of the other eight, then the two are added from 1, 5 and 20 images each, in five random draws. The test set has
-all ten digits. Takes some minutes.
+Reads MNIST from ``../shared/data/mnist``. Each of five pairs of digits is new once: the metric is made from 1,000
+images of each of the other eight, then the two are added from 1, 5 and 20 images each, in five random draws. The test
+set has all ten digits. Takes some minutes.
 """
 
 from __future__ import annotations

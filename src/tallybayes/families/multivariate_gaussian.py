@@ -70,9 +70,10 @@ class MultivariateGaussian(Family):
         divisor = np.broadcast_to(np.where(freedom > 0, freedom, 0.0)[..., None, None], scatter.shape)
         covariance = np.broadcast_to(ratio(scatter, divisor), statistics.second_sum.shape)
         empty = weight == 0
-        return MultivariateNormal(
-            np.where(empty[..., None], np.nan, statistics.mean), np.where(empty[..., None, None], np.nan, covariance)
-        )
+        mean = np.where(empty[..., None], np.nan, statistics.mean)
+        if "groups" in self.shared:  # even a group without rows has the covariance of all
+            return MultivariateNormal(mean, covariance)
+        return MultivariateNormal(mean, np.where(empty[..., None, None], np.nan, covariance))
 
     def _pool(self, array: np.ndarray, n_trailing: int) -> np.ndarray:
         axes = tuple(range(array.ndim - n_trailing))
@@ -261,7 +262,8 @@ def _distance(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.
     The rows are centred once and then turned by each group's inverse root in one product, or once for all groups where
     they share it (`root` has length 1 there): a difference per row and group would be more often read than multiplied.
     """
-    centre = mean.mean(axis=tuple(range(mean.ndim - 1)))
+    counted = mean[~np.isnan(mean).any(axis=-1)]  # a group without rows has no mean, and its lengths are NaN
+    centre = counted.mean(axis=0) if len(counted) else np.zeros(mean.shape[-1])
     inverse = np.linalg.inv(root)
     shift = (inverse @ (mean - centre)[..., None])[..., 0]
     out = np.empty((len(rows), *mean.shape[:-1]))
