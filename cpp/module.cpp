@@ -8,6 +8,7 @@
 
 #include "arrays.h"
 #include "diagnose.h"
+#include "score_module.h"
 
 namespace tallybayes {
 
@@ -210,6 +211,13 @@ uint64_t python_read_bytes(nb::handle array, size_t threads) {
 
 }  // namespace
 
+const char* chosen_tier() {
+  for (const Tier& tier : tiers()) {
+    if (&tier.kernels == chosen) return tier.name;
+  }
+  return "";
+}
+
 NB_MODULE(_compiled, module) {
   if (tiers().empty()) throw nb::import_error("the compiled kernels need a processor with SSE4.2 and POPCNT");
   chosen = &tiers().back().kernels;
@@ -241,6 +249,7 @@ NB_MODULE(_compiled, module) {
   module.def("sum_scatter", &python_sum_squares<sum_scatter, true>, nb::arg("columns"), nb::arg("anchor"),
              nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("read_bytes", &python_read_bytes, nb::arg("array"), nb::arg("threads"));
+  define_scoring(module);
 }
 
 }  // namespace tallybayes

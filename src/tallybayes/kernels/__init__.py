@@ -33,8 +33,11 @@ import numpy as np
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference as _reference
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.scoring import Scorer, column_ranges
 
 __all__ = [
+    "Scorer",
+    "column_ranges",
     "count_codes",
     "count_groups",
     "implementation",

@@ -29,9 +29,7 @@ class TestDensities:
         expected = joint_log_prob(X, Y, NEW, covariance, estimate)
         np.testing.assert_allclose(model.predict_joint_log_proba(NEW), expected, rtol=1e-11)
         np.testing.assert_allclose(model.predict_proba(NEW), softmax(expected, axis=1), rtol=1e-9)
-        np.testing.assert_allclose(
-            model.score_samples(NEW), np.log(np.exp(expected).sum(axis=1)), rtol=1e-11
-        )
+        np.testing.assert_allclose(model.score_samples(NEW), np.log(np.exp(expected).sum(axis=1)), rtol=1e-11)
         assert model.predict(NEW).tolist() == expected.argmax(axis=1).tolist()
 
     def test_missing_cells_are_marginalised(self, covariance, estimate):
@@ -215,7 +213,4 @@ class TestShrinkage:
         with pytest.raises(EstimateError, match="singular"):
             singular.predict(new)
         expected = joint_log_prob(rows, labels, new, "full", "mle", amount=0.5)
-        np.testing.assert_allclose(
-            singular.reestimate(shrinkage=0.5).predict_joint_log_proba(new), expected, rtol=1e-9
-        )
-
+        np.testing.assert_allclose(singular.reestimate(shrinkage=0.5).predict_joint_log_proba(new), expected, rtol=1e-9)

@@ -115,19 +115,41 @@ def test_models_under_other_parameters_do_not_add():
         fitted(X, y) + fitted(X, y, "tied")
 
 
-def test_declared_classes_have_no_probability_yet():
+@pytest.mark.parametrize("empty", [0, 1, 2])
+@pytest.mark.parametrize("estimate", ["mle", "unbiased", "bayes"])
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_a_declared_class_has_no_probability_yet(covariance, estimate, empty):
     X, y, new = made(7, sizes=(12, 15))
-    for covariance in COVARIANCES:
-        for estimate in ("mle", "unbiased", "bayes"):
-            model = tb.GaussianDiscriminant(covariance, estimate=estimate).partial_fit(X, y, classes=[0, 1, 2])
-            expected = fitted(X, y, covariance, estimate).predict_proba(new)
-            np.testing.assert_allclose(model.predict_proba(new)[:, :2], expected, rtol=1e-12)
-            assert (model.predict_proba(new)[:, 2] == 0).all()
-            holed = with_holes(new)
-            np.testing.assert_allclose(model.fill(holed), fitted(X, y, covariance, estimate).fill(holed), rtol=1e-9)
-            if estimate == "mle":
-                with pytest.raises(DataError, match="'mle' estimate of column 0 in class 2: nothing was counted"):
-                    model.predict_proba(new, class_prior="uniform")
+    holed = with_holes(new)
+    there = [label for label in (0, 1, 2) if label != empty]
+    y = np.array(there)[y]
+    model = tb.GaussianDiscriminant(covariance, estimate=estimate).partial_fit(X, y, classes=[0, 1, 2])
+    without = fitted(X, y, covariance, estimate)
+    for rows in (new, holed):
+        np.testing.assert_allclose(model.predict_proba(rows)[:, there], without.predict_proba(rows), rtol=1e-10)
+        assert (model.predict_proba(rows)[:, empty] == 0).all()
+        assert model.predict(rows).tolist() == without.predict(rows).tolist()
+    np.testing.assert_allclose(model.fill(holed), without.fill(holed), rtol=1e-9)
+    if estimate == "mle":
+        with pytest.raises(DataError, match=f"'mle' estimate of column 0 in class {empty}: nothing was counted"):
+            model.predict_proba(new, class_prior="uniform")
+
+
+@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_predict_is_the_class_of_the_largest_probability(covariance, estimate):
+    """Some models predict by a shorter way than they score."""
+    for offset in (0.0, FAR):
+        X, y, _ = made(20, sizes=(60, 80, 70), offset=offset, apart=0.7)
+        rows = np.concatenate([X, with_holes(X, share=0.3)])
+        for model in (fitted(X, y, covariance, estimate), fitted(X[y > 0], y[y > 0], covariance, estimate)):
+            best = model.classes_[model.predict_joint_log_proba(rows).argmax(axis=1)]
+            assert model.predict(rows).tolist() == best.tolist()
+    wide = np.insert(X, 0, 2.5, axis=1)
+    if estimate in ("map", "bayes"):
+        model = fitted(wide, y, covariance, estimate)
+        wide[::2, 0] = 1e6  # another value of a constant column moves nothing
+        assert model.predict(wide).tolist() == model.classes_[model.predict_proba(wide).argmax(axis=1)].tolist()
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES)
@@ -243,7 +265,9 @@ class TestSingular:
     def test_a_class_with_too_few_rows_is_named(self):
         X, _, new = made(15, sizes=(8, 3), d=4)
         y = np.array(["enough"] * 8 + ["few"] * 3)
-        words = r"covariance of class 'few' is singular \(3 rows, 4 columns\)(.|\n)*estimate='bayes' or 'map'(.|\n)*tied"
+        words = (
+            r"covariance of class 'few' is singular \(3 rows, 4 columns\)(.|\n)*estimate='bayes' or 'map'(.|\n)*tied"
+        )
         for estimate in ("mle", "unbiased"):
             with pytest.raises(EstimateError, match=words):
                 fitted(X, y, "full", estimate).predict(new)
@@ -252,7 +276,9 @@ class TestSingular:
 
     def test_a_shared_covariance_is_everybody_s(self):
         X, y, new = made(16, sizes=(3, 3), d=5)
-        with pytest.raises(EstimateError, match=r"covariance of all classes together is singular \(6 rows, 5 columns\)"):
+        with pytest.raises(
+            EstimateError, match=r"covariance of all classes together is singular \(6 rows, 5 columns\)"
+        ):
             fitted(X, y, "tied", "mle").predict(new)
 
     def test_duplicated_columns_are_singular_whatever_their_units(self):

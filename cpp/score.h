@@ -1,0 +1,115 @@
+// Scoring: log p(row, class) of every class, and the best class, from prepared tables of the factors.
+//
+// Rows are scored in chunks that stay in cache. A chunk's scores lie class after class, so that a vector holds one class
+// of several rows: no lane is wasted on classes that do not exist, and the best class is found without crossing lanes.
+// A row's numbers never depend on the rows beside it.
+#pragma once
+
+#include <vector>
+
+#include "score_kernels.h"
+#include "sums.h"
+
+namespace tallybayes {
+
+enum class FactorKind : uint8_t { codes, linear, normal, student, student_by_column, sparse };
+
+// The loops for one of the names the module knows.
+const ScoreKernels& score_kernels_of(const char* tier);
+
+// An array that starts on a cache line.
+template <class T>
+class Aligned {
+ public:
+  void resize(size_t n) { storage_.assign(n + 64 / sizeof(T), T{}); }
+  bool empty() const { return storage_.empty(); }
+  T* data() { return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(storage_.data()) + 63) & ~uintptr_t{63}); }
+  const T* data() const { return const_cast<Aligned*>(this)->data(); }
+
+ private:
+  std::vector<T> storage_;
+};
+
+// One factor with its tables in the layout of the loops.
+struct ScoreFactor {
+  FactorKind kind = FactorKind::codes;
+  Check check = Check::finite;
+  size_t n_columns = 0;
+
+  // dense: groups of classes one after another; within a group [column][parameter][class]
+  size_t n_parameters = 0;
+  Vector parameters, norms;
+  Vector norm_before;  // [block of columns][class]: Σ norms of all earlier columns, and at the end of all
+  Vector power;        // [class], FactorKind::student only
+
+  // codes and sparse: [row][padded class]
+  size_t pitch = 0;
+  Aligned<double> table;
+  std::vector<uint32_t> sizes, offsets;
+  bool refuse = false;
+  bool skip_zero = false;                   // sparse: some weights are −inf
+  Aligned<float> small_table, small_start;  // sparse: empty where guessing in float32 would not be sound
+  double largest = 0.0;                     // sparse: magnitude of weights and starts
+};
+
+struct ScoreBlock {
+  Table table;
+  Sparse sparse;
+};
+
+struct Scores {
+  double* joint = nullptr;  // (n_rows, n_classes), or
+  int64_t* best = nullptr;  // (n_rows,)
+};
+
+class Scorer {
+ public:
+  Scorer(const ScoreKernels& kernels, Vector start) : kernels_(kernels), start_(std::move(start)) {}
+  void add_codes(const int64_t* sizes, size_t n_columns, const double* table, bool refuse);
+  // Parameters, norms and tables are (columns, classes), row-major. Normal: mean and precision; student: mean, inverse
+  // spread and power.
+  void add_dense(FactorKind kind, Check check, size_t n_columns, std::vector<Vector> parameters, const double* norms);
+  void add_sparse(size_t n_columns, const double* weight, Check check);
+  size_t n_classes() const { return start_.size(); }
+  const Vector& start() const { return start_; }
+  const std::vector<ScoreFactor>& factors() const { return factors_; }
+  const ScoreKernels& kernels() const { return kernels_; }
+  // False where a value is refused; find_refused then names it.
+  bool score(const std::vector<ScoreBlock>&, size_t n_rows, size_t threads, const Scores&) const;
+
+ private:
+  const ScoreKernels& kernels_;
+  Vector start_;
+  std::vector<ScoreFactor> factors_;
+};
+
+// The classes of group `group` when n classes are dealt evenly to as few groups as possible.
+struct ClassGroup {
+  size_t first, n;
+};
+inline size_t class_groups(size_t n_classes) { return (n_classes + most_group_classes - 1) / most_group_classes; }
+inline ClassGroup class_group(size_t n_classes, size_t group) {
+  const size_t n_groups = class_groups(n_classes);
+  const size_t first = group * n_classes / n_groups;
+  return {first, (group + 1) * n_classes / n_groups - first};
+}
+
+double cell_at(const Column&, size_t row);
+uint64_t code_at(const Column&, size_t row);
+inline int64_t entry_at(const Column& column, size_t i) {
+  return column.type == Type::int32 ? reinterpret_cast<const int32_t*>(column.data)[i]
+                                    : reinterpret_cast<const int64_t*>(column.data)[i];
+}
+
+struct Refused {
+  enum class What { nothing, cell, extent, index } what = What::nothing;
+  size_t factor = 0, row = 0, column = 0;
+  int64_t found = 0, stop = 0;
+};
+Refused find_refused(const Scorer&, const std::vector<ScoreBlock>&, size_t n_rows);
+
+// Smallest and largest value of every integer column; false where one exceeds the range of int64.
+bool column_ranges(const ScoreKernels&, const Table&, size_t threads, std::vector<int64_t>& low,
+                   std::vector<int64_t>& high);
+
+}  // namespace tallybayes

@@ -1,0 +1,119 @@
+// The careful search for the value a scorer refused: the first factor that has one, its first by row, then column.
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "score.h"
+
+namespace tallybayes {
+
+namespace {
+
+template <class T>
+T read(Bytes p) {
+  T value;
+  std::memcpy(&value, p, sizeof(T));
+  return value;
+}
+
+bool accepted(double x, Check check) {
+  if (check == Check::binary) return x == 0.0 || x == 1.0;
+  if (!std::isfinite(x)) return false;
+  if (check == Check::finite) return true;
+  return x >= 0.0 && (check == Check::nonnegative || x == std::floor(x));
+}
+
+Refused search_table(const ScoreFactor& factor, const Table& table, size_t f, size_t n_rows) {
+  const bool codes = factor.kind == FactorKind::codes;
+  for (size_t row = 0; row < n_rows; row++) {
+    for (size_t j = 0; j < factor.n_columns; j++) {
+      const Column column = table.column(j);
+      bool good;
+      if (codes) {
+        const uint64_t code = code_at(column, row);
+        good = code < code_limit(column.type, factor.sizes[j]) || code == missing_code(column.type);
+      } else {
+        const double x = cell_at(column, row);
+        good = std::isnan(x) || accepted(x, factor.check);
+      }
+      if (!good) return {Refused::What::cell, f, row, j};
+    }
+  }
+  return {};
+}
+
+Refused search_sparse(const ScoreFactor& factor, const Sparse& matrix, size_t f) {
+  for (size_t row = 0; row < matrix.n_rows; row++) {
+    const int64_t start = entry_at(matrix.indptr, row), stop = entry_at(matrix.indptr, row + 1);
+    if (start < 0 || stop < start || stop > static_cast<int64_t>(matrix.n_entries)) {
+      return {Refused::What::extent, f, row, 0, start, stop};
+    }
+  }
+  Refused cell;
+  for (size_t row = 0; row < matrix.n_rows; row++) {
+    const size_t stop = static_cast<size_t>(entry_at(matrix.indptr, row + 1));
+    for (size_t i = static_cast<size_t>(entry_at(matrix.indptr, row)); i < stop; i++) {
+      const int64_t index = entry_at(matrix.indices, i);
+      if (static_cast<uint64_t>(index) >= matrix.n_columns) return {Refused::What::index, f, row, 0, index, 0};
+      if (cell.what == Refused::What::cell && cell.row < row) continue;  // only a bad index can still matter
+      if (accepted(cell_at(matrix.data, i), factor.check)) continue;
+      const size_t column = static_cast<size_t>(index);
+      if (cell.what == Refused::What::nothing || column < cell.column) cell = {Refused::What::cell, f, row, column};
+    }
+  }
+  return cell;
+}
+
+}  // namespace
+
+double cell_at(const Column& column, size_t row) {
+  Bytes p = column.at(row);
+  switch (column.type) {
+    case Type::boolean:
+    case Type::uint8: return read<uint8_t>(p);
+    case Type::int8: return read<int8_t>(p);
+    case Type::int16: return read<int16_t>(p);
+    case Type::uint16: return read<uint16_t>(p);
+    case Type::int32: return read<int32_t>(p);
+    case Type::uint32: return read<uint32_t>(p);
+    case Type::int64: return static_cast<double>(read<int64_t>(p));
+    case Type::uint64: return static_cast<double>(read<uint64_t>(p));
+    case Type::float32: return static_cast<double>(read<float>(p));
+    case Type::float64: break;
+  }
+  return read<double>(p);
+}
+
+uint64_t code_at(const Column& column, size_t row) {
+  Bytes p = column.at(row);
+  switch (size_of(column.type)) {
+    case 1: return read<uint8_t>(p);
+    case 2: return read<uint16_t>(p);
+    case 4: return read<uint32_t>(p);
+    default: return read<uint64_t>(p);
+  }
+}
+
+Refused find_refused(const Scorer& scorer, const std::vector<ScoreBlock>& blocks, size_t n_rows) {
+  for (size_t f = 0; f < blocks.size(); f++) {
+    const ScoreFactor& factor = scorer.factors()[f];
+    if (factor.kind == FactorKind::codes && !factor.refuse) continue;
+    const Refused found = factor.kind == FactorKind::sparse ? search_sparse(factor, blocks[f].sparse, f)
+                                                            : search_table(factor, blocks[f].table, f, n_rows);
+    if (found.what != Refused::What::nothing) return found;
+  }
+  throw std::logic_error("scoring stopped without a reason");
+}
+
+const ScoreKernels& score_kernels_of(const char* tier) {
+#if defined(TALLYBAYES_TIERS)
+  if (std::strcmp(tier, "v4") == 0) return v4::score_kernels;
+  if (std::strcmp(tier, "v3") == 0) return v3::score_kernels;
+  return v2::score_kernels;
+#else
+  static_cast<void>(tier);
+  return native::score_kernels;
+#endif
+}
+
+}  // namespace tallybayes

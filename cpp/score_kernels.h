@@ -1,0 +1,102 @@
+// The inner loops of scoring, compiled once for every instruction set like those of kernels.h.
+#pragma once
+
+#include "kernels.h"
+
+namespace tallybayes {
+
+// Which cells a factor allows. NaN is a missing cell (in CSR, an error).
+enum class Check : uint8_t { binary, count, finite, nonnegative };
+
+constexpr size_t block_columns = 32;      // dense cells are turned in blocks of that many columns
+constexpr size_t most_group_classes = 6;  // classes whose sums stay in registers together
+constexpr size_t panel_classes = 8;       // tables looked up by row are padded to whole cache lines
+constexpr size_t most_chunk_rows = 64;
+constexpr size_t row_pad = 16;            // chunks of rows are padded to two vectors of the widest tier
+
+// Cells of the caller that are turned next. Asked for while these are summed: in one go they would hold up everything.
+struct Ahead {
+  Bytes cells = nullptr;
+  ptrdiff_t row_stride = 0, column_stride = 0;
+  size_t n_rows = 0;
+  size_t row_bytes = 0;  // 0: rows are not contiguous, columns are
+};
+
+// A block of turned cells, and the running sums of one group of classes, `pitch` doubles from class to class.
+struct DenseWork {
+  const double* cells;  // [column][row]
+  size_t pitch, n_rows, n_columns, n_classes;
+  bool missing;              // some cell is NaN
+  const double* parameters;  // [column][parameter][class], of this group of classes
+  const double* norms;       // [column][class]: what a present cell adds whatever its value
+  double *sum, *norm, *exponent;
+  Ahead ahead;
+};
+
+// Codes of a table and where their rows start in a table of doubles. Row 0 of the table is all 0: the missing code.
+struct CodeColumns {
+  const uint32_t* limits;   // the first invalid code
+  const uint32_t* offsets;  // of code 0, in doubles
+  size_t n_repeated;        // both arrays repeat this many times, to look at several short rows as one long one
+  uint32_t pitch;           // of the table, in doubles
+  bool refuse;              // a code that is neither valid nor missing is an error
+};
+
+// Some rows of a CSR matrix whose extents were checked.
+struct SparseChunk {
+  const Extent* extents;
+  size_t n_rows;
+  const void* indices;
+  bool wide_indices;
+  Column values;
+  uint64_t n_columns, n_entries;
+  Check check;
+  bool skip_zero;  // some weights are −inf: a stored 0 must not meet them
+};
+
+struct ScoreKernels {
+  // Rows [first, first + n) and columns [column, column + n_columns) as doubles, column after column, `pitch` apart. Rows
+  // up to the next multiple of row_pad become 0.
+  void (*load_columns)(const Table&, size_t first, size_t n, size_t column, size_t n_columns, double* out, size_t pitch);
+  Outcome (*examine)(const double* cells, size_t pitch, size_t n_rows, size_t n_columns, Check);
+  // What present cells add whatever their value, where some are missing.
+  void (*add_norms)(const DenseWork&);
+  void (*add_linear)(const DenseWork&);
+  void (*add_normal)(const DenseWork&);
+  void (*add_student)(const DenseWork&);            // sum and exponent: the product of (1 + t), see there
+  void (*add_student_by_column)(const DenseWork&);  // sum: Σ power · log(1 + t)
+  // sum = log of the product held by sum and exponent; NaN or infinity where it went out of range.
+  void (*log_products)(double* sum, const double* exponent, size_t n);
+
+  // out[row · n_columns + column] = where the row of that code starts. False where a code is refused.
+  bool (*load_entries)(const Table&, size_t first, size_t n, const CodeColumns&, uint32_t* out);
+  // out[row · pitch + class] = Σ table[entry + class]
+  void (*sum_entries)(const uint32_t* entries, size_t n_rows, size_t n_columns, const double* table, size_t pitch,
+                      double* out);
+  // out[row · pitch + class] = Σ value · table[index · pitch + class]. False where a cell or an index is refused.
+  bool (*sum_weights)(const SparseChunk&, const double* table, size_t pitch, double* out);
+  // The best class of every row from starts and weights that are at most 0 and rounded to float32, or −1 where the
+  // rounding might matter. `largest`: magnitude of the weights and starts in float64; `sums`: room for one row.
+  bool (*guess_best)(const SparseChunk&, const float* start, const float* table, size_t pitch, size_t n_classes,
+                     double largest, float* sums, int64_t* best);
+
+  // scores[class · score_pitch + row] += rows[row · pitch + class]
+  void (*add_turned)(const double* rows, size_t pitch, size_t n_rows, size_t n_classes, double* scores,
+                     size_t score_pitch);
+  void (*best_classes)(const double* scores, size_t pitch, size_t n_rows, size_t n_classes, int64_t* best);
+  // out[row · n_classes + class] = scores[class · pitch + row]
+  void (*turn_scores)(const double* scores, size_t pitch, size_t n_rows, size_t n_classes, double* out);
+
+  // Lowers `low` and raises `high` (n numbers of this type each) by n_runs runs of n cells, `stride` bytes apart.
+  void (*widen_ranges)(Type, Bytes cells, ptrdiff_t stride, size_t n_runs, size_t n, void* low, void* high);
+};
+
+#if defined(TALLYBAYES_TIERS)
+namespace v2 { extern const ScoreKernels score_kernels; }
+namespace v3 { extern const ScoreKernels score_kernels; }
+namespace v4 { extern const ScoreKernels score_kernels; }
+#else
+namespace native { extern const ScoreKernels score_kernels; }
+#endif
+
+}  // namespace tallybayes

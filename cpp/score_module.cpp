@@ -1,0 +1,285 @@
+#include "score_module.h"
+
+#include <nanobind/stl/string.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "arrays.h"
+#include "score.h"
+
+namespace tallybayes {
+
+namespace {
+
+Check check_of(const std::string& name) {
+  if (name == "binary") return Check::binary;
+  if (name == "count") return Check::count;
+  if (name == "finite") return Check::finite;
+  if (name == "nonnegative") return Check::nonnegative;
+  throw nb::value_error("unknown check");
+}
+
+// The numbers of a contiguous float64 array of shape (n, n_classes).
+struct Numbers {
+  Borrowed borrowed;
+  const double* data;
+  size_t n;
+
+  Numbers(nb::handle array, size_t n_classes) : borrowed(array) {
+    const Table table = borrowed.table();
+    const bool gapless = table.row_stride == static_cast<ptrdiff_t>(n_classes * sizeof(double));
+    const bool usable = table.n_rows == 0 || (table.row_major() && gapless && table.aligned());
+    if (table.type != Type::float64 || table.n_columns != n_classes || !usable) {
+      throw nb::value_error("expected contiguous float64 tables with a column for every class");
+    }
+    data = reinterpret_cast<const double*>(table.data);
+    n = table.n_rows;
+  }
+  Vector vector(size_t n_classes) const { return Vector(data, data + n * n_classes); }
+};
+
+// Memory for a result. Large ones ask for large pages: clearing and mapping small ones costs as much as scoring.
+template <class T>
+struct Result {
+  T* values;
+  nb::capsule owner;
+
+  explicit Result(size_t n) : values(allocate(std::max<size_t>(1, n) * sizeof(T))) {
+    owner = nb::capsule(values, [](void* p) noexcept { std::free(p); });
+  }
+  static T* allocate(size_t n_bytes) {
+    void* memory = nullptr;
+#if defined(__linux__)
+    constexpr size_t large_page = size_t{1} << 21;
+    if (n_bytes >= 2 * large_page) {
+      if (posix_memalign(&memory, large_page, n_bytes) != 0) memory = nullptr;
+      if (memory) madvise(memory, n_bytes, MADV_HUGEPAGE);
+    }
+#endif
+    if (!memory) memory = std::malloc(n_bytes);
+    if (!memory) throw std::bad_alloc();
+    return static_cast<T*>(memory);
+  }
+};
+
+// Takes what tallybayes/kernels/scoring.py has checked; what could crash is checked again here.
+class PythonScorer {
+ public:
+  PythonScorer(nb::handle start, nb::list factors) {
+    const Borrowed borrowed(start);
+    const auto* numbers = reinterpret_cast<const double*>(borrowed.require({Type::float64}).data());
+    const size_t n_classes = borrowed.length(0);
+    if (n_classes == 0) throw nb::value_error("expected at least one class");
+    scorer_.emplace(score_kernels_of(chosen_tier()), Vector(numbers, numbers + n_classes));
+    for (nb::handle factor : factors) add(nb::cast<nb::tuple>(factor), n_classes);
+  }
+
+  nb::object joint(nb::handle blocks, size_t n_rows, size_t threads) const {
+    const size_t n_classes = scorer_->n_classes();
+    const Inputs inputs = borrow(blocks, n_rows);
+    if (n_rows > PTRDIFF_MAX / sizeof(double) / n_classes) throw std::bad_alloc();
+    const Result<double> result(n_rows * n_classes);
+    Scores scores;
+    scores.joint = result.values;
+    run(inputs, n_rows, threads, scores);
+    return nb::ndarray<nb::numpy, double>(result.values, {n_rows, n_classes}, result.owner).cast();
+  }
+
+  nb::object argmax(nb::handle blocks, size_t n_rows, size_t threads) const {
+    const Inputs inputs = borrow(blocks, n_rows);
+    if (n_rows > PTRDIFF_MAX / sizeof(int64_t)) throw std::bad_alloc();
+    const Result<int64_t> result(n_rows);
+    Scores scores;
+    scores.best = result.values;
+    run(inputs, n_rows, threads, scores);
+    return nb::ndarray<nb::numpy, int64_t>(result.values, {n_rows}, result.owner).cast();
+  }
+
+ private:
+  // A block with the buffers behind it.
+  struct BorrowedBlock {
+    BorrowedTable table;
+    std::vector<Borrowed> sparse;
+  };
+  struct Inputs {
+    std::vector<BorrowedBlock> borrowed;
+    std::vector<ScoreBlock> blocks;
+  };
+
+  void add(const nb::tuple& factor, size_t n_classes) {
+    const auto kind = nb::cast<std::string>(factor[0]);
+    auto numbers = [&](size_t position) { return Numbers(factor[position], n_classes); };
+    if (kind == "codes") {
+      const Borrowed sizes(factor[1]);
+      const auto* size = reinterpret_cast<const int64_t*>(sizes.require({Type::int64}).data());
+      const Numbers table = numbers(2);
+      size_t total = 0;
+      for (size_t j = 0; j < sizes.length(0); j++) {
+        if (size[j] < 0 || size[j] >= INT32_MAX) throw nb::value_error("expected sizes from 0 to 2147483646");
+        total += static_cast<size_t>(size[j]);
+      }
+      if (total != table.n) throw nb::value_error("expected a row of the table for every code");
+      scorer_->add_codes(size, sizes.length(0), table.data, nb::cast<std::string>(factor[3]) == "error");
+    } else if (kind == "linear") {
+      const Numbers weight = numbers(1), bias = numbers(2);
+      require_same(weight.n == bias.n);
+      scorer_->add_dense(FactorKind::linear, check_of(nb::cast<std::string>(factor[3])), weight.n,
+                         {weight.vector(n_classes)}, bias.data);
+    } else if (kind == "normal") {
+      const Numbers mean = numbers(1), precision = numbers(2), log_norm = numbers(3);
+      require_same(mean.n == precision.n && mean.n == log_norm.n);
+      scorer_->add_dense(FactorKind::normal, Check::finite, mean.n,
+                         {mean.vector(n_classes), precision.vector(n_classes)}, log_norm.data);
+    } else if (kind == "student") {
+      const Numbers mean = numbers(1), inverse_spread = numbers(2), power = numbers(3), log_norm = numbers(4);
+      require_same(mean.n == inverse_spread.n && mean.n == power.n && mean.n == log_norm.n);
+      scorer_->add_dense(FactorKind::student, Check::finite, mean.n,
+                         {mean.vector(n_classes), inverse_spread.vector(n_classes), power.vector(n_classes)},
+                         log_norm.data);
+    } else if (kind == "sparse") {
+      const Numbers weight = numbers(1);
+      scorer_->add_sparse(weight.n, weight.data, check_of(nb::cast<std::string>(factor[2])));
+    } else {
+      throw nb::value_error("unknown kind of factor");
+    }
+  }
+
+  static void require_same(bool same) {
+    if (!same) throw nb::value_error("expected tables with the same number of columns");
+  }
+
+  [[noreturn]] static void refuse_rows(size_t block, size_t found, size_t n_rows) {
+    const std::string text = "blocks[" + std::to_string(block) + "] has " + std::to_string(found) + " rows, expected " +
+                             std::to_string(n_rows);
+    throw nb::value_error(text.c_str());
+  }
+
+  static void borrow_sparse(nb::handle given, size_t f, size_t n_columns, size_t n_rows, BorrowedBlock& borrowed,
+                            ScoreBlock& block) {
+    const bool three = nb::isinstance<nb::tuple>(given) && nb::len(given) == 3;
+    if (!three) throw nb::type_error("expected a tuple (indptr, indices, data) for a sparse factor");
+    for (nb::handle array : nb::borrow<nb::tuple>(given)) borrowed.sparse.emplace_back(array);
+    const Borrowed &pointers = borrowed.sparse[0], &positions = borrowed.sparse[1], &values = borrowed.sparse[2];
+    pointers.require({Type::int32, Type::int64});
+    positions.require({Type::int32, Type::int64});
+    values.require({values.type()});
+    if (pointers.length(0) == 0) throw nb::value_error("indptr is empty, expected one entry more than there are rows");
+    if (positions.length(0) != values.length(0)) throw nb::value_error("indices and data differ in length");
+    if (pointers.length(0) - 1 != n_rows) refuse_rows(f, pointers.length(0) - 1, n_rows);
+    block.sparse = {pointers.column(), positions.column(), values.column(), n_rows, values.length(0), n_columns};
+  }
+
+  static void borrow_dense(nb::handle given, size_t f, const ScoreFactor& factor, size_t n_rows, BorrowedBlock& borrowed,
+                           ScoreBlock& block) {
+    borrowed.table = borrow_table(given, n_rows);
+    const Table& table = borrowed.table.table;
+    if (table.n_rows != n_rows) refuse_rows(f, table.n_rows, n_rows);
+    if (table.n_columns != factor.n_columns) {
+      const std::string text = "blocks[" + std::to_string(f) + "] has " + std::to_string(table.n_columns) +
+                               " columns, expected " + std::to_string(factor.n_columns);
+      throw nb::value_error(text.c_str());
+    }
+    if (factor.kind == FactorKind::codes) {
+      for (size_t j = 0; j < (table.separate ? table.n_columns : 1); j++) {
+        if ((table.separate ? table.columns[j].type : table.type) >= Type::float32) {
+          throw nb::type_error("expected integer codes");
+        }
+      }
+    }
+    block.table = table;
+  }
+
+  Inputs borrow(nb::handle given, size_t n_rows) const {
+    const std::vector<ScoreFactor>& factors = scorer_->factors();
+    if (static_cast<size_t>(nb::len(given)) != factors.size()) {
+      throw nb::value_error("expected a block of data for every factor");
+    }
+    Inputs inputs;
+    inputs.borrowed = std::vector<BorrowedBlock>(factors.size());
+    inputs.blocks.resize(factors.size());
+    for (size_t f = 0; f < factors.size(); f++) {
+      const nb::object block = given[f];
+      if (factors[f].kind == FactorKind::sparse) {
+        borrow_sparse(block, f, factors[f].n_columns, n_rows, inputs.borrowed[f], inputs.blocks[f]);
+      } else {
+        borrow_dense(block, f, factors[f], n_rows, inputs.borrowed[f], inputs.blocks[f]);
+      }
+    }
+    return inputs;
+  }
+
+  void run(const Inputs& inputs, size_t n_rows, size_t threads, const Scores& scores) const {
+    Refused refused;
+    bool good;
+    {
+      const nb::gil_scoped_release released;
+      good = scorer_->score(inputs.blocks, n_rows, threads, scores);
+      if (!good) refused = find_refused(*scorer_, inputs.blocks, n_rows);
+    }
+    if (!good) raise(refused, inputs.blocks[refused.factor]);
+  }
+
+  [[noreturn]] static void raise(const Refused& refused, const ScoreBlock& block) {
+    const std::string row = std::to_string(refused.row), found = std::to_string(refused.found);
+    std::string text;
+    if (refused.what == Refused::What::extent) {
+      text = "indptr gives row " + row + " the entries " + found + " to " + std::to_string(refused.stop) +
+             ", expected a rising range within 0 to " + std::to_string(block.sparse.n_entries);
+      throw nb::index_error(text.c_str());
+    }
+    if (refused.what == Refused::What::index) {
+      text = "row " + row + " has column index " + found + ", expected 0 to " +
+             std::to_string(static_cast<int64_t>(block.sparse.n_columns) - 1);
+      throw nb::index_error(text.c_str());
+    }
+    const nb::object error =
+        nb::module_::import_("tallybayes.errors").attr("CellError")(refused.row, refused.column);
+    nb::setattr(error, "factor", nb::cast(refused.factor));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    throw nb::python_error();
+  }
+
+  std::optional<Scorer> scorer_;
+};
+
+nb::tuple python_column_ranges(nb::handle columns, size_t threads) {
+  const BorrowedTable borrowed = borrow_table(columns, 0);
+  const Table& table = borrowed.table;
+  for (size_t j = 0; j < (table.separate ? table.n_columns : 1); j++) {
+    if ((table.separate ? table.columns[j].type : table.type) >= Type::float32) {
+      throw nb::type_error("expected integer columns");
+    }
+  }
+  std::vector<int64_t> low, high;
+  bool good;
+  {
+    const nb::gil_scoped_release released;
+    good = column_ranges(score_kernels_of(chosen_tier()), table, threads, low, high);
+  }
+  if (!good) {
+    PyErr_SetString(PyExc_OverflowError, "a column holds a number above 9223372036854775807, the largest int64");
+    throw nb::python_error();
+  }
+  const size_t n = table.n_columns;
+  return nb::make_tuple(to_array(std::move(low), {n}), to_array(std::move(high), {n}));
+}
+
+}  // namespace
+
+void define_scoring(nb::module_& module) {
+  nb::class_<PythonScorer>(module, "Scorer")
+      .def(nb::init<nb::handle, nb::list>(), nb::arg("start"), nb::arg("factors"))
+      .def("joint", &PythonScorer::joint, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("threads"))
+      .def("argmax", &PythonScorer::argmax, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("threads"));
+  module.def("column_ranges", &python_column_ranges, nb::arg("columns"), nb::arg("threads"));
+}
+
+}  // namespace tallybayes

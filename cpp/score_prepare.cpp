@@ -1,0 +1,138 @@
+// From the tables of the caller to those of the loops, once for every scorer.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "score.h"
+
+namespace tallybayes {
+
+namespace {
+
+size_t padded_classes(size_t n_classes) { return (n_classes + panel_classes - 1) / panel_classes * panel_classes; }
+
+// [column][class] to groups of classes one after another, each [column][parameter][class].
+Vector pack(const std::vector<const double*>& parameters, size_t n_columns, size_t n_classes) {
+  const size_t n = parameters.size();
+  Vector packed(n * n_columns * n_classes);
+  double* out = packed.data();
+  for (size_t g = 0; g < class_groups(n_classes); g++) {
+    const ClassGroup group = class_group(n_classes, g);
+    for (size_t j = 0; j < n_columns; j++) {
+      for (const double* parameter : parameters) {
+        out = std::copy_n(parameter + j * n_classes + group.first, group.n, out);
+      }
+    }
+  }
+  return packed;
+}
+
+bool same_in_all_columns(const Vector& values, size_t n_classes) {
+  for (size_t i = n_classes; i < values.size(); i++) {
+    if (values[i] != values[i - n_classes]) return false;
+  }
+  return true;
+}
+
+// Added up in the order in which the loops would add them where cells are missing, so that a row without missing cells
+// has the same bits either way.
+Vector sums_before_blocks(const double* norms, size_t n_columns, size_t n_classes) {
+  const size_t n_blocks = (n_columns + block_columns - 1) / block_columns;
+  Vector result((n_blocks + 1) * n_classes, 0.0);
+  for (size_t block = 0; block < n_blocks; block++) {
+    double* sums = result.data() + (block + 1) * n_classes;
+    std::copy_n(sums - n_classes, n_classes, sums);
+    for (size_t j = block * block_columns; j < std::min(n_columns, (block + 1) * block_columns); j++) {
+      for (size_t k = 0; k < n_classes; k++) sums[k] += norms[j * n_classes + k];
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void Scorer::add_codes(const int64_t* sizes, size_t n_columns, const double* table, bool refuse) {
+  const size_t k = n_classes();
+  ScoreFactor factor;
+  factor.kind = FactorKind::codes;
+  factor.n_columns = n_columns;
+  factor.refuse = refuse;
+  factor.pitch = padded_classes(k);
+  size_t n_entries = 1;
+  for (size_t j = 0; j < n_columns; j++) {
+    const size_t offset = n_entries * factor.pitch;
+    n_entries += static_cast<size_t>(sizes[j]);
+    if (n_entries * factor.pitch > UINT32_MAX) throw std::invalid_argument("the table of codes has too many cells");
+    factor.sizes.push_back(static_cast<uint32_t>(sizes[j]));
+    factor.offsets.push_back(static_cast<uint32_t>(offset));
+  }
+  factor.table.resize(n_entries * factor.pitch);
+  for (size_t row = 1; row < n_entries; row++) {
+    std::copy_n(table + (row - 1) * k, k, factor.table.data() + row * factor.pitch);
+  }
+  factors_.push_back(std::move(factor));
+}
+
+void Scorer::add_dense(FactorKind kind, Check check, size_t n_columns, std::vector<Vector> parameters,
+                       const double* norms) {
+  const size_t k = n_classes();
+  ScoreFactor factor;
+  factor.kind = kind;
+  factor.check = check;
+  factor.n_columns = n_columns;
+  // Roots, because their product with the distance can be squared last: neither overflows before the result would.
+  if (kind == FactorKind::normal) {
+    for (double& precision : parameters[1]) precision = std::sqrt(0.5 * precision);
+  }
+  if (kind == FactorKind::student) {
+    for (double& inverse_spread : parameters[1]) inverse_spread = std::sqrt(inverse_spread);
+    if (same_in_all_columns(parameters[2], k)) {
+      factor.power = n_columns ? Vector(parameters[2].begin(), parameters[2].begin() + static_cast<ptrdiff_t>(k))
+                               : Vector(k, 0.0);
+      parameters.pop_back();
+    } else {
+      factor.kind = FactorKind::student_by_column;
+    }
+  }
+  std::vector<const double*> pointers;
+  for (const Vector& parameter : parameters) pointers.push_back(parameter.data());
+  factor.n_parameters = parameters.size();
+  factor.parameters = pack(pointers, n_columns, k);
+  factor.norms = pack({norms}, n_columns, k);
+  factor.norm_before = sums_before_blocks(norms, n_columns, k);
+  factors_.push_back(std::move(factor));
+}
+
+void Scorer::add_sparse(size_t n_columns, const double* weight, Check check) {
+  const size_t k = n_classes();
+  ScoreFactor factor;
+  factor.kind = FactorKind::sparse;
+  factor.check = check;
+  factor.n_columns = n_columns;
+  factor.pitch = padded_classes(k);
+  factor.table.resize(n_columns * factor.pitch);
+  for (size_t j = 0; j < n_columns; j++) std::copy_n(weight + j * k, k, factor.table.data() + j * factor.pitch);
+  for (size_t i = 0; i < n_columns * k; i++) {
+    factor.skip_zero |= std::isinf(weight[i]);
+    factor.largest = std::max(factor.largest, std::fabs(weight[i]));
+  }
+  const double best_start = *std::max_element(start_.begin(), start_.end());
+  for (const double start : start_) {
+    if (std::isfinite(start)) factor.largest = std::max(factor.largest, std::fabs(start));
+  }
+  // What is the same for all classes does not change which is best. Less the largest, everything is at most 0, and the
+  // rounding errors of a sum can be told from the sum.
+  if (factors_.empty() && check != Check::finite && factor.largest < 1e30 && std::isfinite(best_start)) {
+    factor.small_start.resize(factor.pitch);
+    factor.small_table.resize(n_columns * factor.pitch);
+    for (size_t c = 0; c < k; c++) factor.small_start.data()[c] = static_cast<float>(start_[c] - best_start);
+    for (size_t j = 0; j < n_columns; j++) {
+      const double best = *std::max_element(weight + j * k, weight + (j + 1) * k);
+      float* out = factor.small_table.data() + j * factor.pitch;
+      for (size_t c = 0; c < k; c++) out[c] = static_cast<float>(weight[j * k + c] - best);
+    }
+  }
+  factors_.push_back(std::move(factor));
+}
+
+}  // namespace tallybayes

@@ -1,0 +1,84 @@
+// From the scores of a chunk to what the caller asked for.
+#include "score.h"
+
+namespace tallybayes {
+namespace TALLYBAYES_TIER {
+
+void add_turned(const double* rows, size_t pitch, size_t n_rows, size_t n_classes, double* scores, size_t score_pitch) {
+  size_t i = 0;
+  for (; i + lanes <= n_rows; i += lanes) {
+    for (size_t k = 0; k < n_classes; k += lanes) {
+      Doubles square[lanes];
+      for (size_t r = 0; r < lanes; r++) square[r] = load(rows + (i + r) * pitch + k);
+      turn_square(square);
+      const size_t n = smaller(lanes, n_classes - k);
+      for (size_t c = 0; c < n; c++) {
+        double* at = scores + (k + c) * score_pitch + i;
+        store(at, load(at) + square[c]);
+      }
+    }
+  }
+  for (; i < n_rows; i++) {
+    for (size_t k = 0; k < n_classes; k++) scores[k * score_pitch + i] += rows[i * pitch + k];
+  }
+}
+
+// The first class none exceeds; NaN counts as the largest, as in NumPy.
+void best_classes(const double* scores, size_t pitch, size_t n_rows, size_t n_classes, int64_t* best) {
+  for (size_t i = 0; i < n_rows; i += lanes) {
+    Doubles largest = load(scores + i);
+    Mask index = {};
+    for (size_t k = 1; k < n_classes; k++) {
+      const Doubles score = load(scores + k * pitch + i);
+      const Mask better = ~(score <= largest) & (largest == largest);
+      largest = choose(better, score, largest);
+      index = (better & static_cast<int64_t>(k)) | (index & ~better);
+    }
+    const size_t n = smaller(lanes, n_rows - i);
+    if (n == lanes) {
+      __builtin_memcpy(best + i, &index, sizeof(index));
+    } else {
+      for (size_t lane = 0; lane < n; lane++) best[i + lane] = index[lane];
+    }
+  }
+}
+
+void turn_scores(const double* scores, size_t pitch, size_t n_rows, size_t n_classes, double* out) {
+  if (n_classes < lanes) {
+    for (size_t i = 0; i < n_rows; i++) {
+      for (size_t k = 0; k < n_classes; k++) out[i * n_classes + k] = scores[k * pitch + i];
+    }
+    return;
+  }
+  size_t i = 0;
+  for (; i + lanes <= n_rows; i += lanes) {
+    for (size_t k = 0; k < n_classes; k += lanes) {
+      const size_t start = smaller(k, n_classes - lanes);
+      Doubles square[lanes];
+      for (size_t c = 0; c < lanes; c++) square[c] = load(scores + (start + c) * pitch + i);
+      turn_square(square);
+      for (size_t r = 0; r < lanes; r++) store(out + (i + r) * n_classes + start, square[r]);
+    }
+  }
+  for (; i < n_rows; i++) {
+    for (size_t k = 0; k < n_classes; k++) out[i * n_classes + k] = scores[k * pitch + i];
+  }
+}
+
+void widen_ranges(Type type, Bytes cells, ptrdiff_t stride, size_t n_runs, size_t n, void* low, void* high) {
+  with_cell_type(type, [&](auto tag) {
+    using Source = typename decltype(tag)::type;
+    Source* least = static_cast<Source*>(low);
+    Source* most = static_cast<Source*>(high);
+    for (size_t run = 0; run < n_runs; run++, cells += stride) {
+      for (size_t k = 0; k < n; k++) {
+        const Source cell = read_as<Source>(cells + k * sizeof(Source));
+        least[k] = cell < least[k] ? cell : least[k];
+        most[k] = cell > most[k] ? cell : most[k];
+      }
+    }
+  });
+}
+
+}  // namespace TALLYBAYES_TIER
+}  // namespace tallybayes

@@ -1,0 +1,237 @@
+"""Scoring rows: log p(row, class) of every class, and the class where it is largest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tallybayes.kernels import arguments as _arguments
+from tallybayes.kernels import reference_scoring as _reference_scoring
+from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+
+__all__ = ["Scorer", "column_ranges"]
+
+Block = Columns | tuple[AnyArray, AnyArray, AnyArray]
+Factor = tuple[Any, ...]
+
+_LENGTHS = {"codes": 4, "linear": 4, "normal": 4, "student": 5, "sparse": 3}
+_CHECKS = {"linear": ("binary", "count", "finite"), "sparse": ("binary", "count", "finite", "nonnegative")}
+_BEYOND = ("missing", "error")
+
+
+class _Prepared(Protocol):
+    """What both implementations offer."""
+
+    def joint(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Float64Array: ...
+    def argmax(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Int64Array: ...
+
+
+def _implementation() -> Any:
+    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
+    from tallybayes import kernels
+
+    return _reference_scoring if kernels._kernels is kernels._reference else kernels._kernels
+
+
+def column_ranges(columns: Columns, threads: int = 0) -> tuple[Int64Array, Int64Array]:
+    """Find the smallest and the largest value of every integer column.
+
+    Parameters
+    ----------
+    columns : (n, d) array or list of d (n,) arrays, any integer type or bool
+    threads : int
+        0 for as many as there are cores.
+
+    Returns
+    -------
+    low, high : int64 arrays of shape (d,)
+        0 and −1 where there are no rows.
+
+    Raises
+    ------
+    OverflowError
+        Where an unsigned number exceeds 2⁶³ − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes import kernels
+    >>> kernels.column_ranges(np.array([[3, -1], [0, 7]]))
+    (array([ 0, -1]), array([3, 7]))
+    """
+    _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)
+    found: tuple[Int64Array, Int64Array] = _implementation().column_ranges(columns, _arguments.check_threads(threads))
+    return found
+
+
+class Scorer:
+    """The factors of a classifier, prepared once to score any number of rows.
+
+    The score of row x for class k is ``start[k]`` plus what every factor adds. A factor is a tuple; K is the number of
+    classes, d the number of columns of its block:
+
+    ``("codes", sizes (d,), table (sum(sizes), K), beyond)``
+        adds ``table[offset_j + code]`` for every column j, ``offset_j`` being the sum of the earlier sizes. Entries may
+        be −inf. A missing code (−1, or the largest value of an unsigned type where that is no valid code) adds 0; any
+        other code outside ``[0, size)`` too if `beyond` is ``"missing"``, and is an error if it is ``"error"``.
+    ``("linear", weight (d, K), bias (d, K), check)``
+        adds Σ x·weight + bias. `check`: which cells are allowed, ``"binary"``, ``"count"`` or ``"finite"``.
+    ``("normal", mean (d, K), precision (d, K), log_norm (d, K))``
+        adds Σ log_norm − ½·precision·(x − mean)².
+    ``("student", mean (d, K), inverse_spread (d, K), power (d, K), log_norm (d, K))``
+        adds Σ log_norm − power·log(1 + (x − mean)²·inverse_spread). One logarithm for each row and class if the columns
+        of a class share their power.
+    ``("sparse", weight (d, K), check)``
+        adds Σ x·weight over the stored entries of CSR rows. `check` may also be ``"nonnegative"``. Weights may be −inf,
+        except with ``"finite"``; a stored 0 adds nothing even there.
+
+    Dense cells that are NaN are missing and add nothing. Infinite cells are errors, and so is a stored NaN.
+
+    Parameters
+    ----------
+    start : array of shape (K,)
+        log p(class); may hold −inf.
+    factors : sequence of tuples
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes import kernels
+    >>> table = np.log([[0.9, 0.2], [0.1, 0.8]])
+    >>> scorer = kernels.Scorer(np.log([0.5, 0.5]), [("codes", [2], table, "missing")])
+    >>> scorer.argmax([np.array([[0], [1], [-1]])], 3)
+    array([0, 1, 0])
+    >>> np.exp(scorer.joint([np.array([[1]])], 1)).round(3)
+    array([[0.05, 0.4 ]])
+    """
+
+    __slots__ = ("_prepared", "_sparse")
+
+    def __init__(self, start: npt.ArrayLike, factors: Sequence[Factor]) -> None:
+        first = np.ascontiguousarray(start, dtype=np.float64)
+        if first.ndim != 1 or not len(first):
+            raise ValueError(f"start has shape {first.shape}, expected one axis with at least one class")
+        _refuse_unbounded(first, "start")
+        checked = [_check_factor(factor, f"factors[{i}]", len(first)) for i, factor in enumerate(factors)]
+        self._sparse = [i for i, factor in enumerate(checked) if factor[0] == "sparse"]
+        self._prepared: _Prepared = _implementation().Scorer(first, checked)
+
+    def joint(self, blocks: Sequence[Block], n_rows: int, threads: int = 0) -> Float64Array:
+        """Return log p(row, class) of every row and class.
+
+        Parameters
+        ----------
+        blocks : sequence, one block of data for each factor
+            A 2-D array of any layout or a list of 1-D columns (codes: integers; otherwise bool, integers, float32 or
+            float64); for a sparse factor a tuple ``(indptr, indices, data)``. Read in place.
+        n_rows : int
+        threads : int
+            0 for as many as there are cores. The result is the same to the last bit for every number.
+
+        Returns
+        -------
+        float64 array of shape (n_rows, K)
+
+        Raises
+        ------
+        CellError
+            At the first cell, by factor, then row, then column, that its factor refuses; its attribute ``factor`` is
+            the factor's position.
+        IndexError
+            Where indptr or indices point outside the matrix.
+        ValueError, TypeError
+            Where a block does not have `n_rows` rows, the factor's columns, or a type that can be read.
+        """
+        if n_rows < 0 or threads < 0:
+            raise ValueError(f"n_rows is {n_rows} and threads {threads}, expected 0 or more")
+        return self._prepared.joint(self._readable(blocks), n_rows, threads)
+
+    def argmax(self, blocks: Sequence[Block], n_rows: int, threads: int = 0) -> Int64Array:
+        """Return the class with the largest score of every row, the first of them where several are equal.
+
+        Parameters
+        ----------
+        blocks, n_rows, threads
+            As in `joint`.
+
+        Returns
+        -------
+        int64 array of shape (n_rows,)
+            ``joint(blocks, n_rows).argmax(axis=1)``, without that array.
+
+        Raises
+        ------
+        CellError, IndexError, ValueError, TypeError
+            As in `joint`.
+        """
+        if n_rows < 0 or threads < 0:
+            raise ValueError(f"n_rows is {n_rows} and threads {threads}, expected 0 or more")
+        return self._prepared.argmax(self._readable(blocks), n_rows, threads)
+
+    def _readable(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        """Return the blocks with the arrays of CSR matrices made contiguous; those that are, are not copied."""
+        if not self._sparse or len(blocks) <= self._sparse[-1]:
+            return blocks
+        readable: list[Any] = list(blocks)
+        for i in self._sparse:
+            if isinstance(readable[i], tuple):
+                readable[i] = tuple(np.require(part, requirements="CA") for part in readable[i])
+        return readable
+
+
+def _refuse_unbounded(values: Float64Array, name: str) -> None:
+    """Refuse NaN and +inf."""
+    if values.size and not values.max() < np.inf:
+        raise ValueError(f"{name} holds NaN or inf, expected logarithms: numbers or -inf")
+
+
+def _check_table(values: npt.ArrayLike, name: str, n_classes: int, finite: bool = True) -> Float64Array:
+    """Return a table of one factor as contiguous float64 with a column for every class."""
+    table = np.ascontiguousarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != n_classes:
+        raise ValueError(f"{name} has shape {table.shape}, expected two axes, the second of length {n_classes}")
+    if not finite:
+        _refuse_unbounded(table, name)
+    elif not np.isfinite(table).all():
+        raise ValueError(f"{name} holds a number that is not finite")
+    return table
+
+
+def _check_choice(found: object, name: str, known: tuple[str, ...]) -> str:
+    if found not in known:
+        raise ValueError(f"{name} is {found!r}, expected one of {', '.join(known)}")
+    return str(found)
+
+
+def _check_factor(factor: Factor, name: str, n_classes: int) -> Factor:
+    """Return the factor with its tables as contiguous float64, or say what is wrong with it."""
+    kind = factor[0] if isinstance(factor, tuple) and factor else None
+    if kind not in _LENGTHS:
+        raise ValueError(f"{name} is of kind {kind!r}, expected a tuple that starts with one of {', '.join(_LENGTHS)}")
+    if len(factor) != _LENGTHS[kind]:
+        raise ValueError(f"{name} of kind {kind} has {len(factor)} parts, expected {_LENGTHS[kind]}")
+    if kind == "codes":
+        sizes = _arguments.check_sizes(factor[1], np.size(factor[1]))
+        table = _check_table(factor[2], f"the table of {name}", n_classes, finite=False)
+        if len(table) != sizes.sum():
+            raise ValueError(f"the table of {name} has {len(table)} rows, expected {sizes.sum()}: the sum of the sizes")
+        return kind, sizes, table, _check_choice(factor[3], f"beyond of {name}", _BEYOND)
+    if kind == "sparse":
+        check = _check_choice(factor[2], f"check of {name}", _CHECKS[kind])
+        return kind, _check_table(factor[1], f"the weight of {name}", n_classes, finite=check == "finite"), check
+    n_tables = 2 if kind == "linear" else len(factor) - 1
+    tables = [
+        _check_table(part, f"part {i} of {name}", n_classes) for i, part in enumerate(factor[1 : n_tables + 1], 1)
+    ]
+    rows = [len(table) for table in tables]
+    if len(set(rows)) > 1:
+        raise ValueError(f"the tables of {name} have {rows} rows, expected as many in each: one for each column")
+    if kind == "linear":
+        return kind, *tables, _check_choice(factor[3], f"check of {name}", _CHECKS[kind])
+    for table in tables[1:-1]:
+        if table.size and table.min() < 0.0:
+            raise ValueError(f"{name} holds a negative precision, spread or power, expected 0 or more")
+    return kind, *tables
