@@ -58,6 +58,10 @@ struct ScatterBlock {
 
 constexpr size_t scatter_tile = 8;
 
+// Rows whose squared lengths are found together, and rows of the turning matrix that are multiplied together.
+constexpr size_t length_panel = 32;
+constexpr size_t length_block = 4;
+
 struct Kernels {
   uint64_t (*sum_words)(Bytes bytes, size_t n_bytes);
 
@@ -116,6 +120,9 @@ struct Kernels {
   void (*multiply_panels)(const double* left, const double* right, size_t n_rows, size_t capacity, size_t pitch,
                           double* product);
   void (*add_scatter)(const ScatterBlock&, double* second_high, double* second_low);
+
+  // out[row] = ‖A·x − shift‖² for the rows of a panel, panel[column · length_panel + row], and a packed triangle A.
+  void (*squared_lengths)(const double* panel, size_t n_blocks, const double* packed, const double* shift, double* out);
 };
 
 #if defined(TALLYBAYES_TIERS)

@@ -203,6 +203,27 @@ nb::tuple python_sum_squares(nb::handle columns, nb::handle anchor, nb::handle g
                         second(sums.second.low));
 }
 
+nb::object python_squared_lengths(nb::handle columns, nb::handle centre, nb::handle roots, nb::handle shifts,
+                                  size_t n_classes, size_t threads) {
+  const BorrowedTable borrowed = borrow_table(columns, 0);
+  const Table& table = borrowed.table;
+  const Borrowed origin(centre), matrices(roots), moved(shifts);
+  const size_t d = table.n_columns;
+  auto numbers = [](const Borrowed& array) {
+    return reinterpret_cast<const double*>(array.require({Type::float64}).data());
+  };
+  if (origin.length(0) != d || matrices.length(0) != n_classes * d * d || moved.length(0) != n_classes * d) {
+    throw nb::value_error("expected a centre, a matrix and a shift for every class, of the table's columns");
+  }
+  const double *from = numbers(origin), *turn = numbers(matrices), *shift = numbers(moved);
+  Vector lengths;
+  {
+    const nb::gil_scoped_release released;
+    lengths = squared_lengths(*chosen, table, from, turn, shift, n_classes, threads);
+  }
+  return to_array(std::move(lengths), {table.n_rows, n_classes});
+}
+
 uint64_t python_read_bytes(nb::handle array, size_t threads) {
   const Borrowed borrowed(array);
   const nb::gil_scoped_release released;
@@ -248,6 +269,8 @@ NB_MODULE(_compiled, module) {
              nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("sum_scatter", &python_sum_squares<sum_scatter, true>, nb::arg("columns"), nb::arg("anchor"),
              nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
+  module.def("squared_lengths", &python_squared_lengths, nb::arg("columns"), nb::arg("centre"), nb::arg("roots"),
+             nb::arg("shifts"), nb::arg("n_classes"), nb::arg("threads"));
   module.def("read_bytes", &python_read_bytes, nb::arg("array"), nb::arg("threads"));
   define_scoring(module);
 }

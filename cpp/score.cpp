@@ -146,7 +146,8 @@ Ahead cells_ahead(const Table& table, size_t first, size_t n, size_t column) {
   return ahead;
 }
 
-bool add_dense(const ScoreFactor& factor, const Table& table, size_t first, size_t n, const Call& call, Worker& worker) {
+bool add_dense(const ScoreFactor& factor, const Table& table, size_t first, size_t n, const Call& call,
+               Worker& worker) {
   const ScoreKernels& kernels = call.kernels;
   const size_t n_classes = call.scorer.n_classes(), pitch = call.pitch;
   std::fill_n(worker.sum.data(), n_classes * pitch, 0.0);
@@ -251,12 +252,12 @@ bool score_chunk(size_t first, size_t n, const Scores& out, const Call& call, Wo
   return true;
 }
 
-// In float32 first; the rows whose best class that leaves in doubt again in float64.
+// Roughly first; the rows whose best class that leaves in doubt again in float64.
 bool guess_chunk(size_t first, size_t n, int64_t* best, const Call& call, Worker& worker) {
   const ScoreFactor& factor = call.scorer.factors()[0];
   SparseChunk chunk;
   if (!make_chunk(factor, call.blocks[0].sparse, first, n, worker.extents, chunk)) return false;
-  if (!call.kernels.guess_best(chunk, factor.small_start.data(), factor.small_table.data(), factor.pitch,
+  if (!call.kernels.guess_best(chunk, factor.small_start.data(), factor.small_table.data(), factor.small_pitch,
                                call.scorer.n_classes(), factor.largest, worker.small.data(), best)) {
     return false;
   }
@@ -270,8 +271,8 @@ bool guess_chunk(size_t first, size_t n, int64_t* best, const Call& call, Worker
 }
 
 double work_of(const ScoreFactor& factor, const ScoreBlock& block, size_t n_rows, size_t n_classes) {
-  const double cells = factor.kind == FactorKind::sparse ? static_cast<double>(block.sparse.n_entries)
-                                                         : static_cast<double>(n_rows) * static_cast<double>(factor.n_columns);
+  double cells = static_cast<double>(n_rows) * static_cast<double>(factor.n_columns);
+  if (factor.kind == FactorKind::sparse) cells = static_cast<double>(block.sparse.n_entries);
   return cells * std::max(1.0, static_cast<double>(n_classes) / 8.0);
 }
 

@@ -1,8 +1,8 @@
 // Scoring: log p(row, class) of every class, and the best class, from prepared tables of the factors.
 //
-// Rows are scored in chunks that stay in cache. A chunk's scores lie class after class, so that a vector holds one class
-// of several rows: no lane is wasted on classes that do not exist, and the best class is found without crossing lanes.
-// A row's numbers never depend on the rows beside it.
+// Rows are scored in chunks that stay in cache. A chunk's scores lie class after class, so that a vector holds one
+// class of several rows: no lane is wasted on classes that do not exist, and the best class is found without crossing
+// lanes. A row's numbers never depend on the rows beside it.
 #pragma once
 
 #include <vector>
@@ -48,7 +48,10 @@ struct ScoreFactor {
   std::vector<uint32_t> sizes, offsets;
   bool refuse = false;
   bool skip_zero = false;                   // sparse: some weights are −inf
-  Aligned<float> small_table, small_start;  // sparse: empty where guessing in float32 would not be sound
+  // sparse: for guessing; empty where that would not be sound
+  size_t small_pitch = 0;
+  Aligned<uint16_t> small_table;
+  Aligned<float> small_start;
   double largest = 0.0;                     // sparse: magnitude of weights and starts
 };
 

@@ -55,9 +55,10 @@ struct SparseChunk {
 };
 
 struct ScoreKernels {
-  // Rows [first, first + n) and columns [column, column + n_columns) as doubles, column after column, `pitch` apart. Rows
-  // up to the next multiple of row_pad become 0.
-  void (*load_columns)(const Table&, size_t first, size_t n, size_t column, size_t n_columns, double* out, size_t pitch);
+  // Rows [first, first + n) and columns [column, column + n_columns) as doubles, column after column, `pitch` apart.
+  // Rows up to the next multiple of row_pad become 0.
+  void (*load_columns)(const Table&, size_t first, size_t n, size_t column, size_t n_columns, double* out,
+                       size_t pitch);
   Outcome (*examine)(const double* cells, size_t pitch, size_t n_rows, size_t n_columns, Check);
   // What present cells add whatever their value, where some are missing.
   void (*add_norms)(const DenseWork&);
@@ -75,9 +76,10 @@ struct ScoreKernels {
                       double* out);
   // out[row · pitch + class] = Σ value · table[index · pitch + class]. False where a cell or an index is refused.
   bool (*sum_weights)(const SparseChunk&, const double* table, size_t pitch, double* out);
-  // The best class of every row from starts and weights that are at most 0 and rounded to float32, or −1 where the
-  // rounding might matter. `largest`: magnitude of the weights and starts in float64; `sums`: room for one row.
-  bool (*guess_best)(const SparseChunk&, const float* start, const float* table, size_t pitch, size_t n_classes,
+  // The best class of every row from starts and weights that are at most 0, the weights as 16-bit floats, or −1 where
+  // the rounding might matter. `largest`: magnitude of weights and starts in float64; `sums`: room for one row. nullptr
+  // where the processor cannot read such floats.
+  bool (*guess_best)(const SparseChunk&, const float* start, const uint16_t* table, size_t pitch, size_t n_classes,
                      double largest, float* sums, int64_t* best);
 
   // scores[class · score_pitch + row] += rows[row · pitch + class]

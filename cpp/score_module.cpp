@@ -177,8 +177,8 @@ class PythonScorer {
     block.sparse = {pointers.column(), positions.column(), values.column(), n_rows, values.length(0), n_columns};
   }
 
-  static void borrow_dense(nb::handle given, size_t f, const ScoreFactor& factor, size_t n_rows, BorrowedBlock& borrowed,
-                           ScoreBlock& block) {
+  static void borrow_dense(nb::handle given, size_t f, const ScoreFactor& factor, size_t n_rows,
+                           BorrowedBlock& borrowed, ScoreBlock& block) {
     borrowed.table = borrow_table(given, n_rows);
     const Table& table = borrowed.table.table;
     if (table.n_rows != n_rows) refuse_rows(f, table.n_rows, n_rows);
@@ -275,6 +275,7 @@ nb::tuple python_column_ranges(nb::handle columns, size_t threads) {
 }  // namespace
 
 void define_scoring(nb::module_& module) {
+  nb::set_leak_warnings(false);  // a scorer may well live until the interpreter ends
   nb::class_<PythonScorer>(module, "Scorer")
       .def(nb::init<nb::handle, nb::list>(), nb::arg("start"), nb::arg("factors"))
       .def("joint", &PythonScorer::joint, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("threads"))

@@ -49,6 +49,25 @@ Vector sums_before_blocks(const double* norms, size_t n_columns, size_t n_classe
   return result;
 }
 
+constexpr double largest_half = 65504.0;
+
+// The nearest 16-bit float (11 significant bits, 5 of exponent) of a number within ±largest_half.
+uint16_t to_half(double x) {
+  const double magnitude = std::fabs(x);
+  if (magnitude == 0.0) return 0;
+  const int exponent = std::max(std::ilogb(magnitude), -14);
+  const double significand = std::nearbyint(std::ldexp(magnitude, 10 - exponent));
+  const int bits = ((exponent + 14) << 10) + static_cast<int>(significand);
+  return static_cast<uint16_t>((x < 0.0 ? 0x8000 : 0) | bits);
+}
+
+// Rows of a table of halves should not straddle cache lines.
+size_t small_pitch(size_t n_classes) {
+  size_t pitch = panel_classes;
+  while (pitch < n_classes && pitch < 32) pitch *= 2;
+  return (n_classes + pitch - 1) / pitch * pitch;
+}
+
 }  // namespace
 
 void Scorer::add_codes(const int64_t* sizes, size_t n_columns, const double* table, bool refuse) {
@@ -122,14 +141,16 @@ void Scorer::add_sparse(size_t n_columns, const double* weight, Check check) {
   }
   // What is the same for all classes does not change which is best. Less the largest, everything is at most 0, and the
   // rounding errors of a sum can be told from the sum.
-  if (factors_.empty() && check != Check::finite && factor.largest < 1e30 && std::isfinite(best_start)) {
+  const bool sound = check != Check::finite && std::isfinite(best_start) && factor.largest < largest_half / 2.0;
+  if (kernels_.guess_best && factors_.empty() && sound) {
+    factor.small_pitch = small_pitch(k);
     factor.small_start.resize(factor.pitch);
-    factor.small_table.resize(n_columns * factor.pitch);
+    factor.small_table.resize(n_columns * factor.small_pitch);
     for (size_t c = 0; c < k; c++) factor.small_start.data()[c] = static_cast<float>(start_[c] - best_start);
     for (size_t j = 0; j < n_columns; j++) {
       const double best = *std::max_element(weight + j * k, weight + (j + 1) * k);
-      float* out = factor.small_table.data() + j * factor.pitch;
-      for (size_t c = 0; c < k; c++) out[c] = static_cast<float>(weight[j * k + c] - best);
+      uint16_t* out = factor.small_table.data() + j * factor.small_pitch;
+      for (size_t c = 0; c < k; c++) out[c] = to_half(weight[j * k + c] - best);
     }
   }
   factors_.push_back(std::move(factor));

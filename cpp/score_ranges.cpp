@@ -78,10 +78,12 @@ void widen_rows(const ScoreKernels& kernels, const Table& table, size_t first, s
 }
 
 template <class T>
-void widen_column(const ScoreKernels& kernels, const Column& column, size_t j, size_t first, size_t last, Ranges& ranges) {
+void widen_column(const ScoreKernels& kernels, const Column& column, size_t j, size_t first, size_t last,
+                  Ranges& ranges) {
   if (column.contiguous()) {
     const size_t n = run_bytes / sizeof(T), n_runs = (last - first) / n;
-    widen_by_runs<T>(kernels, column.type, column.at(first), static_cast<ptrdiff_t>(run_bytes), n_runs, n, 1, j, ranges);
+    const ptrdiff_t stride = static_cast<ptrdiff_t>(run_bytes);
+    widen_by_runs<T>(kernels, column.type, column.at(first), stride, n_runs, n, 1, j, ranges);
     first += n_runs * n;
   }
   widen_by_runs<T>(kernels, column.type, column.at(first), column.stride, last - first, 1, 1, j, ranges);

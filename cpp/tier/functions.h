@@ -29,6 +29,7 @@ Outcome sum_sparse_soft(const SparseRows&, size_t, double*, double*, double*);
 void pack_rows(const RowSet&, size_t, const double*, size_t, double*, double*, double*);
 void multiply_panels(const double*, const double*, size_t, size_t, size_t, double*);
 void add_scatter(const ScatterBlock&, double*, double*);
+void squared_lengths(const double*, size_t, const double*, const double*, double*);
 
 }  // namespace TALLYBAYES_TIER
 }  // namespace tallybayes

@@ -20,7 +20,7 @@ void log_products(double*, const double*, size_t);
 bool load_entries(const Table&, size_t, size_t, const CodeColumns&, uint32_t*);
 void sum_entries(const uint32_t*, size_t, size_t, const double*, size_t, double*);
 bool sum_weights(const SparseChunk&, const double*, size_t, double*);
-bool guess_best(const SparseChunk&, const float*, const float*, size_t, size_t, double, float*, int64_t*);
+bool guess_best(const SparseChunk&, const float*, const uint16_t*, size_t, size_t, double, float*, int64_t*);
 void add_turned(const double*, size_t, size_t, size_t, double*, size_t);
 void best_classes(const double*, size_t, size_t, size_t, int64_t*);
 void turn_scores(const double*, size_t, size_t, size_t, double*);
@@ -53,6 +53,19 @@ static inline void with_cell_type(Type type, F f) {
     case Type::float32: return f(ScoreTag<float>());
     case Type::float64: return f(ScoreTag<double>());
   }
+}
+
+// Which cells a check allows; NaN never is.
+constexpr double largest_double = 1.7976931348623157e308;
+constexpr double first_without_fraction = 4503599627370496.0;  // 2⁵²: from here on every double is whole
+
+template <Check check>
+static inline Mask accepted(Doubles x) {
+  if (check == Check::binary) return (x == 0.0) | (x == 1.0);
+  if (check == Check::finite) return (x >= -largest_double) & (x <= largest_double);
+  const Mask range = (x >= 0.0) & (x <= largest_double);
+  if (check == Check::nonnegative) return range;
+  return range & (((x + first_without_fraction) - first_without_fraction == x) | (x >= first_without_fraction));
 }
 
 // Called for every column of every strip of rows: asks for a share of the cells that come next.

@@ -9,7 +9,9 @@ namespace {
 template <class Source>
 inline Doubles load_as_doubles(Bytes p) {
   alignas(64) double values[lanes];
-  for (size_t lane = 0; lane < lanes; lane++) values[lane] = static_cast<double>(read_as<Source>(p + lane * sizeof(Source)));
+  for (size_t lane = 0; lane < lanes; lane++) {
+    values[lane] = static_cast<double>(read_as<Source>(p + lane * sizeof(Source)));
+  }
   return load(values);
 }
 
@@ -46,7 +48,8 @@ void turn_rows(const Table& table, size_t first, size_t n, size_t column, size_t
       } else {
         for (size_t r = 0; r < lanes; r++) {
           square[r] = Doubles{};
-          if (r < n_rows) square[r] = load_as_doubles<Source>(table.row(first + i + r) + (column + start) * sizeof(Source));
+          Bytes row = table.row(first + (r < n_rows ? i + r : 0));
+          if (r < n_rows) square[r] = load_as_doubles<Source>(row + (column + start) * sizeof(Source));
         }
       }
       turn_square(square);
@@ -57,7 +60,8 @@ void turn_rows(const Table& table, size_t first, size_t n, size_t column, size_t
 
 // Bytes are turned as bytes, sixteen times as many at once, before they become doubles.
 template <class Source>
-void turn_bytes(const Table& table, size_t first, size_t n, size_t column, size_t n_columns, double* out, size_t pitch) {
+void turn_bytes(const Table& table, size_t first, size_t n, size_t column, size_t n_columns, double* out,
+                size_t pitch) {
   uint8_t bytes[block_columns * most_chunk_rows];
   Table part = table;
   part.data += column;
@@ -66,15 +70,17 @@ void turn_bytes(const Table& table, size_t first, size_t n, size_t column, size_
   for (size_t j = 0; j < n_columns; j++) {
     uint8_t* from = bytes + j * most_chunk_rows;
     for (size_t i = n; i < padded(n); i++) from[i] = 0;
+    double* target = out + j * pitch;
     for (size_t i = 0; i < padded(n); i += row_pad) {
-      for (size_t r = 0; r < row_pad; r++) out[j * pitch + i + r] = static_cast<double>(static_cast<Source>(from[i + r]));
+      for (size_t r = 0; r < row_pad; r++) target[i + r] = static_cast<double>(static_cast<Source>(from[i + r]));
     }
   }
 }
 
 }  // namespace
 
-void load_columns(const Table& table, size_t first, size_t n, size_t column, size_t n_columns, double* out, size_t pitch) {
+void load_columns(const Table& table, size_t first, size_t n, size_t column, size_t n_columns, double* out,
+                  size_t pitch) {
   if (table.row_major() && n_columns > 1) {
     if (table.type == Type::int8) return turn_bytes<int8_t>(table, first, n, column, n_columns, out, pitch);
     if (size_of(table.type) == 1) return turn_bytes<uint8_t>(table, first, n, column, n_columns, out, pitch);
@@ -100,18 +106,6 @@ void load_columns(const Table& table, size_t first, size_t n, size_t column, siz
 }
 
 namespace {
-
-constexpr double largest_double = 1.7976931348623157e308;
-constexpr double first_without_fraction = 4503599627370496.0;  // 2⁵²: from here on every double is whole
-
-template <Check check>
-inline Mask accepted(Doubles x) {
-  if (check == Check::binary) return (x == 0.0) | (x == 1.0);
-  if (check == Check::finite) return (x >= -largest_double) & (x <= largest_double);
-  const Mask range = (x >= 0.0) & (x <= largest_double);
-  if (check == Check::nonnegative) return range;
-  return range & (((x + first_without_fraction) - first_without_fraction == x) | (x >= first_without_fraction));
-}
 
 template <Check check>
 Outcome examine_block(const double* cells, size_t pitch, size_t n_rows, size_t n_columns) {

@@ -4,8 +4,15 @@ namespace tallybayes {
 namespace TALLYBAYES_TIER {
 
 const ScoreKernels score_kernels = {
-    load_columns, examine,      add_norms,   add_linear,  add_normal, add_student,  add_student_by_column, log_products,
-    load_entries, sum_entries,  sum_weights, guess_best,  add_turned, best_classes, turn_scores,           widen_ranges,
+    load_columns,  examine,      add_norms,             add_linear,
+    add_normal,    add_student,  add_student_by_column, log_products,
+    load_entries,  sum_entries,  sum_weights,
+#if defined(__F16C__) && defined(__FMA__) && defined(__AVX2__)
+    guess_best,
+#else
+    nullptr,  // halves would be converted one by one
+#endif
+    add_turned,    best_classes, turn_scores,           widen_ranges,
 };
 
 }  // namespace TALLYBAYES_TIER

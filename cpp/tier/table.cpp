@@ -13,7 +13,7 @@ const Kernels kernels = {
 #endif
     count_pairs,      count_single,   count_weighted, count_soft,        sum_binary_bytes,
     sum_dense,        multinomial_terms, sum_moments, sum_sparse,        sum_sparse_soft,
-    pack_rows,        multiply_panels, add_scatter,
+    pack_rows,        multiply_panels, add_scatter,   squared_lengths,
 };
 
 }  // namespace TALLYBAYES_TIER

@@ -259,27 +259,22 @@ def _cholesky(covariance: np.ndarray) -> np.ndarray | None:
 def _distance(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Squared Mahalanobis lengths (n, *given) of rows (n, k) from means (*given, k), and the log determinants.
 
-    The rows are centred once and then turned by each group's inverse root in one product, or once for all groups where
-    they share it (`root` has length 1 there): a difference per row and group would be more often read than multiplied.
+    The rows are turned by each group's inverse root, or once for all groups where they share it (`root` has length 1
+    there), about the middle of the means, so that the products keep their digits.
     """
     counted = mean[~np.isnan(mean).any(axis=-1)]  # a group without rows has no mean, and its lengths are NaN
     centre = counted.mean(axis=0) if len(counted) else np.zeros(mean.shape[-1])
     inverse = np.linalg.inv(root)
     shift = (inverse @ (mean - centre)[..., None])[..., 0]
-    out = np.empty((len(rows), *mean.shape[:-1]))
-    centred = rows - centre
-    shared = root.size < mean.size * mean.shape[-1]
-    for index in np.ndindex(root.shape[:-2]):
-        turned = centred @ inverse[index].T
-        if shared:
-            square = np.einsum("ij,ij->i", turned, turned)
-            across = turned @ shift.reshape(-1, shift.shape[-1]).T
-            square = square[:, None] - 2 * across + (shift**2).sum(axis=-1).ravel()
-            out[...] = np.maximum(square, 0.0).reshape(out.shape)
-        else:
-            turned -= shift[index]
-            out[(slice(None), *index)] = np.einsum("ij,ij->i", turned, turned)
-    return out, 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+    log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+    k = mean.shape[-1]
+    if root.size == mean.size * k:
+        lengths = kernels.squared_lengths(rows, centre, inverse.reshape(-1, k, k), shift.reshape(-1, k))
+        return lengths.reshape(len(rows), *mean.shape[:-1]), log_det
+    turned = (rows - centre) @ inverse.reshape(k, k).T
+    square = np.einsum("ij,ij->i", turned, turned)[:, None] - 2 * turned @ shift.reshape(-1, k).T
+    square += (shift**2).sum(axis=-1).ravel()
+    return np.maximum(square, 0.0).reshape(len(rows), *mean.shape[:-1]), log_det
 
 
 def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:

@@ -42,6 +42,7 @@ __all__ = [
     "count_groups",
     "implementation",
     "read_bytes",
+    "squared_lengths",
     "sum_csr",
     "sum_dense",
     "sum_moments",
@@ -376,6 +377,47 @@ def sum_scatter(
     anchors = _arguments.check_anchor(anchor, d)
     _arguments.check_groups(group, n_groups, weight, n)
     return _kernels.sum_scatter(X, anchors, group, n_groups, weight, _arguments.check_threads(threads))
+
+
+def squared_lengths(
+    X: Columns, centre: Float64Array, roots: Float64Array, shifts: Float64Array, threads: int = 0
+) -> Float64Array:
+    """Squared Mahalanobis lengths: ‖A(x − centre) − shift‖² of every row, for several lower triangular A.
+
+    Parameters
+    ----------
+    X : (n, d) array or list of d (n,) arrays, any integer type, float32 or float64
+    centre : float64 array of shape (d,)
+        Taken from every row first, so that the products keep their digits.
+    roots : float64 array of shape (K, d, d)
+        Lower triangular matrices; what is above the diagonal is not read.
+    shifts : float64 array of shape (K, d)
+    threads : int
+        0 for as many as there are cores.
+
+    Returns
+    -------
+    float64 array of shape (n, K)
+        NaN where a cell of the row is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes import kernels
+    >>> kernels.squared_lengths(np.array([[3.0, 4.0]]), np.zeros(2), np.eye(2)[None], np.zeros((1, 2)))
+    array([[25.]])
+    """
+    n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, None)
+    roots, shifts = np.ascontiguousarray(roots, dtype=np.float64), np.ascontiguousarray(shifts, dtype=np.float64)
+    if roots.ndim != 3 or roots.shape[1:] != (d, d) or shifts.shape != (len(roots), d):
+        raise ValueError(
+            f"roots and shifts have shapes {roots.shape} and {shifts.shape}, expected (K, {d}, {d}), (K, {d})"
+        )
+    middle = _arguments.check_anchor(centre, d)
+    if n == 0 or d == 0:
+        return np.zeros((n, len(roots)))
+    workers = _arguments.check_threads(threads)
+    return _kernels.squared_lengths(X, middle, roots.reshape(-1), shifts.reshape(-1), len(roots), workers)
 
 
 def read_bytes(array: AnyArray, threads: int = 0) -> int:

@@ -48,6 +48,14 @@ def sum_scatter(
     weight: Float64Array | None,
     threads: int,
 ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]: ...
+def squared_lengths(
+    columns: Columns,
+    centre: Float64Array,
+    roots: Float64Array,
+    shifts: Float64Array,
+    n_classes: int,
+    threads: int,
+) -> Float64Array: ...
 def read_bytes(array: AnyArray, threads: int) -> int: ...
 
 class Scorer:

@@ -195,6 +195,22 @@ def sum_csr(
     return remaining, total, log_base
 
 
+def squared_lengths(
+    columns: Columns, centre: Float64Array, roots: Float64Array, shifts: Float64Array, n_classes: int, threads: int
+) -> Float64Array:
+    """Turn the centred rows by each triangle and sum the squares."""
+    block = columns if isinstance(columns, np.ndarray) else np.stack(list(columns), axis=1)
+    d = block.shape[1]
+    out = np.empty((len(block), n_classes))
+    triangles = np.tril(roots.reshape(n_classes, d, d))
+    for start in range(0, len(block), 2048):  # few enough rows to stay in cache
+        centred = block[start : start + 2048] - centre
+        for k in range(n_classes):
+            turned = centred @ triangles[k].T - shifts.reshape(n_classes, d)[k]
+            out[start : start + 2048, k] = np.einsum("ij,ij->i", turned, turned)
+    return out
+
+
 def read_bytes(array: AnyArray, threads: int) -> int:
     """Add up the bytes of an array, eight at a time."""
     flat = array.reshape(-1, order="A").view(np.uint8)

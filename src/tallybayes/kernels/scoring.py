@@ -178,7 +178,7 @@ class Scorer:
         readable: list[Any] = list(blocks)
         for i in self._sparse:
             if isinstance(readable[i], tuple):
-                readable[i] = tuple(np.require(part, requirements="CA") for part in readable[i])
+                readable[i] = tuple(np.require(part, requirements=["C", "A"]) for part in readable[i])
         return readable
 
 

@@ -32,16 +32,15 @@ from tallybayes.models.generate import (
 )
 from tallybayes.models.linear import Linear, to_linear
 from tallybayes.models.model_file import save_model
+from tallybayes.models.plan import Plan
 from tallybayes.models.scoring import (
     Scored,
     check_spread_within,
     chunk_of,
-    chunk_rows,
     not_estimated,
     prepare,
     resolve_prior,
     rows_of,
-    wrong_cell,
 )
 from tallybayes.models.show_work import show_work
 from tallybayes.sources.table import Table
@@ -132,8 +131,12 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         -------
         ndarray of shape (n,)
         """
-        joint = self._joint(X)
-        return self.classes_[joint.argmax(axis=1)]
+        check_is_fitted(self, "tally_")
+        self._check_estimated(self.class_log_prior_)
+        codes = None
+        if type(X) is np.ndarray and X.ndim == 2 and not self._by_name and X.shape[1] == self.n_features_in_:
+            codes = self._plan.argmax_array(X)  # the short way for the plain case
+        return self.classes_[self._plan.argmax(self._open(X)) if codes is None else codes]
 
     def predict_joint_log_proba(self, X: Any) -> np.ndarray:
         """log p(class, row), shape (n, classes); −inf where a row is impossible in a class."""
@@ -149,8 +152,9 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
             The share of the classes where the model is used, if it differs.
         """
         check_is_fitted(self, "tally_")
-        prior = self.class_log_prior_ if class_prior is None else self._log_prior(class_prior)
-        joint = self._joint(X, prior)
+        given = None if class_prior is None else self._log_prior(class_prior)
+        prior = self.class_log_prior_ if given is None else given
+        joint = self._joint(X, given)
         best = joint.max(axis=1, keepdims=True)
         impossible = np.isneginf(best[:, 0])
         if impossible.any():
@@ -382,19 +386,22 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
 
     def _joint(self, X: Any, log_prior: np.ndarray | None = None) -> np.ndarray:
         check_is_fitted(self, "tally_")
-        table = self._open(X)
-        prior = self.class_log_prior_ if log_prior is None else log_prior
-        self._check_estimated(prior)
-        out = np.tile(prior, (table.n_rows, 1))
-        for scored in self._scored:
-            rows = self._rows(table, scored)
-            step = chunk_rows(len(prior), 64)
-            for start in range(0, table.n_rows, step):
-                part = slice(start, start + step)
-                terms = scored.log_prob(self._checked(chunk_of(rows, part), scored, start))
-                out[part] += terms.sum(axis=-1) if scored.family.columnwise else terms
-        out[:, np.isneginf(prior)] = -np.inf  # such a class may have no parameters either
-        return out
+        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
+        plan = self._plan if log_prior is None else self._make_plan(log_prior)
+        return plan.joint(self._open(X))
+
+    @property
+    def _plan(self) -> Plan:
+        return self._derive("plan", lambda: self._make_plan(self.class_log_prior_))
+
+    def _make_plan(self, log_prior: np.ndarray) -> Plan:
+        domains = [self._level_domains(scored) for scored in self._scored]
+        return Plan(self._scored, log_prior, domains, self.unseen)
+
+    def _level_domains(self, scored: Scored) -> list[Domain]:
+        """The levels of every column of a factor of labels."""
+        names = scored.factor.columns if isinstance(scored.family, Categorical) else ()
+        return [self.tally_.domains[self.tally_.schema.domain(name)] for name in names]
 
     def _check_estimated(self, log_prior: np.ndarray) -> None:
         """Refuse to score with parameters that nothing was counted for, in classes that a row may have."""
@@ -410,19 +417,7 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
                 raise DataError.no_data(where, self.estimate)
 
     def _rows(self, table: Table, scored: Scored) -> Any:
-        names = scored.factor.columns
-        domains = []
-        if isinstance(scored.family, Categorical):
-            domains = [self.tally_.domains[self.tally_.schema.domain(name)] for name in names]
-        return rows_of(table, names, scored.family, domains, self.unseen)
-
-    def _checked(self, rows: np.ndarray, scored: Scored, start: int) -> np.ndarray:
-        wrong = wrong_cell(scored.family, rows)
-        if wrong is not None:
-            row, column = wrong
-            name = scored.factor.column(column, rows.shape[1])
-            raise DataError.bad_cell(float(rows[row, column]), start + row, name, scored.family.expects)
-        return rows
+        return rows_of(table, scored.factor.columns, scored.family, self._level_domains(scored), self.unseen)
 
     def _warn_impossible(self, X: Any, row: int, n_rows: int) -> None:
         """Name the first row that no class allows, and a column to blame."""

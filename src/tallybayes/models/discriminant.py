@@ -18,6 +18,7 @@ from tallybayes.inference.missing_cells import Completed, complete_moments
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.linear import gaussian_terms
+from tallybayes.models.plan import check_cells
 from tallybayes.models.scoring import Scored, check_spread_within, chunk_of
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
@@ -301,13 +302,11 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
         check_is_fitted(self, "tally_")
         table = self._open(X)
         scored = self._scored[0]
-        rows = self._dense_rows(table, scored)
+        rows = chunk_of(self._rows(table, scored), slice(None))
+        check_cells(scored, rows)
         moments = super()._feature_factors()[0][1]
         assert isinstance(moments, Moments)
         return (rows - moments.pooled().mean) @ self.scalings_
-
-    def _dense_rows(self, table: Table, scored: Scored) -> np.ndarray:
-        return self._checked(chunk_of(self._rows(table, scored), slice(None)), scored, 0)
 
     def plot_decision(self, X: Any = None, y: Any = None, ax: Any = None) -> Any:
         """The regions of the classes in two columns, with an ellipse of each class; needs matplotlib.

@@ -172,20 +172,27 @@ def _codes(table: Table, names: Sequence[Name], domains: Sequence[Domain], unsee
     out = np.full((table.n_rows, len(names)), -1, dtype=np.int64)
     for place, (local, known) in enumerate(zip(found, domains, strict=True)):
         column = np.asarray(codes.columns[:, place] if isinstance(codes.columns, np.ndarray) else codes.columns[place])
-        if local.kind is not None and known.kind is not None and local.kind != known.kind:
-            raise LabelError.kinds_differ(str(names[place]), str(known.kind), str(local.kind))
-        where = known.positions_of(local.levels)
-        strange = where < 0
-        if strange.any() and unseen != "missing":
-            used = np.zeros(len(where) + 1, dtype=bool)
-            used[column.astype(np.intp)] = True
-            if unseen == "error" and (used[:-1] & strange).any():
-                level = local.levels[int(np.flatnonzero(used[:-1] & strange)[0])]
-                raise LabelError.unseen(level, str(names[place]), known.levels)
-            if unseen == "smooth":
-                where = np.where(strange, len(known.levels), where)
+        where = local_positions(column, local, known, names[place], unseen)
         out[:, place] = np.append(where, -1)[column.astype(np.intp)]
     return out
+
+
+def local_positions(column: np.ndarray, local: Domain, known: Domain, name: Name, unseen: str) -> np.ndarray:
+    """Where a batch's own levels are among the model's: −1 for missing, one past the end for "smooth"."""
+    if local.kind is not None and known.kind is not None and local.kind != known.kind:
+        raise LabelError.kinds_differ(str(name), str(known.kind), str(local.kind))
+    where = known.positions_of(local.levels)
+    strange = where < 0
+    if not strange.any() or unseen == "missing":
+        return where
+    if unseen == "smooth":
+        return np.where(strange, len(known.levels), where)
+    used = np.zeros(len(where) + 1, dtype=bool)
+    used[column.astype(np.intp)] = True
+    if (used[:-1] & strange).any():
+        level = local.levels[int(np.flatnonzero(used[:-1] & strange)[0])]
+        raise LabelError.unseen(level, str(name), known.levels)
+    return where
 
 
 def chunk_of(rows: Any, part: slice) -> np.ndarray:

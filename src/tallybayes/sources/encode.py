@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes import kernels
 from tallybayes.errors import DataError, LabelError
 from tallybayes.tally.domain import Domain
 
@@ -45,10 +46,13 @@ def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray
 
 def direct_levels(block: np.ndarray) -> np.ndarray | None:
     """The largest number of every column where whole numbers from 0 up serve as their own codes, else None."""
-    if len(block) == 0 or block.shape[1] == 0 or (block.dtype.kind == "i" and block.min() < 0):
+    if len(block) == 0 or block.shape[1] == 0:
         return None
-    largest = block.max(axis=0)
-    return largest.astype(np.int64) if largest.max() < _DIRECT_LEVELS else None
+    try:
+        low, high = kernels.column_ranges(block)
+    except OverflowError:  # numbers beyond 2⁶³ are no small codes
+        return None
+    return high if low.min() >= 0 and high.max() < _DIRECT_LEVELS else None
 
 
 def plain_array(array: np.ndarray, name: object) -> np.ndarray:

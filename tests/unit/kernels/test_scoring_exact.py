@@ -1,4 +1,4 @@
-"""Where scoring could go wrong without anyone noticing: out of range, tied, impossible, or rounded to float32."""
+"""Where scoring could go wrong unnoticed: out of range, tied, impossible, or guessed from rounded weights."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_no_factors_and_no_columns(tier: str) -> None:
 
 
 def test_near_ties_are_decided_in_float64(tier: str) -> None:
-    """Rows whose classes differ by some units in the last place of float64, far below what float32 can tell."""
+    """Rows whose classes differ by some units in the last place of float64, far below what rounded weights can tell."""
     rng = np.random.default_rng(1)
     n, n_words, n_classes = 3000, 200, 20
     weight = np.repeat(rng.normal(-8.0, 2.0, (n_words, 1)), n_classes, axis=1)
@@ -111,7 +111,7 @@ def test_near_ties_are_decided_in_float64(tier: str) -> None:
         np.testing.assert_array_equal(made.argmax([block], n), made.joint([block], n).argmax(axis=1))
 
 
-def test_float32_serves_values_it_cannot_hold(tier: str) -> None:
+def test_guessing_meets_values_it_cannot_hold(tier: str) -> None:
     weight = -np.array([[1e-40, 1e-41, 0.0], [1e29, 1.0, 2.0], [3.0, 3.0, 3.0]])
     made = scorer(tier, [0.0, -1e-300, -np.inf], [("sparse", weight, "nonnegative")])
     values = np.array([1e-300, 1e300, 1e40, 1e-20, 0.0, 1e308, 1.7e308])

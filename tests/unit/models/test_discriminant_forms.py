@@ -188,15 +188,16 @@ def test_number_of_parameters():
     assert model.n_parameters_joint_ is None
 
 
-class TestFiles:
-    MODELS = [
-        tb.GaussianDiscriminant(),
-        tb.GaussianDiscriminant("tied", shrinkage="auto", estimate="map", class_prior="uniform"),
-        tb.GaussianDiscriminant("tied", shrinkage=np.float32(0.25), class_prior={0: 0.5, 1: 0.25, 2: 0.25}),
-        tb.GaussianDiscriminant(prior=tb.NormalInverseWishart([1e8, 1e8, 1e8], 1, 5, np.eye(3))),
-        tb.GaussianDiscriminant("spherical", prior=tb.NormalInverseGamma(0, 1, 2, 1), class_prior=tb.Dirichlet(1)),
-    ]
+MODELS = [
+    tb.GaussianDiscriminant(),
+    tb.GaussianDiscriminant("tied", shrinkage="auto", estimate="map", class_prior="uniform"),
+    tb.GaussianDiscriminant("tied", shrinkage=np.float32(0.25), class_prior={0: 0.5, 1: 0.25, 2: 0.25}),
+    tb.GaussianDiscriminant(prior=tb.NormalInverseWishart([1e8, 1e8, 1e8], 1, 5, np.eye(3))),
+    tb.GaussianDiscriminant("spherical", prior=tb.NormalInverseGamma(0, 1, 2, 1), class_prior=tb.Dirichlet(1)),
+]
 
+
+class TestFiles:
     @pytest.mark.parametrize("model", MODELS, ids=repr)
     def test_come_back_the_same(self, model, tmp_path):
         model = clone(model).fit(X + 1e8, Y.astype(np.int16))

@@ -1,0 +1,295 @@
+"""Plan: how a fitted classifier scores rows; the common families by kernels, the others by NumPy, in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from tallybayes import kernels
+from tallybayes.beliefs.log_gamma import log_gamma_half_step
+from tallybayes.errors import CellError, DataError
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.block import Dense, Sparse, cell, n_columns
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.gaussian import Gaussian, SphericalGaussian
+from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.families.poisson import Poisson
+from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, local_positions, rows_of, wrong_cell
+from tallybayes.sources.table import Table
+from tallybayes.tally.domain import Domain
+
+_DIRECT_LEVELS = 4096  # whole numbers below this are looked up in the log tables by their value
+_NATIVE = {np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
+
+
+class Plan:
+    """The factors of a classifier, prepared to score any rows.
+
+    Parameters
+    ----------
+    scored : list of Scored
+    log_prior : ndarray of shape (classes,)
+    domains : list of lists of Domain
+        The levels of every column of every factor of labels; empty lists for the others.
+    unseen : {"missing", "smooth", "error"}
+    """
+
+    def __init__(self, scored: list[Scored], log_prior: np.ndarray, domains: list[list[Domain]], unseen: str) -> None:
+        self.scored, self.log_prior, self.domains, self.unseen = scored, log_prior, domains, unseen
+        self._impossible = np.isneginf(log_prior)
+        self._dense = [self._tables(part, sparse=False) for part in scored]
+        self._sparse: dict[int, Any] = {}
+        self._direct = [self._direct_table(number) for number in range(len(scored))]
+        self._scorers: dict[Any, kernels.Scorer] = {}
+
+    def joint(self, table: Table) -> np.ndarray:
+        """log p(class, row) of every row: (n, classes)."""
+        numbers, scorer, blocks = self._kernel_parts(table)
+        out = self._run(scorer.joint, numbers, blocks, table.n_rows)
+        for number, part in enumerate(self.scored):
+            if number in numbers:
+                base = _log_base(part, blocks[numbers.index(number)])
+                if base is not None:
+                    out += base[:, None]
+            else:
+                self._add_terms(out, table, number)
+        out[:, self._impossible] = -np.inf  # such a class may have no parameters either
+        return out
+
+    def argmax(self, table: Table) -> np.ndarray:
+        """The most probable class of every row, as a code; ties go to the first."""
+        numbers, scorer, blocks = self._kernel_parts(table)
+        if len(numbers) < len(self.scored):
+            return self.joint(table).argmax(axis=1)
+        return self._run(scorer.argmax, numbers, blocks, table.n_rows)
+
+    def argmax_array(self, X: np.ndarray) -> np.ndarray | None:
+        """As `argmax` for a plain array whose columns are the model's own, or None where that is not so simple."""
+        if X.dtype not in _NATIVE:
+            return None
+        blocks, forms = [], []
+        for number, part in enumerate(self.scored):
+            names = part.factor.columns
+            first = names[0] if names else 0
+            if not isinstance(first, int) or names != tuple(range(first, first + len(names))):
+                return None
+            labels = isinstance(part.family, Categorical)
+            if (labels and (self._direct[number] is None or X.dtype.kind not in "iub")) or (
+                not labels and self._dense[number] is None
+            ):
+                return None
+            block = X if len(names) == X.shape[1] else X[:, first : first + len(names)]
+            blocks.append(block.view(np.uint8) if labels and X.dtype.kind == "b" else block)
+            forms.append("direct" if labels else "dense")
+            _check_row(part, block)
+        return self._run(self._scorer(tuple(forms)).argmax, list(range(len(blocks))), blocks, len(X))
+
+    def _run(self, score: Any, numbers: Sequence[int], blocks: Sequence[Any], n_rows: int) -> np.ndarray:
+        try:
+            return score([block[:3] if isinstance(block, Sparse) else block for block in blocks], n_rows)
+        except CellError as error:
+            place = int(getattr(error, "factor", 0))
+            factor, block = self.scored[numbers[place]].factor, blocks[place]
+            name = factor.column(error.column, n_columns(block))
+            value = cell(block, error.row, error.column)
+            raise DataError.bad_cell(value, error.row, name, factor.family.expects) from None
+
+    def _kernel_parts(self, table: Table) -> tuple[list[int], kernels.Scorer, list[Any]]:
+        """The factors that a kernel scores, the scorer, and their blocks of this table."""
+        numbers: list[int] = []
+        blocks: list[Any] = []
+        forms: list[Any] = []
+        for number, part in enumerate(self.scored):
+            block: Any
+            form: Any
+            if isinstance(part.family, Categorical):
+                block, form = self._label_block(table, number)
+            else:
+                block = table.numbers(part.factor.columns)
+                form = "sparse" if isinstance(block, Sparse) else "dense"
+                if (self._sparse_table(number) if form == "sparse" else self._dense[number]) is None:
+                    continue
+                _check_row(part, block)
+            numbers.append(number)
+            blocks.append(block)
+            forms.append(form)
+        return numbers, self._scorer(tuple(forms), numbers), blocks
+
+    def _scorer(self, forms: tuple[Any, ...], numbers: Sequence[int] | None = None) -> kernels.Scorer:
+        """A scorer of some factors in some forms; kept unless a form is this table's own."""
+        chosen = tuple(range(len(forms))) if numbers is None else tuple(numbers)
+        own = any(not isinstance(form, str) for form in forms)
+        key = (forms, chosen) if not own else None
+        if key is not None and key in self._scorers:
+            return self._scorers[key]
+        start, factors = self.log_prior.copy(), []
+        for form, number in zip(forms, chosen, strict=True):
+            if form == "sparse":
+                factor, extra = self._sparse_table(number)
+                start = start + extra
+            elif isinstance(form, str):
+                factor = self._direct[number] if form == "direct" else self._dense[number]
+            else:
+                factor = form
+            factors.append(factor)
+        scorer = kernels.Scorer(start, factors)
+        if key is not None:
+            self._scorers[key] = scorer
+        return scorer
+
+    def _add_terms(self, out: np.ndarray, table: Table, number: int) -> None:
+        """Add a factor's log probabilities by NumPy, some rows at a time."""
+        part = self.scored[number]
+        rows = rows_of(table, part.factor.columns, part.family, self.domains[number], self.unseen)
+        # Turning rows by a covariance makes nothing of the size (rows, classes, columns), so its chunks may be large.
+        step = 65536 if isinstance(part.family, MultivariateGaussian) else chunk_rows(out.shape[1], 64)
+        for start in range(0, table.n_rows, step):
+            piece = chunk_of(rows, slice(start, start + step))
+            check_cells(part, piece, start)
+            terms = part.log_prob(piece)
+            out[start : start + step] += terms.sum(axis=-1) if part.family.columnwise else terms
+
+    def _tables(self, part: Scored, *, sparse: bool) -> Any:
+        """What a kernel needs of a factor of numbers, or None where NumPy scores it."""
+        found = _linear(part, sparse) if not isinstance(part.family, Gaussian) else None if sparse else _bell(part)
+        if found is None:
+            return None
+        kind, *tables = found
+        clean = [np.where(self._impossible, 0.0, t) if isinstance(t, np.ndarray) else t for t in tables]
+        arrays = [t for t in clean if isinstance(t, np.ndarray)]
+        bounded = all((np.isfinite(t) | (np.isneginf(t) if sparse else False)).all() for t in arrays)
+        return (kind, *clean) if bounded else None
+
+    def _sparse_table(self, number: int) -> Any:
+        """A factor for sparse rows, and what the zeros of a whole row add to the start; None where there is none."""
+        if number not in self._sparse:
+            found = self._tables(self.scored[number], sparse=True)
+            if found is not None:
+                kind, weight, bias, check = found
+                total = bias.sum(axis=0)
+                found = ((kind, weight, check), total) if np.isfinite(total).all() else None
+            self._sparse[number] = found
+        return self._sparse[number]
+
+    def _log_table(self, number: int) -> tuple[np.ndarray, Any]:
+        """log p(level | class), (cells, classes), and how the cells fall into columns."""
+        part = self.scored[number]
+        found = part.family.from_belief(part.parameters, "mean") if part.predictive else part.parameters
+        with np.errstate(divide="ignore"):
+            log_table = np.log(found.table).T
+        return np.where(self._impossible, 0.0, log_table), found.segments
+
+    def _direct_table(self, number: int) -> Any:
+        """A log table looked up by the labels' own values, where they are small whole numbers, else None."""
+        domains = self.domains[number]
+        if self.unseen != "missing" or not domains:
+            return None
+        if any(d.kind not in ("int", "bool") or min(d.levels) < 0 or max(d.levels) >= _DIRECT_LEVELS for d in domains):
+            return None
+        log_table, segments = self._log_table(number)
+        sizes = [int(max(domain.levels)) + 1 for domain in domains]
+        parts = []
+        for domain, size, cells in zip(domains, sizes, segments.split(log_table.T), strict=True):
+            table = np.zeros((size, log_table.shape[1]))  # a number between the levels is unseen: it adds nothing
+            table[np.array(domain.levels, dtype=np.intp)] = cells.T
+            parts.append(table)
+        return ("codes", np.array(sizes), np.concatenate(parts), "missing")
+
+    def _label_block(self, table: Table, number: int) -> tuple[Dense, Any]:
+        """Columns of labels as codes, and the factor that scores them: rows are never rewritten, the table is."""
+        names, domains = self.scored[number].factor.columns, self.domains[number]
+        matrix = table.matrix
+        if self._direct[number] is not None and matrix is not None and matrix.dtype in _NATIVE:
+            kinds = {domain.kind for domain in domains}
+            if (matrix.dtype.kind in "iu" and kinds == {"int"}) or (matrix.dtype.kind == "b" and kinds == {"bool"}):
+                block = table.numbers(names)
+                if isinstance(block, np.ndarray):
+                    return (block.view(np.uint8) if matrix.dtype.kind == "b" else block), "direct"
+        codes, found = table.levels(names, lambda _: False)
+        log_table, segments = self._log_table(number)
+        parts = []
+        for place, (local, known) in enumerate(zip(found, domains, strict=True)):
+            cells = log_table[segments.offsets[place] : segments.offsets[place + 1]]
+            column = codes.columns[:, place] if isinstance(codes.columns, np.ndarray) else codes.columns[place]
+            where = local_positions(np.asarray(column), local, known, names[place], self.unseen)
+            parts.append(np.where((where < 0)[:, None], 0.0, cells[where] if len(cells) else 0.0))
+        return codes.columns, ("codes", codes.sizes, np.concatenate(parts), "missing")
+
+
+def check_cells(part: Scored, rows: np.ndarray, start: int = 0) -> None:
+    """Refuse cells that could not have been counted either, by name."""
+    wrong = wrong_cell(part.family, rows)
+    if wrong is not None:
+        row, column = wrong
+        name = part.factor.column(column, rows.shape[1])
+        raise DataError.bad_cell(float(rows[row, column]), start + row, name, part.family.expects)
+
+
+def _check_row(part: Scored, block: Any) -> None:
+    """A multinomial row has no missing or negative cells; other families' cells are checked by the kernels."""
+    if isinstance(part.family, Multinomial) and not isinstance(block, Sparse) and n_columns(block):
+        columns = [block] if isinstance(block, np.ndarray) else block
+        if not all(column.size == 0 or column.min() >= 0 for column in columns):
+            check_cells(part, chunk_of(block if isinstance(block, np.ndarray) else list(block), slice(None)))
+
+
+def _linear(part: Scored, sparse: bool) -> Any:
+    """Weights and biases (columns, classes) of a family whose log probability is linear in x."""
+    family, found = part.family, part.parameters
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if type(family) is Bernoulli:
+            hits, misses = (found.successes, found.failures) if part.predictive else (found, 1 - found)
+            total = np.log(hits + misses)
+            log_p, log_q = np.log(hits) - total, np.log(misses) - total
+            return ("sparse" if sparse else "linear", (log_p - log_q).T, log_q.T, "binary")
+        if isinstance(family, Multinomial) and not (isinstance(family, DirichletMultinomial) and part.predictive):
+            log_p = np.log(np.asarray(found.mean() if part.predictive else found)).T
+            if sparse:
+                return ("sparse", log_p, np.zeros_like(log_p), "nonnegative")
+            return ("linear", log_p, np.zeros_like(log_p), "finite")
+        if isinstance(family, Poisson) and not part.predictive:
+            rate = np.asarray(found).T
+            return ("sparse" if sparse else "linear", np.log(rate), -rate, "count")
+    return None
+
+
+def _bell(part: Scored) -> Any:
+    """The normal or Student tables (columns, classes) of Gaussian columns; columns without spread add nothing."""
+    if part.predictive:
+        if isinstance(part.family, SphericalGaussian):
+            return None
+        found = part.parameters
+        size = np.broadcast_shapes(found.location.shape, found.scale.shape)
+        shape, spread = (np.broadcast_to(p, size) for p in (found.shape, 2 * found.scale * (1 + 1 / found.strength)))
+        log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
+        tables = [np.array(np.broadcast_to(found.location, size).T), np.array((1 / spread).T)]
+        power, log_norm = np.array((shape + 0.5).T), np.array(log_norm.T)
+        tables[1][part.constant] = 0.0
+        log_norm[part.constant] = 0.0
+        return ("student", *tables, power, log_norm)
+    mean, variance = (np.array(np.asarray(p, dtype=float).T) for p in part.parameters)
+    log_norm = -0.5 * np.log(2 * np.pi * variance)
+    precision = 1 / variance
+    precision[part.constant] = 0.0
+    log_norm[part.constant] = 0.0
+    return ("normal", mean, precision, log_norm)
+
+
+def _log_base(part: Scored, block: Any) -> np.ndarray | None:
+    """The part of a row's log probability that is the same in every class, which the linear kernels leave out."""
+    family = part.family
+    if not isinstance(family, Poisson | Multinomial):
+        return None
+    if isinstance(block, Sparse):
+        row = np.repeat(np.arange(len(block.indptr) - 1), np.diff(block.indptr))
+        base = -np.bincount(row, gammaln(block.data + 1.0), minlength=len(block.indptr) - 1)
+        if isinstance(family, Multinomial):
+            base += gammaln(np.bincount(row, block.data, minlength=len(base)) + 1.0)
+        return base
+    rows = chunk_of(block if isinstance(block, np.ndarray) else list(block), slice(None))
+    base = -np.where(np.isnan(rows), 0.0, gammaln(rows + 1.0)).sum(axis=1)
+    return base + gammaln(rows.sum(axis=1) + 1.0) if isinstance(family, Multinomial) else base
