@@ -59,8 +59,9 @@ def column_ranges(columns: Columns, threads: int = 0) -> tuple[Int64Array, Int64
     --------
     >>> import numpy as np
     >>> from tallybayes import kernels
-    >>> kernels.column_ranges(np.array([[3, -1], [0, 7]]))
-    (array([ 0, -1]), array([3, 7]))
+    >>> low, high = kernels.column_ranges(np.array([[3, -1], [0, 7]]))
+    >>> low.tolist(), high.tolist()
+    ([0, -1], [3, 7])
     """
     _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)
     found: tuple[Int64Array, Int64Array] = _implementation().column_ranges(columns, _arguments.check_threads(threads))
@@ -102,8 +103,8 @@ class Scorer:
     >>> from tallybayes import kernels
     >>> table = np.log([[0.9, 0.2], [0.1, 0.8]])
     >>> scorer = kernels.Scorer(np.log([0.5, 0.5]), [("codes", [2], table, "missing")])
-    >>> scorer.argmax([np.array([[0], [1], [-1]])], 3)
-    array([0, 1, 0])
+    >>> scorer.argmax([np.array([[0], [1], [-1]])], 3).tolist()
+    [0, 1, 0]
     >>> np.exp(scorer.joint([np.array([[1]])], 1)).round(3)
     array([[0.05, 0.4 ]])
     """

@@ -43,7 +43,8 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
     n_iter : int, default 200
         The most steps of training.
     tol : float, default 1e-6
-        Training has converged when a step improves the log-loss by less than this, relatively.
+        Training has converged when a step improves the log-loss by less than this, as a share of it or, below 1 nat,
+        in nats.
     verbose : bool, default False
         Show the progress of training.
 

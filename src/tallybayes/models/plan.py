@@ -20,6 +20,7 @@ from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, local_positions, rows_of, wrong_cell
 from tallybayes.sources.table import Table
+from tallybayes.statistics.statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 
 _DIRECT_LEVELS = 4096  # whole numbers below this are looked up in the log tables by their value
@@ -216,7 +217,7 @@ class Plan:
             cells = log_table[segments.offsets[place] : segments.offsets[place + 1]]
             column = codes.columns[:, place] if isinstance(codes.columns, np.ndarray) else codes.columns[place]
             where = local_positions(np.asarray(column), local, known, names[place], self.unseen)
-            parts.append(np.where((where < 0)[:, None], 0.0, cells[where] if len(cells) else 0.0))
+            parts.append(take_or_zero(cells, 0, where))
         return codes.columns, ("codes", codes.sizes, np.concatenate(parts), "missing")
 
 
