@@ -1,4 +1,4 @@
-"""Learning a metric: W that makes rows nearest to the mean of their own class."""
+"""Metrics as a matrix W, d² = ‖W(x − μ)‖²: of a covariance, of a matrix, or learned from the rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from tallybayes.errors import EstimateError
+from tallybayes.families.multivariate_gaussian import TiedMultivariateGaussian
+from tallybayes.models.scoring import prepare
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.factor import Factor
 
 
 class Trained(NamedTuple):
@@ -15,6 +21,43 @@ class Trained(NamedTuple):
     history: list[float]  # mean −log p(class | row) after every step, in nats
     converged: bool
     message: str
+
+
+def whitening(moments: Moments, factor: Factor) -> np.ndarray:
+    """W that makes the pooled covariance the identity: unbiased, or its MAP estimate where that is singular."""
+    family = TiedMultivariateGaussian()
+    if not moments.full:
+        raise EstimateError(
+            "metric='mahalanobis' needs the products of the columns, which were not counted under the metric of fit.\n"
+            "    Fit with metric='mahalanobis'; any other metric can be had from that."
+        )
+    covariance = family.unbiased(moments).covariance[0]
+    if family.is_definite(covariance):
+        return np.linalg.inv(np.linalg.cholesky(covariance))
+    scored = prepare(Factor(factor.columns, factor.given, family), moments, None, "map")
+    root = np.linalg.inv(np.linalg.cholesky(np.asarray(scored.parameters.covariance)[0]))
+    root[:, scored.constant] = 0.0
+    return root
+
+
+def root_of(metric: Any, n_columns: int) -> np.ndarray:
+    """W of a matrix A = WᵀW, symmetric and without negative eigenvalues."""
+    try:
+        matrix = np.asarray(metric, dtype=float)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    if matrix.ndim != 2 or not np.isfinite(matrix).all():
+        raise EstimateError(
+            f"metric is {metric!r}; expected 'mahalanobis', 'euclidean', 'learned', a matrix of finite numbers or a "
+            "callable."
+        )
+    if matrix.shape != (n_columns, n_columns) or not np.allclose(matrix, matrix.T):
+        expected = f"a symmetric one of ({n_columns}, {n_columns})"
+        raise EstimateError(f"metric is a matrix of shape {matrix.shape}; expected {expected}.")
+    values, vectors = np.linalg.eigh(matrix)
+    if values.min(initial=0.0) < -1e-10 * np.abs(values).max(initial=0.0):
+        raise EstimateError(f"metric has the negative eigenvalue {values.min():.3g}; expected d² of at least 0.")
+    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
 
 def objective(

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, EstimateError, FileError, StatisticsError
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, pooled_spread
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.features import labels_of
-from tallybayes.models.metric import Trained, train
+from tallybayes.models.metric import Trained, root_of, train, whitening
 from tallybayes.models.model_file import save_model
-from tallybayes.models.scoring import chunk_of, prepare, rows_of
+from tallybayes.models.scoring import chunk_of, rows_of
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
@@ -250,39 +250,8 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
                 if self._trained is None:
                     raise EstimateError("no metric was learned yet, and a tally is not enough for it.\n    Use fit.")
                 return self._trained.projection
-            family, moments = TiedMultivariateGaussian(), self._moments()
-            if not moments.full:
-                raise EstimateError(
-                    "metric='mahalanobis' needs the products of the columns, which were not counted under the metric "
-                    "of fit.\n    Fit with metric='mahalanobis'; any other metric can be had from that."
-                )
-            covariance = family.unbiased(moments).covariance[0]
-            if family.is_definite(covariance):
-                return np.linalg.inv(np.linalg.cholesky(covariance))
-            factor = Factor(self.tally_.factors[1].columns, self.tally_.factors[1].given, family)
-            scored = prepare(factor, moments, None, "map")
-            root = np.linalg.inv(np.linalg.cholesky(np.asarray(scored.parameters.covariance)[0]))
-            root[:, scored.constant] = 0.0
-            return root
-        matrix = self._matrix()
-        if matrix.shape != (d, d) or not np.allclose(matrix, matrix.T):
-            raise EstimateError(f"metric is a matrix of shape {matrix.shape}; expected a symmetric one of ({d}, {d}).")
-        values, vectors = np.linalg.eigh(matrix)
-        if values.min(initial=0.0) < -1e-10 * np.abs(values).max(initial=0.0):
-            raise EstimateError(f"metric has the negative eigenvalue {values.min():.3g}; expected d² of at least 0.")
-        return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-
-    def _matrix(self) -> np.ndarray:
-        try:
-            matrix = np.asarray(self.metric, dtype=float)
-        except (TypeError, ValueError):
-            matrix = np.zeros(0)
-        if matrix.ndim != 2 or not np.isfinite(matrix).all():
-            raise EstimateError(
-                f"metric is {self.metric!r}; expected 'mahalanobis', 'euclidean', 'learned', a matrix of finite "
-                "numbers or a callable."
-            )
-        return matrix
+            return whitening(self._moments(), self.tally_.factors[1])
+        return root_of(self.metric, d)
 
     def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
         table, weight = self._read(X, y, sample_weight)
