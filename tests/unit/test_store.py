@@ -231,7 +231,9 @@ def test_other_programs_can_read_it(path):
 # ---- All or nothing ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("owner", "name"), [(os, "fsync"), (os, "replace"), (sealed_zip, "directory_record"), (sealed_zip, "raw_bytes")])
+@pytest.mark.parametrize(
+    ("owner", "name"), [(os, "fsync"), (os, "replace"), (sealed_zip, "directory_record"), (sealed_zip, "raw_bytes")]
+)
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("existing", [True, False])
 def test_failure_changes_nothing(path, monkeypatch, owner, name, failure, existing):

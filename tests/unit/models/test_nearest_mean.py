@@ -138,7 +138,11 @@ class TestMetrics:
             tb.NearestClassMean().fit({"a": ["x", "y"]}, [0, 1])
 
 
-@pytest.mark.parametrize("metric", ["mahalanobis", "euclidean", manhattan, 2 * np.eye(3)], ids=str)
+@pytest.mark.parametrize(
+    "metric",
+    ["mahalanobis", "euclidean", manhattan, 2 * np.eye(3)],
+    ids=lambda metric: getattr(metric, "__name__", "matrix" if not isinstance(metric, str) else metric),
+)
 @pytest.mark.parametrize("offset", [0.0, 1e8], ids=["near", "far"])
 class TestCounting:
     def agree(self, first, second, offset, tolerance=1e-7):
@@ -188,7 +192,11 @@ def test_any_rows_add_and_are_forgotten(first, second):
 
 
 class TestNewClasses:
-    @pytest.mark.parametrize("metric", ["mahalanobis", "euclidean", "learned", 2 * np.eye(3)], ids=str)
+    @pytest.mark.parametrize(
+        "metric",
+        ["mahalanobis", "euclidean", "learned", 2 * np.eye(3)],
+        ids=lambda metric: getattr(metric, "__name__", "matrix" if not isinstance(metric, str) else metric),
+    )
     def test_one_example_leaves_the_metric_bit_for_bit(self, metric, tmp_path):
         model = tb.NearestClassMean(metric).fit(X[Y < 2], Y[Y < 2])
         before, distances = model.projection_.copy(), model.squared_distances(NEW)
