@@ -50,10 +50,24 @@ struct Call {
   bool guess;  // argmax of one sparse factor
 };
 
+bool all_bytes(const Table& table) {
+  for (size_t j = 0; j < (table.separate ? table.n_columns : 1); j++) {
+    if (size_of(table.separate ? table.columns[j].type : table.type) != 1) return false;
+  }
+  return true;
+}
+
+size_t bit_pitch(const ScoreFactor& factor) { return (factor.n_columns + 63) / 64 * 8; }
+
+bool by_bits(const ScoreFactor& factor, const ScoreBlock& block) {
+  return !factor.bit_table.empty() && all_bytes(block.table);
+}
+
 struct Worker {
   Aligned<double> scores, cells, sum, norm, exponent, rows;
   Aligned<float> small;
   std::vector<uint32_t> entries;
+  std::vector<uint8_t> bits, bytes;
   std::vector<Extent> extents;
   std::vector<int64_t> guesses;
 
@@ -61,8 +75,15 @@ struct Worker {
     const size_t n_classes = call.scorer.n_classes(), n_scores = n_classes * call.pitch;
     size_t n_entries = 0, n_cells = 0, n_looked_up = 0;
     bool dense = false, student = false;
-    for (const ScoreFactor& factor : call.scorer.factors()) {
-      if (factor.kind == FactorKind::codes || factor.kind == FactorKind::sparse) {
+    for (size_t f = 0; f < call.blocks.size(); f++) {
+      const ScoreFactor& factor = call.scorer.factors()[f];
+      if (by_bits(factor, call.blocks[f])) {
+        n_looked_up = call.chunk_rows * factor.pitch;
+        bits.resize(std::max(bits.size(), call.chunk_rows * bit_pitch(factor)));
+        if (!call.blocks[f].table.row_major()) {
+          bytes.resize(std::max(bytes.size(), call.chunk_rows * factor.n_columns));
+        }
+      } else if (factor.kind == FactorKind::codes || factor.kind == FactorKind::sparse) {
         n_looked_up = call.chunk_rows * factor.pitch;
         if (factor.kind == FactorKind::codes) n_entries = std::max(n_entries, call.chunk_rows * factor.n_columns);
       } else {
@@ -232,6 +253,14 @@ bool add_factor(size_t f, size_t first, size_t n, const Call& call, Worker& work
     SparseChunk chunk;
     if (!make_chunk(factor, block.sparse, first, n, worker.extents, chunk)) return false;
     if (!call.kernels.sum_weights(chunk, factor.table.data(), factor.pitch, worker.rows.data())) return false;
+  } else if (by_bits(factor, block)) {
+    const size_t pitch = bit_pitch(factor), n_bytes = (factor.n_columns + 7) / 8;
+    if (!call.kernels.load_bits(block.table, first, n, worker.bits.data(), pitch, worker.bytes.data())) return false;
+    const double* total = factor.norm_before.data() + factor.norm_before.size() - n_classes;
+    std::fill_n(worker.rows.data(), n * factor.pitch, 0.0);
+    for (size_t i = 0; i < n; i++) std::copy_n(total, n_classes, worker.rows.data() + i * factor.pitch);
+    call.kernels.sum_bits(worker.bits.data(), pitch, n, n_bytes, factor.bit_table.data(), factor.pitch,
+                          worker.rows.data());
   } else {
     return add_dense(factor, block.table, first, n, call, worker);
   }

@@ -42,7 +42,10 @@ struct ScoreFactor {
   Vector norm_before;  // [block of columns][class]: Σ norms of all earlier columns, and at the end of all
   Vector power;        // [class], FactorKind::student only
 
-  // codes and sparse: [row][padded class]
+  // linear and binary: [byte of 8 columns][half][its 4 bits][padded class]; empty where that would be too large
+  Aligned<double> bit_table;
+
+  // codes, sparse and bits: [row][padded class]
   size_t pitch = 0;
   Aligned<double> table;
   std::vector<uint32_t> sizes, offsets;

@@ -69,6 +69,13 @@ struct ScoreKernels {
   // sum = log of the product held by sum and exponent; NaN or infinity where it went out of range.
   void (*log_products)(double* sum, const double* exponent, size_t n);
 
+  // Sets bit `column` of a row's bits, from one-byte cells; false where a cell is neither 0 nor 1. Bits beyond the last
+  // column of the last byte are 0. `bytes`: room for the rows where they are not contiguous.
+  bool (*load_bits)(const Table&, size_t first, size_t n, uint8_t* bits, size_t bit_pitch, uint8_t* bytes);
+  // out[row · pitch + class] += Σ table[(4 columns, their bits)][class]
+  void (*sum_bits)(const uint8_t* bits, size_t bit_pitch, size_t n_rows, size_t n_bytes, const double* table,
+                   size_t pitch, double* out);
+
   // out[row · n_columns + column] = where the row of that code starts. False where a code is refused.
   bool (*load_entries)(const Table&, size_t first, size_t n, const CodeColumns&, uint32_t* out);
   // out[row · pitch + class] = Σ table[entry + class]

@@ -49,6 +49,24 @@ Vector sums_before_blocks(const double* norms, size_t n_columns, size_t n_classe
   return result;
 }
 
+// For every 4 columns the sums of their weights over all 16 ways to be 0 or 1.
+void add_bit_table(const Vector& weight, size_t n_classes, ScoreFactor& factor) {
+  constexpr size_t most_bytes = size_t{8} << 20;
+  const size_t n_halves = (factor.n_columns + 7) / 8 * 2;
+  const size_t n_doubles = n_halves * 16 * factor.pitch;
+  if (n_doubles * sizeof(double) > most_bytes) return;
+  factor.bit_table.resize(n_doubles);
+  for (size_t half = 0; half < n_halves; half++) {
+    for (size_t bits = 0; bits < 16; bits++) {
+      double* out = factor.bit_table.data() + (half * 16 + bits) * factor.pitch;
+      for (size_t b = 0; b < 4 && 4 * half + b < factor.n_columns; b++) {
+        const double* row = weight.data() + (4 * half + b) * n_classes;
+        for (size_t k = 0; k < n_classes && (bits >> b & 1); k++) out[k] += row[k];
+      }
+    }
+  }
+}
+
 constexpr double largest_half = 65504.0;
 
 // The nearest 16-bit float (11 significant bits, 5 of exponent) of a number within ±largest_half.
@@ -119,6 +137,8 @@ void Scorer::add_dense(FactorKind kind, Check check, size_t n_columns, std::vect
   factor.parameters = pack(pointers, n_columns, k);
   factor.norms = pack({norms}, n_columns, k);
   factor.norm_before = sums_before_blocks(norms, n_columns, k);
+  factor.pitch = padded_classes(k);
+  if (kind == FactorKind::linear && check == Check::binary) add_bit_table(parameters[0], k, factor);
   factors_.push_back(std::move(factor));
 }
 

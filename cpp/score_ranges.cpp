@@ -10,8 +10,8 @@ namespace tallybayes {
 
 namespace {
 
-constexpr size_t cells_in_part = size_t{1} << 18;
-constexpr size_t run_bytes = 4096;  // short rows without gaps are looked at together: runs of about that length
+constexpr size_t cells_in_part = size_t{1} << 21;
+constexpr size_t run_bytes = 2048;  // short rows without gaps are looked at together: runs of about that length
 
 template <class F>
 void with_integer(Type type, F f) {
@@ -62,7 +62,9 @@ void widen_by_runs(const ScoreKernels& kernels, Type type, Bytes cells, ptrdiff_
   std::memcpy(low.data(), cells, n * sizeof(T));
   high = low;
   kernels.widen_ranges(type, cells + stride, stride, n_runs - 1, n, low.data(), high.data());
-  for (size_t k = 0; k < n; k++) ranges.widen(first_column + k % n_columns, low[k], high[k]);
+  for (size_t start = 0; start < n; start += n_columns) {
+    for (size_t j = 0; j < n_columns; j++) ranges.widen(first_column + j, low[start + j], high[start + j]);
+  }
 }
 
 template <class T>

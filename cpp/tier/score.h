@@ -17,6 +17,8 @@ void add_normal(const DenseWork&);
 void add_student(const DenseWork&);
 void add_student_by_column(const DenseWork&);
 void log_products(double*, const double*, size_t);
+bool load_bits(const Table&, size_t, size_t, uint8_t*, size_t, uint8_t*);
+void sum_bits(const uint8_t*, size_t, size_t, size_t, const double*, size_t, double*);
 bool load_entries(const Table&, size_t, size_t, const CodeColumns&, uint32_t*);
 void sum_entries(const uint32_t*, size_t, size_t, const double*, size_t, double*);
 bool sum_weights(const SparseChunk&, const double*, size_t, double*);

@@ -65,18 +65,50 @@ void turn_scores(const double* scores, size_t pitch, size_t n_rows, size_t n_cla
   }
 }
 
+namespace {
+
+// n_together runs at once, so that the bounds are read and written once for all of them.
+template <class Source, size_t n_together>
+inline void widen_by(Bytes cells, ptrdiff_t stride, size_t n, Source* low, Source* high) {
+  typedef Source Vector __attribute__((vector_size(8 * lanes), aligned(1), may_alias));
+  constexpr size_t width = 8 * lanes / sizeof(Source);
+  size_t k = 0;
+  for (; k + width <= n; k += width) {
+    Vector least = *reinterpret_cast<const Vector*>(low + k), most = *reinterpret_cast<const Vector*>(high + k);
+    for (size_t run = 0; run < n_together; run++) {
+      const Vector cell =
+          *reinterpret_cast<const Vector*>(cells + static_cast<ptrdiff_t>(run) * stride + k * sizeof(Source));
+      least = cell < least ? cell : least;
+      most = cell > most ? cell : most;
+    }
+    *reinterpret_cast<Vector*>(low + k) = least;
+    *reinterpret_cast<Vector*>(high + k) = most;
+  }
+  for (; k < n; k++) {
+    for (size_t run = 0; run < n_together; run++) {
+      const Source cell = read_as<Source>(cells + static_cast<ptrdiff_t>(run) * stride + k * sizeof(Source));
+      low[k] = smaller(low[k], cell);
+      high[k] = larger(high[k], cell);
+    }
+  }
+}
+
+template <class Source>
+inline void widen_all(Bytes cells, ptrdiff_t stride, size_t n_runs, size_t n, Source* low, Source* high) {
+  constexpr size_t together = 4;
+  size_t run = 0;
+  for (; run + together <= n_runs; run += together, cells += static_cast<ptrdiff_t>(together) * stride) {
+    widen_by<Source, together>(cells, stride, n, low, high);
+  }
+  for (; run < n_runs; run++, cells += stride) widen_by<Source, 1>(cells, stride, n, low, high);
+}
+
+}  // namespace
+
 void widen_ranges(Type type, Bytes cells, ptrdiff_t stride, size_t n_runs, size_t n, void* low, void* high) {
   with_cell_type(type, [&](auto tag) {
     using Source = typename decltype(tag)::type;
-    Source* least = static_cast<Source*>(low);
-    Source* most = static_cast<Source*>(high);
-    for (size_t run = 0; run < n_runs; run++, cells += stride) {
-      for (size_t k = 0; k < n; k++) {
-        const Source cell = read_as<Source>(cells + k * sizeof(Source));
-        least[k] = cell < least[k] ? cell : least[k];
-        most[k] = cell > most[k] ? cell : most[k];
-      }
-    }
+    widen_all<Source>(cells, stride, n_runs, n, static_cast<Source*>(low), static_cast<Source*>(high));
   });
 }
 

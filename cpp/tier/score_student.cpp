@@ -2,8 +2,8 @@
 //
 // Where a class has one power for all columns the logarithm is taken once, of the product of the (1 + t). The product
 // is held as 1 + q, so that many t far below the last bit of 1 add up without loss:
-// (1 + q)(1 + t) = 1 + (q + (q·t + t)). Now and then its power of two is moved to a counter, which turns NaN, and stays it, if the product went out of range
-// in between; such rows are done again with one logarithm for each column.
+// (1 + q)(1 + t) = 1 + (q + (q·t + t)). Now and then its power of two is moved to a counter, which turns NaN, and stays
+// it, if the product went out of range in between; such rows are done again with one logarithm for each column.
 #include "score.h"
 
 namespace tallybayes {

@@ -133,6 +133,21 @@ def test_refused_cells(implementation: str, tier: str, factor: Any, allowed: lis
         assert result(made, "argmax", [bad, bad], 200, 2) == (CellError, 77, 1, 0)
 
 
+@pytest.mark.parametrize("layout", ["rows", "columns", "list", "sliced"])
+@pytest.mark.parametrize("d", [1, 7, 8, 64, 200])
+def test_binary_bytes(tier: str, d: int, layout: str) -> None:
+    rng = np.random.default_rng(8)
+    weight, bias = rng.normal(size=(d, 10)), rng.normal(size=(d, 10))
+    made = scorer(tier, np.zeros(10), [("linear", weight, bias, "binary")])
+    X = rng.integers(0, 2, (150, d)).astype(np.uint8)
+    expected = X.astype(np.float64) @ weight + bias.sum(axis=0)
+    for cells in (X, X.astype(np.int8), X.astype(bool), X.astype(np.float32)):
+        np.testing.assert_allclose(made.joint([lay_out(cells, layout)], 150), expected, rtol=1e-12, atol=1e-12)
+    X[140, 0] = 2
+    X[141, :] = 255
+    assert result(made, "argmax", [lay_out(X, layout)], 150) == (CellError, 140, 0, 0)
+
+
 @pytest.mark.parametrize("check", ["binary", "count", "finite", "nonnegative"])
 def test_refused_entries(tier: str, check: str) -> None:
     weight = -np.ones((5, 3))
