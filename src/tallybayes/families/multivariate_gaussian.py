@@ -280,10 +280,18 @@ def _distance(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.
 def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:
     """Rows grouped by which cells are known; each pattern is scored by its marginal."""
     x = np.asarray(x, dtype=float)
-    out = np.zeros((len(x), *given))
-    for known, index in patterns_of(x):
-        whole = len(known) == x.shape[1] and len(index) == len(x)
-        out[index] = density(x if whole else x[np.ix_(index, known)], known)
+    if not x.size:
+        return np.zeros((len(x), *given))
+    # Most rows are whole: score them all as if they were, and only then look at those that did not come out.
+    with np.errstate(invalid="ignore", over="ignore"):
+        out = density(x, np.arange(x.shape[1]))
+    broken = np.flatnonzero(~np.isfinite(out).reshape(len(x), -1).all(axis=1))
+    if len(broken):
+        rows = x[broken]
+        again = np.zeros((len(rows), *given))
+        for known, index in patterns_of(rows):
+            again[index] = density(rows[np.ix_(index, known)], known)
+        out[broken] = again
     return out
 
 

@@ -254,9 +254,10 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
         table = self._open(X)
         rows, codes = self._rows(table, scored), np.empty(table.n_rows, dtype=np.intp)
         coef, bias, centre = self._derive("linear", lambda: _centred_terms(scored, self.class_log_prior_))
-        for start in range(0, table.n_rows, 4096):
-            part = slice(start, start + 4096)
-            score = (chunk_of(rows, part) - centre) @ coef + bias
+        for start in range(0, table.n_rows, 1024):  # few enough rows to stay in cache
+            part = slice(start, start + 1024)
+            piece = chunk_of(rows, part)
+            score = (piece if centre is None else piece - centre) @ coef + bias
             if not np.isfinite(score).all():  # a missing cell, a forbidden one, or a class without weight
                 return super().predict(X)
             codes[part] = score.argmax(axis=1)
@@ -372,12 +373,19 @@ def shrunk(moments: Moments, shrinkage: Any, *, tied: bool) -> Moments:
     return moments.with_scatter(-amount[:, None, None] * off)
 
 
-def _centred_terms(scored: Scored, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights (columns, classes), biases and a centre: scores linear in the rows about it, so that they keep digits."""
+def _centred_terms(scored: Scored, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Weights (columns, classes), biases and a centre: scores linear in the rows about it.
+
+    The centre is None where the rows are so near 0 that they keep their digits without.
+    """
     mean = np.array(scored.parameters.mean, dtype=float)
     centre = np.nanmean(mean, axis=0)
     gap = mean - centre
     gap[:, scored.constant] = 0.0
     coef = np.linalg.solve(np.asarray(scored.parameters.covariance)[0], gap.T)
     coef[scored.constant] = 0.0
-    return coef, log_prior - 0.5 * (coef * gap.T).sum(axis=0), centre
+    bias = log_prior - 0.5 * (coef * gap.T).sum(axis=0)
+    deviation = np.sqrt(np.diagonal(np.asarray(scored.parameters.covariance)[0]))
+    if (np.abs(centre) < 1000 * deviation).all():
+        return coef, bias - centre @ coef, None
+    return coef, bias, centre

@@ -146,12 +146,20 @@ class Plan:
         """Add a factor's log probabilities by NumPy, some rows at a time."""
         part = self.scored[number]
         rows = rows_of(table, part.factor.columns, part.family, self.domains[number], self.unseen)
-        # Turning rows by a covariance makes nothing of the size (rows, classes, columns), so its chunks may be large.
-        step = 65536 if isinstance(part.family, MultivariateGaussian) else chunk_rows(out.shape[1], 64)
+        # Turning rows by a covariance makes nothing of the size (rows, classes, columns), so an array goes in one piece
+        # (after each of its own products NumPy's threads keep the cores busy); a forbidden cell shows in the result.
+        joint = isinstance(part.family, MultivariateGaussian)
+        step = chunk_rows(out.shape[1], 64)
+        if joint:
+            step = max(table.n_rows, 1) if isinstance(rows, np.ndarray) and rows.dtype == np.float64 else 65536
         for start in range(0, table.n_rows, step):
             piece = chunk_of(rows, slice(start, start + step))
-            check_cells(part, piece, start)
-            terms = part.log_prob(piece)
+            if not joint:
+                check_cells(part, piece, start)
+            with np.errstate(invalid="ignore" if joint else "warn"):
+                terms = part.log_prob(piece)
+            if joint and not np.isfinite(terms).all():
+                check_cells(part, piece, start)
             out[start : start + step] += terms.sum(axis=-1) if part.family.columnwise else terms
 
     def _tables(self, part: Scored, *, sparse: bool) -> Any:
