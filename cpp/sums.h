@@ -1,4 +1,4 @@
-// What the drivers take and give back: plain vectors, so that no file but module.cpp knows Python.
+// What the drivers take and give back: plain vectors, so that only arrays, module and score_module know Python.
 #pragma once
 
 #include <vector>

@@ -20,7 +20,16 @@ from tallybayes.kernels.reference_rows import (
     valid_codes,
 )
 
-__all__ = ["count_codes", "count_groups", "read_bytes", "sum_csr", "sum_dense", "sum_moments", "sum_scatter"]
+__all__ = [
+    "count_codes",
+    "count_groups",
+    "read_bytes",
+    "squared_lengths",
+    "sum_csr",
+    "sum_dense",
+    "sum_moments",
+    "sum_scatter",
+]
 
 
 def count_groups(

@@ -54,7 +54,7 @@ class Scored(NamedTuple):
             rows[:, self.constant] = np.nan
         return rows
 
-    def describe(self, column: int, value: Any) -> dict[str, np.ndarray]:
+    def describe(self, column: int) -> dict[str, np.ndarray]:
         """The parameters behind one column's numbers, by name, a number for every class."""
         found = self.parameters
         if isinstance(self.family, Categorical):

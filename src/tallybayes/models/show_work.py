@@ -30,7 +30,7 @@ def show_work(model: Any, row: Any) -> str:
     classes, prior = list(model.classes_), model.class_log_prior_
     width = max(10, *(len(str(label)) + 2 for label in classes))
     lines = ["p(class | x) ∝ p(class) · Π p(x_j | class)", ""]
-    title = max([len("log p(class, x)"), *(len(_title(s, n)) for s in model._scored for n in s.factor.columns)]) + 2
+    title = max([len("log p(class, x)"), *(len(_title(n)) for s in model._scored for n in s.factor.columns)]) + 2
     lines.append(" " * (title + 14) + "".join(f"{label!s:>{width}}" for label in classes))
     lines.append(_line("log p(class)", "", prior, title, width))
     for scored in model._scored:
@@ -42,7 +42,7 @@ def show_work(model: Any, row: Any) -> str:
             lines.append(_line(f"log p({columns[0]} | class)", "", whole, title, width))
             continue
         for place, (name, value) in enumerate(zip(columns, _cells(model, scored, cells[0]), strict=True)):
-            lines.append(_line(_title(scored, name), _shown(value), terms[:, place], title, width))
+            lines.append(_line(_title(name), _shown(value), terms[:, place], title, width))
             lines += _formula(scored, place, value, title, width)
         common = whole - terms.sum(axis=-1)
         if not scored.family.columnwise and (np.abs(common) > 1e-9).any():  # the coefficient of a multinomial row
@@ -57,7 +57,7 @@ def show_work(model: Any, row: Any) -> str:
     return "\n".join(lines)
 
 
-def _title(scored: Scored, name: Any) -> str:
+def _title(name: Any) -> str:
     return f"log p({name} | class)"
 
 
@@ -69,7 +69,7 @@ def _formula(scored: Scored, place: int, value: Any, wide: int, width: int) -> l
     """The parameters behind one column's numbers."""
     if value is None:
         return [f"  {'missing: marginalised, adds 0':<{wide}}"]
-    shown = scored.describe(place, value)
+    shown = scored.describe(place)
     return [
         f"  {name:<{wide + 12}}" + "".join(f"{number:>{width}.4f}" for number in numbers)
         for name, numbers in shown.items()

@@ -22,8 +22,8 @@ class Factor(Value):
     ----------
     columns : name or tuple of names
         Like columns, each p(column | given) on its own unless the family is joint.
-    given : name or tuple of names, default ()
-        The columns whose levels select the group.
+    given : name or tuple of names
+        The columns whose levels select the group; () for none.
     family : Family
     prior : Belief, rule or None
         None is the family's default. The prior plays no part in counting.
