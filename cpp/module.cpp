@@ -27,7 +27,9 @@ const std::vector<Tier>& tiers() {
     __builtin_cpu_init();
     const bool v2_runs = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
     const bool v3_runs = v2_runs && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+                         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt") &&
+                         __builtin_cpu_supports("movbe");
     const bool v4_runs = v3_runs && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                          __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                          __builtin_cpu_supports("avx512vl");

@@ -12,6 +12,8 @@ class TallybayesError(Exception):
 class CellError(TallybayesError, ValueError):
     """A kernel met a value it must not count; the caller turns the position into a message with names."""
 
+    factor = 0  # which of several factors, where rows are scored
+
     def __init__(self, row: int, column: int) -> None:
         super().__init__(row, column)
         self.row, self.column = row, column
@@ -35,7 +37,7 @@ class DataError(TallybayesError, ValueError):
         found = ", ".join(f"{name}: {n}" for name, n in lengths.items())
         return cls(
             f"the parts of the data have different numbers of rows ({found}); expected one number.\n"
-            "    Pass values, group and weight that describe the same rows."
+            "    Every column, label and weight must describe the same rows."
         )
 
     @classmethod
@@ -62,7 +64,7 @@ class DataError(TallybayesError, ValueError):
         """A column was asked for that the data do not have."""
         return cls(
             f"no column {', '.join(repr(name) for name in missing)} in the data (found: {_listed(known)}).\n"
-            "    Check the spelling, or name the column when the data are given."
+            "    Check the spelling, or pass data that have the column."
         )
 
     @classmethod
@@ -243,7 +245,7 @@ class NotLinearError(EstimateError):
         """One factor bends the boundary."""
         return cls(
             f"the log-odds of {family!r} columns under the {estimate} estimate are not linear in x.\n"
-            "    Linear are Bernoulli and Multinomial and, under 'mle' or 'map', Poisson and the tied Gaussians."
+            "    Linear are Bernoulli and Multinomial and, under a point estimate, Poisson and the tied Gaussians."
         )
 
 

@@ -283,8 +283,11 @@ def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarr
     if not x.size:
         return np.zeros((len(x), *given))
     # Most rows are whole: score them all as if they were, and only then look at those that did not come out.
-    with np.errstate(invalid="ignore", over="ignore"):
-        out = density(x, np.arange(x.shape[1]))
+    if np.isnan(x[0]).any() and np.isnan(x).any(axis=1).all():  # none is, so their joint density is nobody's business
+        out = np.full((len(x), *given), np.nan)
+    else:
+        with np.errstate(invalid="ignore", over="ignore"):
+            out = density(x, np.arange(x.shape[1]))
     broken = np.flatnonzero(~np.isfinite(out).reshape(len(x), -1).all(axis=1))
     if len(broken):
         rows = x[broken]

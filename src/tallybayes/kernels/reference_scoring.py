@@ -49,7 +49,7 @@ class Scorer:
                 try:
                     scores += _SCORES[factor[0]](factor, block, n_rows)
                 except CellError as error:
-                    error.factor = i  # type: ignore[attr-defined]
+                    error.factor = i
                     raise
         return scores
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
@@ -20,7 +19,7 @@ from tallybayes.families.estimates import check_estimate
 from tallybayes.models.class_prior import log_class_prior
 from tallybayes.models.explain import Explanation, explain
 from tallybayes.models.factored import FactoredModel
-from tallybayes.models.features import labels_of, open_features
+from tallybayes.models.features import labels_of
 from tallybayes.models.generate import (
     Missing,
     check_class,
@@ -49,7 +48,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 
 
-class FactoredClassifier(ClassifierMixin, FactoredModel):
+class FactoredClassifier(FactoredModel):
     """A classifier by Bayes' rule: p(class | row) ∝ p(class) Π p(block | class).
 
     A subclass has the parameters ``estimate``, ``prior`` and ``class_prior``.
@@ -109,12 +108,16 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         check_estimate(self.estimate)
         if self.unseen not in ("missing", "smooth", "error"):
             raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
+        self._check_prior()
         out = []
         for factor, statistics in self._feature_factors():
             scored = prepare(factor, statistics, self._prior_of(factor), self.estimate, smooth)
             check_spread_within(scored, statistics, self._class_domain.levels)
             out.append(scored)
         return out
+
+    def _check_prior(self) -> None:
+        """Refuse a prior that no factor would use."""
 
     def _log_prior(self, class_prior: Any) -> np.ndarray:
         counts: Any = self.tally_[self._target]
@@ -173,20 +176,6 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
             The share of the classes where the model is used, if it differs.
         """
         return np.exp(self.predict_log_proba(X, class_prior))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-        """
-        if isinstance(y, str):
-            y = np.asarray(open_features(X)._column(y))
-        if isinstance(sample_weight, str):
-            sample_weight = np.asarray(open_features(X)._column(sample_weight))
-        return float(super().score(X, y, sample_weight))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
@@ -260,7 +249,7 @@ class FactoredClassifier(ClassifierMixin, FactoredModel):
         for scored in self._scored:
             names = scored.factor.columns
             domains = [self.tally_.domains[str(name)] for name in names] if is_labels(scored) else []
-            for place, cells in missing_cells(scored, self._rows(table, scored), weights, domains).items():
+            for place, cells in missing_cells(scored, table, self._rows(table, scored), weights, domains).items():
                 name = scored.factor.column(place, table.width(names[0]))
                 found[name] = cells
                 if name in columns:

@@ -187,6 +187,10 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
         self._completed: Completed | None = done
         return Tally(factors, [*classes.statistics, done.moments], classes.domains, classes.schema, soft=True)
 
+    def _clear(self) -> None:
+        super()._clear()
+        self._completed = None
+
     def _take_from(self, other: FactoredModel) -> Self:
         self._completed = getattr(other, "_completed", None)
         return super()._take_from(other)

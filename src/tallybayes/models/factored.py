@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, LabelError, StatisticsError
@@ -27,7 +27,7 @@ from tallybayes.tally.tally import Tally
 from tallybayes.value import to_json
 
 
-class FactoredModel(BaseEstimator):
+class FactoredModel(ClassifierMixin, BaseEstimator):
     """A joint distribution p(class) Π p(block | class), learnt by counting.
 
     A subclass says which factors there are (`_make_factors`). All that is learnt is ``tally_``; everything else is
@@ -332,6 +332,20 @@ class FactoredModel(BaseEstimator):
         table = self._as_fitted(X, open_features(X))
         self._check_features(X, table)
         return table
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        """
+        if isinstance(y, str):
+            y = np.asarray(open_features(X)._column(y))
+        if isinstance(sample_weight, str):
+            sample_weight = np.asarray(open_features(X)._column(sample_weight))
+        return float(super().score(X, y, sample_weight))
 
     def _derive(self, name: str, make: Any) -> Any:
         """Something made of the tally, made once."""

@@ -12,6 +12,7 @@ from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.families.family import Family
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.models.scoring import Scored, chunk_of
+from tallybayes.sources.table import Table
 
 _DRAWS = 1_000_000  # numbers drawn at a time
 
@@ -96,12 +97,17 @@ def check_class(label: Any, levels: tuple[Any, ...]) -> int:
     return levels.index(label)
 
 
-def missing_cells(part: Scored, rows: Any, weights: np.ndarray, domains: list[Any]) -> dict[int, Missing]:
-    """The belief about every missing cell of one factor, by column position."""
+def missing_cells(part: Scored, table: Table, rows: Any, weights: np.ndarray, domains: list[Any]) -> dict[int, Missing]:
+    """The belief about every missing cell of one factor, by column position; a level never seen is not missing."""
     if isinstance(rows, Sparse):
         return {}
     cells = chunk_of(rows, slice(None))
-    absent = cells < 0 if isinstance(part.family, Categorical) else np.isnan(cells)
+    if isinstance(part.family, Categorical):
+        codes = table.levels(part.factor.columns, lambda _: False)[0].columns
+        columns = codes.T if isinstance(codes, np.ndarray) else codes
+        absent = np.stack([np.asarray(column).astype(np.int64) < 0 for column in columns], axis=-1)
+    else:
+        absent = np.isnan(cells)
     out = {}
     for column in np.flatnonzero(absent.any(axis=0)):
         index = np.flatnonzero(absent[:, column])
@@ -109,9 +115,9 @@ def missing_cells(part: Scored, rows: Any, weights: np.ndarray, domains: list[An
         if isinstance(part.family, Categorical):
             found = part.family.from_belief(part.parameters, "mean") if part.predictive else part.parameters
             levels = domains[column].levels
-            table = found.segments.split(found.table)[column][..., : len(levels)]
-            table = table / table.sum(axis=-1, keepdims=True)
-            out[int(column)] = Missing(index, share, levels, share @ table)
+            known = found.segments.split(found.table)[column][..., : len(levels)]
+            known = known / known.sum(axis=-1, keepdims=True)
+            out[int(column)] = Missing(index, share, levels, share @ known)
         else:
             means = part.family.conditional_means(part.parameters, cells[index])[..., column]
             out[int(column)] = Missing(index, share, means=means)

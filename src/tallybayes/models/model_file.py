@@ -54,6 +54,7 @@ def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if str(model._target) not in tally.domains:
         raise FileError(f"the model's target {model._target!r} is not in its tally.")
     model._adopt(tally)
+    _ = model.classes_  # refuses labels that are not of the type the file names
     if hasattr(model, "_from_parts"):
         model._from_parts(state["own"], arrays)
     return model

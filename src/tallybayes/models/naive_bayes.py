@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
@@ -105,6 +106,17 @@ class NaiveBayes(FactoredClassifier):
             tags.input_tags.allow_nan = not isinstance(self.columns, Multinomial)
             tags.classifier_tags.poor_score = isinstance(self.columns, Multinomial)  # on measured values, that is
         return tags
+
+    def _check_prior(self) -> None:
+        families = [factor.family for factor in self.tally_.factors if factor.given]
+        candidates = self.prior if isinstance(self.prior, list | tuple) else [self.prior]
+        for prior in candidates:
+            if isinstance(prior, Belief) and not any(isinstance(prior, family.belief) for family in families):
+                wanted = sorted({family.belief.__name__ for family in families})
+                raise PriorError(
+                    f"prior= has {prior!r}, which belongs to no column's family; expected beliefs of the classes "
+                    f"{', '.join(wanted)}.\n    Leave it out, or check the families in columns=."
+                )
 
     def _prior_of(self, factor: Factor) -> Any:
         """The prior meant for a factor: by column, or the first that belongs to its family."""

@@ -6,7 +6,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +26,7 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 
 
-class NearestClassMean(ClassifierMixin, FactoredModel):
+class NearestClassMean(FactoredModel):
     """Classify by the nearest class mean: p(class | x) ∝ exp(−½ d²(x, μ_c)).
 
     A class is its mean, so a new one can be added from a single example without touching the metric.
@@ -352,10 +352,13 @@ class NearestClassMean(ClassifierMixin, FactoredModel):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """log p(class | x), shape (n, classes)."""
         score = -0.5 * self.squared_distances(X)
         score -= score.max(axis=1, keepdims=True)
-        proba = np.exp(score)
-        return proba / proba.sum(axis=1, keepdims=True)
+        return score - np.log(np.exp(score).sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the nearest mean; ties go to the first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.value import from_config
+
+_MOST_EMPTY = 10_000_000  # numbers a group may have where a file has no group
 
 
 def save_tally(tally: Tally, path: Any) -> None:
@@ -94,15 +97,20 @@ def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
 
 
 def _check_kept(factor: Factor, statistic: Statistics) -> None:
-    """Refuse statistics that the factor's family does not keep: compared with what it keeps of no rows."""
-    if isinstance(statistic, Counts):
-        sizes = statistic.segments.sizes
-        block: Any = Codes([np.zeros(0, np.int8)] * len(sizes), sizes)
-    else:
+    """Refuse statistics that the factor's family does not keep: compared with what it keeps of no rows.
+
+    Arrays of no groups take no bytes whatever their other axes, so those are bounded before anything is made of them.
+    """
+    for part in statistic._parts().values():
+        rest = math.prod(part.shape[len(factor.given) :])
+        if math.prod(part.shape) == 0 and rest > _MOST_EMPTY:
+            raise FileError(f"{factor!r} has statistics of no groups and {rest} numbers a group.")
+    if not isinstance(statistic, Counts):
         n_columns = statistic.n_columns  # type: ignore[attr-defined]
         if len(factor.columns) > 1 and len(factor.columns) != n_columns:
             raise FileError(f"{factor!r} has statistics of {n_columns} columns.")
-        block = np.zeros((0, n_columns))
+    labels = isinstance(statistic, Counts)
+    block: Any = Codes([np.zeros(0, np.int8)], np.ones(1, np.int64)) if labels else np.zeros((0, 1))
     none = factor.family.collect(block)  # refuses a block that is not its own
     same = [len(part.shape) for part in none.reshape_groups(())._parts().values()]
     found = [len(part.shape) - len(factor.given) for part in statistic._parts().values()]

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import tallybayes as tb
-from tallybayes.errors import DataError, LabelError
+from tallybayes.errors import DataError, LabelError, PriorError
 
 N = 40_000
 
@@ -184,3 +184,15 @@ def test_filling_a_joint_gaussian_uses_the_other_columns_of_the_row():
     covariance, mean = np.cov(X.T, bias=True), X.mean(axis=0)
     expected = mean[1] + covariance[1, 0] / covariance[0, 0] * (2.0 - mean[0])
     assert model.fill(holes)[0, 1] == pytest.approx(expected, rel=1e-10)
+
+
+def test_filling_leaves_a_level_that_was_never_seen() -> None:
+    model = tb.NaiveBayes().fit({"x": ["a", "b", "a"], "z": [1.0, 2.0, 1.5], "y": [0, 1, 0]}, "y")
+    filled = model.fill({"x": ["strange", None], "z": [1.0, 1.0]})
+    assert list(filled["x"]) == ["strange", "a"]
+
+
+def test_a_prior_that_no_column_uses_is_refused() -> None:
+    model = tb.NaiveBayes(prior=[tb.Beta(2, 2), tb.Dirichlet(0.5)]).fit({"x": ["a", "b"], "y": [0, 1]}, "y")
+    with pytest.raises(PriorError, match="Beta"):
+        model.predict({"x": ["a"]})

@@ -323,3 +323,10 @@ class TestFiles:
         model = clone(tb.NearestClassMean(np.eye(3)).fit(X, Y))
         assert not hasattr(model, "tally_")
         np.testing.assert_array_equal(model.metric, np.eye(3))
+
+
+def test_scoring_by_the_name_of_a_column_and_logarithms() -> None:
+    table = {"a": [0.0, 1.0, 5.0, 6.0], "c": ["x", "x", "y", "y"]}
+    model = tb.NearestClassMean("euclidean").fit(table, "c")
+    assert model.score(table, "c") == 1.0
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(table)), model.predict_proba(table))

@@ -210,3 +210,15 @@ def test_crafted_files_are_refused(name, tmp_path):
     store.write(path, "Tally", manifest, arrays)
     with pytest.raises(FileError):
         tb.load(path)
+
+
+@pytest.mark.parametrize(("family", "width"), [(tb.Poisson(), 2**31), (tb.MultivariateGaussian(), 2**13)], ids=repr)
+def test_no_groups_with_absurdly_many_columns_are_refused(family, width, tmp_path):
+    """Arrays of no groups take no bytes, whatever they declare: nothing of that size may be made of them."""
+    rows = tb.count({"x": np.zeros((1, 3)), "g": ["a"]}, [tb.Factor("x", "g", family)])
+    manifest, arrays = tally_to_parts(rows - rows)
+    wide = {name: np.zeros([width if size == 3 else size for size in array.shape]) for name, array in arrays.items()}
+    kept = {name: array for name, array in arrays.items() if name.startswith("domain")}
+    store.write(tmp_path / "wide", "Tally", manifest, wide | kept)
+    with pytest.raises(FileError, match="no groups"):
+        tb.load(tmp_path / "wide")
