@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+# The public files as published: MNIST (idx, gz) in mnist/, the UCI Adult table (data and test, gz) in tables/.
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
