@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, PriorError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
@@ -46,6 +46,7 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
 
 
 class FactoredClassifier(FactoredModel):
@@ -93,7 +94,15 @@ class FactoredClassifier(FactoredModel):
         return [(factor, statistics) for factor, statistics in pairs if factor.given]
 
     def _prior_of(self, factor: Factor) -> Any:
-        return self.prior
+        """The prior meant for a factor; a tally was seen before, so it updates the default."""
+        if isinstance(self.prior, FactoredModel):  # scikit-learn's clone would forget what it learned
+            raise PriorError(
+                "prior= is a model; expected beliefs or a tally.\n    Pass its counts: prior=model.tally_."
+            )
+        if not isinstance(self.prior, Tally):
+            return self.prior
+        before = self.prior.over(self.tally_)[factor.columns]
+        return factor.family.prior(None, self.tally_[factor.columns], self.estimate).update(before)
 
     @property
     def _scored(self) -> list[Scored]:

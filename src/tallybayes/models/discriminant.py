@@ -51,8 +51,9 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
         is the oracle-approximating λ (OAS) of the correlations, from the moments alone.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` is the full Bayesian predictive: normal-inverse-Wishart to multivariate t. ``"unbiased"`` is R's.
-    prior : NormalInverseWishart, or NormalInverseGamma for diagonal and spherical covariances, optional
-        None is a weak prior that no scale or offset of a column changes.
+    prior : NormalInverseWishart, or NormalInverseGamma for diagonal and spherical covariances, or a Tally, optional
+        None is a weak prior that no scale or offset of a column changes. A tally of the same columns
+        counts as seen before.
     class_prior : {label: probability}, "uniform", Dirichlet or None
         None is the classes' share of the rows. It never touches the covariance.
 

@@ -32,8 +32,9 @@ class NaiveBayes(FactoredClassifier):
         `Categorical`, sparse blocks `Multinomial`. Columns a mapping does not name are ignored.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` integrates the parameters out: each column's posterior predictive.
-    prior : Belief, rule, list of them, or mapping from column to Belief or rule, optional
-        A belief serves the families it belongs to; the others, and None, take their defaults.
+    prior : Belief, rule, list of them, mapping from column to Belief or rule, or a Tally, optional
+        A belief serves the families it belongs to; the others, and None, take their defaults. A tally of the same columns,
+        such as another model's, counts as seen before; ``tally.scale(strength)`` says how much it is worth.
     class_prior : {label: probability}, "uniform", Dirichlet or None
         None is the classes' share of the rows.
     unseen : {"missing", "smooth", "error"}, default "missing"
@@ -120,7 +121,7 @@ class NaiveBayes(FactoredClassifier):
 
     def _prior_of(self, factor: Factor) -> Any:
         """The prior meant for a factor: by column, or the first that belongs to its family."""
-        prior = self.prior
+        prior = super()._prior_of(factor)
         if isinstance(prior, Mapping):
             unknown = [name for name in prior if all(name not in f.columns for f in self.tally_.factors if f.given)]
             if unknown:

@@ -192,6 +192,13 @@ class Tally:
         more = Domain(levels, old.name, ordered=old.ordered)
         return self._align(self.domains | {name: old.union(Domain(more.levels, old.name, declared=more.levels))})
 
+    def over(self, other: Tally) -> Tally:
+        """The same counts over another tally's levels: its new ones empty, this one's own dropped."""
+        if self._counting() != other._counting():
+            raise StatisticsError.incompatible("the factors", _titles(self.factors), _titles(other.factors))
+        self._unite_domains(other)  # raises where the kinds of levels differ
+        return self._align(other.domains)
+
     def drop_level(self, column: Name, level: Any) -> Tally:
         """Without a level, its rows, and the levels only they had."""
         name = self.schema.domain(column)

@@ -304,3 +304,28 @@ def test_sparse_and_dense_batches_mix(family):
             np.testing.assert_allclose(model.predict_proba(second), model.predict_proba(first), rtol=1e-13)
             model.partial_fit(second, y).forget(first, y)
         np.testing.assert_allclose(model.predict_proba(X), dense.predict_proba(X), rtol=1e-13)
+
+
+def test_a_tally_as_prior_is_what_was_seen_before() -> None:
+    before = {"x": ["a", "b", "b", "c"], "n": [1, 0, 2, 5], "y": ["u", "u", "v", "w"]}
+    now = {"x": ["a", "a", "b"], "n": [3, 1, 0], "y": ["u", "v", "v"]}
+    columns = {"x": tb.Categorical(levels=("a", "b", "c")), "n": tb.Poisson()}
+    earlier = tb.NaiveBayes(columns).fit(before, "y")
+    later = tb.NaiveBayes(columns).fit(now, "y")
+    rates = later._feature_factors()[1][1].pooled()
+    poisson = tb.Gamma((rates.total + 0.5) / (rates.weight + 1), 1)  # the default, held while counts are added
+    together = tb.NaiveBayes(columns, prior=poisson, class_prior={"u": 1 / 3, "v": 2 / 3, "w": 0.0})
+    together.fit({name: before[name] + now[name] for name in now}, "y")
+    fitted = tb.NaiveBayes(columns, prior=earlier.tally_).fit(now, "y")
+    for model in (fitted, fitted.reestimate(), clone(fitted).fit(now, "y")):
+        found = model.predict_proba({"x": ["a", "c"], "n": [1, 4]})
+        wanted = together.predict_proba({"x": ["a", "c"], "n": [1, 4]})[:, :2]
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    half = tb.NaiveBayes(columns, prior=earlier.tally_.scale(0.5)).fit(now, "y")
+    np.testing.assert_allclose(
+        half.prior_[("x",)].concentration, 1 + 0.5 * np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    )
+    with pytest.raises(TallybayesError, match=r"model\.tally_"):
+        tb.NaiveBayes(columns, prior=earlier).fit(now, "y").predict({"x": ["a"], "n": [1]})
+    with pytest.raises(StatisticsError, match="factors"):
+        tb.NaiveBayes(prior=earlier.tally_).fit({"z": [1.0, 2.0], "y": ["u", "v"]}, "y").predict({"z": [1.0]})
