@@ -5,6 +5,7 @@ set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 python="${1:-python3}"
 [ $# -gt 0 ] && shift
+case "$python" in */*) python="$(cd "$(dirname "$python")" && pwd)/$(basename "$python")" ;; esac # it is run from elsewhere
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 export PATH="$(dirname "$(command -v "$python")"):$PATH" # cmake and ninja often live beside python

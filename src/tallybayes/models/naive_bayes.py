@@ -33,8 +33,8 @@ class NaiveBayes(FactoredClassifier):
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` integrates the parameters out: each column's posterior predictive.
     prior : Belief, rule, list of them, mapping from column to Belief or rule, or a Tally, optional
-        A belief serves the families it belongs to; the others, and None, take their defaults. A tally of the same columns,
-        such as another model's, counts as seen before; ``tally.scale(strength)`` says how much it is worth.
+        A belief serves the families it belongs to; the others, and None, take their defaults. A tally of the same
+        columns, such as another model's, counts as seen before; ``tally.scale(strength)`` is worth less or more.
     class_prior : {label: probability}, "uniform", Dirichlet or None
         None is the classes' share of the rows.
     unseen : {"missing", "smooth", "error"}, default "missing"
