@@ -81,9 +81,12 @@ _PUBLIC = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'tallybayes' has no attribute {name!r}")
     from importlib import import_module
+
+    if name not in _PUBLIC:  # with these arguments Python adds "did you mean"
+        raise AttributeError(
+            f"module 'tallybayes' has no attribute {name!r}", name=name, obj=import_module("tallybayes")
+        )
 
     value = getattr(import_module(f"tallybayes.{_PUBLIC[name]}"), name)
     globals()[name] = value
