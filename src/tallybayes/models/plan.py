@@ -79,9 +79,7 @@ class Plan:
             if not isinstance(first, int) or names != tuple(range(first, first + len(names))):
                 return None
             labels = isinstance(part.family, Categorical)
-            if (labels and (self._direct[number] is None or X.dtype.kind not in "iub")) or (
-                not labels and self._dense[number] is None
-            ):
+            if not (self._reads_directly(number, X.dtype) if labels else self._dense[number] is not None):
                 return None
             block = X if len(names) == X.shape[1] else X[:, first : first + len(names)]
             blocks.append(block.view(np.uint8) if labels and X.dtype.kind == "b" else block)
@@ -208,16 +206,20 @@ class Plan:
             parts.append(table)
         return ("codes", np.array(sizes), np.concatenate(parts), "missing")
 
+    def _reads_directly(self, number: int, dtype: np.dtype) -> bool:
+        """Whether an array's own numbers serve as codes of a factor's labels, which are of the same kind."""
+        kinds = {domain.kind for domain in self.domains[number]}
+        same = kinds == {"int"} if dtype.kind in "iu" else kinds == {"bool"} and dtype.kind == "b"
+        return same and self._direct[number] is not None
+
     def _label_block(self, table: Table, number: int) -> tuple[Dense, Any]:
         """Columns of labels as codes, and the factor that scores them: rows are never rewritten, the table is."""
         names, domains = self.scored[number].factor.columns, self.domains[number]
         matrix = table.matrix
-        if self._direct[number] is not None and matrix is not None and matrix.dtype in _NATIVE:
-            kinds = {domain.kind for domain in domains}
-            if (matrix.dtype.kind in "iu" and kinds == {"int"}) or (matrix.dtype.kind == "b" and kinds == {"bool"}):
-                block = table.numbers(names)
-                if isinstance(block, np.ndarray):
-                    return (block.view(np.uint8) if matrix.dtype.kind == "b" else block), "direct"
+        if matrix is not None and matrix.dtype in _NATIVE and self._reads_directly(number, matrix.dtype):
+            block = table.numbers(names)
+            if isinstance(block, np.ndarray):
+                return (block.view(np.uint8) if matrix.dtype.kind == "b" else block), "direct"
         codes, found = table.levels(names, lambda _: False)
         log_table, segments = self._log_table(number)
         parts = []

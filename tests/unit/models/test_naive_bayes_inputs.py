@@ -331,3 +331,13 @@ def test_read_only_and_foreign_arrays():
     for form in forms:
         model = tb.NaiveBayes().fit(form, y)
         np.testing.assert_allclose(model.predict_joint_log_proba(form), expected, rtol=1e-12)
+
+
+def test_labels_of_another_kind_are_refused_in_arrays_too() -> None:
+    numbers = np.array([[0, 1], [1, 0], [1, 1]])
+    model = tb.NaiveBayes(tb.Categorical()).fit(numbers, [0, 1, 1])
+    np.testing.assert_array_equal(model.predict(numbers.astype(np.uint8)), model.predict(numbers))
+    with pytest.raises(LabelError, match="bool"):
+        model.predict(numbers.astype(bool))
+    with pytest.raises(LabelError, match="int"):
+        tb.NaiveBayes(tb.Categorical()).fit(numbers.astype(bool), [0, 1, 1]).predict(numbers)
