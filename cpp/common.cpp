@@ -56,4 +56,43 @@ uint64_t read_bytes(const Kernels& kernels, Bytes bytes, size_t n_bytes, size_t 
   return total;
 }
 
+namespace {
+
+template <class T>
+T read(Bytes p) {
+  T value;
+  __builtin_memcpy(&value, p, sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+double cell_at(const Column& column, size_t row) {
+  Bytes p = column.at(row);
+  switch (column.type) {
+    case Type::boolean:
+    case Type::uint8: return read<uint8_t>(p);
+    case Type::int8: return read<int8_t>(p);
+    case Type::int16: return read<int16_t>(p);
+    case Type::uint16: return read<uint16_t>(p);
+    case Type::int32: return read<int32_t>(p);
+    case Type::uint32: return read<uint32_t>(p);
+    case Type::int64: return static_cast<double>(read<int64_t>(p));
+    case Type::uint64: return static_cast<double>(read<uint64_t>(p));
+    case Type::float32: return static_cast<double>(read<float>(p));
+    case Type::float64: break;
+  }
+  return read<double>(p);
+}
+
+uint64_t code_at(const Column& column, size_t row) {
+  Bytes p = column.at(row);
+  switch (size_of(column.type)) {
+    case 1: return read<uint8_t>(p);
+    case 2: return read<uint16_t>(p);
+    case 4: return read<uint32_t>(p);
+    default: return read<uint64_t>(p);
+  }
+}
+
 }  // namespace tallybayes

@@ -14,34 +14,6 @@ T read(Bytes p) {
   return value;
 }
 
-// A code as the unsigned number with the same bits.
-uint64_t code_at(const Column& column, size_t row) {
-  Bytes p = column.at(row);
-  switch (size_of(column.type)) {
-    case 1: return read<uint8_t>(p);
-    case 2: return read<uint16_t>(p);
-    case 4: return read<uint32_t>(p);
-    default: return read<uint64_t>(p);
-  }
-}
-
-double value_at(const Column& column, size_t row) {
-  Bytes p = column.at(row);
-  switch (column.type) {
-    case Type::boolean:
-    case Type::uint8: return read<uint8_t>(p);
-    case Type::int8: return read<int8_t>(p);
-    case Type::int16: return read<int16_t>(p);
-    case Type::uint16: return read<uint16_t>(p);
-    case Type::int32: return read<int32_t>(p);
-    case Type::uint32: return read<uint32_t>(p);
-    case Type::int64: return static_cast<double>(read<int64_t>(p));
-    case Type::uint64: return static_cast<double>(read<uint64_t>(p));
-    case Type::float32: return read<float>(p);
-    default: return read<double>(p);
-  }
-}
-
 bool bad_code(uint64_t code, Type type, uint64_t size) {
   return code >= code_limit(type, size) && code != missing_code(type);
 }
@@ -91,7 +63,7 @@ Problem find_bad_group(const Input& input, size_t n_rows) {
     const uint64_t code = code_at(codes, row);
     if (!bad_code(code, codes.type, input.groups.n_groups)) continue;
     Problem problem{Problem::What::group, row, 0, static_cast<int64_t>(code)};
-    if (is_signed(codes.type)) problem.found = static_cast<int64_t>(value_at(codes, row));
+    if (is_signed(codes.type)) problem.found = static_cast<int64_t>(cell_at(codes, row));
     if (codes.type == Type::int64) problem.found = static_cast<int64_t>(code);
     problem.huge = codes.type == Type::uint64;
     return problem;
@@ -107,13 +79,13 @@ Problem find_bad_code(const Input& input, const Table& table, const int64_t* siz
 
 Problem find_bad_cell(const Input& input, const Table& table, Kind kind) {
   return search(input, table, [&](const Column& column, size_t row, size_t, double) {
-    return !allowed(value_at(column, row), kind);
+    return !allowed(cell_at(column, row), kind);
   });
 }
 
 Problem find_bad_moment(const Input& input, const Table& table, const double* anchor, bool missing_allowed) {
   return search(input, table, [&](const Column& column, size_t row, size_t j, double weight) {
-    const double x = value_at(column, row), v = x - anchor[j];
+    const double x = cell_at(column, row), v = x - anchor[j];
     if (std::isnan(x)) return !missing_allowed;
     return !(weight * (v * v) <= 1e300);
   });
@@ -139,7 +111,7 @@ Problem find_bad_entry(const Input& input, const Sparse& matrix, Kind kind) {
       const int64_t index = entry(matrix.indices, k);
       if (static_cast<uint64_t>(index) >= matrix.n_columns) return {Problem::What::index, row, 0, index};
       if (cell.what == Problem::What::cell && cell.row < row) continue;  // only a bad index can still matter
-      if (allowed(value_at(matrix.data, k), kind)) continue;
+      if (allowed(cell_at(matrix.data, k), kind)) continue;
       const size_t column = static_cast<size_t>(index);
       if (cell.what == Problem::What::nothing || column < cell.column) cell = {Problem::What::cell, row, column};
     }

@@ -100,8 +100,6 @@ inline ClassGroup class_group(size_t n_classes, size_t group) {
   return {first, (group + 1) * n_classes / n_groups - first};
 }
 
-double cell_at(const Column&, size_t row);
-uint64_t code_at(const Column&, size_t row);
 inline int64_t entry_at(const Column& column, size_t i) {
   return column.type == Type::int32 ? reinterpret_cast<const int32_t*>(column.data)[i]
                                     : reinterpret_cast<const int64_t*>(column.data)[i];

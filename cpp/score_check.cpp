@@ -9,13 +9,6 @@ namespace tallybayes {
 
 namespace {
 
-template <class T>
-T read(Bytes p) {
-  T value;
-  std::memcpy(&value, p, sizeof(T));
-  return value;
-}
-
 bool accepted(double x, Check check) {
   if (check == Check::binary) return x == 0.0 || x == 1.0;
   if (!std::isfinite(x)) return false;
@@ -65,34 +58,6 @@ Refused search_sparse(const ScoreFactor& factor, const Sparse& matrix, size_t f)
 }
 
 }  // namespace
-
-double cell_at(const Column& column, size_t row) {
-  Bytes p = column.at(row);
-  switch (column.type) {
-    case Type::boolean:
-    case Type::uint8: return read<uint8_t>(p);
-    case Type::int8: return read<int8_t>(p);
-    case Type::int16: return read<int16_t>(p);
-    case Type::uint16: return read<uint16_t>(p);
-    case Type::int32: return read<int32_t>(p);
-    case Type::uint32: return read<uint32_t>(p);
-    case Type::int64: return static_cast<double>(read<int64_t>(p));
-    case Type::uint64: return static_cast<double>(read<uint64_t>(p));
-    case Type::float32: return static_cast<double>(read<float>(p));
-    case Type::float64: break;
-  }
-  return read<double>(p);
-}
-
-uint64_t code_at(const Column& column, size_t row) {
-  Bytes p = column.at(row);
-  switch (size_of(column.type)) {
-    case 1: return read<uint8_t>(p);
-    case 2: return read<uint16_t>(p);
-    case 4: return read<uint32_t>(p);
-    default: return read<uint64_t>(p);
-  }
-}
 
 Refused find_refused(const Scorer& scorer, const std::vector<ScoreBlock>& blocks, size_t n_rows) {
   for (size_t f = 0; f < blocks.size(); f++) {

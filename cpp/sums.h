@@ -57,6 +57,10 @@ bool sum_scatter(const Input&, const Table&, const double* anchor, Moments&);
 Vector squared_lengths(const Kernels&, const Table&, const double* centre, const double* roots, const double* shifts,
                        size_t n_classes, size_t threads);
 
+// One cell, for the careful searches: as a number, and as the unsigned code with the same bits.
+double cell_at(const Column&, size_t row);
+uint64_t code_at(const Column&, size_t row);
+
 uint64_t read_bytes(const Kernels&, Bytes, size_t n_bytes, size_t threads);
 
 }  // namespace tallybayes

@@ -15,7 +15,9 @@ def links(page):
     return re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, DOCS.parent / "README.md"], ids=lambda page: "-".join(page.relative_to(DOCS.parent).parts)
+)
 def test_every_link_leads_to_a_file(page):
     broken = [link for link in links(page) if "://" not in link and not (page.parent / link).is_file()]
     assert not broken

@@ -166,7 +166,7 @@ class FactoredClassifier(FactoredModel):
         check_is_fitted(self, "tally_")
         given = None if class_prior is None else self._log_prior(class_prior)
         prior = self.class_log_prior_ if given is None else given
-        joint = self._joint(X, given)
+        joint = self._joint(X, given, whole=False)
         best = joint.max(axis=1, keepdims=True)
         impossible = np.isneginf(best[:, 0])
         if impossible.any():
@@ -382,11 +382,11 @@ class FactoredClassifier(FactoredModel):
         check_is_fitted(self, "tally_")
         save_model(self, path)
 
-    def _joint(self, X: Any, log_prior: np.ndarray | None = None) -> np.ndarray:
+    def _joint(self, X: Any, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:
         check_is_fitted(self, "tally_")
         self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
         plan = self._plan if log_prior is None else self._make_plan(log_prior)
-        return plan.joint(self._open(X))
+        return plan.joint(self._open(X), whole=whole)
 
     @property
     def _plan(self) -> Plan:

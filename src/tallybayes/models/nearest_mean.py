@@ -256,9 +256,8 @@ class NearestClassMean(FactoredModel):
     def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
         table, weight = self._read(X, y, sample_weight)
         rows = self._numbers(table)
-        codes = np.asarray(table.levels([self._target], lambda _: True)[0].columns[0])
-        found = table.levels([self._target], lambda _: True)[1][0]
-        codes = self.tally_.domains[str(self._target)].positions_of(found.levels)[codes]
+        encoded, (found,) = table.levels([self._target], lambda _: True)
+        codes = self.tally_.domains[str(self._target)].positions_of(found.levels)[np.asarray(encoded.columns[0])]
         weights = check_weight(weight, table.n_rows)
         weights = np.ones(table.n_rows) if weights is None else weights
         kept = weights > 0

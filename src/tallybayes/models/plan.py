@@ -47,13 +47,13 @@ class Plan:
         self._direct = [self._direct_table(number) for number in range(len(scored))]
         self._scorers: dict[Any, kernels.Scorer] = {}
 
-    def joint(self, table: Table) -> np.ndarray:
-        """log p(class, row) of every row: (n, classes)."""
+    def joint(self, table: Table, *, whole: bool = True) -> np.ndarray:
+        """log p(class, row) of every row: (n, classes); unless `whole`, less what its classes have in common."""
         numbers, scorer, blocks = self._kernel_parts(table)
         out = self._run(scorer.joint, numbers, blocks, table.n_rows)
         for number, part in enumerate(self.scored):
             if number in numbers:
-                base = _log_base(part, blocks[numbers.index(number)])
+                base = _log_base(part, blocks[numbers.index(number)]) if whole else None
                 if base is not None:
                     out += base[:, None]
             else:
@@ -65,7 +65,7 @@ class Plan:
         """The most probable class of every row, as a code; ties go to the first."""
         numbers, scorer, blocks = self._kernel_parts(table)
         if len(numbers) < len(self.scored):
-            return self.joint(table).argmax(axis=1)
+            return self.joint(table, whole=False).argmax(axis=1)
         return self._run(scorer.argmax, numbers, blocks, table.n_rows)
 
     def argmax_array(self, X: np.ndarray) -> np.ndarray | None:
