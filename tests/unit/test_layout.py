@@ -30,13 +30,14 @@ LAYERS = [
     ["predictive", "inference"],
     ["learned"],
     ["models"],
+    ["insight"],
     ["files", "plots"],
 ]
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
-# Upward, but only when asked for: a model draws its own pictures.
-ON_REQUEST = {("models", "plots")}
+# Upward, but only when asked for: models and results draw their own pictures.
+ON_REQUEST = {("models", "plots"), ("insight", "plots")}
 ANYTHING = {"testing", "demo", "__init__"}
-# Optional libraries and the one file that may import each at module level; None: only inside functions.
+# Optional libraries and the one part that may import each at module level; None: only inside functions.
 OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "pandas": None, "polars": None, "pytest": "testing"}
 
 

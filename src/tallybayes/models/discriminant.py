@@ -15,8 +15,8 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.inference.missing_cells import Completed, complete_moments
-from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.factored import FactoredModel
+from tallybayes.models.generative import GenerativeClassifier
 from tallybayes.models.linear import gaussian_terms
 from tallybayes.models.plan import check_cells
 from tallybayes.models.scoring import Scored, check_spread_within, chunk_of
@@ -35,7 +35,7 @@ class DiscriminantFunctions(NamedTuple):
     coef: np.ndarray
 
 
-class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
+class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
     """Gaussian discriminant analysis: quadratic, linear, diagonal, spherical, regularised, Bayesian.
 
     The tally holds the moments of every class, products included, so every covariance and every estimate can be had
@@ -330,7 +330,7 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
         matplotlib Axes
         """
         check_is_fitted(self, "tally_")
-        from tallybayes.plots import plot_decision
+        from tallybayes.plots.models import plot_decision
 
         return plot_decision(self, X, y, ax)
 
@@ -347,7 +347,7 @@ class GaussianDiscriminant(TransformerMixin, FactoredClassifier):
         -------
         matplotlib Axes
         """
-        from tallybayes.plots import plot_projection
+        from tallybayes.plots.models import plot_projection
 
         return plot_projection(self, X, y, ax)
 

@@ -103,7 +103,7 @@ class Explanation:
         -------
         matplotlib Axes
         """
-        from tallybayes.plots import plot_explanation
+        from tallybayes.plots.models import plot_explanation
 
         return plot_explanation(self, row, ax)
 

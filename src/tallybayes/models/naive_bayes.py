@@ -11,15 +11,15 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.poisson import Poisson
-from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.columns import read_columns
+from tallybayes.models.generative import GenerativeClassifier
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.value import to_json
 
 
-class NaiveBayes(FactoredClassifier):
+class NaiveBayes(GenerativeClassifier):
     """Naive Bayes over mixed columns: p(class) Π p(column | class).
 
     Missing cells are skipped at fitting and at prediction; classes and levels may appear later; models fitted apart add

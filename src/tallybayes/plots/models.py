@@ -1,4 +1,4 @@
-"""Pictures. The only file that imports matplotlib, and only when a picture is asked for."""
+"""Pictures of a fitted model: its columns, its decisions, one row's evidence."""
 
 from __future__ import annotations
 
@@ -9,27 +9,10 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.plots.style import COLOURS, new_axes, quiet
 
 if TYPE_CHECKING:
     from tallybayes.models.explain import Explanation
-
-# Okabe and Ito's colours, which people with any colour vision can tell apart.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-
-
-def _axes(ax: Any, **options: Any) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("pictures need matplotlib.\n    Install it with pip install 'tallybayes[plot]'.") from None
-    return plt.subplots(**options)[1]
-
-
-def _quiet(ax: Any) -> None:
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
 
 
 def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, most: int = 12) -> Any:
@@ -37,7 +20,7 @@ def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, mos
     found = list(explanation.to_dict(row).items())
     rest = sum(weight for _, weight in found[most:])
     shown = found[:most] + ([(f"{len(found) - most} more", rest)] if len(found) > most else [])
-    ax = _axes(ax, figsize=(7, 1.2 + 0.32 * len(shown)), layout="constrained")
+    ax = new_axes(ax, figsize=(7, 1.2 + 0.32 * len(shown)), layout="constrained")
     position = {column: i for i, column in enumerate(explanation.columns)}
     labels = []
     for column, _ in shown:
@@ -52,7 +35,7 @@ def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, mos
     top, other = explanation.classes[row], explanation.others[row]
     ax.set_xlabel(f"weight of evidence (nats)   ← {other}   |   {top} →")
     ax.set_title(f"{top} against {other}: log-odds {explanation.log_odds[row]:+.2f}")
-    _quiet(ax)
+    quiet(ax)
     return ax
 
 
@@ -88,7 +71,7 @@ def plot_columns(model: Any, columns: Any = None, n_across: int = 3) -> Any:
     for ax, (scored, place, name) in zip(axes.ravel(), places, strict=False):
         _plot_column(ax, model, scored, place)
         ax.set_title(str(name))
-        _quiet(ax)
+        quiet(ax)
     if places:
         axes[0, 0].legend(title=str(model._target), frameon=False)
     return figure
@@ -138,7 +121,7 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> A
     if mean.shape[1] != 2:
         raise DataError.wrong_shape("the model's columns", (mean.shape[1],), "2 columns, to draw in the plane")
     covariance = _covariances(scored)
-    ax = _axes(ax, figsize=(6, 5), layout="constrained")
+    ax = new_axes(ax, figsize=(6, 5), layout="constrained")
     reach = 3.5 * np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
     low, high = (mean - reach).min(axis=0), (mean + reach).max(axis=0)
     points = None if X is None else np.asarray(X, dtype=float)
@@ -171,7 +154,7 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> A
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
     ax.set_title(f"{getattr(model, 'covariance', '')} covariance, {model.estimate} estimate".strip())
-    _quiet(ax)
+    quiet(ax)
     return ax
 
 
@@ -187,7 +170,7 @@ def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
     seen = model.transform(X)
     if seen.shape[1] == 0:
         raise DataError("there is no discriminant direction to draw on; expected classes whose means differ.")
-    ax = _axes(ax, figsize=(6, 5), layout="constrained")
+    ax = new_axes(ax, figsize=(6, 5), layout="constrained")
     second = seen[:, 1] if seen.shape[1] > 1 else np.random.default_rng(0).uniform(-0.5, 0.5, len(seen))
     for k, label in enumerate(model.classes_):
         mine = np.asarray(y) == label
@@ -199,5 +182,5 @@ def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
         ax.set_yticks([])
     ax.legend(frameon=False)
     ax.set_title("Rows on the discriminant directions")
-    _quiet(ax)
+    quiet(ax)
     return ax

@@ -1,0 +1,1 @@
+"""What the counts know: held-out scores, measures, comparisons, dependence."""

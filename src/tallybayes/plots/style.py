@@ -1,0 +1,25 @@
+"""What all pictures share: colours, axes, few lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+
+
+def new_axes(ax: Any, **options: Any) -> Any:
+    """The axes given, or new ones."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("pictures need matplotlib.\n    Install it with pip install 'tallybayes[plot]'.") from None
+    return plt.subplots(**options)[1]
+
+
+def quiet(ax: Any) -> None:
+    """Without the lines at the top and on the right."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
