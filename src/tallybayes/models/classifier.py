@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -17,12 +18,13 @@ from tallybayes.models.factored import FactoredModel
 from tallybayes.models.features import labels_of
 from tallybayes.models.plan import Plan
 from tallybayes.models.scoring import (
+    Resolved,
     Scored,
     check_spread_within,
     chunk_of,
     not_estimated,
     prepare,
-    resolve_prior,
+    resolve,
     rows_of,
 )
 from tallybayes.sources.table import Table
@@ -68,7 +70,7 @@ class FactoredClassifier(FactoredModel):
     def prior_(self) -> dict[tuple[Name, ...], Any]:
         """The prior of every factor as it was resolved from the tally."""
         return {
-            factor.columns: resolve_prior(factor, statistics, self._prior_of(factor), self.estimate)
+            factor.columns: resolve(factor, statistics, self._prior_of(factor), self.estimate).prior
             for factor, statistics in self._feature_factors()
         }
 
@@ -100,13 +102,31 @@ class FactoredClassifier(FactoredModel):
         check_estimate(self.estimate)
         if self.unseen not in ("missing", "smooth", "error"):
             raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
-        self._check_prior()
         out = []
-        for factor, statistics in self._feature_factors():
-            scored = prepare(factor, statistics, self._prior_of(factor), self.estimate, smooth)
+        for (factor, statistics), resolved in zip(self._feature_factors(), self._resolved(smooth), strict=True):
+            scored = prepare(factor, statistics, resolved, self.estimate, smooth)
             check_spread_within(scored, statistics, self._class_domain.levels)
             out.append(scored)
         return out
+
+    def _resolved(self, smooth: bool) -> list[Resolved]:
+        """What every factor starts from."""
+        return self._derive("resolved smooth" if smooth else "resolved", lambda: self._resolve(smooth))
+
+    def _resolve(self, smooth: bool) -> list[Resolved]:
+        self._check_prior()
+        factors = self._feature_factors()
+        if self.estimate not in ("map", "bayes"):
+            return [Resolved(None, np.zeros(0, dtype=np.intp)) for _ in factors]
+        return [resolve(f, statistics, self._prior_of(f), self.estimate, smooth) for f, statistics in factors]
+
+    def _held(self, tally: Tally) -> Self:
+        """The same model over other counts of the same levels, its priors held fixed."""
+        smooth = self.unseen == "smooth"
+        resolved = self._resolved(smooth)
+        other = copy.copy(self)._adopt(tally)
+        other._derive("resolved smooth" if smooth else "resolved", lambda: resolved)
+        return other
 
     def _check_prior(self) -> None:
         """Refuse a prior that no factor would use."""

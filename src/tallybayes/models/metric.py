@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.errors import EstimateError
 from tallybayes.families.multivariate_gaussian import TiedMultivariateGaussian
-from tallybayes.models.scoring import prepare
+from tallybayes.models.scoring import prepare, resolve
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor
 
@@ -34,7 +34,8 @@ def whitening(moments: Moments, factor: Factor) -> np.ndarray:
     covariance = family.unbiased(moments).covariance[0]
     if family.is_definite(covariance):
         return np.linalg.inv(np.linalg.cholesky(covariance))
-    scored = prepare(Factor(factor.columns, factor.given, family), moments, None, "map")
+    read = Factor(factor.columns, factor.given, family)
+    scored = prepare(read, moments, resolve(read, moments, None, "map"), "map")
     root = np.linalg.inv(np.linalg.cholesky(np.asarray(scored.parameters.covariance)[0]))
     root[:, scored.constant] = 0.0
     return root

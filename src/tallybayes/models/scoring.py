@@ -67,41 +67,48 @@ class Scored(NamedTuple):
         return {"mean": self.family.expected(found)[:, column]}
 
 
-def prepare(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: bool = False) -> Scored:
-    """The parameters, or the posterior, that score one factor; `smooth` gives every column one level more, unseen."""
+class Resolved(NamedTuple):
+    """What a factor starts from, found from all rows; cross-validation holds it while rows come and go."""
+
+    prior: Any  # a belief; None where the estimate needs none
+    constant: np.ndarray  # positions of columns without any spread
+
+
+def resolve(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: bool = False) -> Resolved:
+    """The belief a factor starts from; columns without any spread get a unit of it."""
     constant = np.zeros(0, dtype=np.intp)
     if smooth and isinstance(statistics, Counts):
         statistics = statistics.with_unseen()
-    if isinstance(statistics, Moments) and prior is None and estimate in ("map", "bayes"):
-        statistics, constant = _with_spread(statistics, factor.family)
-    if estimate != "bayes":
-        parameters = estimate_parameters(factor.family, prior, statistics, estimate)
-        return Scored(factor, parameters, False, constant)
-    belief = factor.family.prior(prior, statistics, estimate)
-    return Scored(factor, belief.update(statistics), True, constant)
-
-
-def resolve_prior(factor: Factor, statistics: Any, prior: Any, estimate: str) -> Any:
-    """The belief a factor starts from; columns without any spread get a unit of it."""
     if isinstance(statistics, Moments) and prior is None:
-        statistics = _with_spread(statistics, factor.family)[0]
-    return factor.family.prior(prior, statistics, estimate)
+        constant = np.flatnonzero(~(pooled_spread(statistics)[1] > 0))
+        statistics = _with_spread(statistics, constant, factor.family)
+    return Resolved(factor.family.prior(prior, statistics, estimate), constant)
 
 
-def _with_spread(statistics: Moments, family: Family) -> tuple[Moments, np.ndarray]:
-    """The moments with a unit of spread put into columns that have none, and which those are.
+def prepare(factor: Factor, statistics: Any, resolved: Resolved, estimate: str, smooth: bool = False) -> Scored:
+    """The parameters, or the posterior, that score one factor; `smooth` gives every column one level more, unseen."""
+    if smooth and isinstance(statistics, Counts):
+        statistics = statistics.with_unseen()
+    if len(resolved.constant):
+        statistics = _with_spread(statistics, resolved.constant, factor.family)
+    if estimate != "bayes":
+        parameters = estimate_parameters(factor.family, resolved.prior, statistics, estimate)
+        return Scored(factor, parameters, False, resolved.constant)
+    return Scored(factor, resolved.prior.update(statistics), True, resolved.constant)
+
+
+def _with_spread(statistics: Moments, constant: np.ndarray, family: Family) -> Moments:
+    """The moments with a unit of spread put into columns that have none.
 
     Such a column is the same in every row, so it says nothing about the class and is left out of every score. Where the
     columns share one variance it gets no unit, which would count among theirs, unless no column has any spread.
     """
-    spread = pooled_spread(statistics)[1]
-    constant = np.flatnonzero(~(spread > 0))
     shared = "columns" in getattr(family, "shared", ()) and len(constant) < statistics.n_columns
     if not len(constant) or shared:
-        return statistics, constant
+        return statistics
     extra = np.zeros(statistics.n_columns)
     extra[constant] = 1.0
-    return statistics.with_scatter(np.diag(extra) if statistics.full else extra), constant
+    return statistics.with_scatter(np.diag(extra) if statistics.full else extra)
 
 
 def check_spread_within(scored: Scored, statistics: Any, classes: Sequence[Any]) -> None:
