@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart as NormalInverseWishart
     from tallybayes.families.bernoulli import Bernoulli as Bernoulli
     from tallybayes.families.bernoulli import Binomial as Binomial
+    from tallybayes.families.binned import Binned as Binned
     from tallybayes.families.categorical import Categorical as Categorical
     from tallybayes.families.gaussian import Gaussian as Gaussian
     from tallybayes.families.gaussian import SphericalGaussian as SphericalGaussian
     from tallybayes.families.gaussian import TiedGaussian as TiedGaussian
     from tallybayes.families.gaussian import TiedSphericalGaussian as TiedSphericalGaussian
+    from tallybayes.families.log_normal import LogNormal as LogNormal
     from tallybayes.families.multinomial import DirichletMultinomial as DirichletMultinomial
     from tallybayes.families.multinomial import Multinomial as Multinomial
     from tallybayes.families.multivariate_gaussian import MultivariateGaussian as MultivariateGaussian
@@ -28,6 +30,21 @@ if TYPE_CHECKING:
     from tallybayes.families.poisson import Poisson as Poisson
     from tallybayes.families.priors import BDeu as BDeu
     from tallybayes.files import load as load
+    from tallybayes.insight.compare import Comparison as Comparison
+    from tallybayes.insight.compare import compare as compare
+    from tallybayes.insight.cross_validation import CrossValidation as CrossValidation
+    from tallybayes.insight.cross_validation import Selection as Selection
+    from tallybayes.insight.cross_validation import cross_validate as cross_validate
+    from tallybayes.insight.cross_validation import leave_one_out as leave_one_out
+    from tallybayes.insight.dependence import Dependence as Dependence
+    from tallybayes.insight.dependence import dependence as dependence
+    from tallybayes.insight.evaluate import evaluate as evaluate
+    from tallybayes.insight.evaluation import Evaluation as Evaluation
+    from tallybayes.insight.intervals import Measure as Measure
+    from tallybayes.insight.suggest import Suggestion as Suggestion
+    from tallybayes.insight.suggest import suggest_columns as suggest_columns
+    from tallybayes.insight.predictive_check import PredictiveCheck as PredictiveCheck
+    from tallybayes.insight.predictive_check import predictive_check as predictive_check
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
     from tallybayes.models.discriminant import GaussianDiscriminant as GaussianDiscriminant
@@ -48,17 +65,24 @@ _PUBLIC = {
     "BDeu": "families.priors",
     "Bernoulli": "families.bernoulli",
     "Beta": "beliefs.beta",
+    "Binned": "families.binned",
     "Binomial": "families.bernoulli",
     "Categorical": "families.categorical",
+    "Comparison": "insight.compare",
     "Counts": "statistics.counts",
+    "CrossValidation": "insight.cross_validation",
+    "Dependence": "insight.dependence",
     "Dirichlet": "beliefs.dirichlet",
     "DirichletMultinomial": "families.multinomial",
+    "Evaluation": "insight.evaluation",
     "Factor": "tally.factor",
     "Gamma": "beliefs.gamma",
     "Gaussian": "families.gaussian",
     "GaussianDiscriminant": "models.discriminant",
     "Hypotheses": "beliefs.hypotheses",
     "Learned": "learned",
+    "LogNormal": "families.log_normal",
+    "Measure": "insight.intervals",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
     "MultivariateGaussian": "families.multivariate_gaussian",
@@ -67,16 +91,26 @@ _PUBLIC = {
     "NormalInverseGamma": "beliefs.normal_inverse_gamma",
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",
     "Poisson": "families.poisson",
+    "PredictiveCheck": "insight.predictive_check",
     "Schema": "tally.factor",
+    "Selection": "insight.cross_validation",
     "SphericalGaussian": "families.gaussian",
+    "Suggestion": "insight.suggest",
     "Tally": "tally.tally",
     "TiedGaussian": "families.gaussian",
     "TiedMultivariateGaussian": "families.multivariate_gaussian",
     "TiedSphericalGaussian": "families.gaussian",
     "Totals": "statistics.totals",
+    "compare": "insight.compare",
     "count": "sources.collect",
+    "cross_validate": "insight.cross_validation",
+    "dependence": "insight.dependence",
+    "evaluate": "insight.evaluate",
     "learn": "learned",
+    "leave_one_out": "insight.cross_validation",
     "load": "files",
+    "predictive_check": "insight.predictive_check",
+    "suggest_columns": "insight.suggest",
 }
 
 

@@ -11,6 +11,7 @@ from tallybayes.beliefs.belief import Belief, plain
 from tallybayes.beliefs.hypotheses import Hypotheses
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.families.block import Sparse
+from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
@@ -119,9 +120,12 @@ class Learned:
     def levels(self) -> Any:
         """The levels of a column of labels, in the order of its probabilities; a list of them for several columns."""
         names = self.tally.factors[0].columns
-        if not isinstance(self.family, Categorical):
+        if isinstance(self.family, Binned):
+            found = [self.family.bins] * self.statistics.n_columns  # type: ignore[attr-defined]
+        elif isinstance(self.family, Categorical):
+            found = [self.tally.domains[str(name)].levels for name in names]
+        else:
             return ()
-        found = [self.tally.domains[str(name)].levels for name in names]
         return found[0] if self.single else found
 
     @property
@@ -175,7 +179,7 @@ class Learned:
 
     def log_evidence(self, prior: Any = None) -> Any:
         """The log marginal likelihood of the values in their order: log ∫ p(data | θ) p(θ) dθ."""
-        return self._squeeze(self._prior(prior).log_evidence(self.statistics))
+        return self._squeeze(self.family.log_evidence(self._prior(prior), self.statistics))
 
     def log_likelihood(self, parameters: Any) -> Any:
         """log p(data | parameters), from the statistics alone.
@@ -209,7 +213,7 @@ class Learned:
         mode = self.family.from_belief(posterior, "mode")
         data = self.family.log_likelihood(mode, self.statistics)
         shaped = belief.update(self.statistics.scale(0.0))  # the prior, in the shape of the statistics
-        evidence = belief.log_evidence(self.statistics)
+        evidence = self.family.log_evidence(belief, self.statistics)
         model = shaped.log_prob(posterior.mode())
         return Bits(*(self._squeeze(0.0 - np.asarray(part) / np.log(2)) for part in (data, model, evidence)))
 
@@ -300,7 +304,7 @@ class Learned:
     def _read(self, parameters: Any) -> Any:
         """A user's parameters in the family's own form: the inverse of `_show`."""
         statistics = self.statistics
-        if isinstance(self.family, Categorical):
+        if isinstance(self.family, Categorical | Binned):
             if isinstance(parameters, Probabilities):
                 return parameters
             columns = [parameters] if self.single else list(parameters)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.testing import Rows
-from tallybayes.testing.strategies import columns, labels, numbers, weights
+from tallybayes.testing.strategies import cells, columns, labels, numbers, weights
 
 FAMILIES = {
     repr(family): family
@@ -19,6 +19,8 @@ FAMILIES = {
         tb.DirichletMultinomial(),
         tb.Poisson(),
         tb.Gaussian(),
+        tb.LogNormal(),
+        tb.Binned((-5, 0, 0.5, 40, 1e9)),
         tb.TiedGaussian(),
         tb.SphericalGaussian(),
         tb.TiedSphericalGaussian(),
@@ -92,6 +94,8 @@ MODEL = (
     tb.Factor(("spots", "edges"), (), tb.Multinomial()),
     tb.Factor("ripe", "shape", tb.Bernoulli()),
     tb.Factor("hits", (), tb.Binomial(3)),
+    tb.Factor(("length", "spots"), ("kind", "shape"), tb.Binned((-1, 0, 2))),
+    tb.Factor("price", ("shape", "kind"), tb.LogNormal()),
 )
 
 
@@ -113,6 +117,7 @@ def models(draw, max_rows=10):
         "edges": draw(columns(whole, n, missing=False)),
         "ripe": draw(columns(st.sampled_from([0.0, 1.0]), n)),
         "hits": draw(columns(st.integers(0, 3).map(float), n)),
+        "price": draw(columns(cells(tb.LogNormal()), n)),
     }
     schema = draw(st.sampled_from([None, tb.Schema(ordered=("kind",)), tb.Schema({"colour": "word", "shape": "word"})]))
     if schema is not None and schema.domains:
@@ -130,8 +135,10 @@ BELIEFS = {
     "Dirichlet": (tb.Dirichlet(0.7), tb.Categorical()),
     "Dirichlet, large": (tb.Dirichlet(500.0), tb.Categorical(levels=("a", "b", "unseen"))),
     "Dirichlet, multinomial": (tb.Dirichlet(0.1), tb.Multinomial()),
+    "Dirichlet, bins": (tb.Dirichlet(0.4), tb.Binned((0, 2, 5, 9))),
     "Gamma": (tb.Gamma(0.3, 2.0), tb.Poisson()),
     "NormalInverseGamma": (tb.NormalInverseGamma(1.0, 0.1, 1.5, 2.0), tb.Gaussian()),
+    "NormalInverseGamma, logarithms": (tb.NormalInverseGamma(1.0, 0.2, 2.5, 0.5), tb.LogNormal()),
     "NormalInverseGamma, groups": (tb.NormalInverseGamma(1.0, 3.0, 0.5, 2.0, shared=("groups",)), tb.TiedGaussian()),
     "NormalInverseGamma, columns": (
         tb.NormalInverseGamma(-4.0, 0.1, 1.5, 0.01, shared=("columns",)),

@@ -69,6 +69,8 @@ JOINT = (
 )
 THETA = np.array([0.1, 0.6])
 SHARES = np.array([0.2, 0.45, 0.35])
+LOGS = NORMAL._replace(mean=np.array([0.2, -1.0]), variance=np.array([0.1, 0.25]))
+BINS = Probabilities(np.array([0.2, 0.5, 0.3, 0.6, 0.2, 0.2]), Segments([3, 3]))
 TABLE = Probabilities(np.array([0.2, 0.5, 0.3, 0.9, 0.1]), Segments([3, 2]))
 
 # Family, parameters, and the mean and (co)variance of a row that textbooks give; of codes for labels.
@@ -80,6 +82,21 @@ CLAIMS = {
     "Multinomial": (tb.Multinomial(), SHARES, SHARES, np.diag(SHARES) - np.outer(SHARES, SHARES)),
     "DirichletMultinomial": (tb.DirichletMultinomial(), SHARES, SHARES, np.diag(SHARES) - np.outer(SHARES, SHARES)),
     "Gaussian": (tb.Gaussian(), NORMAL, NORMAL.mean, NORMAL.variance),
+    "LogNormal": (
+        tb.LogNormal(),
+        LOGS,
+        np.exp(LOGS.mean + LOGS.variance / 2),
+        np.expm1(LOGS.variance) * np.exp(2 * LOGS.mean + LOGS.variance),
+    ),
+    # bins around ½, 2 and 5, of widths 1, 2 and 4: E[x²] = middle² + width²/12 is 1/3, 13/3 and 79/3
+    "Binned": (
+        tb.Binned((0, 1, 3, 7)),
+        BINS,
+        np.array([0.1 + 1.0 + 1.5, 0.3 + 0.4 + 1.0]),
+        np.array(
+            [0.2 * 1 / 3 + 0.5 * 13 / 3 + 0.3 * 79 / 3 - 2.6**2, 0.6 * 1 / 3 + 0.2 * 13 / 3 + 0.2 * 79 / 3 - 1.7**2]
+        ),
+    ),
     "TiedGaussian": (tb.TiedGaussian(), NORMAL, NORMAL.mean, NORMAL.variance),
     "SphericalGaussian": (tb.SphericalGaussian(), SAME, SAME.mean, SAME.variance),
     "TiedSphericalGaussian": (tb.TiedSphericalGaussian(), SAME, SAME.mean, SAME.variance),
@@ -107,7 +124,7 @@ def test_samples_have_the_moments_they_claim(name):
 def test_samples_of_other_parameters_are_told_apart(name):
     family, parameters, _, _ = CLAIMS[name]
     if isinstance(parameters, Probabilities):
-        wrong = parameters._replace(table=np.array([0.3, 0.4, 0.3, 0.9, 0.1]))
+        wrong = parameters._replace(table=np.append([0.3, 0.4, 0.3], parameters.table[3:]))
     elif isinstance(parameters, tuple):
         wrong = parameters._replace(mean=parameters.mean + np.sqrt(np.array([0.02, 0.0])))
     elif family.belief is tb.Dirichlet:

@@ -51,11 +51,21 @@ def test_labels_and_numbers(kind, number, data):
     testing.check_sources(table, factors, weight=weight)
 
 
-@pytest.mark.parametrize("family", [tb.Bernoulli(), tb.Poisson(), tb.Binomial(1), tb.Gaussian()], ids=repr)
+@pytest.mark.parametrize(
+    "family", [tb.Bernoulli(), tb.Poisson(), tb.Binomial(1), tb.Gaussian(), tb.Binned((0, 0.5, 1))], ids=repr
+)
 @given(data=st.data())
 def test_counts(family, data):
     kind = data.draw(st.sampled_from([st.sampled_from([0, 1]), st.sampled_from([0.0, 1.0]), st.booleans()]))
     table = data.draw(tables({"a": kind, "b": kind, "c": kind}))
+    testing.check_sources(table, lambda name: [tb.Factor((name["a"], name["b"]), name["c"], family)])
+
+
+@pytest.mark.parametrize("family", [tb.LogNormal(), tb.Binned((0.5, 2, 7, 1e6))], ids=repr)
+@given(data=st.data())
+def test_positive_numbers(family, data):
+    kind = data.draw(st.sampled_from([st.integers(1, 300), st.sampled_from([0.5, 2.0, 1e9, 1 / 3])]))
+    table = data.draw(tables({"a": kind, "b": kind, "c": KINDS["string"]}))
     testing.check_sources(table, lambda name: [tb.Factor((name["a"], name["b"]), name["c"], family)])
 
 

@@ -162,7 +162,8 @@ class NormalInverseGamma(Belief):
         leading, full = as_size(size), self._size
         shape = np.broadcast_to(self.shape, self._shared_shape(full))
         scale = np.broadcast_to(self.scale, self._shared_shape(full))
-        variance = np.broadcast_to(scale / rng.standard_gamma(shape, leading + shape.shape), leading + full)
+        precision = np.maximum(rng.standard_gamma(shape, leading + shape.shape), 1e-150)  # 0 where a is tiny
+        variance = np.broadcast_to(scale / precision, leading + full)
         mean = self.location + np.sqrt(variance / self.strength) * rng.standard_normal(leading + full)
         return Normal(plain(mean), plain(variance))
 

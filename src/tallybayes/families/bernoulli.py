@@ -53,7 +53,8 @@ class Bernoulli(Family):
 
     def maximum_likelihood(self, statistics: Totals) -> np.ndarray:
         """The proportion of successes."""
-        return ratio(statistics.total, np.broadcast_to(statistics.weight, statistics.total.shape))
+        share = ratio(statistics.total, np.broadcast_to(statistics.weight, statistics.total.shape))
+        return np.where(share > 1 - 1e-12, 1.0, share)  # fractions of rows add up with rounding
 
     def default_prior(self, statistics: Totals, estimate: str) -> Beta:
         """One pseudo-count each: Beta(1, 1) for the mean, Beta(2, 2) for the mode."""

@@ -31,6 +31,18 @@ class Sparse(NamedTuple):
     data: np.ndarray
     n_columns: int
 
+    def rows(self, part: slice | np.ndarray) -> Sparse:
+        """Some of the rows, a stretch of them or by their numbers."""
+        if isinstance(part, slice):
+            start, stop, _ = part.indices(len(self.indptr) - 1)
+            first, last = int(self.indptr[start]), int(self.indptr[stop])
+            indptr = self.indptr[start : stop + 1] - self.indptr[start]
+            return Sparse(indptr, self.indices[first:last], self.data[first:last], self.n_columns)
+        lengths = np.diff(self.indptr)[part]
+        indptr = np.concatenate([np.zeros(1, self.indptr.dtype), np.cumsum(lengths, dtype=self.indptr.dtype)])
+        cells = np.repeat(self.indptr[:-1][part] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return Sparse(indptr, self.indices[cells], self.data[cells], self.n_columns)
+
     def dense(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Some rows as a dense array."""
         index = np.arange(len(self.indptr) - 1)[rows]

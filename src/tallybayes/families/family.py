@@ -96,6 +96,10 @@ class Family(Value):
         """log p(data | parameters) from the statistics alone, per group (and column where columns are independent)."""
         raise NotImplementedError
 
+    def log_evidence(self, belief: Any, statistics: Any) -> Any:
+        """log p(data) with the parameters integrated out under `belief`, for all that has parameters of its own."""
+        return belief.log_evidence(statistics)
+
     def log_prob(self, parameters: Any, x: np.ndarray) -> np.ndarray:
         """log p(x | parameters) of every row: (n, *given, columns), or (n, *given) unless `columnwise`.
 
@@ -136,7 +140,12 @@ class Family(Value):
 
 
 def over_given(x: np.ndarray, n_given: int) -> np.ndarray:
-    """Rows with an axis of length 1 for every group axis: (n, columns) to (n, 1, …, columns)."""
+    """Rows with an axis of length 1 for every group axis: (n, columns) to (n, 1, …, columns).
+
+    Rows that have more axes already are left as they are: parameters of their own go with each of them.
+    """
+    if x.ndim > 2:
+        return x
     return x.reshape(x.shape[0], *(1,) * n_given, *x.shape[1:])
 
 

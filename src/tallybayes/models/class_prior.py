@@ -19,18 +19,19 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
     class_prior : {label: probability}, probabilities in the order of the levels, "uniform", Dirichlet or None
         None is the classes' share of the rows.
     levels : tuple of labels
-    counts : Counts
+    counts : Counts of shape (*given, classes)
         The rows of every class.
     estimate : str
         Under "map" a Dirichlet gives its posterior's mode, else its mean.
 
     Returns
     -------
-    ndarray of shape (classes,)
+    ndarray of shape (*given, classes)
     """
     rows = counts.table
     if class_prior is None:
-        weights = rows / rows.sum() if rows.sum() > 0 else np.full(len(levels), 1 / max(len(levels), 1))
+        total = rows.sum(axis=-1, keepdims=True)
+        weights = np.where(total > 0, rows / np.where(total > 0, total, 1.0), 1 / max(len(levels), 1))
     elif isinstance(class_prior, str) and class_prior == "uniform":
         weights = np.full(len(levels), 1.0 / len(levels))
     elif isinstance(class_prior, Dirichlet):
@@ -39,7 +40,7 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
     else:
         weights = _given(class_prior, levels)
     with np.errstate(divide="ignore"):
-        return np.log(weights)
+        return np.broadcast_to(np.log(weights), rows.shape).copy()
 
 
 def _given(class_prior: Any, levels: tuple[Any, ...]) -> np.ndarray:

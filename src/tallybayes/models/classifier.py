@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate
+from tallybayes.models.calibration import Calibration
 from tallybayes.models.class_prior import log_class_prior
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.features import labels_of
@@ -34,6 +35,28 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 
 
+class Normalised(NamedTuple):
+    """log p(class | row), log p(row), and which rows no class allows: those get the class prior."""
+
+    log_proba: np.ndarray
+    log_density: np.ndarray
+    impossible: np.ndarray
+
+
+def normalised(joint: np.ndarray, log_prior: np.ndarray) -> Normalised:
+    """Bayes' rule, from log p(class, row) of shape (n, classes), which is overwritten."""
+    best = joint.max(axis=1, keepdims=True)
+    impossible = np.isneginf(best[:, 0])
+    if impossible.any():
+        joint = np.where(impossible[:, None], log_prior, joint)
+        best = np.where(impossible[:, None], 0.0, best)
+    joint -= best  # from the best class, not from log p(row): that may be so large that digits are lost
+    total = np.log(np.exp(joint).sum(axis=1, keepdims=True))
+    joint -= total
+    density = (best + total)[:, 0]
+    return Normalised(joint, np.where(impossible, -np.inf, density) if impossible.any() else density, impossible)
+
+
 class FactoredClassifier(FactoredModel):
     """A classifier by Bayes' rule: p(class | row) ∝ p(class) Π p(block | class).
 
@@ -44,6 +67,7 @@ class FactoredClassifier(FactoredModel):
     prior: Any
     class_prior: Any
     unseen: str = "missing"
+    _calibration: Calibration | None = None
 
     @property
     def classes_(self) -> np.ndarray:
@@ -128,11 +152,60 @@ class FactoredClassifier(FactoredModel):
         other._derive("resolved smooth" if smooth else "resolved", lambda: resolved)
         return other
 
+    @property
+    def calibration_(self) -> Calibration | None:
+        """How `calibrate` mends the predicted probabilities; None if it was not asked to."""
+        check_is_fitted(self, "tally_")
+        return self._calibration
+
+    def _adopt(self, tally: Tally) -> Self:
+        self._calibration = None
+        return super()._adopt(tally)
+
+    def _update(self, tally: Tally) -> Self:
+        """Keep the calibration while the classes are the same, and say when it is getting old."""
+        before, kept = self._class_domain.levels, self._calibration
+        super()._update(tally)
+        if kept is None:
+            return self
+        if self._class_domain.levels != before:
+            warnings.warn("the classes have changed, so the calibration is dropped: calibrate again.", stacklevel=3)
+            return self
+        self._calibration = kept
+        weight = self._weight()
+        if abs(weight - kept.weight) > 0.1 * kept.weight:
+            warnings.warn(
+                f"the model was calibrated when it had counted {kept.weight:.12g} rows and has {weight:.12g} now: "
+                "calibrate again.",
+                stacklevel=3,
+            )
+        return self
+
+    def _weight(self) -> float:
+        """The weight of all rows that were counted."""
+        counts: Any = self.tally_[self._target]
+        return float(counts.table.sum())
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What the tally does not tell, for a file."""
+        if self._calibration is None:
+            return {}, {}
+        state, arrays = self._calibration.to_parts()
+        return {"calibration": state}, arrays
+
+    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        if "calibration" in state:
+            self._calibration = Calibration.from_parts(state["calibration"], arrays, len(self.classes_))
+
+    def _forgets_by_row(self) -> bool:
+        """Whether one row's part in the statistics is what it was counted as."""
+        return True
+
     def _check_prior(self) -> None:
         """Refuse a prior that no factor would use."""
 
-    def _log_prior(self, class_prior: Any) -> np.ndarray:
-        counts: Any = self.tally_[self._target]
+    def _log_prior(self, class_prior: Any, counts: Any = None) -> np.ndarray:
+        counts = self.tally_[self._target] if counts is None else counts
         return log_class_prior(class_prior, self._class_domain.levels, counts, self.estimate)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -148,6 +221,8 @@ class FactoredClassifier(FactoredModel):
         """
         check_is_fitted(self, "tally_")
         self._check_estimated(self.class_log_prior_)
+        if self._calibration is not None and self._calibration.method == "isotonic":  # the others keep the order
+            return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         codes = None
         if type(X) is np.ndarray and X.ndim == 2 and not self._by_name and X.shape[1] == self.n_features_in_:
             codes = self._plan.argmax_array(X)  # the short way for the plain case
@@ -169,14 +244,18 @@ class FactoredClassifier(FactoredModel):
         check_is_fitted(self, "tally_")
         given = None if class_prior is None else self._log_prior(class_prior)
         prior = self.class_log_prior_ if given is None else given
-        joint = self._joint(X, given, whole=False)
-        best = joint.max(axis=1, keepdims=True)
-        impossible = np.isneginf(best[:, 0])
-        if impossible.any():
-            self._warn_impossible(X, int(np.flatnonzero(impossible)[0]), int(impossible.sum()))
-            joint, best = np.where(impossible[:, None], prior, joint), np.where(impossible[:, None], 0.0, best)
-        gap = joint - best  # from the best class, not from log p(row): that may be so large that digits are lost
-        return gap - logsumexp(gap, axis=1, keepdims=True)
+        if self._calibration is not None and given is not None:  # it mends what the model says under its own prior
+            given, prior = None, self.class_log_prior_
+            shift = self._log_prior(class_prior) - np.where(np.isneginf(prior), 0.0, prior)
+        else:
+            shift = None
+        found = normalised(self._joint(X, given, whole=False), prior)
+        if found.impossible.any():
+            self._warn_impossible(X, int(np.flatnonzero(found.impossible)[0]), int(found.impossible.sum()))
+        if self._calibration is None:
+            return found.log_proba
+        mended = self._calibration.apply(found.log_proba)
+        return mended if shift is None else normalised(mended + shift, prior).log_proba
 
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """p(class | row), shape (n, classes). A row impossible in every class gets the class prior, with a warning.

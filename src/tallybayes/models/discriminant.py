@@ -138,6 +138,10 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
             moments = shrunk(moments, self.shrinkage, tied=self.covariance == "tied")
         return [(Factor(factor.columns, factor.given, family), moments)]
 
+    def _forgets_by_row(self) -> bool:
+        """Shrinking changes more of a covariance than the row brought to it."""
+        return self.shrinkage is None
+
     def _count(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
         try:
             return super()._count(table, weight, factors)

@@ -71,7 +71,7 @@ class FactoredModel(ClassifierMixin, BaseEstimator):
             return self._learn(X, y, sample_weight, classes)
         more = self._count(*self._read(X, y, sample_weight))
         total = self.tally_ + more
-        return self._adopt(total if classes is None else total.declare(self._target, list(classes)))
+        return self._update(total if classes is None else total.declare(self._target, list(classes)))
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take rows out again, exactly: as if they had never been seen.
@@ -89,7 +89,7 @@ class FactoredModel(ClassifierMixin, BaseEstimator):
         self
         """
         check_is_fitted(self, "tally_")
-        return self._adopt(self.tally_ - self._count(*self._read(X, y, sample_weight)))
+        return self._update(self.tally_ - self._count(*self._read(X, y, sample_weight)))
 
     def fit_tally(self, tally: Tally) -> Self:
         """Learn from a tally counted elsewhere: in a file, a shard, a database.
@@ -326,6 +326,10 @@ class FactoredModel(ClassifierMixin, BaseEstimator):
         self.tally_ = tally
         self._derived: dict[str, Any] = {}  # what was made of the tally so far
         return self
+
+    def _update(self, tally: Tally) -> Self:
+        """Go on with more rows or fewer: as `_adopt`, for what was learned from the rows before and still serves."""
+        return self._adopt(tally)
 
     def _open(self, X: Any) -> Table:
         """The features of some rows, checked against those that were fitted."""

@@ -10,6 +10,7 @@ from tallybayes.errors import LabelError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.families.family import Family
+from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.models.scoring import Scored, chunk_of
 from tallybayes.sources.table import Table
@@ -55,7 +56,8 @@ def sample_factor(part: Scored, codes: np.ndarray, statistics: Any, rng: np.rand
 def _constant(rows: np.ndarray, part: Scored, statistics: Any) -> np.ndarray:
     """Rows where a column that was the same in every row still is."""
     if len(part.constant):
-        rows[:, part.constant] = statistics.pooled().mean[part.constant]
+        level = statistics.pooled().mean[part.constant]
+        rows[:, part.constant] = np.exp(level) if isinstance(part.family, LogNormal) else level
     return rows
 
 
@@ -79,7 +81,7 @@ def _of_class(parameters: Any, code: int) -> Any:
 
 def n_columns(family: Family, statistics: Any) -> int:
     """The number of columns of a factor's rows."""
-    return int(statistics.segments.n_columns if isinstance(family, Categorical) else statistics.n_columns)
+    return int(statistics.n_columns)
 
 
 def _mean_length(statistics: Any) -> int:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.beliefs.belief import Interval
 from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.classifier import FactoredClassifier
+from tallybayes.models.decisions import decide, estimate_class_prior
+from tallybayes.models.evidence import evidence_of
 from tallybayes.models.explain import Explanation, explain
 from tallybayes.models.features import labels_of
 from tallybayes.models.generate import (
@@ -25,9 +28,11 @@ from tallybayes.models.generate import (
     n_columns,
     sample_factor,
 )
+from tallybayes.models.held_out import calibration_of
 from tallybayes.models.linear import Linear, to_linear
 from tallybayes.models.model_file import save_model
 from tallybayes.models.show_work import show_work
+from tallybayes.models.uncertainty import credible_set, predict_interval
 from tallybayes.tally.factor import Name
 
 
@@ -111,6 +116,180 @@ class GenerativeClassifier(FactoredClassifier):
                     block, where = name
                     columns[block][:, where] = fill_column(columns[block][:, where], cells, how)
         return found if how == "distribution" else self._shaped(columns)
+
+    def predict_interval(self, X: Any, mass: float = 0.95, *, n_draws: int = 400, random_state: Any = 0) -> Interval:
+        """Credible intervals of the predicted probabilities: how much they may yet change with more rows.
+
+        If the rows came from the model, p(class | row, θ) of the true parameters θ lies in the interval with
+        probability `mass`. But for rows without a known cell it has no closed form, so the parameters of every factor
+        are drawn from their posterior, that of ``estimate="bayes"`` whichever estimate predicts. The class prior is
+        drawn too where it was learned: from a `Dirichlet` given as ``class_prior``, or from ``Dirichlet(1)`` over the
+        classes that have rows where it is None. Probabilities that were given are certain. Shrunk moments, and those
+        that EM completed, pass for counted ones: the interval leaves out what is unsure about them.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        mass : float, default 0.95
+        n_draws : int, default 400
+            How often the parameters are drawn; at least 2/(1 − mass) − 1 times.
+        random_state : int, Generator or None, default 0
+            The same seed gives the same intervals, however many rows are asked about at once.
+
+        Returns
+        -------
+        Interval
+            ``low`` and ``high``, each of shape (n, classes), every class by itself.
+
+        Examples
+        --------
+        >>> import numpy as np, tallybayes as tb
+        >>> rows, labels = [[0], [0], [1], [1], [1]], ["no", "no", "no", "yes", "yes"]
+        >>> model = tb.NaiveBayes(tb.Bernoulli()).fit(rows, labels)
+        >>> model.predict_proba([[1]])[0].round(2)
+        array([0.44, 0.56])
+        >>> low, high = model.predict_interval([[1]])
+        >>> bool(low[0, 1] < 0.2), bool(high[0, 1] > 0.8)           # five rows say little
+        (True, True)
+        """
+        check_is_fitted(self, "tally_")
+        return predict_interval(self, X, mass, n_draws, random_state)
+
+    def predict_set(self, X: Any, mass: float = 0.95) -> np.ndarray:
+        """The smallest set of classes whose probabilities reach `mass` together: a credible set for every row.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        mass : float, default 0.95
+
+        Returns
+        -------
+        ndarray of bool of shape (n, classes)
+            Which of ``classes_`` are in the set. The most probable one always is; equals go to the first.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = tb.NaiveBayes().fit(X, load_iris().target_names[y])
+        >>> sets = model.predict_set(X.iloc[[0, 70]], 0.9)
+        >>> [model.classes_[chosen].tolist() for chosen in sets]
+        [['setosa'], ['versicolor', 'virginica']]
+        """
+        return credible_set(self.predict_log_proba(X), mass)
+
+    def decide(self, X: Any, cost: Any = None, *, abstain: float | None = None, class_prior: Any = None) -> np.ndarray:
+        """The decision of least expected cost for every row.
+
+        Uneven costs and uneven classes belong here: rows need no resampling for them.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        cost : {true: {decided: cost}}, or array of shape (classes, classes), optional
+            What deciding costs, by the class that is true. The rows of an array are true classes, its columns decided
+            ones, in the order of ``classes_``. The decisions of a mapping need not be classes. Costs are any finite
+            numbers, gains negative. Left out, every error costs 1.
+        abstain : float, optional
+            The cost of not deciding.
+        class_prior : as for the constructor, optional
+            The share of the classes where the decisions are taken, if it differs.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The decisions, in the type of ``classes_`` where they are classes; where `abstain` is given, objects, and
+            None where every decision would cost more than that. Ties go to the first.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> words = {"offer": [1, 1, 1, 0, 1, 0], "mail": ["spam", "spam", "spam", "ham", "ham", "ham"]}
+        >>> model = tb.NaiveBayes({"offer": tb.Bernoulli()}).fit(words, "mail")
+        >>> model.predict({"offer": [1, 0]}).tolist()
+        ['spam', 'ham']
+        >>> cost = {"spam": {"delete": 0, "keep": 1}, "ham": {"delete": 10, "keep": 0}}
+        >>> model.decide({"offer": [1, 0]}, cost).tolist()
+        ['keep', 'keep']
+        >>> model.decide({"offer": [1, 0]}, abstain=0.3).tolist()
+        [None, 'ham']
+        """
+        return decide(self, X, cost, abstain, class_prior)
+
+    def estimate_class_prior(
+        self, X: Any, *, sample_weight: Any = None, n_iter: int = 100, tol: float = 1e-9
+    ) -> dict[Any, float]:
+        """The share of the classes among unlabelled rows: the one under which they are most probable.
+
+        What the classes look like is taken as learned, only how frequent they are is new: the maximum that EM on the
+        prior alone climbs to (Saerens, Latinne and Decaestecker, 2002), here by Newton steps. Where the rows cannot
+        tell classes apart, those keep the proportions they were learned with. A class without rows gets 0.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+        n_iter : int, default 100
+            The most steps to take; a warning says if they were too few.
+        tol : float, default 1e-9
+            How far the mean log-likelihood of a row may stay below its maximum.
+
+        Returns
+        -------
+        dict
+            The probability of every class, as ``class_prior`` takes it.
+
+        Examples
+        --------
+        >>> import numpy as np, tallybayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat(["ill", "well"], 1000)                    # as many ill as well, unlike elsewhere
+        >>> model = tb.NaiveBayes().fit(rng.normal(3.0 * (y == "ill"))[:, None], y)
+        >>> elsewhere = rng.normal(np.where(rng.random(5000) < 0.1, 3.0, 0.0))[:, None]
+        >>> prior = model.estimate_class_prior(elsewhere)
+        >>> round(prior["ill"], 1)
+        0.1
+        >>> model.predict_proba([[2.0]])[0, 0].round(1), model.predict_proba([[2.0]], class_prior=prior)[0, 0].round(1)
+        (np.float64(0.8), np.float64(0.3))
+        """
+        return estimate_class_prior(self, X, sample_weight, n_iter, tol)
+
+    def calibrate(self, data: Any, target: Any, method: str = "temperature", *, sample_weight: Any = None) -> Self:
+        """Mend the predicted probabilities by how the model does on its own rows, each left out in turn.
+
+        No rows need to be kept back for it. From then on `predict_proba` and all that stands on it give mended
+        probabilities; ``calibration_`` tells how. The calibration is stored in the model's file. It is dropped by
+        `reestimate`, ``+``, `set_params` and when classes come or go; `partial_fit` and `forget` keep it, and warn when
+        the weight counted has changed by more than a tenth. `explain`, `score_samples` and `predict_interval` speak
+        of the model as it is without.
+
+        Parameters
+        ----------
+        data, target, sample_weight
+            The rows the model was fitted on, as for `fit`, or some of them.
+        method : {"temperature", "isotonic"}, default "temperature"
+            One number T for all, p ∝ p^(1/T); or, for every class, a rising function of its log-odds, which needs some
+            hundred rows of each class.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np, tallybayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> y = rng.integers(0, 2, 1000)
+        >>> X = np.repeat(rng.normal(y, 2.0)[:, None], 5, axis=1)   # one column five times: too sure of itself
+        >>> model = tb.NaiveBayes().fit(X, y)
+        >>> model.calibrate(X, y).calibration_
+        Calibration('temperature', temperature 5.038: log-loss 1.012 to 0.6439 on rows left out)
+        """
+        check_is_fitted(self, "tally_")
+        self._calibration = calibration_of(self, data, target, method, sample_weight)
+        return self
 
     def explain(self, X: Any, against: Any = None) -> Explanation:
         """How far every column pulls each row: the weights of evidence, which sum exactly to the log-odds.
@@ -196,6 +375,27 @@ class GenerativeClassifier(FactoredClassifier):
             else:
                 return None
         return math.prod(sizes) - 1
+
+    def log_evidence(self) -> float:
+        """log p(X, y) of all rows counted, in nats, with every parameter integrated out: the log marginal likelihood.
+
+        It is the sum, row after row, of the log probability of each under the model learned from those before it. The
+        parameters are integrated under ``prior_``, whichever ``estimate`` predicts (``"map"`` has default priors of its
+        own), the class probabilities under ``class_prior`` where it is a `Dirichlet`, else under ``Dirichlet(1)``;
+        probabilities that are given are taken as they are. The levels of a column are taken as known, and so is what
+        default priors read from the data. Columns that are the same in every row (``constant_columns_``) have no finite
+        density and are left out. `compare` turns evidence into Bayes factors.
+
+        Examples
+        --------
+        >>> import numpy as np, tallybayes as tb
+        >>> model = tb.NaiveBayes(tb.Bernoulli()).fit([[1], [1], [0]], ["a", "a", "b"])
+        >>> labels, cells = 2 / 4 / 3 / 2, [1 / 3, 1 / 2]             # under Dirichlet(1) and Beta(1, 1)
+        >>> bool(np.isclose(model.log_evidence(), np.log(labels * cells[0] * cells[1])))
+        True
+        """
+        check_is_fitted(self, "tally_")
+        return evidence_of(self).log_evidence
 
     def to_linear(self) -> Linear:
         """The linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the weights of every class.

@@ -56,5 +56,5 @@ def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     model._adopt(tally)
     _ = model.classes_  # refuses labels that are not of the type the file names
     if hasattr(model, "_from_parts"):
-        model._from_parts(state["own"], arrays)
+        model._from_parts(state.get("own", {}), arrays)
     return model

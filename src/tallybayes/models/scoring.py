@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import CellError, EstimateError, LabelError
+from tallybayes.families.binned import Binned
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, pooled_spread
+from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.sources.table import Table
-from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
@@ -57,13 +58,13 @@ class Scored(NamedTuple):
     def describe(self, column: int) -> dict[str, np.ndarray]:
         """The parameters behind one column's numbers, by name, a number for every class."""
         found = self.parameters
-        if isinstance(self.family, Categorical):
+        if isinstance(self.family, Categorical | Binned):
             return {}  # the number itself is the log of a smoothed frequency
-        if isinstance(self.family, Gaussian):
-            if self.predictive:
-                t = self.family.student(found)
-                return {name: np.broadcast_to(part, t.location.shape)[:, column] for name, part in t._asdict().items()}
-            return {name: np.asarray(part)[:, column] for name, part in found._asdict().items()}
+        if isinstance(self.family, Gaussian | LogNormal):
+            shown = self.family.student(found) if self.predictive else found
+            what = " of log" if isinstance(self.family, LogNormal) else ""
+            shape = np.shape(shown[0])
+            return {f"{name}{what}": np.broadcast_to(p, shape)[:, column] for name, p in shown._asdict().items()}
         return {"mean": self.family.expected(found)[:, column]}
 
 
@@ -77,28 +78,28 @@ class Resolved(NamedTuple):
 def resolve(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: bool = False) -> Resolved:
     """The belief a factor starts from; columns without any spread get a unit of it."""
     constant = np.zeros(0, dtype=np.intp)
-    if smooth and isinstance(statistics, Counts):
+    if smooth and isinstance(factor.family, Categorical):
         statistics = statistics.with_unseen()
     if isinstance(statistics, Moments) and prior is None:
         constant = np.flatnonzero(~(pooled_spread(statistics)[1] > 0))
-        statistics = _with_spread(statistics, constant, factor.family)
+        statistics = with_spread(statistics, constant, factor.family)
     return Resolved(factor.family.prior(prior, statistics, estimate), constant)
 
 
 def prepare(factor: Factor, statistics: Any, resolved: Resolved, estimate: str, smooth: bool = False) -> Scored:
     """The parameters, or the posterior, that score one factor; `smooth` gives every column one level more, unseen."""
-    if smooth and isinstance(statistics, Counts):
+    if smooth and isinstance(factor.family, Categorical):
         statistics = statistics.with_unseen()
     if len(resolved.constant):
-        statistics = _with_spread(statistics, resolved.constant, factor.family)
+        statistics = with_spread(statistics, resolved.constant, factor.family)
     if estimate != "bayes":
         parameters = estimate_parameters(factor.family, resolved.prior, statistics, estimate)
         return Scored(factor, parameters, False, resolved.constant)
     return Scored(factor, resolved.prior.update(statistics), True, resolved.constant)
 
 
-def _with_spread(statistics: Moments, constant: np.ndarray, family: Family) -> Moments:
-    """The moments with a unit of spread put into columns that have none.
+def with_spread(statistics: Any, constant: np.ndarray, family: Family) -> Any:
+    """Moments with a unit of spread put into columns that have none.
 
     Such a column is the same in every row, so it says nothing about the class and is left out of every score. Where the
     columns share one variance it gets no unit, which would count among theirs, unless no column has any spread.
@@ -126,7 +127,7 @@ def check_spread_within(scored: Scored, statistics: Any, classes: Sequence[Any])
             if weight > 0 and not scored.family.is_definite(np.asarray(scored.parameters.covariance)[code]):
                 raise EstimateError.singular(f"class {label!r}", weight, statistics.n_columns)
         return
-    if not isinstance(scored.family, Gaussian):
+    if not isinstance(scored.family, Gaussian | LogNormal):
         return
     variance = np.asarray(scored.parameters.variance)
     flat = np.argwhere(~(variance > 0) & (statistics.weight > 0))

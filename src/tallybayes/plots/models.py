@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.log_normal import LogNormal
 from tallybayes.plots.style import COLOURS, new_axes, quiet
 
 if TYPE_CHECKING:
@@ -93,7 +95,17 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
         ax.set_ylabel("probability")
         return
     means = scored.family.expected(scored.parameters)[:, place]
-    if isinstance(scored.family, Gaussian):
+    if isinstance(scored.family, Binned):
+        edges = np.array(scored.family.edges, dtype=float)
+        grid = np.repeat(edges, 2)[1:-1]
+        grid[1::2] = np.nextafter(grid[1::2], -np.inf)  # just before the edge, so that a bin ends as it began
+    elif isinstance(scored.family, LogNormal):
+        found = scored.family.student(scored.parameters) if scored.predictive else scored.parameters
+        middle = np.asarray(found[0])[:, place]
+        spread = np.broadcast_to(found.scale if scored.predictive else found.variance**0.5, found[0].shape)[:, place]
+        grid = np.exp(np.linspace((middle - 3 * spread).min(), (middle + 3 * spread).max(), 400))
+        ax.set_xscale("log")
+    elif isinstance(scored.family, Gaussian):
         spread = (
             scored.family.student(scored.parameters).scale if scored.predictive else scored.parameters.variance**0.5
         )
@@ -105,10 +117,11 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
     rows = np.full((len(grid), n_columns), np.nan)
     rows[:, place] = grid
     density = np.exp(scored.log_prob(rows)[:, :, place])
-    style = {} if isinstance(scored.family, Gaussian) else {"marker": "o", "markersize": 3}
+    measured = isinstance(scored.family, Gaussian | LogNormal | Binned)
+    style = {} if measured else {"marker": "o", "markersize": 3}
     for k, label in enumerate(classes):
         ax.plot(grid, density[:, k], color=COLOURS[k % len(COLOURS)], label=str(label), **style)
-    ax.set_ylabel("density" if isinstance(scored.family, Gaussian) else "probability")
+    ax.set_ylabel("density" if measured else "probability")
     ax.set_ylim(bottom=0)
 
 

@@ -86,7 +86,7 @@ class Collector:
         return Tally(self.factors, statistics, domains, self.schema).pruned()
 
     def _level_columns(self, factor: Factor) -> tuple[Name, ...]:
-        return (*factor.given, *(factor.columns if isinstance(factor.family, Categorical) else ()))
+        return (*factor.given, *factor.level_columns)
 
     def _positions(self, column: Name, domains: dict[str, Domain]) -> np.ndarray | None:
         """Where the united levels are among the column's own; None if they are the same."""
@@ -168,7 +168,7 @@ def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[
     weight = statistic.presence()
     for axis, column in enumerate(factor.given):
         yield column, weight.sum(axis=tuple(a for a in range(weight.ndim) if a != axis))
-    if isinstance(statistic, Counts):
+    if isinstance(statistic, Counts) and factor.level_columns:
         yield from zip(factor.columns, statistic.segments.split(statistic.pooled().table), strict=True)
 
 

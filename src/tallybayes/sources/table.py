@@ -33,6 +33,7 @@ class Table:
         if len(set(lengths.values())) > 1:
             raise DataError.lengths_differ(lengths)
         self.n_rows = len(matrix) if matrix is not None else next(iter(lengths.values()), 0)
+        self._first = first
         self._order = {name: position - first for position, name in enumerate(self.columns)}
         self._encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
 
@@ -65,11 +66,22 @@ class Table:
 
     def with_column(self, name: Name, values: Any) -> Table:
         """The same rows with one more column, first."""
-        return Table({name: values, **self.columns}, self.matrix, first=1)
+        return Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
 
     def without(self, name: Name) -> Table:
         """The same rows without one column."""
         return Table({other: column for other, column in self.columns.items() if other != name})
+
+    def rows(self, part: slice | np.ndarray) -> Table:
+        """Some of the rows, a stretch of them or by their numbers; labels that were encoded stay so."""
+        matrix = None if self.matrix is None else self.matrix[part]
+        columns = {
+            name: _rows(column, part) if matrix is None or self._order[name] < 0 else matrix[:, self._order[name]]
+            for name, column in self.columns.items()
+        }
+        table = Table(columns, matrix, first=self._first)
+        table._encoded = {key: (codes[part], domain) for key, (codes, domain) in self._encoded.items()}
+        return table
 
     def _column(self, name: Name) -> Any:
         if name not in self.columns:
@@ -250,6 +262,19 @@ def _numeric(column: Any, name: Name) -> np.ndarray:
 def _is_number(value: Any) -> bool:
     known = isinstance(value, int | float | Decimal | np.bool_ | np.number)
     return known and not isinstance(value, np.complexfloating | np.timedelta64)
+
+
+def _rows(column: Any, part: slice | np.ndarray) -> Any:
+    """Some rows of a column or block: a view of them where there can be one."""
+    if isinstance(column, Sparse):
+        return column.rows(part)
+    if hasattr(column, "iloc"):  # pandas' own slices go by label
+        return column.iloc[part]
+    if isinstance(part, slice) or isinstance(column, np.ndarray):
+        return column[part]
+    if isinstance(column, list):
+        return [column[row] for row in part]
+    return column.take(part) if hasattr(column, "type") else column[part]
 
 
 def _length(column: Any) -> int:

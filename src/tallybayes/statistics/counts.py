@@ -57,6 +57,11 @@ class Counts(Statistics):
         return self.table.shape[:-1]
 
     @property
+    def n_columns(self) -> int:
+        """The number of columns."""
+        return self.segments.n_columns
+
+    @property
     def weight(self) -> np.ndarray:
         """The total weight in every column, shape (*given, columns): missing cells are not in it."""
         return self.segments.sum(self.table)

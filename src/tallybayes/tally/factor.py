@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.value import Value
 
@@ -51,6 +52,11 @@ class Factor(Value):
         if len(self.columns) > 1 or width == 1 or (width is None and place == 0):
             return self.columns[place]
         return (self.columns[0], place)
+
+    @property
+    def level_columns(self) -> tuple[Name, ...]:
+        """The columns whose values are levels, each over a domain: those of labels."""
+        return self.columns if isinstance(self.family, Categorical) else ()
 
     @property
     def counting(self) -> tuple[Any, ...]:

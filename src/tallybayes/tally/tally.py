@@ -69,7 +69,7 @@ class Tally:
             expected = tuple(len(self._domain(name).levels) for name in factor.given)
             if statistic.given_shape != expected:
                 raise StatisticsError.incompatible(f"the groups of {_title(factor)}", statistic.given_shape, expected)
-            if isinstance(statistic, Counts):
+            if isinstance(statistic, Counts) and factor.level_columns:
                 sizes = [len(self._domain(name).levels) for name in factor.columns]
                 if statistic.segments.sizes.tolist() != sizes:
                     raise StatisticsError.incompatible(
@@ -179,7 +179,7 @@ class Tally:
             for axis, column in enumerate(factor.given):
                 others = tuple(a for a in range(weight.ndim) if a != axis)
                 present[self.schema.domain(column)] |= weight.sum(axis=others) > 0
-            if isinstance(statistic, Counts):
+            if isinstance(statistic, Counts) and factor.level_columns:
                 cells = statistic.pooled().table > 0
                 for column, here in zip(factor.columns, statistic.segments.split(cells), strict=True):
                     present[self.schema.domain(column)] |= here
@@ -256,8 +256,11 @@ class Tally:
         last = index[-1]
         if isinstance(statistic, Counts):
             column = int(np.searchsorted(statistic.segments.offsets, last, side="right")) - 1
-            level = self._domain(factor.columns[column]).levels[last - int(statistic.segments.offsets[column])]
-            names.append(f"{factor.columns[column]} {level!r}")
+            place = last - int(statistic.segments.offsets[column])
+            if factor.level_columns:
+                names.append(f"{factor.columns[column]} {self._domain(factor.columns[column]).levels[place]!r}")
+            else:
+                names.append(f"column {factor.column(column, statistic.n_columns)!r}, bin {place}")
         elif len(factor.columns) > 1:
             names.append(f"column {factor.columns[last]!r}" if last < len(factor.columns) else f"column {last}")
         else:
@@ -274,7 +277,7 @@ def realign(factor: Factor, statistic: Statistics, where: Mapping[Name, np.ndarr
         source = where[column]
         if source is not None:
             statistic = statistic.take(axis, source)
-    if isinstance(statistic, Counts) and any(where[column] is not None for column in factor.columns):
+    if isinstance(statistic, Counts) and any(where[column] is not None for column in factor.level_columns):
         old, cells = statistic.segments, []
         for column, start, size in zip(factor.columns, old.offsets, old.sizes, strict=False):
             source = where[column]

@@ -105,15 +105,18 @@ def _check_kept(factor: Factor, statistic: Statistics) -> None:
         rest = math.prod(part.shape[len(factor.given) :])
         if math.prod(part.shape) == 0 and rest > _MOST_EMPTY:
             raise FileError(f"{factor!r} has statistics of no groups and {rest} numbers a group.")
-    if not isinstance(statistic, Counts):
+    labels = bool(factor.level_columns)
+    if not labels:
         n_columns = statistic.n_columns  # type: ignore[attr-defined]
         if len(factor.columns) > 1 and len(factor.columns) != n_columns:
             raise FileError(f"{factor!r} has statistics of {n_columns} columns.")
-    labels = isinstance(statistic, Counts)
     block: Any = Codes([np.zeros(0, np.int8)], np.ones(1, np.int64)) if labels else np.zeros((0, 1))
     none = factor.family.collect(block)  # refuses a block that is not its own
     same = [len(part.shape) for part in none.reshape_groups(())._parts().values()]
     found = [len(part.shape) - len(factor.given) for part in statistic._parts().values()]
+    if isinstance(none, Counts) and isinstance(statistic, Counts) and not labels:  # bins, of a number that is fixed
+        if (statistic.segments.sizes != none.segments.sizes[0]).any():
+            raise FileError(f"{factor!r} has statistics of {statistic.segments.sizes.tolist()} bins.")
     if type(none) is not type(statistic) or same != found:
         raise FileError(f"{factor!r} cannot have {statistic!r}.")
 

@@ -16,8 +16,10 @@ except ImportError as error:
     ) from error
 
 from tallybayes.families.bernoulli import Bernoulli, Binomial
+from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
+from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
@@ -69,6 +71,12 @@ def cells(family: Family, *, moderate: bool = False) -> Strategy[Any]:
         return st.sampled_from([0.0, 1.0])
     if isinstance(family, Poisson):
         return st.one_of(st.integers(0, 9), st.sampled_from([0, 0, 1, 200, 10**6])).map(float)
+    if isinstance(family, LogNormal):
+        usual = st.one_of(st.floats(0.001, 100.0).map(lambda x: round(x, 6)), st.integers(1, 5).map(float))
+        extreme = st.sampled_from([1e9, 1e9 + 0.125, 1e100, 1e-100, 3e-9, 1e300])
+        return usual if moderate else st.one_of(usual, extreme)
+    if isinstance(family, Binned):  # on the edges, within, and beyond
+        return st.one_of(st.sampled_from([float(edge) for edge in family.edges]), numbers(moderate=moderate))
     if isinstance(family, Multinomial):
         return st.one_of(st.integers(0, 9).map(float), st.sampled_from([0.0, 0.0, 1.0, 300.0]))
     return numbers(moderate=moderate)

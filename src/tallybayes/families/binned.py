@@ -1,0 +1,175 @@
+"""Binned: a measured column cut into bins, with any shape of distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tallybayes import kernels
+from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.errors import DataError
+from tallybayes.families.block import Block, dense
+from tallybayes.families.categorical import Categorical, Probabilities
+from tallybayes.families.family import Family, over_given
+from tallybayes.statistics.counts import Counts
+
+_TABLE = Categorical()  # what the numbers of the bins are
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Binned(Family):
+    """A measured column cut at given edges: any distribution, as a histogram. p(x) = θ_k / width_k in bin k.
+
+    The bins are [e₀, e₁), [e₁, e₂), … with the last one closed. A value beyond the outer edges is read as lying on the
+    edge, so it counts in the outermost bin. Probabilities and evidence are densities of x itself, the same everywhere
+    within a bin, so they compare with those of `Gaussian` on the same column.
+
+    Parameters
+    ----------
+    edges : tuple of numbers, increasing
+        The outer ones included: one more than there are bins.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> ages = tb.learn([3, 7, 15, 30, 41, 80], tb.Binned((0, 18, 40, 120)))
+    >>> ages.estimate("mle")
+    {'[0, 18)': 0.5, '[18, 40)': 0.16666666666666666, '[40, 120]': 0.3333333333333333}
+    """
+
+    edges: tuple[float, ...]
+
+    belief = Dirichlet
+    expects: ClassVar[str] = "a finite number (or missing)"
+
+    def __post_init__(self) -> None:
+        try:
+            numbers = np.array(self.edges, dtype=np.float64)
+        except (TypeError, ValueError):
+            numbers = np.zeros(0)
+        rising = numbers.ndim == 1 and len(numbers) > 1 and np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()
+        if not rising:
+            raise DataError.wrong_type(
+                "edges of Binned",
+                repr(self.edges),
+                "finite numbers, each larger than the one before, at least 2",
+                "Name the outer edges too, as in tb.Binned((0, 18, 65, 120)).",
+            )
+        plain = (edge.item() if isinstance(edge, np.generic) else edge for edge in self.edges)
+        object.__setattr__(self, "edges", tuple(plain))
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """Other edges, other statistics."""
+        return ("Binned", *map(float, self.edges))
+
+    @property
+    def bins(self) -> tuple[str, ...]:
+        """The bins, as shown."""
+        ends = [f"{edge:.6g}" for edge in self.edges]
+        last = len(ends) - 2
+        return tuple(f"[{ends[k]}, {ends[k + 1]}{']' if k == last else ')'}" for k in range(last + 1))
+
+    @property
+    def widths(self) -> np.ndarray:
+        """The width of every bin."""
+        return np.diff(np.array(self.edges, dtype=np.float64))
+
+    def codes(self, x: np.ndarray) -> np.ndarray:
+        """The bin of every value: −1 where it is missing, one past the last where it is infinite, which counts nowhere.
+
+        Parameters
+        ----------
+        x : array of any shape
+
+        Returns
+        -------
+        ndarray of int of the same shape
+        """
+        values = np.asarray(x, dtype=np.float64)
+        codes = np.searchsorted(np.array(self.edges[1:-1], dtype=np.float64), values, side="right")
+        return np.where(np.isnan(values), -1, np.where(np.isinf(values), len(self.edges) - 1, codes))
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Counts:
+        """Count every bin of every column."""
+        columns = dense(block, "Binned")
+        array = isinstance(columns, np.ndarray)
+        codes = self.codes(np.asarray(columns)) if array else [self.codes(column) for column in columns]
+        sizes = np.full(columns.shape[1] if isinstance(columns, np.ndarray) else len(columns), len(self.edges) - 1)
+        return Counts(kernels.count_codes(codes, sizes, group, n_groups, weight), sizes)
+
+    def maximum_likelihood(self, statistics: Counts) -> Probabilities:
+        """The relative frequencies of the bins."""
+        return _TABLE.maximum_likelihood(statistics)
+
+    def default_prior(self, statistics: Counts, estimate: str) -> Dirichlet:
+        """One pseudo-count per bin: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
+        return _TABLE.default_prior(statistics, estimate)
+
+    def from_belief(self, belief: Belief, what: str, *arguments: Any) -> Probabilities:
+        """A Dirichlet's mean, mode or sample, with its columns."""
+        return _TABLE.from_belief(belief, what, *arguments)
+
+    def as_parameters(self, parameters: Any, statistics: Counts) -> Probabilities:
+        """Probabilities in the order of the bins."""
+        return _TABLE.as_parameters(parameters, statistics)
+
+    def n_parameters(self, statistics: Counts) -> int:
+        """One per group and bin, less one a column: they sum to 1."""
+        return _TABLE.n_parameters(statistics)
+
+    def row_weight(self, statistics: Counts) -> np.ndarray:
+        """The rows behind every column."""
+        return _TABLE.row_weight(statistics)
+
+    def expected(self, parameters: Any) -> np.ndarray:
+        """E[x] = Σ θ_k (middle of bin k)."""
+        found = self.from_belief(parameters, "mean") if isinstance(parameters, Belief) else parameters
+        edges = np.array(self.edges, dtype=np.float64)
+        middles = np.tile((edges[:-1] + edges[1:]) / 2, found.segments.n_columns)
+        return np.asarray(found.segments.sum(found.table * middles))
+
+    def log_likelihood(self, parameters: Probabilities, statistics: Counts) -> np.ndarray:
+        """Σ n_k log(θ_k / width_k), per group and column."""
+        return _TABLE.log_likelihood(parameters, statistics) + self._log_base(statistics)
+
+    def _log_base(self, statistics: Counts) -> np.ndarray:
+        """−Σ n_k log width_k, per group and column: what turns the probability of a bin into a density of x."""
+        log_widths = np.tile(np.log(self.widths), statistics.segments.n_columns)
+        return statistics.segments.sum(-statistics.table * log_widths)
+
+    def log_evidence(self, belief: Any, statistics: Counts) -> Any:
+        """log p(x) of all rows: that of their bins, less the logarithms of the widths."""
+        evidence = belief.log_evidence(statistics)
+        if not isinstance(belief, Dirichlet):
+            return evidence
+        return evidence + self._log_base(statistics).reshape(np.shape(evidence))
+
+    def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
+        """log(θ_k / width_k) of every cell's bin."""
+        codes = self.codes(x)
+        spread = np.where(codes < 0, 0.0, np.log(self.widths)[np.clip(codes, 0, len(self.widths) - 1)])
+        terms = _TABLE.log_prob(parameters, np.minimum(codes, len(self.widths) - 1))
+        return np.asarray(terms - over_given(spread, terms.ndim - 2))
+
+    def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
+        """log p(x | data): θ at its posterior mean."""
+        return self.log_prob(self.from_belief(posterior, "mean"), x)
+
+    def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Values, anywhere in their bin with equal probability."""
+        codes = _TABLE.sample(parameters, n, rng)
+        return np.asarray(
+            np.array(self.edges[:-1], dtype=np.float64)[codes] + self.widths[codes] * rng.random(codes.shape)
+        )

@@ -1,0 +1,199 @@
+"""The empirical prior: hyperparameters that make the data most probable, found from the statistics alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.beta import Beta
+from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.beliefs.gamma import Gamma
+from tallybayes.beliefs.log_gamma import digamma_rising, log_rising, trigamma_rising
+from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
+from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
+from tallybayes.errors import PriorError
+from tallybayes.families.climb import climb
+from tallybayes.families.empirical_gaussian import fit_gamma_of_variances, fit_wishart
+from tallybayes.families.family import Family
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.totals import Totals
+
+_ROUNDS = 40
+
+
+def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
+    """The prior under which the statistics of all groups together are most probable: ``prior="empirical"``.
+
+    The groups (classes) of a column are taken as draws from one prior, whose parameters maximise the sum of the groups'
+    log evidences: type II maximum likelihood, or empirical Bayes. Groups that are alike make it strong, so that they
+    lend each other their rows; groups that differ make it weak. Every column has its own; a family of whole rows has
+    one for the row.
+
+    ========================  =====================================================================================
+    Bernoulli, Binomial       Beta(a, b): both, per column
+    Categorical, Multinomial  Dirichlet(α): every α_k, per column, or over the vocabulary
+    Poisson                   Gamma(a, b): both, per column
+    Gaussian                  normal-inverse-gamma: κ, a and b, per column. m is the mean of the groups' means,
+                              weighted n/(n + κ), the best where they share a variance
+    MultivariateGaussian      normal-inverse-Wishart: κ, ν and the size of Ψ = c·diag(s²), with s² the default
+                              prior's variances, so that no scale of a column matters; m as above
+    ========================  =====================================================================================
+
+    Tied families have one variance, which cannot tell how variances vary: only κ is found, the rest is the default's.
+    A spherical family has one κ for all columns.
+
+    Bounds keep it sensible where the evidence rises without end, as when all groups are alike. A prior is never worth
+    more rows than were counted, nor fewer than 2/(number of groups) (a variance: one row); the typical variance stays
+    within a factor 100 of that within groups. A level or event no group has seen counts as half of one.
+    A single group cannot tell how groups vary: its levels share one α then, while rates and Gaussians take their
+    default prior, as do columns without a known cell, an event, or spread within any group.
+
+    Under ``"map"`` Dirichlets and Betas get one more for every level and Gammas one more event, so that the mode is the
+    ``"bayes"`` mean; for Gaussians the mode of the variance is the typical one, b/a, as in the default priors.
+
+    Parameters
+    ----------
+    family : Family
+    statistics : Statistics
+        Of every group.
+    estimate : {"bayes", "map"}
+
+    Returns
+    -------
+    Belief
+
+    References
+    ----------
+    T. P. Minka (2000), Estimating a Dirichlet distribution. B. Levin and J. Reeds (1977), Compound multinomial
+    likelihood functions are unimodal, Annals of Statistics 5. C. N. Morris (1983), Parametric empirical Bayes
+    inference, JASA 78.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rng = np.random.default_rng(1)
+    >>> players = np.repeat(np.arange(500), 40)
+    >>> hits = rng.random(20_000) < rng.beta(6, 14, 500)[players]
+    >>> found = tb.learn(hits, tb.Bernoulli(), group=players)
+    >>> prior = found.family.prior("empirical", found.statistics, "bayes")
+    >>> prior.successes.round(1), prior.failures.round(1)
+    (array([6.2]), array([14.6]))
+    """
+    n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
+    flat = statistics.reshape_groups((n_groups,))
+    more = 1.0 if estimate == "map" else 0.0
+    if issubclass(family.belief, Beta):
+        cells = np.stack([flat.total, np.maximum(flat.weight - flat.total, 0.0)], axis=-1)
+        pairs = fit_dirichlet(cells.reshape(n_groups, -1), Segments([2] * flat.n_columns)).reshape(-1, 2)
+        return Beta(pairs[:, 0] + more, pairs[:, 1] + more)
+    if issubclass(family.belief, Dirichlet):
+        table = flat.table if isinstance(flat, Counts) else flat.total
+        segments = flat.segments if isinstance(flat, Counts) else Segments([table.shape[-1]])
+        return Dirichlet(fit_dirichlet(table, segments) + more)
+    if issubclass(family.belief, Gamma):
+        shape, rate = _fit_gamma(flat, family.default_prior(statistics, "bayes"))
+        return Gamma(shape + more, rate)
+    if issubclass(family.belief, NormalInverseGamma):
+        return fit_gamma_of_variances(family, statistics, flat, estimate)
+    if issubclass(family.belief, NormalInverseWishart):
+        return fit_wishart(family, statistics, flat, estimate)
+    raise PriorError.wrong_belief(family, "empirical", f"a {family.belief.__name__}")
+
+
+def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
+    """Concentrations that maximise Σ_groups [log Γ(A)/Γ(A + N) + Σ_k log Γ(α_k + n_k)/Γ(α_k)], per column; A = Σα.
+
+    At the maximum h_k = Σ_groups [ψ(α_k + n_k) − ψ(α_k)] is the same number U = Σ_groups [ψ(A + N) − ψ(A)] for every
+    level. Both fall in log α and log A along nearly straight lines, so Newton's method on log h_k = log U is quick; its
+    Jacobian is a diagonal and a matrix of rank one.
+
+    Parameters
+    ----------
+    table : ndarray of shape (groups, cells)
+    segments : Segments
+        How the cells fall into columns.
+
+    Returns
+    -------
+    ndarray of shape (cells,)
+    """
+    group, cell = np.nonzero(table)
+    n, rows = table[group, cell], segments.sum(table)
+    n_cells, column_of = segments.n_cells, np.repeat(np.arange(segments.n_columns), segments.sizes)
+    n_groups = (rows > 0).sum(axis=0)
+    free = n_groups > 1  # otherwise the levels share one α, and only the strength moves
+    low = np.log(2 / np.maximum(n_groups, 1))
+    high = np.maximum(np.log(np.maximum(rows.sum(axis=0), 1e-300)), low)
+    pooled = np.bincount(cell, n, n_cells)
+    half = segments.spread(free) & (pooled == 0)  # a level nobody has seen: half a one, whatever its α
+    alpha = np.where(segments.spread(free), pooled + 0.5, 1.0)
+    alpha /= segments.spread(segments.sum(alpha))
+    log_strength = np.clip(np.log(np.maximum(segments.sizes, 1)), low, high)
+    alpha *= segments.spread(np.exp(log_strength))
+    radius, before = np.full(segments.n_columns, 2.0), np.zeros(segments.n_columns)
+    moving = n_groups > 0
+    for _ in range(_ROUNDS):
+        strength = np.exp(log_strength)
+        slope = np.where(half, 0.5 / alpha, np.bincount(cell, digamma_rising(alpha[cell], n), n_cells))
+        bend = np.where(half, -0.5 / alpha**2, np.bincount(cell, trigamma_rising(alpha[cell], n), n_cells))
+        common = digamma_rising(strength, rows).sum(axis=0)
+        fall = np.where(moving, -strength * trigamma_rising(strength, rows).sum(axis=0) / np.where(moving, common, 1), 1)
+        gain = segments.sum(alpha * slope) - strength * common  # of the evidence, for a larger log A
+        seen = slope > 0
+        log_slope = np.log(np.where(seen, slope, 1.0))
+        steep = np.where(seen, -alpha * bend / np.where(seen, slope, 1.0), 1.0)
+        share = alpha / segments.spread(strength)
+        gap = np.where(seen, log_slope - segments.spread(np.log(np.where(moving, common, 1.0))), 0.0)
+        # The two forms of Newton's step in log A: with every α_k at its best for that A, and with the mean held.
+        give = np.where(free, segments.sum(share / steep), 0.0)
+        top = np.where(free, segments.sum(share * gap / steep), gain)
+        held = strength * common * (1 - fall) - segments.sum(alpha * (slope + alpha * bend))
+        bottom = np.where(free, 1 - fall * give, held)
+        step = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), np.inf)
+        step = np.where(np.sign(step) == np.sign(gain), np.abs(step), np.inf)
+        radius = np.where(gain * before < 0, radius / 2, radius)
+        before = gain
+        step = np.sign(gain) * np.minimum(step, radius)
+        step = np.where(moving, np.clip(log_strength + step, low, high) - log_strength, 0.0)
+        # Given that step, all log h_k are to meet in one number, so that the α_k sum to the new A.
+        meet = np.where(free, (segments.sum(share * log_slope / steep) - step) / np.where(give > 0, give, 1.0), 0.0)
+        stretch = np.where(segments.spread(free), (log_slope - segments.spread(meet)) / steep, segments.spread(step))
+        alpha = alpha * np.exp(np.clip(stretch, -3.0, 3.0))
+        log_strength = log_strength + step
+        alpha *= segments.spread(np.exp(log_strength) / np.maximum(segments.sum(alpha), 1e-300))
+        if max(np.abs(step).max(initial=0.0), np.abs(stretch).max(initial=0.0)) < 1e-7:
+            break
+    return alpha if moving.all() else np.where(segments.spread(moving), alpha, 1.0)
+
+
+def _fit_gamma(totals: Totals, default: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Shape and rate of every column: the largest Σ [log Γ(a + x)/Γ(a) + a log b − (a + x) log(b + n)]."""
+    x = totals.total
+    n = np.broadcast_to(totals.weight, x.shape)
+    n_groups, rows, events = (n > 0).sum(axis=0), n.sum(axis=0), x.sum(axis=0)
+    known = (n_groups > 1) & (events > 0)
+    shape, rate = (np.array(np.broadcast_to(part, rows.shape)) for part in (default.shape, default.rate))
+    x, n, n_groups, rows, events = (part[..., known] for part in (x, n, n_groups, rows, events))
+
+    def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        a, b = np.exp(place[:, 0]), np.exp(place[:, 1])
+        grown, ratio = np.log1p(n / b), b / (b + n)
+        value = (log_rising(a, x) - a * grown - x * np.log(b + n)).sum(axis=0)
+        by_a = a * (digamma_rising(a, x) - grown).sum(axis=0)
+        by_b = (a - (a + x) * ratio).sum(axis=0)
+        by_aa = by_a + a**2 * trigamma_rising(a, x).sum(axis=0)
+        by_ab = (a * (1 - ratio)).sum(axis=0)
+        by_bb = -((a + x) * ratio * (1 - ratio)).sum(axis=0)
+        second = np.stack([np.stack([by_aa, by_ab], -1), np.stack([by_ab, by_bb], -1)], -2)
+        return value, np.stack([by_a, by_b], -1), second
+
+    mean = events / rows
+    low = np.log(np.stack([2 / n_groups, 2 / n_groups * np.minimum(1.0, 1e-9 / mean)], -1))
+    high = np.log(np.stack([10 * events + 10, rows], -1))
+    start = np.log(np.stack([mean, np.ones_like(mean)], -1))
+    found = np.exp(climb(evaluate, start, np.minimum(low, high), high))
+    shape[known], rate[known] = found[:, 0], found[:, 1]
+    return shape, rate

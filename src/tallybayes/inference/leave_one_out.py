@@ -1,0 +1,260 @@
+"""Leave-one-out: log p(row | class) from the counts of all other rows, in closed form, without counting again."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
+from tallybayes.families.block import Block, Sparse
+from tallybayes.families.estimates import estimate_parameters
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian, invert_lower, squared_distances
+from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.totals import Totals
+
+# What must be left of a spread when a row is taken out of it. Where less is left, a difference of float64 has lost too
+# many digits: those few rows are counted out instead, in double-double.
+_LEFT = 1e-5
+
+
+def is_together(family: Family) -> bool:
+    """Whether one row's absence changes the density of every group, or all are had for the price of one."""
+    return isinstance(family, MultivariateGaussian) or "groups" in getattr(family, "shared", ())
+
+
+def without_row(
+    family: Family,
+    statistics: Any,
+    prior: Any,
+    estimate: str,
+    block: Block,
+    group: np.ndarray,
+    weight: np.ndarray | None,
+    constant: np.ndarray,
+) -> np.ndarray:
+    """log p(row | group), the row itself not counted.
+
+    Parameters
+    ----------
+    family : Family
+    statistics : Statistics of shape (groups, …)
+        Of all rows, these among them.
+    prior : Belief or None
+    estimate : {"bayes", "map", "mle", "unbiased"}
+    block : array of shape (n, columns), `Codes` or `Sparse`
+        The rows.
+    group : array of int of shape (n,)
+        The group every row was counted in.
+    weight : array of shape (n,), optional
+        With what weight.
+    constant : array of int
+        Positions of columns that say nothing.
+
+    Returns
+    -------
+    ndarray of shape (n, groups) where the family `is_together`, else (n, 1), of the row's own group
+        NaN where no closed form is to be trusted, and the row has to be counted out.
+    """
+    counted = np.ones(len(group)) if weight is None else weight
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if isinstance(family, MultivariateGaussian):
+            return _covariance(family, statistics, prior, estimate, np.asarray(block), group, counted, constant)
+        if isinstance(family, Gaussian):
+            return _gaussian(family, statistics, prior, estimate, np.asarray(block), group, counted, constant)
+        if isinstance(family, Multinomial):
+            return _tokens(family, statistics, prior, estimate, block, group, counted)[:, None]
+        return _counted_out(family, statistics, prior, estimate, block, group, weight)[:, None]
+
+
+def _counted_out(
+    family: Family, statistics: Any, prior: Any, estimate: str, block: Block, group: np.ndarray, weight: Any
+) -> np.ndarray:
+    """Every row as a group of its own: the statistics of its class less its own, exactly as forgetting would."""
+    n_rows = len(group)
+    if not n_rows:
+        return np.zeros(0)
+    each = np.arange(n_rows)
+    row = family.collect(block, each, n_rows, weight, like=statistics)
+    once = row if weight is None else family.collect(block, each, n_rows, None, like=statistics)
+    rest = statistics.take(0, group) - row
+    if estimate in ("map", "bayes"):
+        prior = _of_groups(prior.update(statistics.scale(0.0)), group)
+    if estimate == "bayes":
+        terms = prior.update(rest).log_evidence(once)
+    else:
+        terms = family.log_likelihood(estimate_parameters(family, prior, rest, estimate), once)
+    return np.reshape(terms, (n_rows, -1)).sum(axis=1)
+
+
+def _of_groups(belief: Any, group: np.ndarray) -> Any:
+    """A belief about groups as one about rows: every row has that of its group."""
+    arrays = {field.name: getattr(belief, field.name) for field in dataclasses.fields(belief)}
+    return belief.replace(**{name: a[group] for name, a in arrays.items() if isinstance(a, np.ndarray)})
+
+
+def _tokens(
+    family: Multinomial,
+    statistics: Totals,
+    prior: Any,
+    estimate: str,
+    block: Any,
+    group: np.ndarray,
+    weight: np.ndarray,
+) -> np.ndarray:
+    """Rows of counts: only their own words change."""
+    n_rows = len(group)
+    if isinstance(block, Sparse):
+        row = np.repeat(np.arange(n_rows), np.diff(block.indptr))
+        word, x = block.indices, np.asarray(block.data, dtype=float)
+    else:
+        row, word = np.nonzero(block)
+        x = np.asarray(block, dtype=float)[row, word]
+    held = statistics.total
+    added = np.zeros(1)
+    if estimate in ("map", "bayes"):
+        added = np.broadcast_to(prior.concentration, held.shape) - (estimate == "map")
+        if (added < 0).any():  # the mode may lie on an edge that moves with the row
+            return np.full(n_rows, np.nan)
+    length = np.bincount(row, x, minlength=n_rows)
+    cells = _rest(held[group[row], word], weight[row] * x)
+    whole = _rest(held.sum(axis=1)[group], weight * length)
+    if added.ndim == 2:
+        cells, whole = cells + added[group[row], word], whole + added.sum(axis=1)[group]
+    base = gammaln(length + 1) - np.bincount(row, gammaln(x + 1), minlength=n_rows)
+    if isinstance(family, DirichletMultinomial) and estimate == "bayes":
+        return base + np.bincount(row, log_rising(cells, x), minlength=n_rows) - log_rising(whole, length)
+    terms = np.bincount(row, xlogy(x, cells), minlength=n_rows)
+    return np.where(length > 0, base + terms - length * np.log(np.where(whole > 0, whole, np.nan)), 0.0)
+
+
+def _rest(held: np.ndarray, removed: np.ndarray) -> np.ndarray:
+    """A difference of counts, 0 where only rounding is left."""
+    rest = held - removed
+    return np.where(rest > 1e-10 * held, rest, 0.0)
+
+
+def _gaussian(
+    family: Gaussian,
+    statistics: Moments,
+    prior: Any,
+    estimate: str,
+    block: np.ndarray,
+    group: np.ndarray,
+    weight: np.ndarray,
+    constant: np.ndarray,
+) -> np.ndarray:
+    """Columns with variances: the mean moves by w(x − m)/(κ − w), the scatter falls by wκ/(κ − w)·(x − m)²."""
+    moments = statistics.diagonal()
+    size = moments.first_sum.shape
+    tied, round_ = "groups" in family.shared, "columns" in family.shared
+    count = np.broadcast_to(moments.weight, size)
+    if estimate in ("map", "bayes"):
+        posterior = prior.update(moments)
+        location, strength = (np.broadcast_to(part, size) for part in (posterior.location, posterior.strength))
+        scale, freedom = posterior.scale, 2 * posterior.shape  # a of the t, which is half the freedom
+        if estimate == "map":
+            freedom = freedom + 2 + posterior.n_means
+    else:
+        location, strength, scale = moments.mean, count, family._pool(moments.scatter) / 2
+        freedom = family._pool(count)
+        if estimate == "unbiased":
+            freedom = freedom - family._pool((count > 0).astype(float))
+    own = np.zeros_like(group) if tied else group
+    x = np.asarray(block, dtype=float)[:, None, :]
+    known = ~np.isnan(x)
+    removed = weight[:, None, None] * known
+    gap = np.where(known, x - location[group][:, None, :], 0.0)
+    before = strength[group][:, None, :]
+    after = before - removed
+    moved = location[group][:, None, :] - gap * removed / after
+    lost = removed * before / after * gap**2 / 2
+    if round_:
+        lost, removed = lost.sum(axis=-1, keepdims=True), removed.sum(axis=-1, keepdims=True)
+    shared = (1 if tied else size[0], 1 if round_ else size[1])
+    scale = np.broadcast_to(scale, shared)[own][:, None, :]
+    freedom = np.broadcast_to(freedom, shared)[own][:, None, :] - removed
+    rest = scale - lost
+    good = (after > 0).all(axis=(1, 2)) & (rest > _LEFT * scale).all(axis=(1, 2)) & (freedom > 0).all(axis=(1, 2))
+    if tied:
+        here = np.arange(size[0])[:, None] == group[:, None, None]
+        moved, after = np.where(here, moved, location), np.where(here, after, strength)
+        good &= (after > 0).all(axis=(1, 2))
+    moved, after, rest, freedom = (np.where(good[:, None, None], part, 1.0) for part in (moved, after, rest, freedom))
+    if len(constant):
+        x = x.copy()
+        x[..., constant] = np.nan
+    if estimate == "bayes":
+        terms = family.log_predictive(NormalInverseGamma(moved, after, freedom / 2, rest), x)
+    else:
+        terms = family.log_prob(Normal(moved, 2 * rest / freedom), x)
+    terms = terms.sum(axis=-1) if family.columnwise else terms
+    return np.where(good[:, None], terms, np.nan)
+
+
+def _covariance(
+    family: MultivariateGaussian,
+    statistics: Moments,
+    prior: Any,
+    estimate: str,
+    block: np.ndarray,
+    group: np.ndarray,
+    weight: np.ndarray,
+    constant: np.ndarray,
+) -> np.ndarray:
+    """Whole rows: their absence changes the scatter Ψ by a matrix of rank one, its inverse and determinant with it.
+
+    With u = x − m of the own group, g = wκ/(κ − w) and q = uᵀΨ⁻¹u: |Ψ − g·uuᵀ| = |Ψ|·F with F = 1 − gq, and a squared
+    length vᵀΨ⁻¹v grows by g(uᵀΨ⁻¹v)²/F (Sherman and Morrison). All it takes are the squared lengths of the row.
+    """
+    count, d, tied = statistics.weight[:, 0], statistics.n_columns, "groups" in family.shared
+    if estimate in ("map", "bayes"):
+        posterior = prior.update(statistics)
+        location, strength, scale = posterior.location, posterior.strength, posterior.scale
+        freedom = posterior.freedom + (d + 1 + posterior.n_means if estimate == "map" else 0)
+    else:
+        location, strength, scale = statistics.mean, count, family._pool(statistics.scatter, 2)
+        freedom = family._pool(count - (count > 0) * (estimate == "unbiased"), 0)
+    kept = np.setdiff1d(np.arange(d), constant)
+    k = len(kept)
+    try:
+        root = np.linalg.cholesky(scale[:, kept[:, None], kept])
+    except np.linalg.LinAlgError:
+        return np.full((len(group), len(count)), np.nan)
+    mean = np.broadcast_to(location, (len(count), d))[:, kept]
+    squares, log_det = squared_distances(np.asarray(block, dtype=float)[:, kept], mean, root)
+    every = np.arange(len(group))
+    strength = np.broadcast_to(strength, count.shape)
+    own, before = squares[every, group], strength[group]
+    after = before - weight
+    share = weight * before / after
+    left = 1 - share * own
+    here = np.arange(len(count)) == group[:, None]
+    changed = True if tied else here
+    if tied:
+        half = (mean - mean[:1]) @ invert_lower(root[0]).T
+        apart = ((half[:, None, :] - half[None, :, :]) ** 2).sum(axis=-1)
+        product = (own[:, None] + squares - apart[group]) / 2
+        squares = squares + (share / left)[:, None] * product**2
+    moved = (before / after) ** 2 * own / left  # from the mean without the row
+    squares = np.where(here, moved[:, None], squares)
+    strength = np.where(here, after[:, None], strength)
+    freedom = np.broadcast_to(freedom, count.shape) - np.where(changed, weight[:, None], 0.0)
+    log_det = np.broadcast_to(log_det, count.shape) + np.where(changed, np.log(left)[:, None], 0.0)
+    if estimate == "bayes":
+        freedom = freedom - d + 1  # of the t, whatever columns are left out
+        log_norm = log_rising(np.where(freedom > 0, freedom, np.nan) / 2, k / 2) - k / 2 * np.log(np.pi)
+        widen = 1 + 1 / strength
+        terms = log_norm - (log_det + k * np.log(widen)) / 2 - (freedom + k) / 2 * np.log1p(squares / widen)
+    else:
+        terms = -0.5 * (k * np.log(2 * np.pi / freedom) + log_det + freedom * squares)
+    good = (after > 0) & (left > _LEFT)
+    if tied:
+        good &= (strength > 0).all(axis=1) & (freedom > 0).all(axis=1)
+    return np.where(good[:, None], terms, np.nan)

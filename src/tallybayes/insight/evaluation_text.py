@@ -1,0 +1,104 @@
+"""An evaluation as text, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tallybayes.insight.evaluation import Evaluation
+    from tallybayes.insight.intervals import Measure
+
+_MOST = 12  # classes, and groups, that are shown
+_WIDEST = 28  # a label is cut here
+
+_HEADLINES = {
+    "accuracy": "accuracy",
+    "error_rate": "error rate",
+    "log_loss": "log-loss (nats)",
+    "brier": "Brier score",
+    "auc": "AUC",
+    "calibration_error": "calibration error",
+    "bits_per_row": "bits per row",
+}
+
+
+def describe(evaluation: Evaluation) -> str:
+    """The headlines, a table of the classes and one of the groups."""
+    n, effective = evaluation.n_rows, evaluation.effective_rows
+    weighted = f" (worth {effective:.0f} of equal weight)" if effective < 0.995 * n else ""
+    head = f"{n} rows{weighted}, {len(evaluation.classes)} classes; with {evaluation.mass:.0%} credible intervals"
+    lines = []
+    for name, text in _HEADLINES.items():
+        found = getattr(evaluation, name)
+        lines += [[text, *_shown(found)]] if found is not None else []
+    parts = [head, _table(lines, left=(0, 2)), _classes(evaluation)]
+    if evaluation.groups:
+        parts.append(_groups(evaluation))
+    return "\n\n".join(parts)
+
+
+def _classes(evaluation: Evaluation) -> str:
+    lines = [["class", "precision", "", "recall", "", "F", "", "support"]]
+    columns = evaluation.precision, evaluation.recall, evaluation.f_score
+    labels = list(evaluation.support)
+    for label in labels[:_MOST]:
+        cells = [text for column in columns for text in _shown(column[label])]
+        lines.append([short_label(label), *cells, _amount(evaluation.support[label])])
+    if len(labels) > _MOST:
+        lines.append([f"… {len(labels) - _MOST} more", *[""] * 7])
+    macro = evaluation.macro_precision, evaluation.macro_recall, evaluation.macro_f_score
+    lines.append(["macro average", *(text for found in macro for text in _shown(found)), ""])
+    return _table(lines, left=(0, 2, 4, 6))
+
+
+def _groups(evaluation: Evaluation) -> str:
+    """Two lines for every group: the values, and their intervals below."""
+    heads = ["rows", "accuracy", "error rate"]
+    positive = evaluation.classes.tolist()[1] if len(evaluation.classes) == 2 else None
+    if len(evaluation.classes) == 2:
+        heads += [f"recall {short_label(positive, 10)}", "false positive rate"]
+    lines = [[evaluation._by_name, *heads, "log-loss", "calibration error"]]
+    found = list(evaluation.groups.items())
+    for label, part in found[:_MOST]:
+        shown: list[Measure] = [part.accuracy, part.error_rate]
+        if len(evaluation.classes) == 2:
+            shown += [part.recall[positive], part.false_positive_rate[positive]]
+        shown += [part.log_loss, part.calibration_error]
+        texts = [measure.shown() for measure in shown]
+        lines.append([short_label(label), str(part.n_rows), *(value for value, _, _ in texts)])
+        lines.append(["", "", *(f"{low}–{high}" for _, low, high in texts)])
+    if len(found) > _MOST:
+        lines.append([f"… {len(found) - _MOST} more", *[""] * (len(lines[0]) - 1)])
+    return _table(lines, left=(0,))
+
+
+def _shown(measure: Measure) -> tuple[str, str]:
+    value, low, high = measure.shown()
+    return value, f"({low} to {high})"
+
+
+def _amount(weight: float) -> str:
+    return f"{weight:.0f}" if weight >= 1e5 else f"{weight:.6g}"
+
+
+def short_label(label: Any, widest: int = _WIDEST) -> str:
+    """A label as text; a long one without its middle, since the ends tell labels apart."""
+    text = "(missing)" if label is None else str(label)
+    if len(text) <= widest:
+        return text
+    tail = (widest - 1) // 2
+    return f"{text[: widest - 1 - tail]}…{text[-tail:]}"
+
+
+def _table(lines: Sequence[Sequence[str]], left: tuple[int, ...]) -> str:
+    """Cells in columns; those of `left` lean to the left."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = []
+    for line in lines:
+        cells = (
+            f"{cell:<{width}}" if place in left else f"{cell:>{width}}"
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        shown.append(("  " + "  ".join(cells)).rstrip())
+    return "\n".join(shown)

@@ -1,0 +1,350 @@
+"""Predictive checks: whether data drawn from a model look like the data it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.block import Sparse
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.multinomial import Multinomial
+from tallybayes.insight.summaries import COUNTS, LABELS, NUMBERS, WORDS, YES_NO, Counted, Summaries, count_words
+from tallybayes.models.generate import n_columns, sample_factor
+from tallybayes.models.generative import GenerativeClassifier
+from tallybayes.models.plan import check_cells
+from tallybayes.models.scoring import Scored, chunk_of, rows_of
+from tallybayes.sources.table import Table
+from tallybayes.tally.factor import Name
+
+_ROWS = 2_000  # rows of a class that are looked at, and drawn in every replicate
+_FEWEST = 20  # with fewer rows than these nothing could be seen
+_CELLS = 200_000_000  # cells drawn in all, which decides how many rows of wide data are looked at
+_TOKENS = 200_000  # tokens of a multinomial block, of one class
+
+
+class Check(NamedTuple):
+    """One statistic of one column in one class: in the data, and in data sets drawn from the model.
+
+    ``expected`` is its mean over the replicates and (``low``, ``high``) holds 95 % of them; ``p`` is the share of
+    replicates whose statistic is at least the observed one; ``gap`` is the distance in their standard deviations.
+    """
+
+    column: Any
+    label: Any
+    statistic: str
+    observed: float
+    expected: float
+    low: float
+    high: float
+    p: float
+    gap: float
+
+
+class PredictiveCheck:
+    """Statistics of the data within each class beside those of data sets drawn from the model.
+
+    Attributes
+    ----------
+    table : list of Check
+        The most surprising first: by the gap between data and replicates, in standard deviations of the replicates.
+    n_draws : int
+        The number of data sets drawn.
+    n_rows : dict
+        The number of rows of every class that were looked at.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.stack([rng.normal(size=400), rng.lognormal(size=400)], axis=1)
+    >>> y = rng.integers(0, 2, 400)
+    >>> check = tb.predictive_check(tb.NaiveBayes().fit(X, y), X, y)
+    >>> check.table[0].column, check.table[0].statistic
+    (1, 'skewness')
+    >>> {row.column for row in check.surprising}
+    {1}
+    """
+
+    def __init__(self, table: list[Check], n_draws: int, n_rows: dict[Any, int], parts: list[_Part], seed: Any) -> None:
+        self.table = sorted(table, key=lambda row: -abs(row.gap))
+        self.n_draws, self.n_rows = n_draws, n_rows
+        self._parts, self._seed = parts, seed
+
+    @property
+    def surprising(self) -> list[Check]:
+        """The checks whose observed statistic lies beyond 99 % of the replicates, and far beyond.
+
+        How many deviations away grows with the number of checks, so that of many some are not flagged by chance.
+        """
+        far = float(-ndtri(0.005 / max(len(self.table), 1)))
+        return [row for row in self.table if not 0.005 < row.p < 0.995 and abs(row.gap) > far]
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame, one line per column, class and statistic."""
+        import pandas as pd
+
+        names = ["class" if name == "label" else name for name in Check._fields]
+        return pd.DataFrame(self.table, columns=names)
+
+    def plot(self, column: Any = None, ax: Any = None) -> Any:
+        """A histogram of a column in every class over the envelope of the replicates; needs matplotlib.
+
+        Parameters
+        ----------
+        column : name of a column or block, optional
+            The most surprising one if left out. Of a block of words, the number of different words in a row is drawn.
+        ax : array of matplotlib Axes, optional
+            One for every class.
+
+        Returns
+        -------
+        array of matplotlib Axes
+        """
+        from tallybayes.plots.predictive_check import plot_predictive_check
+
+        if column is None:
+            column = self.table[0].column if self.table else self._parts[0].names[0]
+        return plot_predictive_check(self, column, ax)
+
+    def replicates(self, column: Any, n_draws: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[Any, ...]]:
+        """A column's cells beside some drawn from the model.
+
+        Parameters
+        ----------
+        column : name of a column or block
+        n_draws : int, default 50
+
+        Returns
+        -------
+        observed : ndarray of shape (n,)
+            The rows looked at: numbers, or codes of levels (NaN where missing), or different words in a row of a block.
+        drawn : ndarray of shape (n_draws, n)
+        labels : ndarray of shape (n,)
+            The class of every row.
+        levels : tuple
+            The levels that codes stand for, () for numbers.
+        """
+        for part in self._parts:
+            if column in part.names:
+                place = part.names.index(column)
+                rng = np.random.default_rng(self._seed)
+                drawn = np.stack([part.values(part.draw(rng), place) for _ in range(n_draws)])
+                return part.values(part.cells, place), drawn, part.labels[part.codes], part.levels_of(place)
+        raise DataError.unknown_column([column], [name for part in self._parts for name in part.names])
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{label}: {n}" for label, n in list(self.n_rows.items())[:8])
+        head = f"PredictiveCheck: {len(self.table)} statistics beside {self.n_draws} draws (rows of class {rows})"
+        top = self.table[:10]
+        if not top:
+            return head
+        names = [f"{row.column} in {row.label}: {row.statistic}" for row in top]
+        width = max(map(len, names))
+        lines = [head, f"  {'':<{width}}  {'observed':>10}  {'95 % of the draws':>23}  {'p':>5}  {'gap':>8}"]
+        for name, row in zip(names, top, strict=True):
+            draws = f"{row.low:10.4g} – {row.high:10.4g}"
+            lines.append(f"  {name:<{width}}  {row.observed:10.4g}  {draws}  {row.p:5.3f}  {row.gap:+8.1f}")
+        if len(self.table) > len(top):
+            lines.append(f"  … {len(self.table) - len(top)} more")
+        wrong = list(dict.fromkeys(str(row.column) for row in self.surprising))
+        shown = ", ".join(wrong[:8]) + (f", … {len(wrong) - 8} more" if len(wrong) > 8 else "")
+        lines.append(f"The model does not look like the data in: {shown}." if wrong else "Nothing is surprising.")
+        return "\n".join(lines)
+
+
+class _Part:
+    """One factor: the cells looked at, and how to draw such cells from the model."""
+
+    def __init__(self, scored: Scored, statistics: Any, cells: Any, codes: np.ndarray, labels: np.ndarray) -> None:
+        self.scored, self.statistics, self.cells = scored, statistics, cells
+        self.codes, self.labels = codes, labels
+        self.domains: list[tuple[Any, ...]] = []
+        self.names: list[Any]
+        if isinstance(cells, Counted):
+            first, *others = scored.factor.columns
+            self.names = [f"{first} … {others[-1]}" if others else first]
+        else:
+            width = n_columns(scored.family, statistics)
+            self.names = [scored.factor.column(place, width) for place in range(width)]
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        """Cells of one data set: parameters from the posterior, then the rows; missing where the data are."""
+        scored = self.scored
+        if scored.predictive:
+            drawn = scored.family.from_belief(scored.parameters, "sample", rng)
+            scored = scored._replace(parameters=drawn, predictive=False)
+        if isinstance(self.cells, Counted):
+            return self.cells.redraw(np.asarray(scored.parameters), self.codes, rng)
+        rows = sample_factor(scored, self.codes, self.statistics, rng)
+        return np.where(np.isnan(self.cells), np.nan, rows)
+
+    @property
+    def summaries(self) -> Summaries:
+        """The statistics to compare."""
+        family = self.scored.family
+        if isinstance(self.cells, Counted):
+            return WORDS
+        if isinstance(family, Categorical):
+            return LABELS
+        if type(family) is Bernoulli:
+            return YES_NO
+        return COUNTS if family.expects.startswith("a whole number") else NUMBERS
+
+    def values(self, cells: Any, place: int) -> np.ndarray:
+        """One column of cells; different words in a row of a block."""
+        return cells.different if isinstance(cells, Counted) else cells[:, place]
+
+    def levels_of(self, place: int) -> tuple[Any, ...]:
+        return self.domains[place] if self.domains else ()
+
+
+def predictive_check(
+    model: Any, data: Any, target: Any, *, n_draws: int = 200, random_state: Any = 0
+) -> PredictiveCheck:
+    """Draw data sets from a fitted model and see which columns of the real one look different: a wrong family.
+
+    For every draw, parameters come from the posterior (under a point estimate they are the estimate), then as many rows
+    of every class as the data have, with the same cells missing. Of every column and class these statistics are
+    compared: for numbers mean, standard deviation, skewness, minimum, maximum and the share of zeros; for counts mean,
+    dispersion (variance over mean), maximum and the share of zeros; for yes/no columns the share of ones; for labels
+    the share of the most common level and the entropy in bits; for blocks of words, given the rows' lengths, the mean
+    number of different words in a row and the chance that two words of a row are the same.
+
+    At most 2,000 rows of every class are looked at, chosen by `random_state`, and fewer of wide data (of words, 200,000
+    tokens of a class), so that time and memory stay bounded.
+
+    Parameters
+    ----------
+    model : NaiveBayes, GaussianDiscriminant or another fitted generative classifier
+    data, target
+        Rows as for ``model.fit``: those it was fitted on, or new ones.
+    n_draws : int, default 200
+        The number of data sets drawn.
+    random_state : int, Generator or None, default 0
+
+    Returns
+    -------
+    PredictiveCheck
+        It prints as a table, the most surprising statistic first, and has ``table``, ``to_frame`` and ``plot``.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> bursts = rng.poisson(rng.gamma(0.5, 6, 300))                # counts with more spread than a Poisson allows
+    >>> rows = {"bursts": bursts, "steady": rng.poisson(3, 300), "y": rng.integers(0, 2, 300)}
+    >>> model = tb.NaiveBayes({("bursts", "steady"): tb.Poisson()}).fit(rows, "y")
+    >>> tb.predictive_check(model, rows, "y").surprising[0].column
+    'bursts'
+    """
+    if not isinstance(model, GenerativeClassifier):
+        raise DataError.wrong_type("model", type(model).__name__, "a generative classifier such as tb.NaiveBayes")
+    check_is_fitted(model, "tally_")
+    if not isinstance(n_draws, int | np.integer) or n_draws < 1:
+        raise DataError(f"n_draws is {n_draws!r}; expected a whole number of at least 1.")
+    table, _ = model._read(data, target, None)
+    if table.n_rows == 0:
+        raise DataError("there are 0 rows to look at; expected at least 1.")
+    rng = np.random.default_rng(random_state)
+    classes = rows_of(table, [model._target], Categorical(), [model._class_domain], "error")[:, 0]
+    model._check_estimated(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
+    checks: list[Check] = []
+    parts = []
+    for scored, (_, statistics) in zip(model._scored_known, model._feature_factors(), strict=True):
+        part = _make_part(model, table, scored, statistics, classes, int(n_draws), rng)
+        parts.append(part)
+        checks += _compare(part, int(n_draws), rng)
+    present = np.bincount(classes, minlength=len(model.classes_))
+    most = [np.bincount(part.codes, minlength=len(present)) for part in parts]
+    looked = np.max(most, axis=0) if most else present
+    n_rows = {label: int(n) for label, n in zip(model.classes_.tolist(), looked, strict=True) if n}
+    return PredictiveCheck(checks, int(n_draws), n_rows, parts, int(rng.integers(2**32)))
+
+
+def _make_part(
+    model: Any,
+    table: Table,
+    scored: Scored,
+    statistics: Any,
+    classes: np.ndarray,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> _Part:
+    """The rows of one factor that are looked at, with their classes."""
+    names: tuple[Name, ...] = scored.factor.columns
+    domains = model._level_domains(scored)
+    rows = rows_of(table, names, scored.family, domains, "missing")
+    if isinstance(scored.family, Multinomial):
+        index = _choose(classes, _ROWS, rng)
+        counted = count_words(rows, index, names[0])
+        kept = counted.first_tokens(classes[index], _TOKENS)
+        return _Part(scored, statistics, counted.take(kept), classes[index][kept], model.classes_)
+    width = n_columns(scored.family, statistics)
+    n_classes = len(np.unique(classes))
+    most = min(_ROWS, _CELLS // (n_draws * n_classes * max(width, 1)))
+    if most < _FEWEST:
+        raise DataError(
+            f"{n_draws} draws of {width} columns in {n_classes} classes are too many numbers to look at; expected "
+            f"room for at least {_FEWEST} rows of a class.\n    Pass a smaller n_draws, or a model of fewer columns."
+        )
+    index = _choose(classes, most, rng)
+    cells = _take(rows, index)
+    if not isinstance(scored.family, Categorical):
+        check_cells(scored, cells)
+    else:
+        cells = np.where(cells < 0, np.nan, cells)
+    part = _Part(scored, statistics, cells, classes[index], model.classes_)
+    part.domains = [domain.levels for domain in domains]
+    return part
+
+
+def _choose(classes: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """The rows to look at, class by class: all of a class, or some at random."""
+    chosen = []
+    for code in np.unique(classes):
+        mine = np.flatnonzero(classes == code)
+        chosen.append(mine if len(mine) <= most else np.sort(rng.choice(mine, most, replace=False)))
+    return np.concatenate(chosen)
+
+
+def _take(rows: Any, index: np.ndarray) -> np.ndarray:
+    if isinstance(rows, Sparse):
+        return rows.dense(index)
+    if isinstance(rows, list):
+        return np.stack([column[index] for column in rows], axis=-1).astype(np.float64)
+    return chunk_of(rows[index], slice(None)).astype(np.float64)
+
+
+def _compare(part: _Part, n_draws: int, rng: np.random.Generator) -> Iterator[Check]:
+    """Every statistic of every column in every class, beside its replicates."""
+    summaries = part.summaries
+    groups = [(code, np.flatnonzero(part.codes == code)) for code in np.unique(part.codes)]
+
+    def measure(cells: Any) -> np.ndarray:
+        taken = [cells.take(mine) if isinstance(cells, Counted) else cells[mine] for _, mine in groups]
+        return np.array([summaries.measure(rows) for rows in taken])
+
+    observed = measure(part.cells)  # (classes, statistics, columns)
+    drawn = np.array([measure(part.draw(rng)) for _ in range(n_draws)])
+    expected, deviation = drawn.mean(axis=0), drawn.std(axis=0)
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    # Equal but for rounding is equal: where a column is constant, or all draws agree.
+    equal = np.isclose(drawn, observed, rtol=1e-9, atol=0.0)
+    p = ((drawn > observed) | equal).mean(axis=0)
+    n_rows = np.array([len(mine) for _, mine in groups])[:, None, None]
+    shares = np.array([name.startswith("share") for name in summaries.names])[None, :, None]
+    deviation = np.where(shares, np.maximum(deviation, 1 / n_rows), deviation)  # one row more or less is no surprise
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.where(equal.all(axis=0), 0.0, (observed - expected) / deviation)
+    for k, (code, _) in enumerate(groups):
+        for s, statistic in enumerate(summaries.names):
+            for place, name in enumerate(part.names):
+                numbers = [array[k, s, place] for array in (observed, expected, low, high, p, gap)]
+                if not np.isnan(numbers[0]):  # a column without a known cell has no statistics
+                    yield Check(name, part.labels[code].item(), statistic, *(float(number) for number in numbers))

@@ -1,0 +1,230 @@
+"""Binned columns: against a plain histogram, the categorical model of the bins, and the chain rule."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tallybayes as tb
+from tallybayes.errors import DataError, FileError, StatisticsError
+
+EDGES = (0, 1, 2.5, 10)
+rng = np.random.default_rng(3)
+VALUES = rng.uniform(0, 10, 60) ** 1.5 / 10**0.5
+PRIOR = tb.Dirichlet([0.5, 2.0, 1.0])
+
+
+def test_it_is_numpy_s_histogram():
+    learned = tb.learn(VALUES, tb.Binned(EDGES))
+    counts, _ = np.histogram(VALUES, EDGES)
+    assert learned.statistics.table.tolist() == counts.tolist()
+    density, _ = np.histogram(VALUES, EDGES, density=True)
+    points = np.array([0.5, 2.0, 7.0])
+    found = tb.Binned(EDGES).log_prob(tb.Binned(EDGES).maximum_likelihood(learned.statistics), points[:, None])
+    np.testing.assert_allclose(np.exp(found[:, 0]), density, rtol=1e-13)
+    shape = stats.rv_histogram((counts, np.array(EDGES)), density=False)
+    mle = learned.estimate("mle")
+    assert learned.log_likelihood(mle) == pytest.approx(shape.logpdf(VALUES).sum(), rel=1e-12)
+    assert tb.Binned(EDGES).expected(tb.Binned(EDGES).maximum_likelihood(learned.statistics)) == pytest.approx(
+        shape.mean()
+    )
+
+
+def test_edges_belong_to_the_bin_above_but_for_the_last():
+    values = [0.0, 1.0, 2.5, 10.0, -4.0, 99.0, np.nan, np.nextafter(1.0, 0.0)]
+    assert tb.Binned(EDGES).codes(values).tolist() == [0, 1, 2, 2, 0, 2, -1, 0]
+    assert tb.Binned(EDGES).bins == ("[0, 1)", "[1, 2.5)", "[2.5, 10]")
+    assert tb.learn(values, tb.Binned(EDGES)).statistics.table.tolist() == [3.0, 1.0, 3.0]
+
+
+def test_beyond_the_edges_is_on_the_edge():
+    learned = tb.learn(VALUES, tb.Binned(EDGES))
+    inside, outside = learned.predictive().log_prob([0.0, 10.0]), learned.predictive().log_prob([-1e9, 1e9])
+    np.testing.assert_array_equal(inside, outside)
+
+
+def test_evidence_is_the_chain_rule():
+    family = tb.Binned(EDGES)
+    total = sum(tb.learn(VALUES[:n], family).predictive(PRIOR).log_prob(VALUES[n]) for n in range(len(VALUES)))
+    learned = tb.learn(VALUES, family)
+    assert learned.log_evidence(PRIOR) == pytest.approx(total, rel=1e-11)
+    assert learned.bits(PRIOR).evidence == pytest.approx(-total / np.log(2), rel=1e-11)
+    # that of the labels of the bins, less the widths
+    codes = np.digitize(VALUES, EDGES) - 1
+    labels = tb.learn(codes, tb.Categorical(levels=(0, 1, 2))).log_evidence(PRIOR)
+    widths = np.diff(EDGES)
+    assert learned.log_evidence(PRIOR) == pytest.approx(labels - np.log(widths)[codes].sum(), rel=1e-12)
+
+
+def test_evidence_of_groups_columns_and_weights():
+    cells = np.where(rng.random((60, 2)) < 0.2, np.nan, np.column_stack([VALUES, VALUES[::-1]]))
+    group, weight = rng.integers(0, 3, 60), rng.integers(0, 3, 60).astype(float)
+    learned = tb.learn(cells, tb.Binned(EDGES), group=group, weight=weight)
+    found = learned.log_evidence(tb.Dirichlet(0.5))
+    assert found.shape == (3, 2)
+    for g in range(3):
+        for column in range(2):
+            mine = np.repeat(cells[group == g, column], weight[group == g].astype(int))
+            alone = tb.learn(mine, tb.Binned(EDGES)).log_evidence(tb.Dirichlet(0.5))
+            assert found[g, column] == pytest.approx(alone, rel=1e-11)
+
+
+def test_hypotheses_count_the_widths_once():
+    even, odd = dict.fromkeys(tb.Binned(EDGES).bins, 1 / 3), {"[0, 1)": 0.2, "[1, 2.5)": 0.1, "[2.5, 10]": 0.7}
+    learned = tb.learn(VALUES, tb.Binned(EDGES))
+    likelihoods = [learned.log_likelihood(p) for p in (even, odd)]
+    found = learned.log_evidence(tb.Hypotheses({"even": even, "odd": odd}))
+    assert found == pytest.approx(np.logaddexp(*likelihoods) - np.log(2), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "edges", [(), (1,), (1, 1), (2, 1), (0, np.nan), (0, np.inf), ("a", "b"), 3, None, [[0, 1]]], ids=repr
+)
+def test_edges_that_are_none(edges):
+    with pytest.raises(DataError, match=r"edges of Binned.*expected finite numbers"):
+        tb.Binned(edges)
+
+
+def test_equal_edges_are_equal_families():
+    assert tb.Binned([0, 1.0, np.float64(2.5)]) == tb.Binned((0.0, 1, 2.5))
+    assert repr(tb.Binned(np.array([0, 5, 9]))) == "Binned((0, 5, 9))"
+    assert tb.Binned((0, 1)).layout != tb.Binned((0, 2)).layout
+    json.dumps(tb.Binned(np.arange(3)).to_config())
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinities_are_refused(value):
+    with pytest.raises(DataError, match="row 1, column 'age'"):
+        tb.NaiveBayes({"age": tb.Binned(EDGES)}).fit({"age": [1.0, value], "kind": ["a", "b"]}, "kind")
+    model = tb.NaiveBayes({"age": tb.Binned(EDGES)}).fit({"age": [1.0, 2.0], "kind": ["a", "b"]}, "kind")
+    with pytest.raises(DataError, match="row 1, column 'age'"):
+        model.predict({"age": [1.0, value]})
+    weighed = tb.learn([1.0, value], tb.Binned(EDGES), weight=[1.0, 0.0])
+    assert weighed.statistics.table.tolist() == [0.0, 1.0, 0.0]
+
+
+@pytest.fixture(params=["bayes", "map", "mle"])
+def model(request):
+    y = np.array(["a", "b", "b"] * 20)
+    rows = {
+        "age": np.where(y == "a", VALUES, 9 - VALUES),
+        "size": VALUES[::-1].copy(),
+        "sky": np.array(list("rs") * 30),
+    }
+    rows["age"][5] = np.nan
+    columns = {"age": tb.Binned(EDGES), "size": tb.Binned(EDGES), "sky": tb.Categorical()}
+    return tb.NaiveBayes(columns, estimate=request.param, unseen="smooth").fit(rows, y), rows, y
+
+
+def test_it_is_the_categorical_model_of_the_bins(model):
+    fitted, rows, y = model
+    codes = {name: tb.Binned(EDGES).codes(rows[name]) for name in ("age", "size")}
+    cut = {name: [None if c < 0 else tb.Binned(EDGES).bins[c] for c in column] for name, column in codes.items()}
+    labels = tb.Categorical(levels=tb.Binned(EDGES).bins)
+    columns = {"age": labels, "size": labels, "sky": tb.Categorical()}
+    twin = tb.NaiveBayes(columns, estimate=fitted.estimate).fit({**rows, **cut}, y)
+    plain = fitted.reestimate(unseen="missing")
+    np.testing.assert_allclose(plain.predict_proba(rows), twin.predict_proba({**rows, **cut}), rtol=1e-12)
+    widths = np.diff(EDGES)
+    spread = sum(np.where(code < 0, 0.0, np.log(widths)[code]) for code in codes.values())
+    np.testing.assert_allclose(plain.score_samples(rows), twin.score_samples({**rows, **cut}) - spread, rtol=1e-12)
+    assert plain.n_parameters_ == twin.n_parameters_
+    # numbers stay numbers where people see them
+    assert plain.explain(rows).values[0][1] == rows["age"][0]
+    assert f"{rows['age'][0]:.6g}" in plain.show_work({name: column[:1] for name, column in rows.items()})
+
+
+def test_an_unseen_number_is_not_an_unseen_level(model):
+    fitted, rows, _ = model
+    once, twice = (fitted.reestimate(unseen=how) for how in ("smooth", "missing"))
+    ages = {"age": [55.0], "size": [0.5], "sky": [None]}
+    np.testing.assert_allclose(once.predict_proba(ages), twice.predict_proba(ages), rtol=1e-12)
+
+
+def test_parts_rows_and_files(model, tmp_path):
+    fitted, rows, y = model
+    half = {name: column[:21] for name, column in rows.items()}, y[:21]
+    rest = {name: column[21:] for name, column in rows.items()}, y[21:]
+    first, second = (tb.NaiveBayes(fitted.columns, estimate=fitted.estimate).fit(*part) for part in (half, rest))
+    assert (first + second).tally_ == fitted.tally_
+    assert fitted.reestimate().forget(*half).tally_ == second.tally_
+    with pytest.raises(StatisticsError, match="cannot forget"):
+        first.forget(*rest)
+    fitted.save(tmp_path / "model")
+    np.testing.assert_array_equal(tb.load(tmp_path / "model").predict_proba(rows), fitted.predict_proba(rows))
+
+
+def test_forgetting_names_the_bin():
+    fitted = tb.NaiveBayes({"age": tb.Binned(EDGES)}).fit({"age": [0.5, 0.7, 5.0]}, ["a", "a", "b"])
+    with pytest.raises(ValueError, match=r"column 'age', bin 2"):
+        fitted.forget({"age": [5.0]}, ["a"])
+
+
+def test_samples_and_filled_cells(model):
+    fitted, rows, _ = model
+    drawn, labels = fitted.sample(6000, random_state=0)
+    assert drawn["age"].dtype.kind == "f"
+    inside = tb.Binned(EDGES).codes(drawn["age"][labels == "a"])
+    scored = fitted._scored[0]
+    theta = (scored.family.from_belief(scored.parameters, "mean") if scored.predictive else scored.parameters).table
+    np.testing.assert_allclose(np.bincount(inside, minlength=3) / len(inside), theta[0, :3], atol=0.05)
+    # evenly within a bin
+    last = drawn["age"][drawn["age"] >= 2.5]
+    assert stats.kstest(last, stats.uniform(2.5, 7.5).cdf).pvalue > 1e-6
+    weights = fitted.predict_proba({name: column[5:6] for name, column in rows.items()})[0]
+    expected = weights @ scored.family.expected(scored.parameters)[:, 0]
+    assert fitted.fill(rows)["age"][5] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_column_may_be_binned_here_and_labels_there():
+    factors = [
+        tb.Factor("x", (), tb.Categorical()),
+        tb.Factor("x", "y", tb.Binned((0, 2, 9))),
+        tb.Factor("x", "y", tb.Poisson()),
+    ]
+    one = tb.count({"x": [0, 5, 5], "y": ["a", "b", "b"]}, factors)
+    two = tb.count({"x": [7, 1], "y": ["c", "a"]}, factors)
+    whole = tb.count({"x": [0, 5, 5, 7, 1], "y": ["a", "b", "b", "c", "a"]}, factors)
+    assert one + two == whole
+    assert whole - two == one
+    assert (one + two).statistics[1].table.tolist() == [[2.0, 0.0], [0.0, 2.0], [0.0, 1.0]]
+
+
+def test_a_file_with_other_bins_is_refused(tmp_path):
+    from tallybayes.tally.tally_file import tally_from_parts, tally_to_parts
+
+    manifest, arrays = tally_to_parts(tb.count({"x": [0.5, 5.0]}, [tb.Factor("x", (), tb.Binned(EDGES))]))
+    manifest["factors"][0]["family"]["edges"] = [0, 1, 2]
+    with pytest.raises(FileError, match=r"statistics of \[3\] bins"):
+        tally_from_parts(manifest, arrays)
+
+
+def test_blocks_and_matrices():
+    X = np.column_stack([VALUES, VALUES[::-1], VALUES])
+    y = rng.integers(0, 2, 60)
+    matrix = tb.NaiveBayes(tb.Binned(EDGES)).fit(X, y)
+    block = tb.NaiveBayes({"x": tb.Binned(EDGES)}).fit({"x": X}, y)
+    columns = tb.NaiveBayes(dict.fromkeys("abc", tb.Binned(EDGES))).fit(dict(zip("abc", X.T, strict=True)), y)
+    np.testing.assert_array_equal(matrix.predict_proba(X), block.predict_proba({"x": X}))
+    np.testing.assert_array_equal(matrix.predict_proba(X), columns.predict_proba(dict(zip("abc", X.T, strict=True))))
+    assert matrix.sample(4)[0].shape == (4, 3)
+
+
+def test_all_missing_and_one_row():
+    fitted = tb.NaiveBayes({"x": tb.Binned(EDGES), "z": tb.Gaussian()}).fit(
+        {"x": [np.nan, np.nan], "z": [0.0, 1.0]}, ["a", "b"]
+    )
+    assert np.isfinite(fitted.predict_log_proba({"x": [0.5], "z": [0.3]})).all()
+    single = tb.learn([0.5], tb.Binned(EDGES))
+    assert single.estimate("bayes") == {"[0, 1)": 0.5, "[1, 2.5)": 0.25, "[2.5, 10]": 0.25}
+    assert tb.learn([1e9 + 0.5], tb.Binned((1e9, 1e9 + 1, 1e9 + 2))).statistics.table.tolist() == [1.0, 0.0]
+
+
+def test_pictures():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    fitted = tb.NaiveBayes({"x": tb.Binned(EDGES)}).fit({"x": VALUES}, np.arange(60) % 2)
+    figure = fitted.plot_columns()
+    across, up = figure.axes[0].lines[0].get_data()
+    assert np.trapezoid(up, across) == pytest.approx(1.0, rel=1e-9)
+    pyplot.close(figure)
