@@ -10,8 +10,8 @@ import numpy as np
 from tallybayes.beliefs.belief import Belief, plain
 from tallybayes.beliefs.hypotheses import Hypotheses
 from tallybayes.errors import DataError, StatisticsError
-from tallybayes.families.block import Sparse
 from tallybayes.families.binned import Binned
+from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family

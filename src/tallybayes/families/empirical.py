@@ -22,6 +22,8 @@ from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 
 _ROUNDS = 40
+LOG = []
+_CELLS = 50_000  # of a table, fitted at a time
 
 
 def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
@@ -120,6 +122,12 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
     -------
     ndarray of shape (cells,)
     """
+    starts = np.flatnonzero(np.diff(segments.offsets[:-1] // (_CELLS // max(len(table), 1) + 1), prepend=-1))
+    if len(starts) > 1:  # columns are apart: a few thousand at a time stay in cache, and stop when they are done
+        parts = [slice(a, b) for a, b in zip(starts, [*starts[1:], segments.n_columns], strict=True)]
+        cells = [slice(segments.offsets[part.start], segments.offsets[part.stop]) for part in parts]
+        pairs = zip(parts, cells, strict=True)
+        return np.concatenate([fit_dirichlet(table[:, c], Segments(segments.sizes[p])) for p, c in pairs])
     group, cell = np.nonzero(table)
     n, rows = table[group, cell], segments.sum(table)
     n_cells, column_of = segments.n_cells, np.repeat(np.arange(segments.n_columns), segments.sizes)
@@ -128,8 +136,9 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
     low = np.log(2 / np.maximum(n_groups, 1))
     high = np.maximum(np.log(np.maximum(rows.sum(axis=0), 1e-300)), low)
     pooled = np.bincount(cell, n, n_cells)
-    half = segments.spread(free) & (pooled == 0)  # a level nobody has seen: half a one, whatever its α
-    alpha = np.where(segments.spread(free), pooled + 0.5, 1.0)
+    unseen = segments.spread(free) & (pooled == 0)
+    half = unseen * 0.5 / np.maximum(segments.spread(segments.sum(unseen.astype(float))), 1.0)
+    alpha = np.where(segments.spread(free), pooled + half, 1.0)
     alpha /= segments.spread(segments.sum(alpha))
     log_strength = np.clip(np.log(np.maximum(segments.sizes, 1)), low, high)
     alpha *= segments.spread(np.exp(log_strength))
@@ -137,8 +146,8 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
     moving = n_groups > 0
     for _ in range(_ROUNDS):
         strength = np.exp(log_strength)
-        slope = np.where(half, 0.5 / alpha, np.bincount(cell, digamma_rising(alpha[cell], n), n_cells))
-        bend = np.where(half, -0.5 / alpha**2, np.bincount(cell, trigamma_rising(alpha[cell], n), n_cells))
+        slope = half / alpha + np.bincount(cell, digamma_rising(alpha[cell], n), n_cells)
+        bend = np.bincount(cell, trigamma_rising(alpha[cell], n), n_cells) - half / alpha**2
         common = digamma_rising(strength, rows).sum(axis=0)
         fall = np.where(moving, -strength * trigamma_rising(strength, rows).sum(axis=0) / np.where(moving, common, 1), 1)
         gain = segments.sum(alpha * slope) - strength * common  # of the evidence, for a larger log A
@@ -166,6 +175,7 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
         alpha *= segments.spread(np.exp(log_strength) / np.maximum(segments.sum(alpha), 1e-300))
         if max(np.abs(step).max(initial=0.0), np.abs(stretch).max(initial=0.0)) < 1e-7:
             break
+    LOG.append(_)
     return alpha if moving.all() else np.where(segments.spread(moving), alpha, 1.0)
 
 

@@ -94,16 +94,16 @@ class Evaluation:
         self.log_density = _check_density(log_density, n_rows)
         counts = np.flatnonzero(self.weight) if self.weight is not None else np.arange(0)
         self._counts = slice(None) if self.weight is None or len(counts) == n_rows else counts
-        self._scores = Scores(self.codes[self._counts], self.log_proba[self._counts], self._of_counted(self.weight))
-        if self._scores.n_rows == 0:
+        if len(self.codes[self._counts]) == 0:
             raise DataError(f"there are {n_rows} rows and none has weight; expected at least one row to evaluate.")
+        # Weights near 1, by a power of two: their squares must neither overflow nor vanish, and no digit change.
+        self._exponent = 0 if self.weight is None else int(np.frexp(self.weight.max())[1])
+        weight = None if self.weight is None else np.ldexp(self.weight[self._counts], -self._exponent)
+        self._scores = Scores(self.codes[self._counts], self.log_proba[self._counts], weight)
         _check_distributions(self._scores.log_proba)
         self.by = by
         self._by_name = "group"
         self._group_codes = None if by is None else _check_groups(by, n_rows)
-
-    def _of_counted(self, array: np.ndarray | None) -> np.ndarray | None:
-        return None if array is None else array[self._counts]
 
     @property
     def n_rows(self) -> int:
@@ -167,7 +167,8 @@ class Evaluation:
     def confusion(self) -> np.ndarray:
         """The weight of the rows by true class (down) and predicted class (across), shape (classes, classes)."""
         n, scores = len(self.classes), self._scores
-        return np.bincount(scores.codes * n + scores.predicted, scores.weight, minlength=n * n).reshape(n, n) * 1.0
+        cells = np.bincount(scores.codes * n + scores.predicted, scores.weight, minlength=n * n)
+        return np.ldexp(cells.astype(float), self._exponent).reshape(n, n)
 
     @cached_property
     def _precision(self) -> Measures:
@@ -203,7 +204,8 @@ class Evaluation:
     @cached_property
     def support(self) -> dict[Any, float]:
         """By class: the weight of its rows."""
-        return dict(zip(self.classes.tolist(), self._scores.per_class.true.tolist(), strict=True))
+        weights = np.ldexp(self._scores.per_class.true, self._exponent)
+        return dict(zip(self.classes.tolist(), weights.tolist(), strict=True))
 
     @cached_property
     def macro_precision(self) -> Measure:

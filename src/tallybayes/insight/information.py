@@ -17,6 +17,7 @@ from tallybayes.beliefs.log_gamma import log_rising
 
 _LARGEST = 1024.0  # the strongest prior, in rows per row: all but independent
 _VISIBLE = 4.0  # beyond this, dependence would not show in so many rows: left out of the evidence
+_STEPS = 32  # down to 2⁻⁵² of the rows, beyond which the digits of η² would not show
 _PIECE = 1 << 20  # cells at a time
 _PAIRS = 1 << 15  # pairs at a time
 LOG_2 = float(np.log(2.0))
@@ -42,11 +43,9 @@ class Information(NamedTuple):
         return Interval(*(np.minimum(np.where(known, end, self.mean), self.most) for end in ends))
 
 
-def _strengths(total: np.ndarray, least: float) -> np.ndarray:
-    """The grid of prior strengths s in rows, (*shape of total, grid): from 1024 times the rows down to `least`."""
-    largest = _LARGEST * np.maximum(total, 1.0)
-    steps = int(np.ceil(np.log(largest.max(initial=1.0) / least) / np.log(4.0)))
-    return largest[..., None] * 4.0 ** -np.arange(steps + 1)
+def _strengths(total: np.ndarray, n_steps: int) -> np.ndarray:
+    """The grid of prior strengths s in rows, (*shape of total, steps): from 1024 times the rows downwards."""
+    return _LARGEST * np.maximum(total, 1.0)[..., None] * 4.0 ** -np.arange(n_steps)
 
 
 def _averaged(
@@ -91,7 +90,8 @@ def of_labels(table: np.ndarray) -> Information:
     rows, columns, weight = table.sum(axis=2), table.sum(axis=1), table.sum(axis=(1, 2))
     total = weight.sum()
     first, second = ((margin + 0.5) / (margin + 0.5).sum(axis=1, keepdims=True) for margin in (rows, columns))
-    strengths = _strengths(total, 1 / 16)
+    n_steps = int(np.ceil(np.log(_LARGEST * 16 * max(total, 1.0)) / np.log(4.0))) + 1  # down to 1/16 of a row
+    strengths = _strengths(total, n_steps)
     step = max(1, _PIECE // table.size)
     parts = []
     for start in range(0, len(strengths), step):
@@ -143,11 +143,11 @@ def of_explained(explained: np.ndarray, weight: np.ndarray, n_slopes: np.ndarray
         cuts = np.arange(_PAIRS, explained.shape[1], _PAIRS)
         pieces = zip(*(np.split(part, cuts, axis=1) for part in (explained, weight, n_slopes, tail)), strict=True)
         return Information(*map(np.concatenate, zip(*(of_explained(*piece) for piece in pieces), strict=True)))
-    n = np.maximum(weight, 1e-300)
+    n = np.where(weight > 0, weight, 1.0)
     slopes = np.minimum(n_slopes, np.maximum(weight - 1, 0.0))
     eta = np.where(slopes > 0, np.clip(explained, 0.0, 1 - 2.0**-52), 0.0)
     total = weight.sum(axis=0)
-    strengths = _strengths(total, 4.0**-23)
+    strengths = _strengths(total, _STEPS)
     freedom = np.maximum(weight - 1, 1e-300)
     parts = []
     for s in strengths.T:

@@ -175,7 +175,7 @@ def score_of(scores: Scores, k: int) -> np.ndarray:
     """What ranks rows by p(class k): log-odds of two classes, which still differ where p rounds to 1."""
     if scores.n_classes == 2:
         return scores.log_proba[:, k] - scores.log_proba[:, 1 - k]
-    return scores.log_proba[:, k]
+    return np.ascontiguousarray(scores.log_proba[:, k])  # it is read several times, and the columns lie far apart
 
 
 def auc(scores: Scores, mass: float) -> Measure:
@@ -191,7 +191,7 @@ def auc(scores: Scores, mass: float) -> Measure:
         if c.true[k] == 0 or np.count_nonzero(c.true) < 2:
             continue
         area, n_positive, n_negative, effect = _area(score_of(scores, k), scores.codes == k, scores.weight)
-        n = 4 * n_positive * n_negative / (n_positive + n_negative)
+        n = 4 * n_positive * n_negative / max(n_positive + n_negative, 1.0)
         areas.append(area)
         means.append((1 + n * area) / (2 + n))
         from_prior += (n + 1) / ((n + 2) ** 2 * (n + 3))
@@ -210,7 +210,7 @@ def _area(score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) ->
     w = np.ones(len(score)) if weight is None else weight[order]
     above, below = np.where(up, w, 0.0), np.where(up, 0.0, w)
     n_up, n_down = float(above.sum()), float(below.sum())
-    effective = [total**2 / float(part @ part) for total, part in ((n_up, above), (n_down, below))]
+    effective = [float(effective_rows(total, part @ part)) for total, part in ((n_up, above), (n_down, below))]
     at_up, at_down = np.bincount(tie, above), np.bincount(tie, below)
     beaten = (np.cumsum(at_down) - 0.5 * at_down) / n_down  # of the negatives, by a positive here
     beating = 1 - (np.cumsum(at_up) - 0.5 * at_up) / n_up  # of the positives, a negative here

@@ -68,8 +68,8 @@ def suggest_columns(data: Any, target: Any, *, sample_weight: Any = None) -> Sug
     The code length of a family is −log₂ of its evidence under its default prior. Every whole number is a cell of width
     1, over which a measured family spreads: its variance grows by 1/12. Edges of bins, and whole numbers as labels,
     were chosen by looking at the data, so naming them among all that were possible is part of the code. The default
-    priors of `Poisson` and the Gaussians have looked at the data too, and pay nothing for it. Missing cells are skipped,
-    the same for all.
+    priors of `Poisson` and the Gaussians have looked at the data too, and pay nothing for it. Missing cells are skipped
+    by all.
 
     Parameters
     ----------
@@ -199,7 +199,8 @@ def _suggest(table: Table, name: Name, target: Name, weight: np.ndarray | None, 
         evidence = family.log_evidence(family.prior(None, counted, "bayes"), counted)
         bits = -float(np.sum(evidence)) / math.log(2) + _choice_bits(family, cells.values, whole)
         found.append(Candidate(family, bits))
-    return ColumnSuggestion(name, tuple(sorted(found, key=lambda one: one.bits)), default)  # ties: the first tried
+    found.sort(key=lambda one: round(one.bits, 6))  # ties, but for rounding, go to the first tried
+    return ColumnSuggestion(name, tuple(found), default)
 
 
 class _Cells(NamedTuple):
@@ -234,7 +235,8 @@ def _is_whole(values: np.ndarray) -> bool:
 
 def _for_numbers(cells: _Cells) -> list[Family]:
     """What a column of numbers allows, besides a Gaussian; at equal evidence the first is proposed."""
-    values, families = cells.values, []
+    values = cells.values
+    families: list[Family] = []
     whole = _is_whole(values)
     if whole and values[0] >= 0:
         families += [Bernoulli()] if values[-1] <= 1 else []

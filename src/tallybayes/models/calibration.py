@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from tallybayes.errors import DataError, FileError
 
@@ -132,35 +132,26 @@ def tempered(log_proba: np.ndarray, sharpness: float) -> np.ndarray:
 
 
 def fit_sharpness(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> float:
-    """1/T of the lowest log-loss, which is convex in it: Newton's steps, kept within what is known.
+    """1/T of the lowest log-loss, by Newton's steps in its logarithm, kept within what is known.
 
-    One row is added that is wrong by the usual margin; without it rows that are all right would make T zero.
+    The prior is log T ~ N(0, 1), worth hardly more than a row: rows that are all right would make T zero without it.
     """
     gap = log_proba - log_proba[np.arange(len(codes)), codes][:, None]
     finite = np.where(np.isneginf(gap), 0.0, gap)
-    margin = 0.0
-    if gap.shape[1] > 1:
-        top = np.sort(log_proba, axis=1)[:, -2:]
-        usual = top[:, 1] - top[:, 0]
-        margin = float(np.median(usual[np.isfinite(usual)])) if np.isfinite(usual).any() else 1.0
-
-    def slopes(at: float) -> tuple[float, float]:
-        share = np.exp(tempered(gap, at))
-        mean = (share * finite).sum(axis=1)
-        wrong = float(expit(at * margin))
-        curve = float(weights @ ((share * finite**2).sum(axis=1) - mean**2)) + margin**2 * wrong * (1 - wrong)
-        return float(weights @ mean) + margin * wrong, curve
-
-    sharpness, low, high = 1.0, 1e-6, 1e6
+    at, low, high = 0.0, -14.0, 14.0
     for _ in range(100):
-        slope, curve = slopes(sharpness)
-        low, high = (sharpness, high) if slope < 0 else (low, sharpness)
-        step = sharpness - slope / curve if curve > 0 else np.nan
-        best = step if low < step < high else float(np.sqrt(low * high))
-        if abs(best - sharpness) <= 1e-12 * sharpness or high / low < 1 + 1e-12:
+        sharpness = np.exp(at)
+        share = np.exp(tempered(gap, sharpness))
+        mean = (share * finite).sum(axis=1)
+        slope = sharpness * float(weights @ mean)
+        curve = slope + sharpness**2 * float(weights @ ((share * finite**2).sum(axis=1) - mean**2))
+        low, high = (at, high) if slope + at < 0 else (low, at)
+        step = at - (slope + at) / (curve + 1) if curve > -1 else np.nan
+        best = step if low < step < high else (low + high) / 2
+        if abs(best - at) <= 1e-12 or high - low < 1e-12:
             break
-        sharpness = best
-    return float(sharpness)
+        at = best
+    return float(np.exp(at))
 
 
 def fit_steps(

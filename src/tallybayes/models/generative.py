@@ -285,7 +285,7 @@ class GenerativeClassifier(FactoredClassifier):
         >>> X = np.repeat(rng.normal(y, 2.0)[:, None], 5, axis=1)   # one column five times: too sure of itself
         >>> model = tb.NaiveBayes().fit(X, y)
         >>> model.calibrate(X, y).calibration_
-        Calibration('temperature', temperature 5.038: log-loss 1.012 to 0.6439 on rows left out)
+        Calibration('temperature', temperature 4.926: log-loss 1.012 to 0.6439 on rows left out)
         """
         check_is_fitted(self, "tally_")
         self._calibration = calibration_of(self, data, target, method, sample_weight)

@@ -100,7 +100,7 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
         grid = np.repeat(edges, 2)[1:-1]
         grid[1::2] = np.nextafter(grid[1::2], -np.inf)  # just before the edge, so that a bin ends as it began
     elif isinstance(scored.family, LogNormal):
-        found = scored.family.student(scored.parameters) if scored.predictive else scored.parameters
+        found: Any = scored.family.student(scored.parameters) if scored.predictive else scored.parameters
         middle = np.asarray(found[0])[:, place]
         spread = np.broadcast_to(found.scale if scored.predictive else found.variance**0.5, found[0].shape)[:, place]
         grid = np.exp(np.linspace((middle - 3 * spread).min(), (middle + 3 * spread).max(), 400))

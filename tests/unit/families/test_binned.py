@@ -136,7 +136,7 @@ def test_it_is_the_categorical_model_of_the_bins(model):
 
 
 def test_an_unseen_number_is_not_an_unseen_level(model):
-    fitted, rows, _ = model
+    fitted = model[0]
     once, twice = (fitted.reestimate(unseen=how) for how in ("smooth", "missing"))
     ages = {"age": [55.0], "size": [0.5], "sky": [None]}
     np.testing.assert_allclose(once.predict_proba(ages), twice.predict_proba(ages), rtol=1e-12)

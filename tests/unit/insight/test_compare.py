@@ -245,7 +245,7 @@ def test_tables():
     lines = repr(found).splitlines()
     assert "2 models of 3 rows" in lines[0]
     assert lines[2].split()[0] == found.best
-    with pytest.raises(DataError, match="no model 'r'.*'p'"):
+    with pytest.raises(DataError, match=r"no model 'r'.*'p'"):
         found.bayes_factor("p", "r")
 
 

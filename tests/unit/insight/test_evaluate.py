@@ -236,6 +236,11 @@ def test_only_the_proportions_of_weights_matter():
     once, more = (tb.Evaluation(list("abc"), codes, log_proba, weight=c * weight) for c in (1, 1e-9))
     np.testing.assert_allclose(numbers(more), numbers(once), rtol=1e-9)
     assert once.effective_rows == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    for scale in (1e-200, 1e200):  # squares would vanish or overflow
+        far = tb.Evaluation(list("abc"), codes, log_proba, weight=np.full(80, scale), log_density=log_proba[:, 0])
+        np.testing.assert_allclose(numbers(far), numbers(whole), rtol=1e-9)
+        np.testing.assert_allclose(far.confusion, scale * whole.confusion, rtol=1e-12)
+        assert far.support["a"] == pytest.approx(scale * whole.support["a"])
     shorter, longer = whole.accuracy, once.accuracy
     assert longer.high - longer.low > shorter.high - shorter.low  # unequal weights say less
 
@@ -256,6 +261,14 @@ def test_rows_without_weight_are_absent():
     assert found.n_rows == keep.sum()
     assert found.log_proba.shape == (60, 3)  # what was passed stays in place
     assert repr(found) == repr(rest)
+
+
+def test_weights_of_very_different_size():
+    codes, log_proba = draw(3, 60)
+    weight = 10.0 ** np.random.default_rng(0).uniform(-300, 0, 60)
+    weight[codes == 1] = 1e-300  # a class whose squared weights are all 0
+    found = numbers(tb.Evaluation(list("abc"), codes, log_proba, weight=weight))[1:]
+    assert not np.isnan(found[:, 1:]).any()
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3])
