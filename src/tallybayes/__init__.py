@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from tallybayes.insight.evaluate import evaluate as evaluate
     from tallybayes.insight.evaluation import Evaluation as Evaluation
     from tallybayes.insight.intervals import Measure as Measure
-    from tallybayes.insight.suggest import Suggestion as Suggestion
-    from tallybayes.insight.suggest import suggest_columns as suggest_columns
     from tallybayes.insight.predictive_check import PredictiveCheck as PredictiveCheck
     from tallybayes.insight.predictive_check import predictive_check as predictive_check
+    from tallybayes.insight.prior_path import PriorPath as PriorPath
+    from tallybayes.insight.prior_path import prior_path as prior_path
+    from tallybayes.insight.suggest import Suggestion as Suggestion
+    from tallybayes.insight.suggest import suggest_columns as suggest_columns
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
     from tallybayes.models.discriminant import GaussianDiscriminant as GaussianDiscriminant
@@ -92,6 +94,7 @@ _PUBLIC = {
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",
     "Poisson": "families.poisson",
     "PredictiveCheck": "insight.predictive_check",
+    "PriorPath": "insight.prior_path",
     "Schema": "tally.factor",
     "Selection": "insight.cross_validation",
     "SphericalGaussian": "families.gaussian",
@@ -110,6 +113,7 @@ _PUBLIC = {
     "leave_one_out": "insight.cross_validation",
     "load": "files",
     "predictive_check": "insight.predictive_check",
+    "prior_path": "insight.prior_path",
     "suggest_columns": "insight.suggest",
 }
 

@@ -85,6 +85,8 @@ def test_iris_cross_validation_by_forgetting(method):
         model.partial_fit(X[i : i + 1], y[i : i + 1])
     expected = numbers(table(f"iris_{method}_loo_posterior.csv"), KINDS)
     np.testing.assert_allclose(found, expected, rtol=1e-8)
+    in_one_pass = np.exp(tb.leave_one_out(model, X, y).log_proba)
+    np.testing.assert_allclose(in_one_pass, expected, rtol=1e-8)
 
 
 def test_nearest_mean_is_r_s_lda_where_the_classes_are_of_one_size():

@@ -56,6 +56,10 @@ class Belief(Value):
         """The log marginal likelihood of the data behind `statistics`, the parameters integrated out."""
         raise NotImplementedError
 
+    def scaled(self, factor: float) -> Self:
+        """The same expectations, worth `factor` times as many observations."""
+        raise PriorError(f"{type(self).__name__} has no strength to scale; expected one of the conjugate beliefs.")
+
     def column(self, index: int) -> Belief:
         """The belief about one column of a block."""
         raise NotImplementedError

@@ -123,6 +123,10 @@ class Beta(Belief):
             + spread_base(statistics)
         )
 
+    def scaled(self, factor: float) -> Beta:
+        """The same expectations, worth `factor` times as many observations."""
+        return Beta(self.successes * factor, self.failures * factor)
+
     def column(self, index: int) -> Beta:
         """The belief about one column."""
         return Beta(*(part[..., index] for part in np.broadcast_arrays(self.successes, self.failures)))

@@ -148,6 +148,10 @@ class Dirichlet(Belief):
             evidence = evidence + statistics.log_base.sum(axis=-1, keepdims=True)
         return _one_column(evidence)
 
+    def scaled(self, factor: float) -> Dirichlet:
+        """The same expectations, worth `factor` times as many observations."""
+        return Dirichlet(self.concentration * factor, sizes=self.sizes)
+
     def column(self, index: int) -> Dirichlet:
         """The belief about one column."""
         return Dirichlet(self.segments.split(self._known())[index])

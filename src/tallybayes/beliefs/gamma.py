@@ -104,6 +104,10 @@ class Gamma(Belief):
         grown = np.log1p(statistics.weight / b)
         return plain(log_rising(a, total) - a * grown - total * (np.log(b) + grown) + spread_base(statistics))
 
+    def scaled(self, factor: float) -> Gamma:
+        """The same expectations, worth `factor` times as many observations."""
+        return Gamma(self.shape * factor, self.rate * factor)
+
     def column(self, index: int) -> Gamma:
         """The belief about one column."""
         return Gamma(*(part[..., index] for part in np.broadcast_arrays(self.shape, self.rate)))

@@ -64,18 +64,21 @@ def digamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     """
     start, steps = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(steps, np.float64))
     large = start > 50.0
-    out = np.asarray(digamma(start + steps) - digamma(start))
-    if large.any():
-        a, up = start[large], steps[large]
-        b = a + up
-        # ψ(z) = log z − 1/(2 z) − 1/(12 z²) + 1/(120 z⁴) − …, and 1/a − 1/b = up / (a b)
-        gap = up / (a * b)
-        out[large] = np.log1p(up / a) + gap * (0.5 + (a + b) / (a * b) * (1 / 12 - (1 / a**2 + 1 / b**2) / 120))
-    return out
+    a = np.where(large, start, 50.0)
+    b = a + steps
+    # ψ(z) = log z − 1/(2 z) − 1/(12 z²) + 1/(120 z⁴) − …, and 1/a − 1/b = steps / (a b)
+    over = 1.0 / (a * b)
+    series = np.log1p(steps / a)
+    series += steps * over * (0.5 + (a + b) * over * (1 / 12 - (a * a + b * b) * over * over / 120))
+    if large.all():
+        return np.asarray(series)
+    small = ~large
+    series[small] = digamma(start[small] + steps[small]) - digamma(start[small])
+    return np.asarray(series)
 
 
 def trigamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
-    """ψ′(start + steps) − ψ′(start), the second derivative of `log_rising` in `start`, to about eight digits.
+    """ψ′(start + steps) − ψ′(start), the second derivative of `log_rising` in `start`, to six digits: enough for Newton's method.
 
     Parameters
     ----------
@@ -87,14 +90,14 @@ def trigamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     """
     start, steps = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(steps, np.float64))
     out = np.zeros(start.shape)
-    z = start.copy()
-    for _ in range(4):  # ψ′(z) = ψ′(z + 1) + 1/z²; 1/b² − 1/a² = −up (a + b) / (a b)²
-        b = z + steps
-        out -= steps * (z + b) / (z * b) ** 2
-        z += 1.0
-    b = z + steps
-    p, s = 1 / (z * b), z + b
-    # ψ′(z) = 1/z + 1/(2 z²) + 1/(6 z³) − 1/(30 z⁵) + …
-    cubes = (z * z + z * b + b * b) * p * p
-    fifths = (1 / z**4 + 1 / (z**3 * b) + 1 / (z * b) ** 2 + 1 / (z * b**3) + 1 / b**4) * p
-    return out - steps * (p * (1.0 + 0.5 * s * p) + p * cubes / 6.0 - fifths / 30.0)
+    a, b = start, start + steps
+    # ψ′(z) = ψ′(z + 1) + 1/z² up to z > 4, then 1/z + 1/(2 z²) + 1/(6 z³) − 1/(30 z⁵) + …, all as differences:
+    # 1/bᵏ − 1/aᵏ = −(steps / (a b)) Σ (1/a)^i (1/b)^(k − 1 − i)
+    for _ in range(4 if (start < 20.0).any() else 0):
+        over = 1.0 / (a * b)
+        out -= steps * (a + b) * over * over
+        a, b = a + 1.0, b + 1.0
+    r, t = 1.0 / a, 1.0 / b
+    rr, rt, tt = r * r, r * t, t * t
+    rest = 1.0 + 0.5 * (r + t) + (rr + rt + tt) / 6.0 - (rr * (rr + rt) + rt * rt + tt * (rt + tt)) / 30.0
+    return np.asarray(out - steps * rt * rest)

@@ -198,6 +198,10 @@ class NormalInverseGamma(Belief):
         means = self._sum(-0.5 * np.log1p(weight / strength))
         return plain(variance.reshape(means.shape) + means)
 
+    def scaled(self, factor: float) -> NormalInverseGamma:
+        """The same location and scatter per row, worth `factor` times as many rows."""
+        return self.replace(strength=self.strength * factor, shape=self.shape * factor, scale=self.scale * factor)
+
     def column(self, index: int) -> NormalInverseGamma:
         """The belief about one column."""
         parts = (np.broadcast_to(part, self._size)[..., index, None] for part in self._arrays())

@@ -223,6 +223,15 @@ class NormalInverseWishart(Belief):
         shared = "groups" in self.shared
         return plain(covariance.sum() + means.sum() if shared else covariance + means)
 
+    def scaled(self, factor: float) -> NormalInverseWishart:
+        """The same location and scatter per row, worth `factor` times as many rows.
+
+        What counts as rows is the freedom above columns − 1, as in the marginal of a single column.
+        """
+        spent = self.n_columns - 1
+        freedom = spent + factor * (self.freedom - spent)
+        return self.replace(strength=self.strength * factor, freedom=freedom, scale=self.scale * factor)
+
     def column(self, index: int) -> NormalInverseGamma:
         """The marginal belief about one column's mean and variance."""
         return self._marginal().column(index)

@@ -22,7 +22,6 @@ from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 
 _ROUNDS = 40
-LOG = []
 _CELLS = 50_000  # of a table, fitted at a time
 
 
@@ -88,8 +87,9 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     flat = statistics.reshape_groups((n_groups,))
     more = 1.0 if estimate == "map" else 0.0
     if issubclass(family.belief, Beta):
-        cells = np.stack([flat.total, np.maximum(flat.weight - flat.total, 0.0)], axis=-1)
-        pairs = fit_dirichlet(cells.reshape(n_groups, -1), Segments([2] * flat.n_columns)).reshape(-1, 2)
+        both, again = _distinct(flat.total, np.maximum(flat.weight - flat.total, 0.0))
+        cells = np.moveaxis(both, 0, -1).reshape(n_groups, -1)
+        pairs = fit_dirichlet(cells, Segments([2] * both.shape[-1])).reshape(-1, 2)[again]
         return Beta(pairs[:, 0] + more, pairs[:, 1] + more)
     if issubclass(family.belief, Dirichlet):
         table = flat.table if isinstance(flat, Counts) else flat.total
@@ -161,11 +161,9 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
         top = np.where(free, segments.sum(share * gap / steep), gain)
         held = strength * common * (1 - fall) - segments.sum(alpha * (slope + alpha * bend))
         bottom = np.where(free, 1 - fall * give, held)
-        step = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), np.inf)
-        step = np.where(np.sign(step) == np.sign(gain), np.abs(step), np.inf)
-        radius = np.where(gain * before < 0, radius / 2, radius)
-        before = gain
-        step = np.sign(gain) * np.minimum(step, radius)
+        step = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), np.sign(gain) * 9.0)
+        radius = np.where(step * before < 0, radius / 2, radius)
+        before = step = np.clip(step, -radius, radius)
         step = np.where(moving, np.clip(log_strength + step, low, high) - log_strength, 0.0)
         # Given that step, all log h_k are to meet in one number, so that the α_k sum to the new A.
         meet = np.where(free, (segments.sum(share * log_slope / steep) - step) / np.where(give > 0, give, 1.0), 0.0)
@@ -175,17 +173,29 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
         alpha *= segments.spread(np.exp(log_strength) / np.maximum(segments.sum(alpha), 1e-300))
         if max(np.abs(step).max(initial=0.0), np.abs(stretch).max(initial=0.0)) < 1e-7:
             break
-    LOG.append(_)
     return alpha if moving.all() else np.where(segments.spread(moving), alpha, 1.0)
+
+
+def _distinct(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns that occur in the arrays (groups, columns), each once, and which of them every column is.
+
+    Of a hundred thousand words most are rare, and rare words were counted alike.
+    """
+    stacked = np.stack(arrays) + 0.0  # −0 is 0
+    by_column = np.ascontiguousarray(np.moveaxis(stacked, -1, 0).reshape(stacked.shape[-1], -1))
+    if not by_column.size:
+        return stacked, np.arange(stacked.shape[-1])
+    keys = by_column.view(np.dtype((np.void, by_column.itemsize * by_column.shape[1]))).ravel()
+    _, first, again = np.unique(keys, return_index=True, return_inverse=True)
+    return stacked[..., first], again
 
 
 def _fit_gamma(totals: Totals, default: Any) -> tuple[np.ndarray, np.ndarray]:
     """Shape and rate of every column: the largest Σ [log Γ(a + x)/Γ(a) + a log b − (a + x) log(b + n)]."""
-    x = totals.total
-    n = np.broadcast_to(totals.weight, x.shape)
+    (x, n), again = _distinct(totals.total, np.broadcast_to(totals.weight, totals.total.shape))
     n_groups, rows, events = (n > 0).sum(axis=0), n.sum(axis=0), x.sum(axis=0)
     known = (n_groups > 1) & (events > 0)
-    shape, rate = (np.array(np.broadcast_to(part, rows.shape)) for part in (default.shape, default.rate))
+    at = np.cumsum(known) - 1
     x, n, n_groups, rows, events = (part[..., known] for part in (x, n, n_groups, rows, events))
 
     def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -205,5 +215,8 @@ def _fit_gamma(totals: Totals, default: Any) -> tuple[np.ndarray, np.ndarray]:
     high = np.log(np.stack([10 * events + 10, rows], -1))
     start = np.log(np.stack([mean, np.ones_like(mean)], -1))
     found = np.exp(climb(evaluate, start, np.minimum(low, high), high))
-    shape[known], rate[known] = found[:, 0], found[:, 1]
+    fitted = known[again]
+    place = at[again][fitted]
+    shape, rate = (np.array(np.broadcast_to(part, again.shape)) for part in (default.shape, default.rate))
+    shape[fitted], rate[fitted] = found[place, 0], found[place, 1]
     return shape, rate

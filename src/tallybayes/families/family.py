@@ -128,9 +128,15 @@ class Family(Value):
         raise NotImplementedError
 
     def prior(self, prior: Any, statistics: Any, estimate: str) -> Belief:
-        """A belief from None (the default), a rule or a belief, checked to belong to this family."""
+        """A belief from None (the default), "empirical", a rule or a belief, checked to belong to this family."""
         if prior is None:
             return self.default_prior(statistics, estimate)
+        if isinstance(prior, str):
+            from tallybayes.families.empirical import empirical_prior
+
+            if prior != "empirical":
+                raise PriorError.wrong_belief(self, prior, f"'empirical', a {self.belief.__name__}")
+            return empirical_prior(self, statistics, estimate)
         if not hasattr(prior, "resolve"):
             raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}")
         belief = prior.resolve(self, statistics, estimate)

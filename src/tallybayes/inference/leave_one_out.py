@@ -70,6 +70,9 @@ def without_row(
             return _gaussian(family, statistics, prior, estimate, np.asarray(block), group, counted, constant)
         if isinstance(family, Multinomial):
             return _tokens(family, statistics, prior, estimate, block, group, counted)[:, None]
+        if len(constant):
+            block = np.array(block, dtype=float)
+            block[:, constant] = np.nan
         return _counted_out(family, statistics, prior, estimate, block, group, weight)[:, None]
 
 
@@ -87,7 +90,7 @@ def _counted_out(
     if estimate in ("map", "bayes"):
         prior = _of_groups(prior.update(statistics.scale(0.0)), group)
     if estimate == "bayes":
-        terms = prior.update(rest).log_evidence(once)
+        terms = family.log_evidence(prior.update(rest), once)
     else:
         terms = family.log_likelihood(estimate_parameters(family, prior, rest, estimate), once)
     return np.reshape(terms, (n_rows, -1)).sum(axis=1)

@@ -69,7 +69,7 @@ def complete_moments(
     weights = np.ones(len(rows)) if weight is None else weight
     known = Gaussian().collect(rows, group, n_groups, weight)
     how = "map" if estimate in ("bayes", "map") else "mle"
-    if how == "map" and prior is None:
+    if how == "map" and (prior is None or isinstance(prior, str)):
         flat = ~(pooled_spread(known)[1] > 0)
         if flat.all() or (flat.any() and "columns" not in family.shared):  # type: ignore[attr-defined]
             options: dict[str, Any] = {"n_iter": n_iter, "tol": tol}

@@ -91,12 +91,25 @@ def around(value: np.ndarray, belief: Beta, mass: float) -> Measures:
     return Measures(np.asarray(value), np.fmin(low, value), np.fmax(high, value))
 
 
-def matched(value: float, mean: float, variance: float, mass: float) -> Measure:
-    """The interval of the Beta with this mean and variance; of the uniform one if there is none."""
-    strength = mean * (1 - mean) / variance - 1 if variance > 0 else 0.0
-    belief = Beta(mean * strength, (1 - mean) * strength) if strength > 0 else Beta(1, 1)
-    low, high = belief.interval(mass)
-    return Measure(value, float(np.fmin(low, value)), float(np.fmax(high, value)))
+def matched(value: float, variance: float, mass: float) -> Measure:
+    """The interval of a number from 0 to 1 that is known with this variance: that of a share of so many rows.
+
+    So many, that the Beta posterior of the share, under a uniform prior, has the variance. None, and the prior's
+    interval, where the value is NaN or the variance that of a guess.
+    """
+    if math.isnan(value) or variance >= 1 / 12:
+        low, high = Beta(1, 1).interval(mass)
+        return Measure(value, float(np.fmin(low, value)), float(np.fmax(high, value)))
+
+    def excess(log_rows: float) -> float:
+        n = math.exp(log_rows)
+        share = (1 + n * value) / (2 + n)
+        return share * (1 - share) / (n + 3) - variance
+
+    from scipy.optimize import brentq
+
+    n = math.exp(brentq(excess, -50.0, 50.0)) if excess(50.0) < 0 < excess(-50.0) else math.exp(50.0)
+    return around(np.array([value]), Beta([1 + n * value], [1 + n * (1 - value)]), mass).at(0)
 
 
 class Guess(NamedTuple):

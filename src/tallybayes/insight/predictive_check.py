@@ -335,16 +335,17 @@ def _compare(part: _Part, n_draws: int, rng: np.random.Generator) -> Iterator[Ch
     expected, deviation = drawn.mean(axis=0), drawn.std(axis=0)
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
     # Equal but for rounding is equal: where a column is constant, or all draws agree.
-    equal = np.isclose(drawn, observed, rtol=1e-9, atol=0.0)
+    equal = np.isclose(drawn, observed, rtol=1e-14, atol=0.0)
     p = ((drawn > observed) | equal).mean(axis=0)
     n_rows = np.array([len(mine) for _, mine in groups])[:, None, None]
     shares = np.array([name.startswith("share") for name in summaries.names])[None, :, None]
     deviation = np.where(shares, np.maximum(deviation, 1 / n_rows), deviation)  # one row more or less is no surprise
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.where(equal.all(axis=0), 0.0, (observed - expected) / deviation)
+    labels = part.labels.tolist()
     for k, (code, _) in enumerate(groups):
         for s, statistic in enumerate(summaries.names):
             for place, name in enumerate(part.names):
                 numbers = [array[k, s, place] for array in (observed, expected, low, high, p, gap)]
                 if not np.isnan(numbers[0]):  # a column without a known cell has no statistics
-                    yield Check(name, part.labels[code].item(), statistic, *(float(number) for number in numbers))
+                    yield Check(name, labels[code], statistic, *(float(number) for number in numbers))

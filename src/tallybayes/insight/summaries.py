@@ -23,11 +23,12 @@ def _numbers(rows: np.ndarray) -> np.ndarray:
     n, mean, gap = _centred(rows)
     squares = gap * gap
     variance = squares.sum(axis=0) / n
-    varied = variance > (1e-13 * np.abs(mean)) ** 2
+    varied = variance > (1e-13 * np.abs(mean)) ** 2  # what rounding leaves of a constant is no spread
     squares *= gap
     skewness = np.where(varied, squares.sum(axis=0) / n / np.where(varied, variance, 1.0) ** 1.5, 0.0 * n)
     ends = np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)
-    return np.stack([mean, np.sqrt(variance), skewness, *ends, (rows == 0).sum(axis=0) / n])
+    deviation = np.sqrt(np.where(varied, variance, 0.0 * n))
+    return np.stack([mean, deviation, skewness, *ends, (rows == 0).sum(axis=0) / n])
 
 
 def _counts(rows: np.ndarray) -> np.ndarray:

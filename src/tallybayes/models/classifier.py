@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -93,10 +94,14 @@ class FactoredClassifier(FactoredModel):
     @property
     def prior_(self) -> dict[tuple[Name, ...], Any]:
         """The prior of every factor as it was resolved from the tally."""
-        return {
-            factor.columns: resolve(factor, statistics, self._prior_of(factor), self.estimate).prior
-            for factor, statistics in self._feature_factors()
-        }
+        return {f.columns: found.prior for (f, _), found in zip(self._feature_factors(), self._beliefs(), strict=True)}
+
+    def _beliefs(self) -> list[Resolved]:
+        """What every factor starts from, or would if the estimate had a prior."""
+        if self.estimate in ("map", "bayes"):
+            return self._resolved(False)
+        self._check_prior()
+        return [resolve(f, statistics, self._prior_of(f), self.estimate) for f, statistics in self._feature_factors()]
 
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
         pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
@@ -146,10 +151,17 @@ class FactoredClassifier(FactoredModel):
 
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
-        smooth = self.unseen == "smooth"
-        resolved = self._resolved(smooth)
+        return self._starting_from(tally, lambda resolved: resolved)
+
+    def _with_strength(self, factor: float) -> Self:
+        """The same model under priors worth `factor` times as much."""
+        return self._starting_from(self.tally_, lambda found: found._replace(prior=found.prior.scaled(factor)))
+
+    def _starting_from(self, tally: Tally, change: Callable[[Resolved], Resolved]) -> Self:
         other = copy.copy(self)._adopt(tally)
-        other._derive("resolved smooth" if smooth else "resolved", lambda: resolved)
+        for smooth in {False, self.unseen == "smooth"}:
+            found = [change(resolved) for resolved in self._resolved(smooth)]
+            other._derived["resolved smooth" if smooth else "resolved"] = found
         return other
 
     @property

@@ -13,7 +13,6 @@ from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import EstimateError
 from tallybayes.models.class_prior import log_class_prior
-from tallybayes.models.scoring import resolve
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor
@@ -52,10 +51,8 @@ def evidence_of(model: Any, without: Collection[Any] = ()) -> Evidence:
     counts: Any = model.tally_[model._target]
     total = _class_evidence(model.class_prior, model._class_domain.levels, counts)
     left_out: list[Any] = []
-    model._check_prior()
-    for factor, statistics in model._feature_factors():
+    for (factor, statistics), (belief, constant) in zip(model._feature_factors(), model._beliefs(), strict=True):
         width = int(statistics.n_columns)
-        belief, constant = resolve(factor, statistics, model._prior_of(factor), model.estimate)
         names = [factor.column(place, width) for place in range(width)]
         left_out += [names[place] for place in constant]
         dropped = {*constant.tolist(), *(place for place, name in enumerate(names) if name in without)}

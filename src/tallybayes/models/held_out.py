@@ -159,7 +159,8 @@ def _joint_left_out(model: FactoredClassifier, rows: Rows, part: slice, log_prio
     ):
         domains = model._level_domains(scored)
         cells: Any = rows_of(table, scored.factor.columns, scored.family, domains, model.unseen)
-        if isinstance(statistics, Counts):
+        if isinstance(scored.family, Categorical):
+            assert isinstance(statistics, Counts)
             statistics = statistics.with_unseen() if smooth else statistics
             cells = Codes(cells, statistics.segments.sizes)
         elif not isinstance(cells, Sparse):

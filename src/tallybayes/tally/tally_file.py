@@ -114,9 +114,10 @@ def _check_kept(factor: Factor, statistic: Statistics) -> None:
     none = factor.family.collect(block)  # refuses a block that is not its own
     same = [len(part.shape) for part in none.reshape_groups(())._parts().values()]
     found = [len(part.shape) - len(factor.given) for part in statistic._parts().values()]
-    fixed = isinstance(none, Counts) and not labels  # bins, whose number the family says
-    if fixed and isinstance(statistic, Counts) and (statistic.segments.sizes != none.segments.sizes[0]).any():
-        raise FileError(f"{factor!r} has statistics of {statistic.segments.sizes.tolist()} bins.")
+    if isinstance(none, Counts) and isinstance(statistic, Counts):
+        sizes = statistic.segments.sizes
+        if not labels and (sizes != none.segments.sizes[0]).any():  # bins, whose number the family says
+            raise FileError(f"{factor!r} has statistics of {sizes.tolist()} bins.")
     if type(none) is not type(statistic) or same != found:
         raise FileError(f"{factor!r} cannot have {statistic!r}.")
 

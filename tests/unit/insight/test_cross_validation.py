@@ -29,6 +29,8 @@ def make_rows(kind):
     if kind == "sparse":
         return sp.csr_array(counts), y
     measured = rng.normal(rate, 1 + y[:, None] / 3)
+    if kind == "positive":
+        return np.exp(measured / 3), y
     if kind == "gaps":
         measured[rng.random(measured.shape) < 0.2] = np.nan
     return measured, y
@@ -46,6 +48,8 @@ FAMILIES = [
     (tb.TiedGaussian(), "gaps"),
     (tb.SphericalGaussian(), "gaps"),
     (tb.TiedSphericalGaussian(), "gaps"),
+    (tb.LogNormal(), "positive"),
+    (tb.Binned((-10.0, 0.0, 1.0, 3.0, 20.0)), "gaps"),
 ]
 WEIGHTS = [None, "whole", "fractions"]
 

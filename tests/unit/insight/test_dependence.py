@@ -156,7 +156,7 @@ def test_evidence_of_a_number_is_that_of_a_regression(monkeypatch):
 def test_coverage(kind):
     rng = np.random.default_rng(6)
     inside = []
-    for _ in range(60):
+    for _ in range(100):
         n = 600
         y = rng.integers(0, 2, n)
         if kind == "labels":
@@ -174,7 +174,7 @@ def test_coverage(kind):
                 rows = {"a": level.astype(str), "b": rho * x + np.sqrt(1 - rho**2) * rng.normal(size=n), "y": y}
         pair = only(tb.dependence(rows, "y", mass=0.9))
         inside.append(pair.low <= truth <= pair.high)
-    assert 0.8 <= np.mean(inside) <= 0.99
+    assert 0.8 <= np.mean(inside) <= 0.98  # over 400 draws and more: 0.87, 0.89 and 0.87
 
 
 def test_independent_columns_are_said_to_be():
@@ -243,7 +243,7 @@ def test_weights_are_repetitions():
 def test_pieces_change_nothing(monkeypatch):
     rng = np.random.default_rng(11)
     rows = {f"l{k}": rng.integers(0, 2 + k, 200).astype(str) for k in range(4)} | {"x": rng.normal(size=200)}
-    rows |= {"z": np.where(rng.random(200) < 0.1, np.nan, rows["x"])}
+    rows |= {"z": np.where(rng.random(200) < 0.1, np.nan, rows["x"] + rng.normal(size=200))}
     y = rng.integers(0, 2, 200)
     whole = tb.dependence(rows, y)
     monkeypatch.setattr(module, "_CELLS", 50)

@@ -130,7 +130,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name):
     """
     rng = np.random.default_rng(0)
     covered, missed_low = [], []
-    for seed in range(100):
+    for seed in range(80):
         shares = rng.dirichlet(np.ones(3))
         model, draw, rows, log_terms = WORLDS[name](rng)
         y = rng.choice(3, 12, p=shares)

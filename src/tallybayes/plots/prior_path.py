@@ -1,0 +1,45 @@
+"""The picture of a prior's strength."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes.plots.style import COLOURS, new_axes, quiet
+
+if TYPE_CHECKING:
+    from tallybayes.insight.prior_path import PriorPath
+
+
+def plot_prior_path(path: PriorPath, ax: Any = None) -> Any:
+    """Evidence, log-loss and accuracy, one above the other, against the strength of the prior."""
+    axes = new_axes(ax, nrows=3, sharex=True, figsize=(7, 7), layout="constrained")
+    axes[0].plot(path.strengths, path.bits, "o-", color=COLOURS[0])
+    axes[0].set_ylabel("evidence (bits)")
+    for place, (name, label) in enumerate(
+        [("log_loss", "log-loss, rows left out"), ("accuracy", "accuracy, rows left out")], 1
+    ):
+        value, low, high = np.array([tuple(getattr(result, name)) for result in path.results]).T
+        axes[place].fill_between(path.strengths, low, high, color=COLOURS[place], alpha=0.2, linewidth=0)
+        axes[place].plot(path.strengths, value, "o-", color=COLOURS[place])
+        axes[place].set_ylabel(label)
+    best = {0: path.by_evidence if not np.isnan(path.bits).all() else None, 1: path.by_log_loss}
+    for place, strength in best.items():
+        if strength is not None:
+            axes[place].axvline(strength, color="black", linewidth=0.8, linestyle=":")
+            axes[place].annotate(
+                f"best: {strength:.3g} ×",
+                (strength, 0),
+                xycoords=("data", "axes fraction"),
+                xytext=(4, 6),
+                textcoords="offset points",
+                va="bottom",
+                fontsize=9,
+            )
+    axes[-1].set_xscale("log")
+    axes[-1].set_xlabel("strength of the prior, as a multiple of the model's own")
+    axes[0].set_title("What the prior is worth")
+    for each in axes:
+        quiet(each)
+    return axes
