@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
+from canvas import BLUE, GREEN, GREY, ORANGE, RED, STYLE, density, label, new_figure
+from comparing import draw_log_normal, draw_occam
 from matplotlib.figure import Figure
 from PIL import Image
 from real_data import DATA, mnist
@@ -23,22 +23,6 @@ import tallybayes as tb
 from tallybayes.demo import penguins
 
 HERE = Path(__file__).parent
-
-# Okabe and Ito's colours, which colour-blind readers can tell apart; line styles differ as well.
-BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#666666"
-STYLE = {
-    "font.size": 12,
-    "axes.titlesize": 13,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#E4E4E4",
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "legend.fontsize": 11,
-    "lines.linewidth": 2.2,
-    "figure.facecolor": "white",
-}
 
 
 def draw_beta_priors() -> Figure:
@@ -373,38 +357,9 @@ PICTURES = {
     "decisions": draw_decisions,
     "projection": draw_projection,
     "nearest-means": draw_nearest_means,
+    "occam": draw_occam,
+    "log-normal": draw_log_normal,
 }
-
-
-def new_figure(n_panels: int) -> tuple[Figure, list[Axes]]:
-    """A figure with one panel, or some side by side."""
-    figure = Figure(figsize=(6.6, 4.0) if n_panels == 1 else (10.6, 4.0), layout="constrained")
-    return figure, [figure.add_subplot(1, n_panels, place + 1) for place in range(n_panels)]
-
-
-def density(belief: Any, theta: np.ndarray) -> np.ndarray:
-    """The density of a belief about a probability."""
-    return np.exp(np.asarray(belief.log_prob(theta)))
-
-
-def label(
-    axes: Axes,
-    title: str,
-    x: str,
-    y: str,
-    *,
-    bottom: float = 0.0,
-    top: float | None = None,
-    span: tuple[float, float] | None = None,
-) -> None:
-    """The words around a panel, and how far it reaches."""
-    axes.set_title(title)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    if top is not None:
-        axes.set_ylim(bottom, top)
-    if span is not None:
-        axes.set_xlim(*span)
 
 
 def main() -> None:

@@ -117,7 +117,7 @@ class NormalInverseWishart(Belief):
         weight = np.broadcast_to(statistics.weight, (*given, n_columns))[..., 0]
         gap = statistics.mean - mean
         pull = (strength * weight / (strength + weight))[..., None, None]
-        extra = statistics.scatter + pull * gap[..., :, None] * gap[..., None, :]
+        extra = statistics.scatter + pull * (gap[..., :, None] * gap[..., None, :])  # symmetric to the last bit
         return mean, strength, freedom, scale, weight, extra
 
     def _pool(self, array: np.ndarray, n_trailing: int) -> np.ndarray:

@@ -47,7 +47,7 @@ def climb(evaluate: Evaluate, start: np.ndarray, low: np.ndarray, high: np.ndarr
         if np.abs(trial - place).max() < 1e-9:
             break
         new_value, new_slope, new_bend = evaluate(trial)
-        better = new_value >= value
+        better = new_value >= value - 1e-13 * np.abs(value)  # but for rounding
         place = np.where(better[:, None], trial, place)
         value = np.where(better, new_value, value)
         slope = np.where(better[:, None], new_slope, slope)

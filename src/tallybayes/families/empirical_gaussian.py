@@ -15,6 +15,7 @@ from tallybayes.families.gaussian import pooled_spread
 from tallybayes.statistics.moments import Moments
 
 _FACTOR = 100.0  # how far the typical variance may lie from that within groups
+_LEAST = 0.5
 _ROUNDS = 8  # of moving the location and climbing from there
 
 
@@ -34,7 +35,7 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     -------
     NormalInverseGamma
     """
-    default: Any = family.default_prior(statistics, "bayes")
+    family.default_prior(statistics, estimate)  # refuses columns without any spread
     shared = tuple(getattr(family, "shared", ()))
     moments = flat.diagonal()
     n = np.broadcast_to(moments.weight, moments.first_sum.shape)
@@ -80,14 +81,7 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
             by_bb = -(sure * b * e / full**2).sum(axis=0)
             by_ka = -(a * e1 / full).sum(axis=0)
             by_kb = (sure * b * e1 / full**2).sum(axis=0)
-            # b = a · typical: a larger a at the same typical variance moves b along
-            slope = np.stack([by_k, by_a + by_b, by_b], -1)
-            rows = [
-                [by_kk, by_ka + by_kb, by_kb],
-                [by_ka + by_kb, by_aa + 2 * by_ab + by_bb, by_ab + by_bb],
-                [by_kb, by_ab + by_bb, by_bb],
-            ]
-            return value, slope, np.stack([np.stack(row, -1) for row in rows], -2)
+            return _chained(value, by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
 
         return evaluate
 
@@ -103,7 +97,6 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     factor = a + 1 + n_means / 2 if estimate == "map" else a
     keep = slice(0, 1) if one else slice(None)
     scale = typical * factor * unit[keep]
-    del default
     return NormalInverseGamma(centre + location * np.sqrt(unit), kappa, a, scale, shared=shared)
 
 
@@ -123,14 +116,111 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     -------
     NormalInverseWishart
     """
-    raise NotImplementedError
+    default: Any = family.default_prior(statistics, estimate)
+    n = flat.weight[:, 0]
+    scatter = flat.scatter if flat.full else np.zeros((len(n), 0, 0))
+    if not flat.full or (n > 0).sum() < 2 or not scatter.any():
+        return default  # type: ignore[no-any-return]
+    d, tied = flat.n_columns, "groups" in getattr(family, "shared", ())
+    centre, spread = pooled_spread(flat)
+    unit = np.sqrt(spread)
+    mean = np.where(n[:, None] > 0, (flat.mean - centre) / unit, 0.0)
+    scatter = scatter / (unit[:, None] * unit)
+    start = np.log(np.array([[0.01, 1.5, 1.0]]))
+    low, high = _bounds(n.sum(keepdims=True), start, np.zeros(1, dtype=bool), tied=tied)
+    make = _tied_evidence(n, scatter.sum(axis=0)) if tied else _wishart_evidence(n, scatter)
+    place, location = _alternate(lambda at: make(mean - at), start, low, high, mean, n[:, None])
+    kappa, shape, typical = np.exp(place[0])
+    freedom = 2 * shape + d - 1
+    n_means = len(n) if tied else 1
+    size = typical * (freedom + d + 1 + n_means if estimate == "map" else 2 * shape)
+    return default.replace(  # type: ignore[no-any-return]
+        location=centre + location * unit, strength=kappa, freedom=freedom, scale=np.diag(spread * size)
+    )
+
+
+def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
+    """The evidence of groups with scatter (groups, d, d) and their own covariances, Ψ = c·1, ν = 2a + d − 1, c = 2a·v.
+
+    In the axes of a group's scatter, with eigenvalues λ and z the gap from the location along them,
+    log |Ψ + S + r·gap·gapᵀ| = Σ log(c + λ) + log(1 + r Σ z² / (c + λ)), with r = κn / (κ + n).
+    """
+    d = scatter.shape[-1]
+    values, axes = np.linalg.eigh(scatter)
+    values, n = np.maximum(values, 0.0), n[:, None]
+    half = n / 2
+
+    def make(gap: np.ndarray) -> Any:
+        squares = (gap[:, None, :] @ axes)[:, 0, :] ** 2
+
+        def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            kappa, f = np.exp(place[0, 0]), 2 * np.exp(place[0, 1])
+            c, nu = f * np.exp(place[0, 2]), f + d - 1
+            part = n / (kappa + n)
+            r, over = kappa * part, 1 / (c + values)
+            r1, r2 = r * part, r * part * (2 * part - 1)
+            q1, q2, q3 = ((squares * over**k).sum(axis=1, keepdims=True) for k in (1, 2, 3))
+            m, sure = 1 + r * q1, (nu + n) / 2
+            log_ratio = np.log1p(values / c).sum(axis=1, keepdims=True) + np.log(m)  # log |Ψ + …| − log |Ψ|
+            steps = (nu - np.arange(d)) / 2
+            value = log_rising(steps, half).sum() - (sure * log_ratio + half * d * np.log(c)).sum()
+            value -= d / 2 * np.log1p(n / kappa).sum()
+            det_k, det_c = r1 * q1 / m, (c * over).sum(axis=1, keepdims=True) - r * c * q2 / m
+            det_kk, det_kc = r2 * q1 / m - det_k**2, -r1 * c * q2 / m**2
+            det_cc = (c * values * over**2).sum(axis=1, keepdims=True)
+            det_cc = det_cc - (r * c * q2 - 2 * r * c**2 * q3) / m - (r * c * q2 / m) ** 2
+            by_k = d / 2 * part.sum() - (sure * det_k).sum()
+            by_a = f / 2 * (digamma_rising(steps, half).sum() - log_ratio.sum())
+            by_b = (nu * d / 2 - sure * det_c).sum()
+            by_kk = -(sure * det_kk).sum() - d / 2 * (part * (1 - part)).sum()
+            by_aa = by_a + f**2 / 4 * trigamma_rising(steps, half).sum()
+            by_ab, by_bb = f / 2 * (d - det_c).sum(), -(sure * det_cc).sum()
+            by_ka, by_kb = -f / 2 * det_k.sum(), -(sure * det_kc).sum()
+            return _chained(value[None], by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
+
+        return evaluate
+
+    return make
+
+
+def _tied_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
+    """The evidence of groups that share one covariance, of scatter (d, d) within them: a function of κ alone."""
+    d = len(scatter)
+
+    def make(gap: np.ndarray) -> Any:
+        def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            kappa, f = np.exp(place[0, 0]), 2 * np.exp(place[0, 1])
+            part = n / (kappa + n)
+            r = kappa * part
+            whole = f * np.exp(place[0, 2]) * np.eye(d) + scatter + (gap.T * r) @ gap
+            products = gap @ np.linalg.solve(whole, gap.T)
+            sure, lengths = (f + d - 1 + n.sum()) / 2, np.diagonal(products)
+            value = -sure * np.linalg.slogdet(whole)[1] - d / 2 * np.log1p(n / kappa).sum()
+            r1, r2 = r * part, r * part * (2 * part - 1)
+            by_k = d / 2 * part.sum() - sure * (r1 * lengths).sum()
+            by_kk = -sure * ((r2 * lengths).sum() - r1 @ products**2 @ r1) - d / 2 * (part * (1 - part)).sum()
+            return _chained(np.array([value]), by_k, 0.0, 0.0, by_kk, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+        return evaluate
+
+    return make
+
+
+def _chained(
+    value: np.ndarray, k: Any, a: Any, b: Any, kk: Any, aa: Any, bb: Any, ka: Any, kb: Any, ab: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Derivatives by log κ, log a and log b as those by log κ, log a and the log of the typical variance b/a."""
+    slope = [k, a + b, b]
+    rows = [[kk, ka + kb, kb], [ka + kb, aa + 2 * ab + bb, ab + bb], [kb, ab + bb, bb]]
+    shaped = [np.broadcast_to(np.asarray(part, dtype=float), value.shape) for part in (*slope, *sum(rows, []))]
+    return value, np.stack(shaped[:3], -1), np.stack(shaped[3:], -1).reshape(*value.shape, 3, 3)
 
 
 def _bounds(total: np.ndarray, start: np.ndarray, lonely: np.ndarray, *, tied: bool) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of log κ, log a and the log of the typical variance, for that many rows; what is not found is held."""
     rows = np.maximum(total, 1.0)
     zero = np.zeros_like(rows)
-    low = np.stack([zero - 30.0, zero + np.log(0.5), zero - np.log(_FACTOR)], -1)
+    low = np.stack([zero - 30.0, zero + np.log(_LEAST), zero - np.log(_FACTOR)], -1)
     high = np.stack([np.log(rows), np.log(np.maximum(rows, 1.0) / 2), zero + np.log(_FACTOR)], -1)
     high = np.maximum(high, low)
     hold = lonely[:, None] | (np.array([False, True, True]) if tied else np.zeros(3, dtype=bool))

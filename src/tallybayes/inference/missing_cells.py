@@ -73,7 +73,7 @@ def complete_moments(
         flat = ~(pooled_spread(known)[1] > 0)
         if flat.all() or (flat.any() and "columns" not in family.shared):  # type: ignore[attr-defined]
             options: dict[str, Any] = {"n_iter": n_iter, "tol": tol}
-            return _around_flat(rows, group, n_groups, weight, family, estimate, known, flat, options)
+            return _around_flat(rows, group, n_groups, weight, family, prior, estimate, known, flat, options)
     belief = None if how == "mle" else family.prior(prior, known, "map")
     parameters = _start(known)
     history: list[float] = []
@@ -103,6 +103,7 @@ def _around_flat(
     n_groups: int,
     weight: np.ndarray | None,
     family: Family,
+    prior: Any,
     estimate: str,
     known: Moments,
     flat: np.ndarray,
@@ -111,7 +112,7 @@ def _around_flat(
     """Expected moments where some columns have no spread: those say nothing, and stay as constant as they are."""
     varied = np.flatnonzero(~flat)
     if len(varied):
-        done = complete_moments(rows[:, varied], group, n_groups, weight, family, None, estimate, **options)
+        done = complete_moments(rows[:, varied], group, n_groups, weight, family, prior, estimate, **options)
     else:
         none = MultivariateGaussian().collect(np.zeros((len(rows), 1)), group, n_groups, weight)
         done = Completed(none, [], "log posterior", True)

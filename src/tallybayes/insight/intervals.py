@@ -148,8 +148,8 @@ def average(values: np.ndarray, weight: np.ndarray | None, mass: float, guess: G
         scatter = float(((values - value) ** 2).sum())
     else:
         total = float(weight.sum())
-        n, value = float(effective_rows(total, weight @ weight)), float(weight @ values) / total
-        scatter = n * float(weight @ (values - value) ** 2) / total
+        n, value = float(effective_rows(total, (weight**2).sum())), float((weight * values).sum()) / total
+        scatter = n * float((weight * (values - value) ** 2).sum()) / total
     mean = value
     if guess is not None:
         mean = (n * value + guess.loss) / (n + 1)

@@ -1,4 +1,7 @@
-"""What is measured on scored rows: shares per class, the area under the curve, calibration, precision and recall."""
+"""What is measured on scored rows: shares per class, the area under the curve, calibration, precision and recall.
+
+Products are summed by ``sum``, not by ``@``: its threads would change the last digits with their number.
+"""
 
 from __future__ import annotations
 
@@ -149,7 +152,7 @@ def macro_f_score(scores: Scores, mass: float) -> Measure:
     gain, loss = 2 * (1 - smooth) / size, smooth / size  # of one right, of one wrong row
     effect = np.where(scores.right, gain[scores.codes], loss[scores.codes] + loss[scores.predicted])
     squared = effect**2
-    total = squared.sum() if scores.weight is None else scale**2 * (scores.weight**2 @ squared)
+    total = squared.sum() if scores.weight is None else scale**2 * (scores.weight**2 * squared).sum()
     prior = (gain[here] ** 2 + loss[here] ** 2).sum()
     return matched(float(value.mean()), float(total + prior) / int(here.sum()) ** 2, mass)
 
@@ -196,7 +199,7 @@ def auc(scores: Scores, mass: float) -> Measure:
         effects += effect
     if not areas:
         return matched(np.nan, 0.0, mass)
-    variance = (float(effects @ effects) + from_prior) / len(areas) ** 2
+    variance = (float((effects**2).sum()) + from_prior) / len(areas) ** 2
     return matched(float(np.mean(areas)), variance, mass)
 
 
@@ -208,11 +211,11 @@ def _area(score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) ->
     w = np.ones(len(score)) if weight is None else weight[order]
     above, below = np.where(up, w, 0.0), np.where(up, 0.0, w)
     n_up, n_down = float(above.sum()), float(below.sum())
-    effective = [float(effective_rows(total, part @ part)) for total, part in ((n_up, above), (n_down, below))]
+    effective = [float(effective_rows(total, (part**2).sum())) for total, part in ((n_up, above), (n_down, below))]
     at_up, at_down = np.bincount(tie, above), np.bincount(tie, below)
     beaten = (np.cumsum(at_down) - 0.5 * at_down) / n_down  # of the negatives, by a positive here
     beating = 1 - (np.cumsum(at_up) - 0.5 * at_up) / n_up  # of the positives, a negative here
-    area = float(at_up @ beaten) / n_up
+    area = float((at_up * beaten).sum()) / n_up
     unbiased = [np.sqrt(n / (n - 1)) if n > 1 else 1.0 for n in effective]
     share = np.where(up, w * (unbiased[0] / n_up), w * (unbiased[1] / n_down))
     effect = np.empty(len(score))
@@ -263,11 +266,11 @@ def calibration_error(bins: Reliability, mass: float) -> Measure:
     In every bin, the true share of right rows has a Beta posterior under a uniform prior. The draws have a fixed seed.
     """
     share = bins.weight / bins.weight.sum()
-    value = float(share @ np.abs(bins.accuracy.value - bins.confidence))
+    value = float((share * np.abs(bins.accuracy.value - bins.confidence)).sum())
     n = effective_rows(bins.weight, bins.squares)
     right = n * bins.accuracy.value
     draws = np.random.default_rng(_SEED).beta(1 + right, 1 + (n - right), (_N_DRAWS, len(n)))
-    low, high = np.quantile(np.abs(draws - bins.confidence) @ share, [(1 - mass) / 2, (1 + mass) / 2])
+    low, high = np.quantile((np.abs(draws - bins.confidence) * share).sum(axis=1), [(1 - mass) / 2, (1 + mass) / 2])
     return Measure(value, min(float(low), value), max(float(high), value))
 
 
@@ -288,5 +291,5 @@ def precision_recall(scores: Scores, k: int) -> Curve:
     ranked = score[order]
     last = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), scores.n_rows - 1)  # ties enter together
     precision, recall = right[last] / np.cumsum(w)[last], right[last] / right[-1]
-    area = float(np.diff(recall, prepend=0.0) @ precision)
+    area = float((np.diff(recall, prepend=0.0) * precision).sum())
     return Curve(np.append(precision[0], precision), np.append(0.0, recall), area)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import (
@@ -205,10 +205,36 @@ def test_the_area_s_variance_is_delong_s():
     area, n = beats.mean(), 4 * len(up) * len(down) / 400
     variance = beats.mean(axis=1).var(ddof=1) / len(up) + beats.mean(axis=0).var(ddof=1) / len(down)
     variance += stats.beta.var(n + 1, 1)
-    mean = (1 + n * area) / (2 + n)
-    strength = mean * (1 - mean) / variance - 1
-    expected = stats.beta.interval(0.95, mean * strength, (1 - mean) * strength)
-    np.testing.assert_allclose(found, (area, *expected), rtol=1e-9)
+    # the posterior of a share of m rows, with m so large that this is its variance
+    m = optimize.brentq(lambda m: stats.beta.var(1 + m * area, 1 + m * (1 - area)) - variance, 1, 1e6)
+    expected = stats.beta.interval(0.95, 1 + m * area, 1 + m * (1 - area))
+    np.testing.assert_allclose(found, (area, *expected), rtol=1e-6)
+
+
+def test_macro_averages_by_draws():
+    codes, log_proba = draw(4, 2000)
+    found = tb.Evaluation(range(4), codes, log_proba)
+    cells = np.random.default_rng(0).dirichlet(found.confusion.ravel() + 1e-9, 20_000).reshape(-1, 4, 4)
+    right, true, predicted = np.diagonal(cells, axis1=1, axis2=2), cells.sum(axis=2), cells.sum(axis=1)
+    draws = {
+        "macro_precision": right / predicted,
+        "macro_recall": right / true,
+        "macro_f_score": 2 * right / (true + predicted),
+    }
+    for name, shares in draws.items():
+        expected = np.quantile(shares.mean(axis=1), [0.025, 0.975])
+        np.testing.assert_allclose(getattr(found, name)[1:], expected, atol=0.002)
+
+
+def test_many_small_classes_do_not_pull_the_average():
+    codes = np.repeat(np.arange(200), 4)  # four rows each, three of them right
+    guess = np.where(np.arange(800) % 4 == 0, (codes + 1) % 200, codes)
+    log_proba = np.log(np.full((800, 200), 1e-4) + (1 - 0.02) * np.eye(200)[guess])
+    found = tb.Evaluation(range(200), codes, log_proba)
+    for measure in (found.macro_recall, found.macro_precision, found.macro_f_score):
+        assert measure.value == pytest.approx(0.75)
+        assert measure.high - measure.low < 0.1
+        assert measure.high - 0.75 == pytest.approx(0.75 - measure.low, rel=0.2)
 
 
 def test_rows_keep_their_order_where_probabilities_round_to_one():
