@@ -40,7 +40,7 @@ def draw_log_normal() -> Figure:
     found = tb.suggest_columns(table.data[["area error"]], table.target).details["area error"]
     binned = next(one.family for one in found.candidates if isinstance(one.family, tb.Binned))
     families = {"Gaussian": tb.Gaussian(), "LogNormal": tb.LogNormal(), f"Binned of {len(binned.edges) - 1}": binned}
-    x = np.linspace(0.5, 80, 1600)
+    x = np.linspace(binned.edges[0], 80, 1600)  # what lies below the first edge has no density of its own
     looks = [(RED, "--"), (BLUE, "-"), (GREEN, "-")]
     for (name, family), (colour, line) in zip(families.items(), looks, strict=True):
         axes = panels[1] if name.startswith("Binned") else panels[0]
@@ -48,6 +48,7 @@ def draw_log_normal() -> Figure:
         axes.plot(x, height, line, color=colour, label=name)
     for axes in panels:
         axes.hist(benign, bins=np.arange(0, 80, 2.5), density=True, color="#D0D0D0", label="357 benign tumours")
-        label(axes, "", "area error", "density", top=0.085, span=(0, 80))
         axes.legend(loc="upper right")
+    label(panels[0], "Two bells", "area error", "density", top=0.085, span=(0, 80))
+    label(panels[1], "Bins", "area error", "", top=0.085, span=(0, 80))
     return figure

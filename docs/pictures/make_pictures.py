@@ -14,7 +14,9 @@ import matplotlib as mpl
 import numpy as np
 from canvas import BLUE, GREEN, GREY, ORANGE, RED, STYLE, density, label, new_figure
 from comparing import draw_log_normal, draw_occam
+from deciding import draw_expected_cost, draw_intervals
 from matplotlib.figure import Figure
+from measuring import draw_calibration, draw_confusion, draw_flattering_folds, draw_reliability
 from PIL import Image
 from real_data import DATA, mnist
 from sklearn.datasets import load_iris
@@ -357,8 +359,14 @@ PICTURES = {
     "decisions": draw_decisions,
     "projection": draw_projection,
     "nearest-means": draw_nearest_means,
+    "confusion": draw_confusion,
+    "reliability": draw_reliability,
+    "flattering-folds": draw_flattering_folds,
+    "calibration": draw_calibration,
     "occam": draw_occam,
     "log-normal": draw_log_normal,
+    "intervals": draw_intervals,
+    "expected-cost": draw_expected_cost,
 }
 
 

@@ -63,8 +63,8 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
         square = (mean - location) ** 2
 
         def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            kappa, a = np.exp(place[:, 0]), np.exp(place[:, 1])
-            b = a * np.exp(place[:, 2])
+            kappa, b = np.exp(place[:, 0]), np.exp(place[:, 1])
+            a = b + 1
             part = n / (kappa + n)  # of a group's distance from the location that counts as scatter, over κ
             moved = kappa * part * square / 2
             e, e1 = pool(scatter / 2 + moved), pool(moved * part)
@@ -81,17 +81,19 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
             by_bb = -(sure * b * e / full**2).sum(axis=0)
             by_ka = -(a * e1 / full).sum(axis=0)
             by_kb = (sure * b * e1 / full**2).sum(axis=0)
-            return _chained(value, by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
+            return _chained(value, by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab, b / a)
 
         return evaluate
 
     total = over(n) / (len(unit) if one else 1)
     within = over(scatter)
     lonely = (over((n > 0).astype(float)) <= (len(unit) if one else 1)) | ~(within > 0)
-    start = np.log(np.stack([np.full_like(total, 0.01), np.full_like(total, 1.5), np.ones_like(total)], -1))
+    start = np.log(np.stack([np.full_like(total, 0.01), np.full_like(total, 1.5)], -1))
     low, high = _bounds(total, start, lonely, tied="groups" in shared)
     place, location = _alternate(make, start, low, high, mean, n)
-    kappa, a, typical = (np.exp(place[:, i]) for i in range(3))
+    kappa, b = np.exp(place[:, 0]), np.exp(place[:, 1])
+    a = 1 + b
+    typical = b / a
     location = np.where(lonely, 0.0, location)
     n_means = (len(n) if "groups" in shared else 1) * (len(unit) if one else 1)
     factor = a + 1 + n_means / 2 if estimate == "map" else a
@@ -126,11 +128,13 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     unit = np.sqrt(spread)
     mean = np.where(n[:, None] > 0, (flat.mean - centre) / unit, 0.0)
     scatter = scatter / (unit[:, None] * unit)
-    start = np.log(np.array([[0.01, 1.5, 1.0]]))
+    start = np.log(np.array([[0.01, 1.5]]))
     low, high = _bounds(n.sum(keepdims=True), start, np.zeros(1, dtype=bool), tied=tied)
     make = _tied_evidence(n, scatter.sum(axis=0)) if tied else _wishart_evidence(n, scatter)
     place, location = _alternate(lambda at: make(mean - at), start, low, high, mean, n[:, None])
-    kappa, shape, typical = np.exp(place[0])
+    kappa, b = np.exp(place[0])
+    shape = 1 + b
+    typical = b / shape
     freedom = 2 * shape + d - 1
     n_means = len(n) if tied else 1
     size = typical * (freedom + d + 1 + n_means if estimate == "map" else 2 * shape)
@@ -154,8 +158,9 @@ def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
         squares = (gap[:, None, :] @ axes)[:, 0, :] ** 2
 
         def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            kappa, f = np.exp(place[0, 0]), 2 * np.exp(place[0, 1])
-            c, nu = f * np.exp(place[0, 2]), f + d - 1
+            kappa, c = np.exp(place[0, 0]), 2 * np.exp(place[0, 1])
+            f = c + 2
+            nu = f + d - 1
             part = n / (kappa + n)
             r, over = kappa * part, 1 / (c + values)
             r1, r2 = r * part, r * part * (2 * part - 1)
@@ -176,7 +181,7 @@ def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
             by_aa = by_a + f**2 / 4 * trigamma_rising(steps, half).sum()
             by_ab, by_bb = f / 2 * (d - det_c).sum(), -(sure * det_cc).sum()
             by_ka, by_kb = -f / 2 * det_k.sum(), -(sure * det_kc).sum()
-            return _chained(value[None], by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
+            return _chained(value[None], by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab, (f - 2) / f)
 
         return evaluate
 
@@ -207,23 +212,22 @@ def _tied_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
 
 
 def _chained(
-    value: np.ndarray, k: Any, a: Any, b: Any, kk: Any, aa: Any, bb: Any, ka: Any, kb: Any, ab: Any
+    value: np.ndarray, k: Any, a: Any, b: Any, kk: Any, aa: Any, bb: Any, ka: Any, kb: Any, ab: Any, share: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives by log κ, log a and log b as those by log κ, log a and the log of the typical variance b/a."""
-    slope = [k, a + b, b]
-    rows = [[kk, ka + kb, kb], [ka + kb, aa + 2 * ab + bb, ab + bb], [kb, ab + bb, bb]]
-    shaped = [np.broadcast_to(np.asarray(part, dtype=float), value.shape) for part in (*slope, *sum(rows, []))]
-    return value, np.stack(shaped[:3], -1), np.stack(shaped[3:], -1).reshape(*value.shape, 3, 3)
+    """Derivatives by log κ, log a and log b as those by log κ and log b where a = 1 + b/s²; share is (a − 1)/a."""
+    slope = [k, a * share + b]
+    last = aa * share**2 + a * share * (1 - share) + 2 * ab * share + bb
+    cross = ka * share + kb
+    shaped = [np.broadcast_to(np.asarray(part, dtype=float), value.shape) for part in (*slope, kk, cross, cross, last)]
+    return value, np.stack(shaped[:2], -1), np.stack(shaped[2:], -1).reshape(*value.shape, 2, 2)
 
 
 def _bounds(total: np.ndarray, start: np.ndarray, lonely: np.ndarray, *, tied: bool) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of log κ, log a and the log of the typical variance, for that many rows; what is not found is held."""
     rows = np.maximum(total, 1.0)
-    zero = np.zeros_like(rows)
-    low = np.stack([zero - 30.0, zero + np.log(_LEAST), zero - np.log(_FACTOR)], -1)
-    high = np.stack([np.log(rows), np.log(np.maximum(rows, 1.0) / 2), zero + np.log(_FACTOR)], -1)
-    high = np.maximum(high, low)
-    hold = lonely[:, None] | (np.array([False, True, True]) if tied else np.zeros(3, dtype=bool))
+    low = np.stack([np.full_like(rows, -30.0), np.full_like(rows, np.log(_LEAST - 1))], -1)
+    high = np.maximum(np.stack([np.log(rows), np.log(np.maximum(rows / 2 - 1, 1e-9))], -1), low)
+    hold = lonely[:, None] | (np.array([False, True]) if tied else np.zeros(2, dtype=bool))
     return np.where(hold, start, low), np.where(hold, start, high)
 
 
