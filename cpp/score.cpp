@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "parallel.h"
+#include "score_gather.h"
 
 namespace tallybayes {
 
@@ -16,6 +17,7 @@ constexpr size_t codes_in_chunk = 65536;    // 256 kB of positions in the tables
 constexpr size_t scores_in_chunk = 16384;   // 128 kB of sums
 constexpr size_t repeated_codes = 512;      // short rows are looked at together, as many as make a run of this length
 constexpr size_t rows_in_part = 1024;
+constexpr size_t gathered_bytes = 262144;   // of chosen rows, copied next to each other
 
 // The limits of the codes of one call: they depend on the types of its columns.
 struct CodeLimits {
@@ -44,6 +46,7 @@ struct Call {
   const Scorer& scorer;
   const ScoreKernels& kernels;
   const std::vector<ScoreBlock>& blocks;
+  const Chosen& chosen;
   const Scores& out;
   std::vector<std::optional<CodeLimits>> limits;
   size_t chunk_rows, pitch;
@@ -63,13 +66,19 @@ bool by_bits(const ScoreFactor& factor, const ScoreBlock& block) {
   return !factor.bit_table.empty() && all_bytes(block.table);
 }
 
+bool by_rows(FactorKind kind) {
+  return kind == FactorKind::codes || kind == FactorKind::sparse || kind == FactorKind::terms;
+}
+
 struct Worker {
-  Aligned<double> scores, cells, sum, norm, exponent, rows;
+  Aligned<double> scores, cells, sum, norm, exponent, rows, density, turned;
   Aligned<float> small;
   std::vector<uint32_t> entries;
   std::vector<uint8_t> bits, bytes;
   std::vector<Extent> extents;
   std::vector<int64_t> guesses;
+  std::vector<std::optional<GatheredTable>> gathered;
+  std::vector<Table> tables;  // of every factor, with the rows at hand
 
   explicit Worker(const Call& call) {
     const size_t n_classes = call.scorer.n_classes(), n_scores = n_classes * call.pitch;
@@ -78,13 +87,13 @@ struct Worker {
     for (size_t f = 0; f < call.blocks.size(); f++) {
       const ScoreFactor& factor = call.scorer.factors()[f];
       if (by_bits(factor, call.blocks[f])) {
-        n_looked_up = call.chunk_rows * factor.pitch;
+        n_looked_up = std::max(n_looked_up, call.chunk_rows * factor.pitch);
         bits.resize(std::max(bits.size(), call.chunk_rows * bit_pitch(factor)));
         if (!call.blocks[f].table.row_major()) {
           bytes.resize(std::max(bytes.size(), call.chunk_rows * factor.n_columns));
         }
-      } else if (factor.kind == FactorKind::codes || factor.kind == FactorKind::sparse) {
-        n_looked_up = call.chunk_rows * factor.pitch;
+      } else if (by_rows(factor.kind)) {
+        n_looked_up = std::max(n_looked_up, call.chunk_rows * factor.pitch);
         if (factor.kind == FactorKind::codes) n_entries = std::max(n_entries, call.chunk_rows * factor.n_columns);
       } else {
         n_cells = std::max(n_cells, std::min(factor.n_columns, block_columns) * call.pitch);
@@ -92,7 +101,14 @@ struct Worker {
         student |= factor.kind == FactorKind::student;
       }
     }
+    for (const ScoreBlock& block : call.blocks) {
+      tables.push_back(block.table);
+      gathered.emplace_back();
+      if (call.chosen.rows && block.table.n_columns) gathered.back().emplace(block.table, call.chunk_rows);
+    }
     scores.resize(n_scores);
+    density.resize(call.out.posterior ? call.pitch : 0);
+    turned.resize(call.out.posterior && call.chosen.rows ? n_scores : 0);
     cells.resize(n_cells);
     sum.resize(dense ? n_scores : 0);
     norm.resize(dense ? n_scores : 0);
@@ -170,7 +186,7 @@ Ahead cells_ahead(const Table& table, size_t first, size_t n, size_t column) {
 bool add_dense(const ScoreFactor& factor, const Table& table, size_t first, size_t n, const Call& call,
                Worker& worker) {
   const ScoreKernels& kernels = call.kernels;
-  const size_t n_classes = call.scorer.n_classes(), pitch = call.pitch;
+  const size_t n_classes = factor.n_classes, pitch = call.pitch;
   std::fill_n(worker.sum.data(), n_classes * pitch, 0.0);
   if (factor.kind == FactorKind::student) std::fill_n(worker.exponent.data(), n_classes * pitch, 0.0);
   const size_t n_blocks = (factor.n_columns + block_columns - 1) / block_columns;
@@ -206,6 +222,7 @@ bool add_dense(const ScoreFactor& factor, const Table& table, size_t first, size
         case FactorKind::linear: kernels.add_linear(work); break;
         case FactorKind::normal: kernels.add_normal(work); break;
         case FactorKind::student: kernels.add_student(work); break;
+        case FactorKind::left_out: kernels.add_left_out(work); break;
         default: kernels.add_student_by_column(work);
       }
     }
@@ -215,7 +232,7 @@ bool add_dense(const ScoreFactor& factor, const Table& table, size_t first, size
   }
   const double* total = factor.norm_before.data() + n_blocks * n_classes;
   for (size_t k = 0; k < n_classes; k++) {
-    double* score = worker.scores.data() + k * pitch;
+    double* score = worker.scores.data() + (factor.first_class + k) * pitch;
     const double *sum = worker.sum.data() + k * pitch, *norm = worker.norm.data() + k * pitch;
     if (any_missing) {
       for (size_t i = 0; i < n; i++) score[i] += norm[i] + sum[i];
@@ -226,11 +243,12 @@ bool add_dense(const ScoreFactor& factor, const Table& table, size_t first, size
   return true;
 }
 
-bool make_chunk(const ScoreFactor& factor, const Sparse& matrix, size_t first, size_t n, std::vector<Extent>& extents,
-                SparseChunk& chunk) {
+bool make_chunk(const ScoreFactor& factor, const Sparse& matrix, const Chosen& chosen, size_t first, size_t n,
+                std::vector<Extent>& extents, SparseChunk& chunk) {
   extents.resize(n);
   for (size_t i = 0; i < n; i++) {
-    extents[i] = {entry_at(matrix.indptr, first + i), entry_at(matrix.indptr, first + i + 1)};
+    const size_t row = chosen.rows ? static_cast<size_t>(chosen.rows[first + i]) : first + i;
+    extents[i] = {entry_at(matrix.indptr, row), entry_at(matrix.indptr, row + 1)};
     if (extents[i].start < 0 || extents[i].stop < extents[i].start ||
         extents[i].stop > static_cast<int64_t>(matrix.n_entries)) {
       return false;
@@ -241,43 +259,70 @@ bool make_chunk(const ScoreFactor& factor, const Sparse& matrix, size_t first, s
   return true;
 }
 
-bool add_factor(size_t f, size_t first, size_t n, const Call& call, Worker& worker) {
+// `first`: of the rows in the call's order, `start`: of the same rows in the worker's tables.
+bool add_factor(size_t f, size_t first, size_t start, size_t n, const Call& call, Worker& worker) {
   const ScoreFactor& factor = call.scorer.factors()[f];
   const ScoreBlock& block = call.blocks[f];
+  const Table& table = worker.tables[f];
   const size_t n_classes = call.scorer.n_classes();
   if (factor.kind == FactorKind::codes) {
-    if (!call.kernels.load_entries(block.table, first, n, call.limits[f]->columns, worker.entries.data())) return false;
+    if (!call.kernels.load_entries(table, start, n, call.limits[f]->columns, worker.entries.data())) return false;
     call.kernels.sum_entries(worker.entries.data(), n, factor.n_columns, factor.table.data(), factor.pitch,
                              worker.rows.data());
   } else if (factor.kind == FactorKind::sparse) {
     SparseChunk chunk;
-    if (!make_chunk(factor, block.sparse, first, n, worker.extents, chunk)) return false;
+    if (!make_chunk(factor, block.sparse, call.chosen, first, n, worker.extents, chunk)) return false;
     if (!call.kernels.sum_weights(chunk, factor.table.data(), factor.pitch, worker.rows.data())) return false;
+  } else if (factor.kind == FactorKind::terms) {
+    for (size_t i = 0; i < n; i++) {
+      std::memcpy(worker.rows.data() + i * factor.pitch, table.row(start + i), n_classes * sizeof(double));
+    }
   } else if (by_bits(factor, block)) {
     const size_t pitch = bit_pitch(factor), n_bytes = (factor.n_columns + 7) / 8;
-    if (!call.kernels.load_bits(block.table, first, n, worker.bits.data(), pitch, worker.bytes.data())) return false;
+    if (!call.kernels.load_bits(table, start, n, worker.bits.data(), pitch, worker.bytes.data())) return false;
     const double* total = factor.norm_before.data() + factor.norm_before.size() - n_classes;
     std::fill_n(worker.rows.data(), n * factor.pitch, 0.0);
     for (size_t i = 0; i < n; i++) std::copy_n(total, n_classes, worker.rows.data() + i * factor.pitch);
     call.kernels.sum_bits(worker.bits.data(), pitch, n, n_bytes, factor.bit_table.data(), factor.pitch,
                           worker.rows.data());
   } else {
-    return add_dense(factor, block.table, first, n, call, worker);
+    return add_dense(factor, table, start, n, call, worker);
   }
   call.kernels.add_turned(worker.rows.data(), factor.pitch, n, n_classes, worker.scores.data(), call.pitch);
   return true;
 }
 
-bool score_chunk(size_t first, size_t n, const Scores& out, const Call& call, Worker& worker) {
+// The posterior and the density of a chunk, where they belong.
+void write_posterior(size_t first, size_t n, const Call& call, Worker& worker) {
+  const size_t n_classes = call.scorer.n_classes();
+  const Scores& out = call.out;
+  call.kernels.normalise(worker.scores.data(), call.pitch, n, n_classes, out.log_prior, worker.density.data());
+  if (!call.chosen.rows) {
+    call.kernels.turn_scores(worker.scores.data(), call.pitch, n, n_classes, out.posterior + first * n_classes);
+    std::copy_n(worker.density.data(), n, out.density + first);
+    return;
+  }
+  call.kernels.turn_scores(worker.scores.data(), call.pitch, n, n_classes, worker.turned.data());
+  for (size_t i = 0; i < n; i++) {
+    const size_t row = static_cast<size_t>(call.chosen.rows[first + i]);
+    std::copy_n(worker.turned.data() + i * n_classes, n_classes, out.posterior + row * n_classes);
+    out.density[row] = worker.density.data()[i];
+  }
+}
+
+bool score_chunk(size_t first, size_t n, size_t n_ahead, const Scores& out, const Call& call, Worker& worker) {
   const size_t n_classes = call.scorer.n_classes();
   for (size_t k = 0; k < n_classes; k++) {
     std::fill_n(worker.scores.data() + k * call.pitch, call.pitch, call.scorer.start()[k]);
   }
+  const int64_t* rows = call.chosen.rows;
   for (size_t f = 0; f < call.blocks.size(); f++) {
-    if (!add_factor(f, first, n, call, worker)) return false;
+    if (worker.gathered[f]) worker.tables[f] = worker.gathered[f]->take(rows + first, n, n_ahead);
+    if (!add_factor(f, first, rows ? 0 : first, n, call, worker)) return false;
   }
   if (out.best) call.kernels.best_classes(worker.scores.data(), call.pitch, n, n_classes, out.best);
   if (out.joint) call.kernels.turn_scores(worker.scores.data(), call.pitch, n, n_classes, out.joint);
+  if (out.posterior) write_posterior(first, n, call, worker);
   return true;
 }
 
@@ -285,7 +330,7 @@ bool score_chunk(size_t first, size_t n, const Scores& out, const Call& call, Wo
 bool guess_chunk(size_t first, size_t n, int64_t* best, const Call& call, Worker& worker) {
   const ScoreFactor& factor = call.scorer.factors()[0];
   SparseChunk chunk;
-  if (!make_chunk(factor, call.blocks[0].sparse, first, n, worker.extents, chunk)) return false;
+  if (!make_chunk(factor, call.blocks[0].sparse, call.chosen, first, n, worker.extents, chunk)) return false;
   if (!call.kernels.guess_best(chunk, factor.small_start.data(), factor.small_table.data(), factor.small_pitch,
                                call.scorer.n_classes(), factor.largest, worker.small.data(), best)) {
     return false;
@@ -294,29 +339,39 @@ bool guess_chunk(size_t first, size_t n, int64_t* best, const Call& call, Worker
     if (best[i] >= 0) continue;
     Scores one;
     one.best = best + i;
-    if (!score_chunk(first + i, 1, one, call, worker)) return false;
+    if (!score_chunk(first + i, 1, 0, one, call, worker)) return false;
   }
   return true;
 }
 
 double work_of(const ScoreFactor& factor, const ScoreBlock& block, size_t n_rows, size_t n_classes) {
   double cells = static_cast<double>(n_rows) * static_cast<double>(factor.n_columns);
-  if (factor.kind == FactorKind::sparse) cells = static_cast<double>(block.sparse.n_entries);
+  if (factor.kind == FactorKind::sparse) {
+    cells = static_cast<double>(n_rows) / static_cast<double>(block.sparse.n_rows) *
+            static_cast<double>(block.sparse.n_entries);
+  }
   return cells * std::max(1.0, static_cast<double>(n_classes) / 8.0);
 }
 
 }  // namespace
 
-bool Scorer::score(const std::vector<ScoreBlock>& blocks, size_t n_rows, size_t threads, const Scores& out) const {
+bool Scorer::score(const std::vector<ScoreBlock>& blocks, const Chosen& chosen, size_t threads,
+                   const Scores& out) const {
+  const size_t n_rows = chosen.n_rows;
   if (n_rows == 0) return true;
-  size_t most_codes = 1;
+  size_t most_codes = 1, row_bytes = 1;
   double work = static_cast<double>(n_rows) * static_cast<double>(n_classes()) / 8.0;
   for (size_t f = 0; f < blocks.size(); f++) {
     if (factors_[f].kind == FactorKind::codes) most_codes = std::max(most_codes, factors_[f].n_columns);
     work += work_of(factors_[f], blocks[f], n_rows, n_classes());
+    for (size_t j = 0; chosen.rows && j < blocks[f].table.n_columns; j++) {
+      row_bytes += size_of(blocks[f].table.column(j).type);
+    }
   }
-  const size_t fitting = std::min(codes_in_chunk / most_codes, scores_in_chunk / n_classes()) / row_pad * row_pad;
-  Call call{*this, kernels_, blocks, out, {}, 0, 0, false};
+  const size_t fitting =
+      std::min({codes_in_chunk / most_codes, scores_in_chunk / n_classes(), gathered_bytes / row_bytes}) / row_pad *
+      row_pad;
+  Call call{*this, kernels_, blocks, chosen, out, {}, 0, 0, false};
   call.chunk_rows = std::min(std::clamp(fitting, row_pad, most_chunk_rows), n_rows);
   // Not a power of two, which would put the columns of a block into the same few places of the cache.
   call.pitch = (call.chunk_rows + row_pad - 1) / row_pad * row_pad + row_pad / 2;
@@ -334,8 +389,9 @@ bool Scorer::score(const std::vector<ScoreBlock>& blocks, size_t n_rows, size_t 
       Scores here;
       if (out.best) here.best = out.best + first;
       if (out.joint) here.joint = out.joint + first * n_classes();
+      here.posterior = out.posterior;
       const bool good = call.guess ? guess_chunk(first, n, here.best, call, worker)
-                                   : score_chunk(first, n, here, call, worker);
+                                   : score_chunk(first, n, std::min(n, last - first - n), here, call, worker);
       if (!good) return false;
     }
     return true;

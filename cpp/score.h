@@ -12,29 +12,17 @@
 
 namespace tallybayes {
 
-enum class FactorKind : uint8_t { codes, linear, normal, student, student_by_column, sparse };
+enum class FactorKind : uint8_t { codes, linear, normal, student, student_by_column, left_out, sparse, terms };
 
 // The loops for one of the names the module knows.
 const ScoreKernels& score_kernels_of(const char* tier);
-
-// An array that starts on a cache line.
-template <class T>
-class Aligned {
- public:
-  void resize(size_t n) { storage_.assign(n + 64 / sizeof(T), T{}); }
-  bool empty() const { return storage_.empty(); }
-  T* data() { return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(storage_.data()) + 63) & ~uintptr_t{63}); }
-  const T* data() const { return const_cast<Aligned*>(this)->data(); }
-
- private:
-  std::vector<T> storage_;
-};
 
 // One factor with its tables in the layout of the loops.
 struct ScoreFactor {
   FactorKind kind = FactorKind::codes;
   Check check = Check::finite;
   size_t n_columns = 0;
+  size_t first_class = 0, n_classes = 0;  // those it adds to: all of them, or for left_out one
 
   // dense: groups of classes one after another; within a group [column][parameter][class]
   size_t n_parameters = 0;
@@ -64,8 +52,17 @@ struct ScoreBlock {
 };
 
 struct Scores {
-  double* joint = nullptr;  // (n_rows, n_classes), or
-  int64_t* best = nullptr;  // (n_rows,)
+  double* joint = nullptr;           // (n_rows, n_classes), or
+  int64_t* best = nullptr;           // (n_rows,), or
+  double* posterior = nullptr;       // (n_rows, n_classes) and
+  double* density = nullptr;         // (n_rows,), with
+  const double* log_prior = nullptr;  // (n_classes,) for rows that no class allows
+};
+
+// The rows to score: all of them, or those with these numbers, whose results are written at these numbers.
+struct Chosen {
+  size_t n_rows = 0;
+  const int64_t* rows = nullptr;
 };
 
 class Scorer {
@@ -75,13 +72,16 @@ class Scorer {
   // Parameters, norms and tables are (columns, classes), row-major. Normal: mean and precision; student: mean, inverse
   // spread and power.
   void add_dense(FactorKind kind, Check check, size_t n_columns, std::vector<Vector> parameters, const double* norms);
+  // Mean, inverse spread and power (columns,) of one class.
+  void add_left_out(size_t of_class, std::vector<Vector> parameters, const double* norms);
   void add_sparse(size_t n_columns, const double* weight, Check check);
+  void add_terms();
   size_t n_classes() const { return start_.size(); }
   const Vector& start() const { return start_; }
   const std::vector<ScoreFactor>& factors() const { return factors_; }
   const ScoreKernels& kernels() const { return kernels_; }
   // False where a value is refused; find_refused then names it.
-  bool score(const std::vector<ScoreBlock>&, size_t n_rows, size_t threads, const Scores&) const;
+  bool score(const std::vector<ScoreBlock>&, const Chosen&, size_t threads, const Scores&) const;
 
  private:
   const ScoreKernels& kernels_;
@@ -110,7 +110,7 @@ struct Refused {
   size_t factor = 0, row = 0, column = 0;
   int64_t found = 0, stop = 0;
 };
-Refused find_refused(const Scorer&, const std::vector<ScoreBlock>&, size_t n_rows);
+Refused find_refused(const Scorer&, const std::vector<ScoreBlock>&, const Chosen&);
 
 // Smallest and largest value of every integer column; false where one exceeds the range of int64.
 bool column_ranges(const ScoreKernels&, const Table&, size_t threads, std::vector<int64_t>& low,

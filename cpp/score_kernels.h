@@ -13,6 +13,7 @@ constexpr size_t most_group_classes = 6;  // classes whose sums stay in register
 constexpr size_t panel_classes = 8;       // tables looked up by row are padded to whole cache lines
 constexpr size_t most_chunk_rows = 64;
 constexpr size_t row_pad = 16;            // chunks of rows are padded to two vectors of the widest tier
+constexpr double least_left = 1e-5;       // of a spread, when a row is taken out of it: less has lost too many digits
 
 // Cells of the caller that are turned next. Asked for while these are summed: in one go they would hold up everything.
 struct Ahead {
@@ -66,6 +67,7 @@ struct ScoreKernels {
   void (*add_normal)(const DenseWork&);
   void (*add_student)(const DenseWork&);            // sum and exponent: the product of (1 + t), see there
   void (*add_student_by_column)(const DenseWork&);  // sum: Σ power · log(1 + t)
+  void (*add_left_out)(const DenseWork&);           // sum: Σ power · log(1 − t) of one class; NaN where 1 − t < least_left
   // sum = log of the product held by sum and exponent; NaN or infinity where it went out of range.
   void (*log_products)(double* sum, const double* exponent, size_t n);
 
@@ -95,6 +97,11 @@ struct ScoreKernels {
   void (*best_classes)(const double* scores, size_t pitch, size_t n_rows, size_t n_classes, int64_t* best);
   // out[row · n_classes + class] = scores[class · pitch + row]
   void (*turn_scores)(const double* scores, size_t pitch, size_t n_rows, size_t n_classes, double* out);
+
+  // Bayes' rule: the scores become log p(class | row), and density[row] log p(row). Rows that are −inf in every class get
+  // `log_prior` and a density of −inf; those with a NaN become NaN.
+  void (*normalise)(double* scores, size_t pitch, size_t n_rows, size_t n_classes, const double* log_prior,
+                    double* density);
 
   // Lowers `low` and raises `high` (n numbers of this type each) by n_runs runs of n cells, `stride` bytes apart.
   void (*widen_ranges)(Type, Bytes cells, ptrdiff_t stride, size_t n_runs, size_t n, void* low, void* high);

@@ -46,6 +46,13 @@ struct Numbers {
   Vector vector(size_t n_classes) const { return Vector(data, data + n * n_classes); }
 };
 
+// A contiguous float64 array of one axis.
+Vector line_of(nb::handle array) {
+  const Borrowed borrowed(array);
+  const auto* numbers = reinterpret_cast<const double*>(borrowed.require({Type::float64}).data());
+  return Vector(numbers, numbers + borrowed.length(0));
+}
+
 // Memory for a result. Large ones ask for large pages: clearing and mapping small ones costs as much as scoring.
 template <class T>
 struct Result {
@@ -70,6 +77,10 @@ struct Result {
   }
 };
 
+// Results that the caller has made room for.
+using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Line = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 // Takes what tallybayes/kernels/scoring.py has checked; what could crash is checked again here.
 class PythonScorer {
  public:
@@ -89,7 +100,7 @@ class PythonScorer {
     const Result<double> result(n_rows * n_classes);
     Scores scores;
     scores.joint = result.values;
-    run(inputs, n_rows, threads, scores);
+    run(inputs, {n_rows, nullptr}, threads, scores);
     return nb::ndarray<nb::numpy, double>(result.values, {n_rows, n_classes}, result.owner).cast();
   }
 
@@ -99,8 +110,30 @@ class PythonScorer {
     const Result<int64_t> result(n_rows);
     Scores scores;
     scores.best = result.values;
-    run(inputs, n_rows, threads, scores);
+    run(inputs, {n_rows, nullptr}, threads, scores);
     return nb::ndarray<nb::numpy, int64_t>(result.values, {n_rows}, result.owner).cast();
+  }
+
+  // `rows`: None or int64 numbers of rows; the results are written into the given arrays of n_rows rows.
+  void posterior(nb::handle blocks, size_t n_rows, nb::handle log_prior, nb::handle rows, Matrix log_proba,
+                 Line log_density, size_t threads) const {
+    const size_t n_classes = scorer_->n_classes();
+    const Inputs inputs = borrow(blocks, n_rows);
+    const bool fits = log_proba.shape(0) == n_rows && log_proba.shape(1) == n_classes && log_density.shape(0) == n_rows;
+    if (!fits) throw nb::value_error("expected results with a row for every row and a column for every class");
+    const Borrowed prior(log_prior);
+    Scores scores;
+    scores.log_prior = reinterpret_cast<const double*>(prior.require({Type::float64}).data());
+    if (prior.length(0) != n_classes) throw nb::value_error("expected a prior with a number for every class");
+    scores.posterior = log_proba.data();
+    scores.density = log_density.data();
+    if (rows.is_none()) return run(inputs, {n_rows, nullptr}, threads, scores);
+    const Borrowed chosen(rows);
+    const auto* numbers = reinterpret_cast<const int64_t*>(chosen.require({Type::int64}).data());
+    for (size_t i = 0; i < chosen.length(0); i++) {
+      if (static_cast<uint64_t>(numbers[i]) >= n_rows) throw nb::index_error("expected rows that exist");
+    }
+    run(inputs, {chosen.length(0), numbers}, threads, scores);
   }
 
  private:
@@ -144,6 +177,16 @@ class PythonScorer {
       scorer_->add_dense(FactorKind::student, Check::finite, mean.n,
                          {mean.vector(n_classes), inverse_spread.vector(n_classes), power.vector(n_classes)},
                          log_norm.data);
+    } else if (kind == "left_out") {
+      const auto of_class = nb::cast<size_t>(factor[1]);
+      const Vector mean = line_of(factor[2]), inverse_spread = line_of(factor[3]), power = line_of(factor[4]),
+                   log_norm = line_of(factor[5]);
+      const size_t n = mean.size();
+      require_same(n == inverse_spread.size() && n == power.size() && n == log_norm.size());
+      if (of_class >= n_classes) throw nb::value_error("expected one of the classes");
+      scorer_->add_left_out(of_class, {mean, inverse_spread, power}, log_norm.data());
+    } else if (kind == "terms") {
+      scorer_->add_terms();
     } else if (kind == "sparse") {
       const Numbers weight = numbers(1);
       scorer_->add_sparse(weight.n, weight.data, check_of(nb::cast<std::string>(factor[2])));
@@ -187,6 +230,11 @@ class PythonScorer {
                                " columns, expected " + std::to_string(factor.n_columns);
       throw nb::value_error(text.c_str());
     }
+    if (factor.kind == FactorKind::terms) {
+      if (table.type != Type::float64 || !(table.n_rows == 0 || table.row_major())) {
+        throw nb::type_error("expected terms as float64 with the classes of a row next to each other");
+      }
+    }
     if (factor.kind == FactorKind::codes) {
       for (size_t j = 0; j < (table.separate ? table.n_columns : 1); j++) {
         if ((table.separate ? table.columns[j].type : table.type) >= Type::float32) {
@@ -216,13 +264,13 @@ class PythonScorer {
     return inputs;
   }
 
-  void run(const Inputs& inputs, size_t n_rows, size_t threads, const Scores& scores) const {
+  void run(const Inputs& inputs, const Chosen& chosen, size_t threads, const Scores& scores) const {
     Refused refused;
     bool good;
     {
       const nb::gil_scoped_release released;
-      good = scorer_->score(inputs.blocks, n_rows, threads, scores);
-      if (!good) refused = find_refused(*scorer_, inputs.blocks, n_rows);
+      good = scorer_->score(inputs.blocks, chosen, threads, scores);
+      if (!good) refused = find_refused(*scorer_, inputs.blocks, chosen);
     }
     if (!good) raise(refused, inputs.blocks[refused.factor]);
   }
@@ -279,7 +327,9 @@ void define_scoring(nb::module_& module) {
   nb::class_<PythonScorer>(module, "Scorer")
       .def(nb::init<nb::handle, nb::list>(), nb::arg("start"), nb::arg("factors"))
       .def("joint", &PythonScorer::joint, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("threads"))
-      .def("argmax", &PythonScorer::argmax, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("threads"));
+      .def("argmax", &PythonScorer::argmax, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("threads"))
+      .def("posterior", &PythonScorer::posterior, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("log_prior"),
+           nb::arg("rows").none(), nb::arg("log_proba"), nb::arg("log_density"), nb::arg("threads"));
   module.def("column_ranges", &python_column_ranges, nb::arg("columns"), nb::arg("threads"));
 }
 

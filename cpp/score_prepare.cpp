@@ -93,6 +93,7 @@ void Scorer::add_codes(const int64_t* sizes, size_t n_columns, const double* tab
   ScoreFactor factor;
   factor.kind = FactorKind::codes;
   factor.n_columns = n_columns;
+  factor.n_classes = k;
   factor.refuse = refuse;
   factor.pitch = padded_classes(k);
   size_t n_entries = 1;
@@ -117,6 +118,7 @@ void Scorer::add_dense(FactorKind kind, Check check, size_t n_columns, std::vect
   factor.kind = kind;
   factor.check = check;
   factor.n_columns = n_columns;
+  factor.n_classes = k;
   // Roots, because their product with the distance can be squared last: neither overflows before the result would.
   if (kind == FactorKind::normal) {
     for (double& precision : parameters[1]) precision = std::sqrt(0.5 * precision);
@@ -142,12 +144,36 @@ void Scorer::add_dense(FactorKind kind, Check check, size_t n_columns, std::vect
   factors_.push_back(std::move(factor));
 }
 
+void Scorer::add_left_out(size_t of_class, std::vector<Vector> parameters, const double* norms) {
+  ScoreFactor factor;
+  factor.kind = FactorKind::left_out;
+  factor.check = Check::finite;
+  factor.n_columns = parameters[0].size();
+  factor.first_class = of_class;
+  factor.n_classes = 1;
+  for (double& inverse_spread : parameters[1]) inverse_spread = std::sqrt(inverse_spread);
+  factor.n_parameters = 3;
+  factor.parameters = pack({parameters[0].data(), parameters[1].data(), parameters[2].data()}, factor.n_columns, 1);
+  factor.norms = pack({norms}, factor.n_columns, 1);
+  factor.norm_before = sums_before_blocks(norms, factor.n_columns, 1);
+  factors_.push_back(std::move(factor));
+}
+
+void Scorer::add_terms() {
+  ScoreFactor factor;
+  factor.kind = FactorKind::terms;
+  factor.n_columns = factor.n_classes = n_classes();
+  factor.pitch = padded_classes(n_classes());
+  factors_.push_back(std::move(factor));
+}
+
 void Scorer::add_sparse(size_t n_columns, const double* weight, Check check) {
   const size_t k = n_classes();
   ScoreFactor factor;
   factor.kind = FactorKind::sparse;
   factor.check = check;
   factor.n_columns = n_columns;
+  factor.n_classes = k;
   factor.pitch = padded_classes(k);
   factor.table.resize(n_columns * factor.pitch);
   for (size_t j = 0; j < n_columns; j++) std::copy_n(weight + j * k, k, factor.table.data() + j * factor.pitch);

@@ -9,6 +9,20 @@ namespace tallybayes {
 
 using Vector = std::vector<double>;
 
+// An array that starts on a cache line.
+template <class T>
+class Aligned {
+ public:
+  explicit Aligned(size_t n = 0) { if (n) resize(n); }
+  void resize(size_t n) { storage_.assign(n + 64 / sizeof(T), T{}); }
+  bool empty() const { return storage_.empty(); }
+  T* data() { return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(storage_.data()) + 63) & ~uintptr_t{63}); }
+  const T* data() const { return const_cast<Aligned*>(this)->data(); }
+
+ private:
+  std::vector<T> storage_;
+};
+
 // Every driver returns false where it met a group code, a CSR index or a cell it must not count.
 struct Input {
   const Kernels& kernels;

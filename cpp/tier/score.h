@@ -16,6 +16,7 @@ void add_linear(const DenseWork&);
 void add_normal(const DenseWork&);
 void add_student(const DenseWork&);
 void add_student_by_column(const DenseWork&);
+void add_left_out(const DenseWork&);
 void log_products(double*, const double*, size_t);
 bool load_bits(const Table&, size_t, size_t, uint8_t*, size_t, uint8_t*);
 void sum_bits(const uint8_t*, size_t, size_t, size_t, const double*, size_t, double*);
@@ -26,6 +27,7 @@ bool guess_best(const SparseChunk&, const float*, const uint16_t*, size_t, size_
 void add_turned(const double*, size_t, size_t, size_t, double*, size_t);
 void best_classes(const double*, size_t, size_t, size_t, int64_t*);
 void turn_scores(const double*, size_t, size_t, size_t, double*);
+void normalise(double*, size_t, size_t, size_t, const double*, double*);
 void widen_ranges(Type, Bytes, ptrdiff_t, size_t, size_t, void*, void*);
 
 template <class T>

@@ -1,4 +1,5 @@
 // From the scores of a chunk to what the caller asked for.
+#include "logarithms.h"
 #include "score.h"
 
 namespace tallybayes {
@@ -40,6 +41,38 @@ void best_classes(const double* scores, size_t pitch, size_t n_rows, size_t n_cl
     } else {
       for (size_t lane = 0; lane < n; lane++) best[i + lane] = index[lane];
     }
+  }
+}
+
+// From the best class, not from log p(row): that may be so large that digits are lost. Its own 1 is left out of the sum,
+// so that log p of a class that is all but certain keeps its digits too.
+void normalise(double* scores, size_t pitch, size_t n_rows, size_t n_classes, const double* log_prior,
+               double* density) {
+  for (size_t i = 0; i < n_rows; i += lanes) {
+    Doubles best = load(scores + i);
+    Mask index = {};
+    for (size_t k = 1; k < n_classes; k++) {
+      const Doubles score = load(scores + k * pitch + i);
+      const Mask better = ~(score <= best) & (best == best);
+      best = choose(better, score, best);
+      index = (better & static_cast<int64_t>(k)) | (index & ~better);
+    }
+    const Mask impossible = best == -__builtin_inf();
+    best = keep(best, ~impossible);
+    Doubles rest = {};
+    for (size_t k = 0; k < n_classes; k++) {
+      const Doubles share = exp_of_negative(load(scores + k * pitch + i) - best);
+      rest += keep(share, index != static_cast<int64_t>(k));
+    }
+    rest += best - best;  // NaN stays NaN, even of a single class
+    Doubles exponent = {};
+    move_exponent(rest, exponent);
+    const Doubles log_total = log_product(rest, exponent);
+    for (size_t k = 0; k < n_classes; k++) {
+      double* at = scores + k * pitch + i;
+      store(at, choose(impossible, repeat(log_prior[k]), (load(at) - best) - log_total));
+    }
+    store(density + i, choose(impossible, repeat(-__builtin_inf()), best + log_total));
   }
 }
 

@@ -4,6 +4,7 @@
 // is held as 1 + q, so that many t far below the last bit of 1 add up without loss:
 // (1 + q)(1 + t) = 1 + (q + (q·t + t)). Now and then its power of two is moved to a counter, which turns NaN, and stays
 // it, if the product went out of range in between; such rows are done again with one logarithm for each column.
+#include "logarithms.h"
 #include "score.h"
 
 namespace tallybayes {
@@ -13,41 +14,6 @@ namespace {
 
 constexpr size_t strip = 2;
 constexpr size_t columns_between = 16;  // until the power of two is moved: 2⁶³ for each column on average
-
-// log(1 + f) = f − (f²/2 − s·(f²/2 + R)) with s = f/(2 + f), R a polynomial in s² (Sun's FDLIBM), for √½ ≤ 1 + f ≤ √2.
-inline Doubles log_near_one(Doubles f) {
-  const Doubles half_square = f * f * 0.5;
-  const Doubles s = f / (f + 2.0);
-  const Doubles z = s * s;
-  Doubles r = repeat(1.479819860511658591e-01);
-  r = multiply_add(r, z, repeat(1.531383769920937332e-01));
-  r = multiply_add(r, z, repeat(1.818357216161805012e-01));
-  r = multiply_add(r, z, repeat(2.222219843214978396e-01));
-  r = multiply_add(r, z, repeat(2.857142874366239149e-01));
-  r = multiply_add(r, z, repeat(3.999999999940941908e-01));
-  r = multiply_add(r, z, repeat(6.666666666666735130e-01));
-  r = r * z;
-  return f - (half_square - s * (half_square + r));
-}
-
-// Moves the power of two of 1 + q, if there is one, to `exponent`; leaves q in [0, 2).
-inline void move_exponent(Doubles& q, Doubles& exponent) {
-  const Doubles product = q + 1.0;
-  const Mask bits = (Mask)product;
-  // The exponent's bits under those of 2⁵² are the number 2⁵² + exponent. `product - product` is 0 or NaN.
-  const Doubles biased = (Doubles)((bits >> 52) | 0x4330000000000000) - 4503599627370496.0;
-  exponent += (biased - 1023.0) + (product - product);
-  const Doubles mantissa = (Doubles)((bits & 0x000fffffffffffff) | 0x3ff0000000000000);
-  q = choose(product < 2.0, q, mantissa - 1.0);
-}
-
-// log(2ᵉ · (1 + q)) for q in [0, 2); NaN where `exponent` is.
-inline Doubles log_product(Doubles q, Doubles exponent) {
-  const Mask halve = q > 0.4142135623730950488;
-  const Doubles f = choose(halve, (q - 1.0) * 0.5, q);
-  exponent += keep(repeat(1.0), halve);
-  return exponent * 6.93147180369123816490e-01 + (log_near_one(f) + exponent * 1.90821492927058770002e-10);
-}
 
 template <bool missing>
 inline Doubles square_distance(Doubles x, double mean, double root) {
@@ -134,6 +100,20 @@ void add_student_by_column(const DenseWork& work) {
       }
       store(at, sum);
     }
+  }
+}
+
+// Of one class only. Parameters: mean, root and power.
+void add_left_out(const DenseWork& work) {
+  for (size_t row = 0; row < work.n_rows; row += lanes) {
+    Doubles sum = load(work.sum + row);
+    for (size_t j = 0; j < work.n_columns; j++) {
+      const double* p = work.parameters + 3 * j;
+      const Doubles t = square_distance<true>(load(work.cells + j * work.pitch + row), p[0], p[1]);
+      const Doubles term = log_of_rest(t) * p[2];
+      sum += choose(1.0 - t >= least_left, term, repeat(__builtin_nan("")));
+    }
+    store(work.sum + row, sum);
   }
 }
 

@@ -50,6 +50,9 @@ def tables():
 
 def main() -> None:
     """Print log-loss, calibration error and accuracy on the test rows, before and after."""
+    if not DATA.is_dir():
+        print(f"no data at {DATA}: nothing to measure.")
+        return
     print(f"{'table':<14}{'method':<13}{'T':>6}{'log-loss':>10}{'cal. error':>12}{'accuracy':>10}{'seconds':>9}")
     for name, columns, X, y, test, answers in tables():
         model = tb.NaiveBayes(columns).fit(X, y)

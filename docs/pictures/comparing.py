@@ -40,10 +40,11 @@ def draw_log_normal() -> Figure:
     found = tb.suggest_columns(table.data[["area error"]], table.target).details["area error"]
     binned = next(one.family for one in found.candidates if isinstance(one.family, tb.Binned))
     families = {"Gaussian": tb.Gaussian(), "LogNormal": tb.LogNormal(), f"Binned of {len(binned.edges) - 1}": binned}
-    x = np.linspace(binned.edges[0], 80, 1600)  # what lies below the first edge has no density of its own
     looks = [(RED, "--"), (BLUE, "-"), (GREEN, "-")]
     for (name, family), (colour, line) in zip(families.items(), looks, strict=True):
         axes = panels[1] if name.startswith("Binned") else panels[0]
+        # What lies below the first edge counts in the first bin, and has no density of its own.
+        x = np.linspace(binned.edges[0] if family is binned else 0.1, 80, 1600)
         height = np.exp(tb.learn(benign, family).predictive().log_prob(x))
         axes.plot(x, height, line, color=colour, label=name)
     for axes in panels:

@@ -39,16 +39,16 @@ def draw_intervals() -> Figure:
 def draw_expected_cost() -> Figure:
     """What three decisions are expected to cost, by the probability that the tumour is malignant."""
     figure, (axes,) = new_figure(1)
-    p = np.linspace(0, 0.3, 301)
+    p = np.linspace(0, 1, 1001)
     costs = {"wait": 100 * p, "operate": 5 * (1 - p), "second opinion": np.full_like(p, 2.0)}
     looks = [(RED, "--"), (BLUE, "-."), (GREEN, ":")]
     for (name, cost), (colour, line) in zip(costs.items(), looks, strict=True):
         axes.plot(p, cost, line, color=colour, label=name)
-    least = np.min(list(costs.values())[:2], axis=0)
-    axes.plot(p, least, color=GREY, linewidth=6, alpha=0.3, label="the least without abstaining")
+    least = np.min(list(costs.values()), axis=0)
+    axes.plot(p, least, color=GREY, linewidth=6, alpha=0.3, label="the least")
     threshold = 5 / 105
     axes.axvline(threshold, color=GREY, linewidth=1.2)
-    axes.text(threshold + 0.004, 0.4, f"p = 5/105 ≈ {threshold:.3f}", color=GREY, fontsize=11)
-    label(axes, "The decision of least expected cost", "p(malignant | row)", "expected cost", top=9, span=(0, 0.3))
+    axes.text(threshold + 0.015, 0.4, f"5/105 ≈ {threshold:.3f}", color=GREY, fontsize=11)
+    label(axes, "The decision of least expected cost", "p(malignant | row)", "expected cost", top=9, span=(0, 1))
     axes.legend(loc="upper right")
     return figure

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from assumption import draw_dependence, draw_predictive_check
 from canvas import BLUE, GREEN, GREY, ORANGE, RED, STYLE, density, label, new_figure
 from comparing import draw_log_normal, draw_occam
 from deciding import draw_expected_cost, draw_intervals
@@ -20,6 +21,7 @@ from measuring import draw_calibration, draw_confusion, draw_flattering_folds, d
 from PIL import Image
 from real_data import DATA, mnist
 from sklearn.datasets import load_iris
+from strengths import draw_prior_path, draw_shrinkage
 
 import tallybayes as tb
 from tallybayes.demo import penguins
@@ -365,8 +367,12 @@ PICTURES = {
     "calibration": draw_calibration,
     "occam": draw_occam,
     "log-normal": draw_log_normal,
+    "shrinkage": draw_shrinkage,
+    "prior-path": draw_prior_path,
     "intervals": draw_intervals,
     "expected-cost": draw_expected_cost,
+    "dependence": draw_dependence,
+    "predictive-check": draw_predictive_check,
 }
 
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
     from tallybayes.models.discriminant import GaussianDiscriminant as GaussianDiscriminant
+    from tallybayes.models.mixture import Mixture as Mixture
     from tallybayes.models.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.models.nearest_mean import NearestClassMean as NearestClassMean
     from tallybayes.sources.collect import count as count
@@ -85,6 +86,7 @@ _PUBLIC = {
     "Learned": "learned",
     "LogNormal": "families.log_normal",
     "Measure": "insight.intervals",
+    "Mixture": "models.mixture",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
     "MultivariateGaussian": "families.multivariate_gaussian",

@@ -140,8 +140,9 @@ class Learned:
         estimate : {"bayes", "mle", "unbiased", "map"}
             The posterior mean; the parameters that make the data most probable; for Gaussians, R's n − 1 variances; the
             posterior mode.
-        prior : Belief, rule or None
-            For ``"bayes"`` and ``"map"``; None is the family's default.
+        prior : Belief, rule, "empirical" or None
+            For ``"bayes"`` and ``"map"``; None is the family's default, ``"empirical"`` the prior under which the
+            groups are most probable.
 
         Returns
         -------

@@ -56,6 +56,10 @@ class Belief(Value):
         """The log marginal likelihood of the data behind `statistics`, the parameters integrated out."""
         raise NotImplementedError
 
+    def for_mode(self) -> Self:
+        """The belief whose mode smooths as this one's mean does, for methods that need a point; itself by default."""
+        return self
+
     def scaled(self, factor: float) -> Self:
         """The same expectations, worth `factor` times as many observations."""
         raise PriorError(f"{type(self).__name__} has no strength to scale; expected one of the conjugate beliefs.")

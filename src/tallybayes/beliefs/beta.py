@@ -123,6 +123,10 @@ class Beta(Belief):
             + spread_base(statistics)
         )
 
+    def for_mode(self) -> Beta:
+        """Beta(a + 1, b + 1): its posterior mode is the posterior mean under this one."""
+        return Beta(self.successes + 1, self.failures + 1)
+
     def scaled(self, factor: float) -> Beta:
         """The same expectations, worth `factor` times as many observations."""
         return Beta(self.successes * factor, self.failures * factor)

@@ -148,6 +148,10 @@ class Dirichlet(Belief):
             evidence = evidence + statistics.log_base.sum(axis=-1, keepdims=True)
         return _one_column(evidence)
 
+    def for_mode(self) -> Dirichlet:
+        """Dirichlet(α + 1): its posterior mode is the posterior mean under this one, add-α smoothing."""
+        return Dirichlet(self.concentration + 1, sizes=self.sizes)
+
     def scaled(self, factor: float) -> Dirichlet:
         """The same expectations, worth `factor` times as many observations."""
         return Dirichlet(self.concentration * factor, sizes=self.sizes)

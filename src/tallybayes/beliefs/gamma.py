@@ -104,6 +104,10 @@ class Gamma(Belief):
         grown = np.log1p(statistics.weight / b)
         return plain(log_rising(a, total) - a * grown - total * (np.log(b) + grown) + spread_base(statistics))
 
+    def for_mode(self) -> Gamma:
+        """Gamma(a + 1, b): its posterior mode is the posterior mean under this one."""
+        return Gamma(self.shape + 1, self.rate)
+
     def scaled(self, factor: float) -> Gamma:
         """The same expectations, worth `factor` times as many observations."""
         return Gamma(self.shape * factor, self.rate * factor)

@@ -78,7 +78,9 @@ def digamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
 
 
 def trigamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
-    """ψ′(start + steps) − ψ′(start), the second derivative of `log_rising` in `start`, to six digits: enough for Newton's method.
+    """ψ′(start + steps) − ψ′(start), the second derivative of `log_rising` in `start`, to six digits.
+
+    That is enough for the steps of Newton's method, which end where a first derivative is 0.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from tallybayes.beliefs.log_gamma import digamma_rising, log_rising, trigamma_ri
 from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import PriorError
-from tallybayes.families.climb import climb
+from tallybayes.families.climb import Evaluate, climb
 from tallybayes.families.empirical_gaussian import fit_gamma_of_variances, fit_wishart
 from tallybayes.families.family import Family
 from tallybayes.statistics.counts import Counts
@@ -38,22 +38,26 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     Categorical, Multinomial  Dirichlet(α): every α_k, per column, or over the vocabulary
     Poisson                   Gamma(a, b): both, per column
     Gaussian                  normal-inverse-gamma: κ, a and b, per column. m is the mean of the groups' means,
-                              weighted n/(n + κ), the best where they share a variance
-    MultivariateGaussian      normal-inverse-Wishart: κ, ν and the size of Ψ = c·diag(s²), with s² the default
-                              prior's variances, so that no scale of a column matters; m as above
+                              weighted n/(n + κ), the most probable one where they share a variance
+    MultivariateGaussian      normal-inverse-Wishart: κ, ν and the size of Ψ = c·diag(s²), with s² the variances of
+                              the default prior, so that no scale of a column matters; m as above
     ========================  =====================================================================================
 
     Tied families have one variance, which cannot tell how variances vary: only κ is found, the rest is the default's.
     A spherical family has one κ for all columns.
 
-    Bounds keep it sensible where the evidence rises without end, as when all groups are alike. A prior is never worth
-    more rows than were counted, nor fewer than 2/(number of groups) (a variance: one row); the typical variance stays
-    within a factor 100 of that within groups. A level or event no group has seen counts as half of one.
-    A single group cannot tell how groups vary: its levels share one α then, while rates and Gaussians take their
-    default prior, as do columns without a known cell, an event, or spread within any group.
+    Bounds keep it sensible where the evidence rises without end, as it does for groups that are alike:
+
+    - No prior is worth more rows than were counted. A Dirichlet or Beta is worth 2/(number of groups) rows or more, and
+      so is the shape of a Gamma.
+    - Up to ten groups say too little about how variances vary: b/a is s² then, and a at least the default's 1.5. With G
+      groups b/a may differ from s² by a factor G/10.
+    - Levels no group has seen count as half a one, together.
+    - A single group cannot tell how groups vary: its levels share one α, while rates and Gaussians take their default
+      prior. So do columns without a known cell, an event, or any spread within groups.
 
     Under ``"map"`` Dirichlets and Betas get one more for every level and Gammas one more event, so that the mode is the
-    ``"bayes"`` mean; for Gaussians the mode of the variance is the typical one, b/a, as in the default priors.
+    ``"bayes"`` mean; for Gaussians the prior's mode of the variance is the b/a of ``"bayes"``, as in the defaults.
 
     Parameters
     ----------
@@ -81,7 +85,7 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     >>> found = tb.learn(hits, tb.Bernoulli(), group=players)
     >>> prior = found.family.prior("empirical", found.statistics, "bayes")
     >>> prior.successes.round(1), prior.failures.round(1)
-    (array([6.2]), array([14.6]))
+    (array([6.6]), array([15.1]))
     """
     n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
     flat = statistics.reshape_groups((n_groups,))
@@ -130,7 +134,7 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
         return np.concatenate([fit_dirichlet(table[:, c], Segments(segments.sizes[p])) for p, c in pairs])
     group, cell = np.nonzero(table)
     n, rows = table[group, cell], segments.sum(table)
-    n_cells, column_of = segments.n_cells, np.repeat(np.arange(segments.n_columns), segments.sizes)
+    n_cells = segments.n_cells
     n_groups = (rows > 0).sum(axis=0)
     free = n_groups > 1  # otherwise the levels share one α, and only the strength moves
     low = np.log(2 / np.maximum(n_groups, 1))
@@ -149,13 +153,14 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
         slope = half / alpha + np.bincount(cell, digamma_rising(alpha[cell], n), n_cells)
         bend = np.bincount(cell, trigamma_rising(alpha[cell], n), n_cells) - half / alpha**2
         common = digamma_rising(strength, rows).sum(axis=0)
-        fall = np.where(moving, -strength * trigamma_rising(strength, rows).sum(axis=0) / np.where(moving, common, 1), 1)
+        common = np.where(moving, common, 1.0)
+        fall = np.where(moving, -strength * trigamma_rising(strength, rows).sum(axis=0) / common, 1.0)
         gain = segments.sum(alpha * slope) - strength * common  # of the evidence, for a larger log A
         seen = slope > 0
         log_slope = np.log(np.where(seen, slope, 1.0))
         steep = np.where(seen, -alpha * bend / np.where(seen, slope, 1.0), 1.0)
         share = alpha / segments.spread(strength)
-        gap = np.where(seen, log_slope - segments.spread(np.log(np.where(moving, common, 1.0))), 0.0)
+        gap = np.where(seen, log_slope - segments.spread(np.log(common)), 0.0)
         # The two forms of Newton's step in log A: with every α_k at its best for that A, and with the mean held.
         give = np.where(free, segments.sum(share / steep), 0.0)
         top = np.where(free, segments.sum(share * gap / steep), gain)
@@ -198,6 +203,28 @@ def _fit_gamma(totals: Totals, default: Any) -> tuple[np.ndarray, np.ndarray]:
     at = np.cumsum(known) - 1
     x, n, n_groups, rows, events = (part[..., known] for part in (x, n, n_groups, rows, events))
 
+    mean = events / rows
+    low = np.stack([np.log(2 / n_groups), np.full_like(mean, -60.0)], -1)
+    high = np.log(np.stack([10 * events + 10, rows], -1))
+    place = np.log(np.stack([mean, np.ones_like(mean)], -1))
+    chosen = np.arange(len(place))
+    for _ in range(4):  # most columns are done after the first steps
+        evidence = _gamma_evidence(x[:, chosen], n[:, chosen])
+        place[chosen], done = climb(evidence, place[chosen], low[chosen], high[chosen], 12)
+        chosen = chosen[~done]
+        if not len(chosen):
+            break
+    found = np.exp(place)
+    fitted = known[again]
+    which = at[again][fitted]
+    shape, rate = (np.array(np.broadcast_to(part, again.shape)) for part in (default.shape, default.rate))
+    shape[fitted], rate[fitted] = found[which, 0], found[which, 1]
+    return shape, rate
+
+
+def _gamma_evidence(x: np.ndarray, n: np.ndarray) -> Evaluate:
+    """Its value, slope and second derivatives by log a and log b, for events and rows (groups, columns)."""
+
     def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         a, b = np.exp(place[:, 0]), np.exp(place[:, 1])
         grown, ratio = np.log1p(n / b), b / (b + n)
@@ -210,13 +237,4 @@ def _fit_gamma(totals: Totals, default: Any) -> tuple[np.ndarray, np.ndarray]:
         second = np.stack([np.stack([by_aa, by_ab], -1), np.stack([by_ab, by_bb], -1)], -2)
         return value, np.stack([by_a, by_b], -1), second
 
-    mean = events / rows
-    low = np.log(np.stack([2 / n_groups, 2 / n_groups * np.minimum(1.0, 1e-9 / mean)], -1))
-    high = np.log(np.stack([10 * events + 10, rows], -1))
-    start = np.log(np.stack([mean, np.ones_like(mean)], -1))
-    found = np.exp(climb(evaluate, start, np.minimum(low, high), high))
-    fitted = known[again]
-    place = at[again][fitted]
-    shape, rate = (np.array(np.broadcast_to(part, again.shape)) for part in (default.shape, default.rate))
-    shape[fitted], rate[fitted] = found[place, 0], found[place, 1]
-    return shape, rate
+    return evaluate

@@ -14,8 +14,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import pooled_spread
 from tallybayes.statistics.moments import Moments
 
-_FACTOR = 100.0  # how far the typical variance may lie from that within groups
-_LEAST = 0.5
+_FEW = 10  # groups: so many, or fewer, say too little about how variances vary to go below the default's shape
 _ROUNDS = 8  # of moving the location and climbing from there
 
 
@@ -63,8 +62,8 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
         square = (mean - location) ** 2
 
         def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            kappa, b = np.exp(place[:, 0]), np.exp(place[:, 1])
-            a = b + 1
+            kappa, a = np.exp(place[:, 0]), np.exp(place[:, 1])
+            b = a * np.exp(place[:, 2])
             part = n / (kappa + n)  # of a group's distance from the location that counts as scatter, over κ
             moved = kappa * part * square / 2
             e, e1 = pool(scatter / 2 + moved), pool(moved * part)
@@ -81,20 +80,19 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
             by_bb = -(sure * b * e / full**2).sum(axis=0)
             by_ka = -(a * e1 / full).sum(axis=0)
             by_kb = (sure * b * e1 / full**2).sum(axis=0)
-            return _chained(value, by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab, b / a)
+            return _chained(value, by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
 
         return evaluate
 
     total = over(n) / (len(unit) if one else 1)
     within = over(scatter)
-    lonely = (over((n > 0).astype(float)) <= (len(unit) if one else 1)) | ~(within > 0)
-    start = np.log(np.stack([np.full_like(total, 0.01), np.full_like(total, 1.5)], -1))
-    low, high = _bounds(total, start, lonely, tied="groups" in shared)
+    n_groups = (n > 0).sum(axis=0)
+    n_groups = np.where(within > 0, n_groups.max(initial=0) if one else n_groups, 0)
+    start = np.log(np.stack([np.full_like(total, 0.01), np.full_like(total, 1.5), np.ones_like(total)], -1))
+    low, high = _bounds(total, n_groups, start, tied="groups" in shared)
     place, location = _alternate(make, start, low, high, mean, n)
-    kappa, b = np.exp(place[:, 0]), np.exp(place[:, 1])
-    a = 1 + b
-    typical = b / a
-    location = np.where(lonely, 0.0, location)
+    kappa, a, typical = (np.exp(place[:, i]) for i in range(3))
+    location = np.where(n_groups < 2, 0.0, location)
     n_means = (len(n) if "groups" in shared else 1) * (len(unit) if one else 1)
     factor = a + 1 + n_means / 2 if estimate == "map" else a
     keep = slice(0, 1) if one else slice(None)
@@ -118,27 +116,26 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     -------
     NormalInverseWishart
     """
-    default: Any = family.default_prior(statistics, estimate)
+    default = family.default_prior(statistics, estimate)
+    assert isinstance(default, NormalInverseWishart)
     n = flat.weight[:, 0]
     scatter = flat.scatter if flat.full else np.zeros((len(n), 0, 0))
     if not flat.full or (n > 0).sum() < 2 or not scatter.any():
-        return default  # type: ignore[no-any-return]
+        return default
     d, tied = flat.n_columns, "groups" in getattr(family, "shared", ())
     centre, spread = pooled_spread(flat)
     unit = np.sqrt(spread)
     mean = np.where(n[:, None] > 0, (flat.mean - centre) / unit, 0.0)
     scatter = scatter / (unit[:, None] * unit)
-    start = np.log(np.array([[0.01, 1.5]]))
-    low, high = _bounds(n.sum(keepdims=True), start, np.zeros(1, dtype=bool), tied=tied)
+    start = np.log(np.array([[0.01, 1.5, 1.0]]))
+    low, high = _bounds(n.sum(keepdims=True), (n > 0).sum(keepdims=True), start, tied=tied)
     make = _tied_evidence(n, scatter.sum(axis=0)) if tied else _wishart_evidence(n, scatter)
     place, location = _alternate(lambda at: make(mean - at), start, low, high, mean, n[:, None])
-    kappa, b = np.exp(place[0])
-    shape = 1 + b
-    typical = b / shape
+    kappa, shape, typical = np.exp(place[0])
     freedom = 2 * shape + d - 1
     n_means = len(n) if tied else 1
     size = typical * (freedom + d + 1 + n_means if estimate == "map" else 2 * shape)
-    return default.replace(  # type: ignore[no-any-return]
+    return default.replace(
         location=centre + location * unit, strength=kappa, freedom=freedom, scale=np.diag(spread * size)
     )
 
@@ -158,9 +155,8 @@ def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
         squares = (gap[:, None, :] @ axes)[:, 0, :] ** 2
 
         def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            kappa, c = np.exp(place[0, 0]), 2 * np.exp(place[0, 1])
-            f = c + 2
-            nu = f + d - 1
+            kappa, f = np.exp(place[0, 0]), 2 * np.exp(place[0, 1])
+            c, nu = f * np.exp(place[0, 2]), f + d - 1
             part = n / (kappa + n)
             r, over = kappa * part, 1 / (c + values)
             r1, r2 = r * part, r * part * (2 * part - 1)
@@ -181,7 +177,7 @@ def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
             by_aa = by_a + f**2 / 4 * trigamma_rising(steps, half).sum()
             by_ab, by_bb = f / 2 * (d - det_c).sum(), -(sure * det_cc).sum()
             by_ka, by_kb = -f / 2 * det_k.sum(), -(sure * det_kc).sum()
-            return _chained(value[None], by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab, (f - 2) / f)
+            return _chained(value[None], by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
 
         return evaluate
 
@@ -212,22 +208,26 @@ def _tied_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
 
 
 def _chained(
-    value: np.ndarray, k: Any, a: Any, b: Any, kk: Any, aa: Any, bb: Any, ka: Any, kb: Any, ab: Any, share: Any
+    value: np.ndarray, k: Any, a: Any, b: Any, kk: Any, aa: Any, bb: Any, ka: Any, kb: Any, ab: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives by log κ, log a and log b as those by log κ and log b where a = 1 + b/s²; share is (a − 1)/a."""
-    slope = [k, a * share + b]
-    last = aa * share**2 + a * share * (1 - share) + 2 * ab * share + bb
-    cross = ka * share + kb
-    shaped = [np.broadcast_to(np.asarray(part, dtype=float), value.shape) for part in (*slope, kk, cross, cross, last)]
-    return value, np.stack(shaped[:2], -1), np.stack(shaped[2:], -1).reshape(*value.shape, 2, 2)
+    """Derivatives by log κ, log a and log b as those by log κ, log a and the log of the typical variance b/a."""
+    slope = [k, a + b, b]
+    rows = [kk, ka + kb, kb, ka + kb, aa + 2 * ab + bb, ab + bb, kb, ab + bb, bb]
+    shaped = [np.broadcast_to(np.asarray(part, dtype=float), value.shape) for part in (*slope, *rows)]
+    return value, np.stack(shaped[:3], -1), np.stack(shaped[3:], -1).reshape(*value.shape, 3, 3)
 
 
-def _bounds(total: np.ndarray, start: np.ndarray, lonely: np.ndarray, *, tied: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of log κ, log a and the log of the typical variance, for that many rows; what is not found is held."""
-    rows = np.maximum(total, 1.0)
-    low = np.stack([np.full_like(rows, -30.0), np.full_like(rows, np.log(_LEAST - 1))], -1)
-    high = np.maximum(np.stack([np.log(rows), np.log(np.maximum(rows / 2 - 1, 1e-9))], -1), low)
-    hold = lonely[:, None] | (np.array([False, True]) if tied else np.zeros(2, dtype=bool))
+def _bounds(total: np.ndarray, n_groups: np.ndarray, start: np.ndarray, *, tied: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of log κ, log a and the log of the typical variance b/a, over that within groups.
+
+    What cannot be found is held at the start: all with a single group, what is about variances where there is one.
+    Few groups hold the typical variance at that within groups and a at 1.5 or more: one class that hardly varies would
+    otherwise draw b down to 0, and with it what keeps the other classes' small samples sensible.
+    """
+    rows, open_ = np.maximum(total, 3.0), np.log(np.maximum(n_groups / _FEW, 1.0))
+    low = np.stack([np.full_like(rows, -30.0), np.maximum(np.log(1.5) - open_, np.log(0.5)), -open_], -1)
+    high = np.stack([np.log(rows), np.log(rows / 2), open_], -1)
+    hold = (n_groups < 2)[:, None] | (np.array([False, True, True]) if tied else np.zeros(3, dtype=bool))
     return np.where(hold, start, low), np.where(hold, start, high)
 
 
@@ -239,7 +239,7 @@ def _alternate(
     for _ in range(_ROUNDS):
         weight = n / (n + np.exp(place[:, 0]))
         location = (weight * mean).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-300)
-        new = climb(make(location), place, low, high)
+        new = climb(make(location), place, low, high)[0]
         if np.abs(new - place).max(initial=0.0) < 1e-7:
             return new, location
         place = new

@@ -135,7 +135,7 @@ class Family(Value):
             from tallybayes.families.empirical import empirical_prior
 
             if prior != "empirical":
-                raise PriorError.wrong_belief(self, prior, f"'empirical', a {self.belief.__name__}")
+                raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}, 'empirical'")
             return empirical_prior(self, statistics, estimate)
         if not hasattr(prior, "resolve"):
             raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}")

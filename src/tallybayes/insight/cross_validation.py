@@ -13,7 +13,8 @@ from tallybayes.errors import DataError
 from tallybayes.insight.evaluation import Evaluation
 from tallybayes.insight.folds import given_folds, group_folds, ordered_folds, random_folds
 from tallybayes.insight.intervals import Measure, average
-from tallybayes.models.classifier import FactoredClassifier, Normalised
+from tallybayes.models.bayes_rule import Normalised
+from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.features import open_features
 from tallybayes.models.held_out import Rows, count_rows, open_rows, score_fold, score_left_out
 from tallybayes.progress import progress
@@ -215,11 +216,11 @@ def cross_validate(
     rows = count_rows(opened, fold)
     models, parameters = _candidates(rows, candidates)
     n_rows, n_classes = len(codes), len(rows.model.classes_)
-    scores = [
-        Normalised(np.full((n_rows, n_classes), np.nan), np.full(n_rows, np.nan), np.zeros(n_rows, dtype=bool))
-        for _ in models
-    ]
+    scores = [Normalised(np.empty((n_rows, n_classes)), np.empty(n_rows)) for _ in models]
     numbers = range(1 if order is not None else 0, len(rows.parts))
+    if order is not None:
+        for score in scores:
+            score.log_density[fold == 0] = np.nan  # only learned from
     by_fold = np.split(np.argsort(fold, kind="stable"), np.cumsum(np.bincount(fold))[:-1])
     before = list(rows.parts[0])
     for k in progress(numbers, "cross-validating"):
@@ -228,9 +229,7 @@ def cross_validate(
         else:
             train = before
             before = [a + b for a, b in zip(before, rows.parts[k], strict=True)]
-        for whole, found in zip(scores, score_fold(rows, models, train, by_fold[k]), strict=True):
-            for array, piece in zip(whole, found, strict=True):
-                array[by_fold[k]] = piece
+        score_fold(rows, models, train, by_fold[k], scores)
     shown = fold if order is None else fold - 1
     return _result(rows, models, parameters, scores, shown, candidates)
 

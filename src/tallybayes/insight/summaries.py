@@ -63,7 +63,7 @@ def _level_shares(rows: np.ndarray) -> list[np.ndarray]:
 
 def _labels(rows: np.ndarray) -> np.ndarray:
     shares = _level_shares(rows)
-    return np.array([[p.max() for p in shares], [-xlogy(p, p).sum() / np.log(2.0) for p in shares]])
+    return np.array([[p.max() for p in shares], [0.0 - xlogy(p, p).sum() / np.log(2.0) for p in shares]])
 
 
 LABELS = Summaries(("share of the most common", "entropy"), _labels)

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from tallybayes.errors import CellError
 from tallybayes.kernels import arguments as _arguments
-from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.arguments import Columns, Float64Array, Int64Array
 
 BoolArray = npt.NDArray[np.bool_]
 
 _LARGE = 1e150  # whose square is still finite
+LEAST_LEFT = 1e-5  # of a spread, when a row is taken out of it: less has lost too many digits
 
 
 def column_ranges(columns: Columns, threads: int) -> tuple[Int64Array, Int64Array]:
@@ -39,30 +40,73 @@ class Scorer:
 
     def joint(self, blocks: Sequence[Any], n_rows: int, threads: int) -> Float64Array:
         """Return log p(row, class) of every row and class."""
+        return self._joint(blocks, n_rows, np.arange(n_rows))
+
+    def _joint(self, blocks: Sequence[Any], n_rows: int, rows: Int64Array) -> Float64Array:
         if len(blocks) != len(self._factors):
             raise ValueError(f"there are {len(blocks)} blocks, expected {len(self._factors)}: one for each factor")
         for i, (factor, block) in enumerate(zip(self._factors, blocks, strict=True)):
-            _check_block(factor, block, f"blocks[{i}]", n_rows)
-        scores = np.tile(self._start, (n_rows, 1))
+            _check_block(factor, block, f"blocks[{i}]", n_rows, len(self._start))
+        if len(rows) and not (0 <= rows.min() and rows.max() < n_rows):
+            raise IndexError(f"rows holds {rows.min()} to {rows.max()}, expected 0 to {n_rows - 1}")
+        scores = np.tile(self._start, (len(rows), 1))
         with np.errstate(all="ignore"):
             for i, (factor, block) in enumerate(zip(self._factors, blocks, strict=True)):
                 try:
-                    scores += _SCORES[factor[0]](factor, block, n_rows)
+                    if factor[0] == "left_out":
+                        scores[:, factor[1]] += _score_left_out(factor, _take(block, rows), len(rows))
+                    else:
+                        scores += _SCORES[factor[0]](factor, _take(block, rows), len(rows))
                 except CellError as error:
-                    error.factor = i
-                    raise
+                    found = CellError(int(rows[error.row]), error.column)
+                    found.factor = i
+                    raise found from None
         return scores
 
     def argmax(self, blocks: Sequence[Any], n_rows: int, threads: int) -> Int64Array:
         """Return the class with the largest score of every row, the first of them where several are equal."""
         return self.joint(blocks, n_rows, threads).argmax(axis=1).astype(np.int64)
 
+    def posterior(
+        self,
+        blocks: Sequence[Any],
+        n_rows: int,
+        log_prior: Float64Array,
+        rows: Int64Array | None,
+        log_proba: Float64Array,
+        log_density: Float64Array,
+        threads: int,
+    ) -> None:
+        """Write log p(class | row) and log p(row) of all rows, or of those with these numbers."""
+        chosen = np.arange(n_rows) if rows is None else rows
+        joint = self._joint(blocks, n_rows, chosen)
+        index = joint.argmax(axis=1)  # that of a NaN, if there is one
+        best = joint[np.arange(len(joint)), index]
+        impossible = np.isneginf(best)
+        with np.errstate(all="ignore"):
+            distance = joint - np.where(impossible, 0.0, best)[:, None]
+            share = np.exp(distance)
+            share[np.arange(len(joint)), index] = np.where(np.isnan(best), np.nan, 0.0)
+            log_total = np.log1p(share.sum(axis=1))  # the best class's own 1 is not in the sum, nor rounded with it
+        log_proba[chosen] = np.where(impossible[:, None], log_prior, distance - log_total[:, None])
+        log_density[chosen] = np.where(impossible, -np.inf, best + log_total)
+
+
+def _take(block: Any, rows: Int64Array) -> Any:
+    """Return some rows of a block; of a CSR matrix their starts, stops and numbers, and all entries."""
+    if isinstance(block, np.ndarray):
+        return block[rows]
+    if isinstance(block, tuple):
+        indptr, indices, data = block
+        return indptr[:-1][rows].astype(np.int64), indptr[1:][rows].astype(np.int64), rows, indices, data
+    return [column[rows] for column in block]
+
 
 def _as_list(columns: Columns) -> list[Any]:
     return list(columns.T) if isinstance(columns, np.ndarray) else list(columns)
 
 
-def _check_block(factor: tuple[Any, ...], block: Any, name: str, n_rows: int) -> None:
+def _check_block(factor: tuple[Any, ...], block: Any, name: str, n_rows: int, n_classes: int) -> None:
     """Refuse a block whose shape or type does not fit its factor."""
     kind = factor[0]
     if kind == "sparse":
@@ -70,10 +114,15 @@ def _check_block(factor: tuple[Any, ...], block: Any, name: str, n_rows: int) ->
             raise TypeError(f"{name} must be a tuple (indptr, indices, data), found {type(block).__name__}")
         found = _arguments.check_sparse(*block, n_columns=len(factor[1]))
         expected = n_columns = 0
+    elif kind == "terms":
+        if not isinstance(block, np.ndarray) or block.dtype != np.float64:
+            raise TypeError(f"{name} must be a float64 array")
+        found, n_columns = _arguments.check_columns(block, name, _arguments.NUMBER_TYPES, n_rows)
+        expected = n_classes
     else:
         types = _arguments.LEVEL_TYPES if kind == "codes" else _arguments.NUMBER_TYPES
         found, n_columns = _arguments.check_columns(block, name, types, n_rows)
-        expected = len(factor[1])
+        expected = len(factor[2 if kind == "left_out" else 1])
     if found != n_rows:
         raise ValueError(f"{name} has {found} rows, expected {n_rows}")
     if n_columns != expected:
@@ -159,14 +208,26 @@ def _score_student(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Floa
     return scores
 
 
-def _score_sparse(factor: tuple[Any, ...], block: tuple[AnyArray, AnyArray, AnyArray], n_rows: int) -> Float64Array:
+def _score_left_out(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float64Array:
+    _, _, mean, inverse_spread, power, log_norm = factor
+    X = _cells(block, n_rows, "finite")
+    t = ((X - mean) * np.sqrt(inverse_spread)) ** 2
+    terms = np.where(1.0 - t >= LEAST_LEFT, log_norm + power * np.log1p(-t), np.nan)
+    scores: Float64Array = np.where(np.isnan(X), 0.0, terms).sum(axis=1)
+    return scores
+
+
+def _score_terms(factor: tuple[Any, ...], block: Float64Array, n_rows: int) -> Float64Array:
+    return block
+
+
+def _score_sparse(factor: tuple[Any, ...], block: tuple[Any, ...], n_rows: int) -> Float64Array:
     _, weight, check = factor
-    indptr, indices, data = block
-    starts, stops = indptr[:-1].astype(np.int64), indptr[1:].astype(np.int64)
+    starts, stops, numbers, indices, data = block
     outside = (starts < 0) | (stops < starts) | (stops > len(data))
     if outside.any():
         row = int(outside.argmax())
-        raise _arguments.indptr_error(row, int(starts[row]), int(stops[row]), len(data))
+        raise _arguments.indptr_error(int(numbers[row]), int(starts[row]), int(stops[row]), len(data))
     rows = np.repeat(np.arange(n_rows), stops - starts)
     # Rows may lie anywhere among the entries, so the positions are counted up within each row.
     counted = np.arange(len(rows)) - np.repeat(np.cumsum(stops - starts) - (stops - starts), stops - starts)
@@ -175,7 +236,7 @@ def _score_sparse(factor: tuple[Any, ...], block: tuple[AnyArray, AnyArray, AnyA
     outside = (columns < 0) | (columns >= len(weight))
     if outside.any():
         first = int(outside.argmax())
-        raise _arguments.index_error(int(rows[first]), int(columns[first]), len(weight))
+        raise _arguments.index_error(int(numbers[rows[first]]), int(columns[first]), len(weight))
     bad = ~_allowed(x, check)
     if bad.any():
         row = int(rows[bad].min())
@@ -192,4 +253,5 @@ _SCORES: dict[str, Any] = {
     "normal": _score_normal,
     "student": _score_student,
     "sparse": _score_sparse,
+    "terms": _score_terms,
 }

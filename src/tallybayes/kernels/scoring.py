@@ -17,7 +17,7 @@ __all__ = ["Scorer", "column_ranges"]
 Block = Columns | tuple[AnyArray, AnyArray, AnyArray]
 Factor = tuple[Any, ...]
 
-_LENGTHS = {"codes": 4, "linear": 4, "normal": 4, "student": 5, "sparse": 3}
+_LENGTHS = {"codes": 4, "linear": 4, "normal": 4, "student": 5, "left_out": 6, "sparse": 3, "terms": 1}
 _CHECKS = {"linear": ("binary", "count", "finite"), "sparse": ("binary", "count", "finite", "nonnegative")}
 _BEYOND = ("missing", "error")
 
@@ -27,6 +27,16 @@ class _Prepared(Protocol):
 
     def joint(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Float64Array: ...
     def argmax(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Int64Array: ...
+    def posterior(
+        self,
+        blocks: Sequence[Block],
+        n_rows: int,
+        log_prior: Float64Array,
+        rows: Int64Array | None,
+        log_proba: Float64Array,
+        log_density: Float64Array,
+        threads: int,
+    ) -> None: ...
 
 
 def _implementation() -> Any:
@@ -85,9 +95,14 @@ class Scorer:
     ``("student", mean (d, K), inverse_spread (d, K), power (d, K), log_norm (d, K))``
         adds Σ log_norm − power·log(1 + (x − mean)²·inverse_spread). One logarithm for each row and class if the columns
         of a class share their power.
+    ``("left_out", k, mean (d,), inverse_spread (d,), power (d,), log_norm (d,))``
+        adds Σ log_norm + power·log(1 − (x − mean)²·inverse_spread) to class k alone: a Student t from which the row
+        itself was taken out. NaN where 1 − … is below 1e-5, which is too little to go by.
     ``("sparse", weight (d, K), check)``
         adds Σ x·weight over the stored entries of CSR rows. `check` may also be ``"nonnegative"``. Weights may be −inf,
         except with ``"finite"``; a stored 0 adds nothing even there.
+    ``("terms",)``
+        adds its block, a float64 array of shape (n, K), as it is.
 
     Dense cells that are NaN are missing and add nothing. Infinite cells are errors, and so is a stored NaN.
 
@@ -109,7 +124,7 @@ class Scorer:
     array([[0.05, 0.4 ]])
     """
 
-    __slots__ = ("_prepared", "_sparse")
+    __slots__ = ("_prepared", "_sparse", "n_classes")
 
     def __init__(self, start: npt.ArrayLike, factors: Sequence[Factor]) -> None:
         first = np.ascontiguousarray(start, dtype=np.float64)
@@ -117,6 +132,7 @@ class Scorer:
             raise ValueError(f"start has shape {first.shape}, expected one axis with at least one class")
         _refuse_unbounded(first, "start")
         checked = [_check_factor(factor, f"factors[{i}]", len(first)) for i, factor in enumerate(factors)]
+        self.n_classes = len(first)
         self._sparse = [i for i, factor in enumerate(checked) if factor[0] == "sparse"]
         self._prepared: _Prepared = _implementation().Scorer(first, checked)
 
@@ -172,6 +188,69 @@ class Scorer:
             raise ValueError(f"n_rows is {n_rows} and threads {threads}, expected 0 or more")
         return self._prepared.argmax(self._readable(blocks), n_rows, threads)
 
+    def posterior(
+        self,
+        blocks: Sequence[Block],
+        n_rows: int,
+        log_prior: npt.ArrayLike,
+        rows: Int64Array | None = None,
+        log_proba: Float64Array | None = None,
+        log_density: Float64Array | None = None,
+        threads: int = 0,
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return log p(class | row) and log p(row).
+
+        Parameters
+        ----------
+        blocks, n_rows, threads
+            As in `joint`.
+        log_prior : array of shape (K,)
+            log p(class), for rows that are −inf in every class; it need not sum to 1.
+        rows : int64 array, optional
+            The numbers of the rows to score, each at most once; all of them by default.
+        log_proba : float64 array of shape (n_rows, K), optional
+            Where to write, at the rows scored; by default a new array, NaN at all others. May be the block of a factor
+            ``("terms",)``.
+        log_density : float64 array of shape (n_rows,), optional
+
+        Returns
+        -------
+        log_proba, log_density
+            A row that is −inf in every class has `log_prior`, normalised, and a density of −inf.
+
+        Raises
+        ------
+        CellError, IndexError, ValueError, TypeError
+            As in `joint`, for the rows to score; IndexError also where a number of a row is none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tallybayes import kernels
+        >>> scorer = kernels.Scorer(np.log([0.5, 0.5]), [("codes", [2], np.log([[0.9, 0.2], [0.1, 0.8]]), "missing")])
+        >>> log_proba, log_density = scorer.posterior([np.array([[0], [1]])], 2, np.log([0.5, 0.5]))
+        >>> np.exp(log_proba).round(3), np.exp(log_density).round(3)
+        (array([[0.818, 0.182],
+               [0.111, 0.889]]), array([0.55, 0.45]))
+        """
+        if n_rows < 0 or threads < 0:
+            raise ValueError(f"n_rows is {n_rows} and threads {threads}, expected 0 or more")
+        prior = np.asarray(log_prior, dtype=np.float64)
+        if prior.shape != (self.n_classes,):
+            raise ValueError(f"log_prior has shape {prior.shape}, expected ({self.n_classes},)")
+        make = np.empty if rows is None else _nothing
+        log_proba = make((n_rows, self.n_classes)) if log_proba is None else log_proba
+        log_density = make(n_rows) if log_density is None else log_density
+        _check_result(log_proba, "log_proba", (n_rows, self.n_classes))
+        _check_result(log_density, "log_density", (n_rows,))
+        if rows is not None and (rows.dtype != np.int64 or rows.ndim != 1):
+            raise TypeError(f"rows is {rows.dtype} with {rows.ndim} axes, expected int64 with one")
+        with np.errstate(divide="ignore"):
+            prior = prior - np.logaddexp.reduce(prior) if prior.max() > -np.inf else np.full_like(prior, np.nan)
+        chosen = None if rows is None else np.ascontiguousarray(rows)
+        self._prepared.posterior(self._readable(blocks), n_rows, prior, chosen, log_proba, log_density, threads)
+        return log_proba, log_density
+
     def _readable(self, blocks: Sequence[Block]) -> Sequence[Block]:
         """Return the blocks with the arrays of CSR matrices made contiguous; those that are, are not copied."""
         if not self._sparse or len(blocks) <= self._sparse[-1]:
@@ -181,6 +260,18 @@ class Scorer:
             if isinstance(readable[i], tuple):
                 readable[i] = tuple(np.require(part, requirements=["C", "A"]) for part in readable[i])
         return readable
+
+
+def _nothing(shape: Any) -> Float64Array:
+    return np.full(shape, np.nan)
+
+
+def _check_result(array: Float64Array, name: str, shape: tuple[int, ...]) -> None:
+    """Refuse an array that results cannot be written to."""
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}, expected {shape}")
+    if array.dtype != np.float64 or not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
+        raise ValueError(f"{name} cannot be written to, expected contiguous float64")
 
 
 def _refuse_unbounded(values: Float64Array, name: str) -> None:
@@ -223,6 +314,10 @@ def _check_factor(factor: Factor, name: str, n_classes: int) -> Factor:
     if kind == "sparse":
         check = _check_choice(factor[2], f"check of {name}", _CHECKS[kind])
         return kind, _check_table(factor[1], f"the weight of {name}", n_classes, finite=check == "finite"), check
+    if kind == "terms":
+        return (kind,)
+    if kind == "left_out":
+        return _check_left_out(factor, name, n_classes)
     n_tables = 2 if kind == "linear" else len(factor) - 1
     tables = [
         _check_table(part, f"part {i} of {name}", n_classes) for i, part in enumerate(factor[1 : n_tables + 1], 1)
@@ -236,3 +331,17 @@ def _check_factor(factor: Factor, name: str, n_classes: int) -> Factor:
         if table.size and table.min() < 0.0:
             raise ValueError(f"{name} holds a negative precision, spread or power, expected 0 or more")
     return kind, *tables
+
+
+def _check_left_out(factor: Factor, name: str, n_classes: int) -> Factor:
+    """Return the factor of one class, its tables with one column."""
+    kind, of_class, *parts = factor
+    if not 0 <= of_class < n_classes:
+        raise ValueError(f"{name} is of class {of_class}, expected 0 to {n_classes - 1}")
+    columns = [np.asarray(part, dtype=np.float64).reshape(-1, 1) for part in parts]
+    tables = [_check_table(column, f"part {i} of {name}", 1)[:, 0] for i, column in enumerate(columns, 2)]
+    if len({len(table) for table in tables}) > 1:
+        raise ValueError(f"the tables of {name} differ in length, expected as many in each: one for each column")
+    if any(table.size and table.min() < 0.0 for table in tables[1:3]):
+        raise ValueError(f"{name} holds a negative spread or power, expected 0 or more")
+    return kind, int(of_class), *tables

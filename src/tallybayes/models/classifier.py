@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate
+from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.calibration import Calibration
 from tallybayes.models.class_prior import log_class_prior
 from tallybayes.models.factored import FactoredModel
@@ -34,28 +35,6 @@ from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
-
-
-class Normalised(NamedTuple):
-    """log p(class | row), log p(row), and which rows no class allows: those get the class prior."""
-
-    log_proba: np.ndarray
-    log_density: np.ndarray
-    impossible: np.ndarray
-
-
-def normalised(joint: np.ndarray, log_prior: np.ndarray) -> Normalised:
-    """Bayes' rule, from log p(class, row) of shape (n, classes), which is overwritten."""
-    best = joint.max(axis=1, keepdims=True)
-    impossible = np.isneginf(best[:, 0])
-    if impossible.any():
-        joint = np.where(impossible[:, None], log_prior, joint)
-        best = np.where(impossible[:, None], 0.0, best)
-    joint -= best  # from the best class, not from log p(row): that may be so large that digits are lost
-    total = np.log(np.exp(joint).sum(axis=1, keepdims=True))
-    joint -= total
-    density = (best + total)[:, 0]
-    return Normalised(joint, np.where(impossible, -np.inf, density) if impossible.any() else density, impossible)
 
 
 class FactoredClassifier(FactoredModel):
@@ -261,7 +240,7 @@ class FactoredClassifier(FactoredModel):
             shift = self._log_prior(class_prior) - np.where(np.isneginf(prior), 0.0, prior)
         else:
             shift = None
-        found = normalised(self._joint(X, given, whole=False), prior)
+        found = self._posterior(X, given)
         if found.impossible.any():
             self._warn_impossible(X, int(np.flatnonzero(found.impossible)[0]), int(found.impossible.sum()))
         if self._calibration is None:
@@ -289,6 +268,12 @@ class FactoredClassifier(FactoredModel):
         self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
         plan = self._plan if log_prior is None else self._make_plan(log_prior)
         return plan.joint(self._open(X), whole=whole)
+
+    def _posterior(self, X: Any, log_prior: np.ndarray | None = None) -> Normalised:
+        """log p(class | row) of every row, without what its classes have in common."""
+        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
+        plan = self._plan if log_prior is None else self._make_plan(log_prior)
+        return plan.posterior(self._open(X))
 
     @property
     def _plan(self) -> Plan:

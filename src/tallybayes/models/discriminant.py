@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, NotLinearError
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
-from tallybayes.inference.missing_cells import Completed, complete_moments
-from tallybayes.models.factored import FactoredModel
 from tallybayes.models.generative import GenerativeClassifier
 from tallybayes.models.linear import gaussian_terms
 from tallybayes.models.plan import check_cells
-from tallybayes.models.scoring import Scored, check_spread_within, chunk_of
-from tallybayes.sources.collect import check_weight
+from tallybayes.models.scoring import Scored, chunk_of
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.tally import Tally
 
 
 class DiscriminantFunctions(NamedTuple):
@@ -51,11 +45,25 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
         is the oracle-approximating λ (OAS) of the correlations, from the moments alone.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` is the full Bayesian predictive: normal-inverse-Wishart to multivariate t. ``"unbiased"`` is R's.
-    prior : NormalInverseWishart, or NormalInverseGamma for diagonal and spherical covariances, or a Tally, optional
-        None is a weak prior that no scale or offset of a column changes. A tally of the same columns
-        counts as seen before.
+    prior : NormalInverseWishart, NormalInverseGamma (diagonal and spherical covariances), "empirical" or Tally, optional
+        None is a weak prior that no scale or offset of a column changes. ``"empirical"`` makes the classes' moments most
+        probable, and is as indifferent to scales. A tally of the same columns counts as seen before.
     class_prior : {label: probability}, "uniform", Dirichlet or None
         None is the classes' share of the rows. It never touches the covariance.
+    unlabelled : {"em", "skip"} or None
+        What to do with rows without a label: use them by EM, or leave them out. None refuses them.
+    missing_label : label, optional
+        What stands for a missing label, such as −1, besides None and NaN.
+    unlabelled_weight : float, default 1
+        What a row without a label is worth, compared with one that has it.
+    n_classes : int, optional
+        How many classes there are, where some have no labelled row.
+    n_iter, tol : int and float
+        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+    n_init : int, default 1
+        From how many random starts, the best of which counts; used only where a class has no label.
+    random_state : int, Generator or None
+        For those starts.
 
     Attributes
     ----------
@@ -91,12 +99,28 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
         estimate: str = "bayes",
         prior: Any = None,
         class_prior: Any = None,
+        unlabelled: str | None = None,
+        missing_label: Any = None,
+        unlabelled_weight: float = 1.0,
+        n_classes: int | None = None,
+        n_iter: int = 200,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        random_state: Any = None,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
         self.estimate = estimate
         self.prior = prior
         self.class_prior = class_prior
+        self.unlabelled = unlabelled
+        self.missing_label = missing_label
+        self.unlabelled_weight = unlabelled_weight
+        self.n_classes = n_classes
+        self.n_iter = n_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
 
     def _make_factors(self, table: Table, target: Name) -> list[Factor]:
         self._family()
@@ -132,79 +156,19 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
 
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
         """The one factor, read by the family of `covariance`, with its scatter shrunk."""
-        (factor, moments), family = super()._feature_factors()[0], self._family()
+        factor, moments = super()._feature_factors()[0]
         assert isinstance(moments, Moments)
         if self.shrinkage is not None:
             moments = shrunk(moments, self.shrinkage, tied=self.covariance == "tied")
-        return [(Factor(factor.columns, factor.given, family), moments)]
+        return [(self._reading(factor), moments)]
+
+    def _reading(self, factor: Factor) -> Factor:
+        """The factor in the family of `covariance`."""
+        return Factor(factor.columns, factor.given, self._family())
 
     def _forgets_by_row(self) -> bool:
         """Shrinking changes more of a covariance than the row brought to it."""
         return self.shrinkage is None
-
-    def _count(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
-        try:
-            return super()._count(table, weight, factors)
-        except DataError:
-            rows = chunk_of(table.numbers(self._columns(table)), slice(None))
-            if not np.isnan(rows).any():
-                raise
-            if np.isinf(rows).any():
-                row, column = (int(i) for i in np.argwhere(np.isinf(rows))[0])
-                name = self._columns(table)[column]
-                raise DataError.bad_cell(float(rows[row, column]), row, name, Gaussian.expects) from None
-            if factors is None:
-                raise DataError(
-                    "some of these rows have missing cells, which under a full covariance are filled in by EM over all "
-                    "rows at once.\n    Use fit on all rows, or leave the incomplete ones out."
-                ) from None
-            return self._complete(table, weight, rows, factors)
-
-    def _columns(self, table: Table) -> list[Name]:
-        return [name for name in table.columns if name != self._target]
-
-    def _complete(self, table: Table, weight: Any, rows: np.ndarray, factors: list[Factor]) -> Tally:
-        """The tally with expected moments, where cells are missing."""
-        classes = super()._count(table, weight, factors[:1])
-        domain = classes.domains[str(self._target)]
-        codes, found = table.levels([self._target], lambda _: True)
-        group = np.append(domain.positions_of(found[0].levels), -1)[np.asarray(codes.columns[0]).astype(np.intp)]
-        weights = check_weight(weight, table.n_rows)
-        factor = Factor(factors[1].columns, factors[1].given, self._family())
-        if self.estimate in ("mle", "unbiased"):
-            counted = Gaussian().collect(rows, group, len(domain.levels), weights).weight
-            for code, column in np.argwhere(counted == 0):
-                where = f"column {factor.column(int(column))!r} in class {domain.levels[code]!r}"
-                raise DataError.no_data(where, self.estimate)
-
-        def check(parameters: Any, moments: Moments) -> None:
-            check_spread_within(Scored(factor, parameters, False, np.zeros(0, np.intp)), moments, domain.levels)
-
-        done = complete_moments(
-            rows, group, len(domain.levels), weights, factor.family, self.prior, self.estimate, check=check
-        )
-        if not done.converged:
-            warnings.warn(
-                f"the missing cells were still being filled in after {len(done.history)} steps of EM.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        self._completed: Completed | None = done
-        return Tally(factors, [*classes.statistics, done.moments], classes.domains, classes.schema, soft=True)
-
-    def _clear(self) -> None:
-        super()._clear()
-        self._completed = None
-
-    def _take_from(self, other: FactoredModel) -> Self:
-        self._completed = getattr(other, "_completed", None)
-        return super()._take_from(other)
-
-    @property
-    def history_(self) -> list[float]:
-        """The objective of EM after every step, where `fit` met missing cells: the log posterior or likelihood."""
-        done = getattr(self, "_completed", None)
-        return [] if done is None else done.history
 
     @property
     def shrinkage_(self) -> Any:

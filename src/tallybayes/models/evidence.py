@@ -25,7 +25,7 @@ class Evidence(NamedTuple):
     left_out: list[Any]
 
 
-def evidence_of(model: Any, without: Collection[Any] = ()) -> Evidence:
+def evidence_of(model: Any, without: Collection[Any] = (), *, soft: bool = False) -> Evidence:
     """The log evidence of a fitted generative classifier.
 
     Parameters
@@ -33,12 +33,14 @@ def evidence_of(model: Any, without: Collection[Any] = ()) -> Evidence:
     model : GenerativeClassifier
     without : columns
         Columns to leave out, besides those without any spread.
+    soft : bool, default False
+        Whether expected statistics may pass for counted ones.
 
     Returns
     -------
     Evidence
     """
-    if model.tally_.soft:
+    if model.tally_.soft and not soft:
         raise EstimateError(
             "this model has no evidence: EM filled in what was missing, so its counts are expectations, not rows.\n"
             "    Fit it on complete rows, or use tb.NaiveBayes, which skips missing cells."
@@ -82,21 +84,10 @@ def _factor_evidence(factor: Factor, statistics: Any, belief: Belief, keep: np.n
         return float(np.asarray(family.log_evidence(belief, statistics))[..., keep].sum())
     if isinstance(statistics, Moments) and isinstance(belief, NormalInverseWishart | NormalInverseGamma):
         part = _marginal_belief(belief, keep, width)
-        return float(np.sum(family.log_evidence(part, _marginal_moments(statistics, keep))))
+        return float(np.sum(family.log_evidence(part, statistics.columns(keep))))
     raise EstimateError(
         f"the evidence of the columns {factor.columns} of {family!r} cannot be told column by column, but some of them "
         "are left out.\n    Fit the models without those columns."
-    )
-
-
-def _marginal_moments(moments: Moments, keep: np.ndarray) -> Moments:
-    """The moments of some of the columns."""
-    weight, second = moments.weight_sum, moments.second_sum
-    return Moments(
-        moments.anchor[keep],
-        weight if weight.shape[-1] == 1 else weight.map(lambda a: a[..., keep]),
-        moments.first_sum.map(lambda a: a[..., keep]),
-        second.map(lambda a: a[..., keep[:, None], keep] if moments.full else a[..., keep]),
     )
 
 

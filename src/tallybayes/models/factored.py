@@ -213,13 +213,17 @@ class FactoredModel(ClassifierMixin, BaseEstimator):
         if table.n_rows == 0:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         factors = [Factor(fresh._target, (), Categorical()), *fresh._make_factors(table, fresh._target)]
-        tally = fresh._count(table, weight, factors)
+        tally = fresh._count_first(table, weight, factors)
         if not tally.domains[str(fresh._target)].levels:
             raise DataError("the weight of every row is zero; expected at least one row that counts.")
         if classes is not None:
             tally = tally.declare(fresh._target, list(classes))
         self._clear()
         return self._take_from(fresh)._adopt(tally)
+
+    def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> Tally:
+        """The tally of the first rows, which decide what there is to count."""
+        return self._count(table, weight, factors)
 
     def _count(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
         like = getattr(self, "tally_", None)
@@ -258,7 +262,7 @@ class FactoredModel(ClassifierMixin, BaseEstimator):
                 self.n_features_in_ = self._n_features(table)
         else:
             self._check_features(X, table)
-        self._check_labels(table, target)
+        self._check_labels(table, target, first)
         return table, sample_weight
 
     def _as_fitted(self, X: Any, table: Table) -> Table:
@@ -297,7 +301,8 @@ class FactoredModel(ClassifierMixin, BaseEstimator):
                 "as input.\n    Pass the columns the model was fitted on."
             )
 
-    def _check_labels(self, table: Table, target: Name) -> None:
+    def _check_labels(self, table: Table, target: Name, first: bool) -> None:
+        """Refuse rows without a label."""
         try:
             codes, _ = table.levels([target], lambda _: True)
         except LabelError as error:

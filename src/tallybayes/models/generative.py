@@ -14,7 +14,6 @@ from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
-from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.decisions import decide, estimate_class_prior
 from tallybayes.models.evidence import evidence_of
 from tallybayes.models.explain import Explanation, explain
@@ -29,6 +28,7 @@ from tallybayes.models.generate import (
     sample_factor,
 )
 from tallybayes.models.held_out import calibration_of
+from tallybayes.models.incomplete import IncompleteClassifier
 from tallybayes.models.linear import Linear, to_linear
 from tallybayes.models.model_file import save_model
 from tallybayes.models.show_work import show_work
@@ -36,7 +36,7 @@ from tallybayes.models.uncertainty import credible_set, predict_interval
 from tallybayes.tally.factor import Name
 
 
-class GenerativeClassifier(FactoredClassifier):
+class GenerativeClassifier(IncompleteClassifier):
     """A classifier that models its rows too, so it can draw them, fill them in and explain itself."""
 
     def sample(self, n: int, given: Any = None, random_state: Any = None) -> tuple[Any, np.ndarray]:

@@ -14,8 +14,9 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.leave_one_out import is_together, without_row
+from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.calibration import Calibration, calibrate
-from tallybayes.models.classifier import FactoredClassifier, Normalised, normalised
+from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.features import free_name
 from tallybayes.models.plan import Plan
 from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, rows_of, with_spread
@@ -45,6 +46,7 @@ class Rows(NamedTuple):
     codes: np.ndarray
     weight: np.ndarray | None
     parts: list[list[Statistics]]
+    log_base: dict[int, np.ndarray]  # what the classes have in common, see Plan.posterior_of
 
 
 def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
@@ -82,20 +84,17 @@ def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
         tally = Tally(factors, [sum(found) for found in zip(*parts, strict=True)], domains, schema)
     _, (local,) = table.levels([model._target], lambda _: True)
     codes = tally.domains[str(model._target)].positions_of(local.levels)[labels.astype(np.intp)]
-    return Rows(model._adopt(tally), table, np.maximum(codes, 0), weight, parts)  # −1 only in rows without weight
+    return Rows(model._adopt(tally), table, np.maximum(codes, 0), weight, parts, {})  # −1 only in rows without weight
 
 
 def score_fold(
-    rows: Rows, models: Sequence[FactoredClassifier], train: list[Statistics], test: np.ndarray
-) -> list[Normalised]:
-    """The scores of some rows by each of the models, learnt from the statistics `train`; priors and levels are held."""
-    table, out = rows.table.rows(test), []
-    for model in models:
+    rows: Rows, models: Sequence[FactoredClassifier], train: list[Statistics], test: np.ndarray, out: list[Normalised]
+) -> None:
+    """Write the scores of some rows by each of the models, learnt from `train`; priors and levels are held."""
+    for model, scores in zip(models, out, strict=True):
         held = model._held(_tally(model, train))
-        log_prior = held.class_log_prior_
-        held._check_estimated(log_prior)
-        out.append(normalised(held._plan.joint(table), log_prior))
-    return out
+        held._check_estimated(held.class_log_prior_)
+        held._plan.posterior_of(test, rows.table, scores, rows.log_base)
 
 
 def _tally(model: FactoredClassifier, statistics: list[Statistics]) -> Tally:
@@ -107,7 +106,7 @@ def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
     n_rows, n_classes = rows.table.n_rows, len(model.classes_)
     counts = model.tally_[model._target]
     assert isinstance(counts, Counts)
-    parts = [np.empty((n_rows, n_classes)), np.empty(n_rows), np.empty(n_rows, dtype=bool)]
+    scores = Normalised(np.empty((n_rows, n_classes)), np.empty(n_rows))
     again = []
     step = _step(model, n_classes)
     for start in range(0, n_rows, step):
@@ -119,17 +118,14 @@ def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
         log_prior = model._log_prior(model.class_prior, Counts(rest, (n_classes,)))
         joint = _joint_left_out(model, rows, part, log_prior)
         again.append(start + np.flatnonzero(np.isnan(joint).any(axis=1)))
-        for whole, piece in zip(parts, normalised(joint, log_prior), strict=True):
-            whole[part] = piece
-    scores = Normalised(*parts)
+        scores.log_proba[part], scores.log_density[part] = normalised(joint, log_prior)
     for row in progress(np.concatenate(again).tolist() if again else [], "leaving rows out"):
         one = rows.table.rows(np.array([row]))
         its = None if rows.weight is None else rows.weight[row : row + 1]
         gone = count(one, model.tally_.factors, weight=its, schema=model.tally_.schema, like=model.tally_)
         gone = gone.over(model.tally_)
         train = [held - out for held, out in zip(model.tally_.statistics, gone.statistics, strict=True)]
-        for whole, piece in zip(scores, score_fold(rows, [model], train, np.array([row]))[0], strict=True):
-            whole[row] = piece[0]
+        score_fold(rows, [model], train, np.array([row]), [scores])
     return scores
 
 
@@ -198,5 +194,5 @@ def calibration_of(model: FactoredClassifier, X: Any, y: Any, method: str, sampl
     _ = model.tally_ - counted  # refuses rows that the model cannot have learned from
     found, (local,) = table.levels([model._target], lambda _: True)
     codes = model._class_domain.positions_of(local.levels)[np.asarray(found.columns[0]).astype(np.intp)]
-    scores = score_left_out(Rows(model, table, np.maximum(codes, 0), weight, []), model)
+    scores = score_left_out(Rows(model, table, np.maximum(codes, 0), weight, [], {}), model)
     return calibrate(scores.log_proba, np.maximum(codes, 0), weight, method, model._weight())

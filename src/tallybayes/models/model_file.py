@@ -35,10 +35,11 @@ def save_model(model: Any, path: Any) -> None:
 def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """The model that `save_model` wrote; only classes of this package are known."""
     from tallybayes.models.discriminant import GaussianDiscriminant
+    from tallybayes.models.mixture import Mixture
     from tallybayes.models.naive_bayes import NaiveBayes
     from tallybayes.models.nearest_mean import NearestClassMean
 
-    classes = (GaussianDiscriminant, NaiveBayes, NearestClassMean)
+    classes = (GaussianDiscriminant, Mixture, NaiveBayes, NearestClassMean)
     known: dict[str, type] = {each.__name__: each for each in classes}
     if manifest["class"] not in known:
         raise FileError(f"unknown model {manifest['class']!r}; expected one of {sorted(known)}.")

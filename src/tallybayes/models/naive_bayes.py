@@ -32,13 +32,28 @@ class NaiveBayes(GenerativeClassifier):
         `Categorical`, sparse blocks `Multinomial`. Columns a mapping does not name are ignored.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` integrates the parameters out: each column's posterior predictive.
-    prior : Belief, rule, list of them, mapping from column to Belief or rule, or a Tally, optional
-        A belief serves the families it belongs to; the others, and None, take their defaults. A tally of the same
+    prior : Belief, rule, "empirical", list of them, mapping from column to one of them, or a Tally, optional
+        A belief serves the families it belongs to; the others, and None, take their defaults. ``"empirical"`` is the
+        prior under which the classes' counts are most probable, found for every column. A tally of the same
         columns, such as another model's, counts as seen before; ``tally.scale(strength)`` is worth less or more.
     class_prior : {label: probability}, "uniform", Dirichlet or None
         None is the classes' share of the rows.
     unseen : {"missing", "smooth", "error"}, default "missing"
         What a level is that was not there at fitting: a missing value, one more level with prior mass, or an error.
+    unlabelled : {"em", "skip"} or None
+        What to do with rows without a label: use them by EM, or leave them out. None refuses them.
+    missing_label : label, optional
+        What stands for a missing label, such as −1, besides None and NaN.
+    unlabelled_weight : float, default 1
+        What a row without a label is worth, compared with one that has it.
+    n_classes : int, optional
+        How many classes there are, where some have no labelled row.
+    n_iter, tol : int and float
+        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+    n_init : int, default 1
+        From how many random starts, the best of which counts; used only where a class has no label.
+    random_state : int, Generator or None
+        For those starts.
 
     Attributes
     ----------
@@ -67,12 +82,28 @@ class NaiveBayes(GenerativeClassifier):
         prior: Any = None,
         class_prior: Any = None,
         unseen: str = "missing",
+        unlabelled: str | None = None,
+        missing_label: Any = None,
+        unlabelled_weight: float = 1.0,
+        n_classes: int | None = None,
+        n_iter: int = 200,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        random_state: Any = None,
     ) -> None:
         self.columns = columns
         self.estimate = estimate
         self.prior = prior
         self.class_prior = class_prior
         self.unseen = unseen
+        self.unlabelled = unlabelled
+        self.missing_label = missing_label
+        self.unlabelled_weight = unlabelled_weight
+        self.n_classes = n_classes
+        self.n_iter = n_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
 
     def _make_factors(self, table: Table, target: Name) -> list[Factor]:
         return [Factor(names, (target,), family) for names, family in read_columns(self.columns, table, [target])]

@@ -18,6 +18,7 @@ from tallybayes.families.gaussian import Gaussian, SphericalGaussian
 from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
+from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, local_positions, rows_of, wrong_cell
 from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import take_or_zero
@@ -61,6 +62,31 @@ class Plan:
         out[:, self._impossible] = -np.inf  # such a class may have no parameters either
         return out
 
+    def posterior(self, table: Table) -> Normalised:
+        """log p(class | row) of every row, and log p(row) less what its classes have in common."""
+        numbers, scorer, blocks = self._kernel_parts(table)
+        if len(numbers) < len(self.scored):
+            return normalised(self.joint(table, whole=False), self.log_prior)
+        return Normalised(*self._run(scorer.posterior, numbers, blocks, table.n_rows, self.log_prior))
+
+    def posterior_of(self, rows: np.ndarray, table: Table, out: Normalised, log_base: dict[int, np.ndarray]) -> None:
+        """Write log p(class | row) and log p(row) of some rows, by number, that were counted before.
+
+        ``log_base`` keeps what the classes of the table's rows have in common, by the factor's number: it is the same
+        whatever was counted.
+        """
+        numbers, scorer, blocks = self._kernel_parts(table, counted=True)
+        if len(numbers) < len(self.scored):
+            found = normalised(self.joint(table.rows(rows)), self.log_prior)
+            out.log_proba[rows], out.log_density[rows] = found
+            return
+        self._run(scorer.posterior, numbers, blocks, table.n_rows, self.log_prior, rows, *out)
+        for number, part in enumerate(self.scored):
+            if isinstance(part.family, Poisson | Multinomial):
+                if number not in log_base:
+                    log_base[number] = _log_base(part, blocks[number])
+                out.log_density[rows] += log_base[number][rows]
+
     def argmax(self, table: Table) -> np.ndarray:
         """The most probable class of every row, as a code; ties go to the first."""
         numbers, scorer, blocks = self._kernel_parts(table)
@@ -87,9 +113,9 @@ class Plan:
             _check_row(part, block)
         return self._run(self._scorer(tuple(forms)).argmax, list(range(len(blocks))), blocks, len(X))
 
-    def _run(self, score: Any, numbers: Sequence[int], blocks: Sequence[Any], n_rows: int) -> np.ndarray:
+    def _run(self, score: Any, numbers: Sequence[int], blocks: Sequence[Any], n_rows: int, *arguments: Any) -> Any:
         try:
-            return score([block[:3] if isinstance(block, Sparse) else block for block in blocks], n_rows)
+            return score([block[:3] if isinstance(block, Sparse) else block for block in blocks], n_rows, *arguments)
         except CellError as error:
             place = int(getattr(error, "factor", 0))
             factor, block = self.scored[numbers[place]].factor, blocks[place]
@@ -97,8 +123,8 @@ class Plan:
             value = cell(block, error.row, error.column)
             raise DataError.bad_cell(value, error.row, name, factor.family.expects) from None
 
-    def _kernel_parts(self, table: Table) -> tuple[list[int], kernels.Scorer, list[Any]]:
-        """The factors that a kernel scores, the scorer, and their blocks of this table."""
+    def _kernel_parts(self, table: Table, *, counted: bool = False) -> tuple[list[int], kernels.Scorer, list[Any]]:
+        """The factors that a kernel scores, the scorer, and their blocks of this table, to be checked if not counted."""
         numbers: list[int] = []
         blocks: list[Any] = []
         forms: list[Any] = []
@@ -112,7 +138,8 @@ class Plan:
                 form = "sparse" if isinstance(block, Sparse) else "dense"
                 if (self._sparse_table(number) if form == "sparse" else self._dense[number]) is None:
                     continue
-                _check_row(part, block)
+                if not counted:
+                    _check_row(part, block)
             numbers.append(number)
             blocks.append(block)
             forms.append(form)

@@ -143,6 +143,12 @@ class Moments(Statistics):
         second = self.second_sum.map(lambda a: np.diagonal(a, axis1=-2, axis2=-1))
         return Moments(self.anchor, self.weight_sum, self.first_sum, second)
 
+    def columns(self, kept: np.ndarray) -> Moments:
+        """The moments of some of the columns, by position."""
+        weight = self.weight_sum if self.weight_sum.shape[-1] == 1 else self.weight_sum.map(lambda a: a[..., kept])
+        second = self.second_sum.map(lambda a: a[..., kept[:, None], kept] if self.full else a[..., kept])
+        return Moments(self.anchor[kept], weight, self.first_sum.map(lambda a: a[..., kept]), second)
+
     def with_scatter(self, extra: np.ndarray) -> Moments:
         """The same moments with some more scatter: for smoothing, not for counting."""
         return Moments(self.anchor, self.weight_sum, self.first_sum, self.second_sum + DoubleDouble.of(extra))

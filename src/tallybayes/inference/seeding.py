@@ -1,0 +1,131 @@
+"""Where a mixture starts: k-means++ on what is observed, whatever the columns are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tallybayes.families.bernoulli import Bernoulli, Binomial
+from tallybayes.families.block import Sparse
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
+from tallybayes.families.log_normal import LogNormal
+from tallybayes.families.multinomial import Multinomial
+from tallybayes.families.poisson import Poisson
+
+_DIRECTIONS = 64  # sparse rows are seen from this many random sides
+_LLOYD_STEPS = 20
+
+
+class Ruler:
+    """Cells of one block as numbers whose squared differences are comparable: about 2 a column for unlike rows.
+
+    Parameters
+    ----------
+    family : Family
+    sizes : sequence of int
+        The numbers of levels of columns of labels.
+    cells : array or Sparse
+        Some rows, to find the spread of numbers.
+    seed : int
+    """
+
+    def __init__(self, family: Family, sizes: Any, cells: Any, seed: int) -> None:
+        self.family, self.sizes, self.seed = family, sizes, seed
+        self.centre, self.spread = np.zeros(1), np.ones(1)
+        if not isinstance(family, Categorical | Multinomial):
+            numbers = self._numbers(cells)
+            known = ~np.isnan(numbers)
+            count = np.maximum(known.sum(axis=0), 1)
+            self.centre = np.where(known, numbers, 0.0).sum(axis=0) / count
+            square = np.where(known, (numbers - self.centre) ** 2, 0.0).sum(axis=0) / count
+            self.spread = np.sqrt(np.where(square > 0, square, 1.0))
+
+    def _numbers(self, cells: Any) -> np.ndarray:
+        numbers = cells.dense() if isinstance(cells, Sparse) else np.asarray(cells, dtype=float)
+        if isinstance(self.family, LogNormal):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.log(numbers)
+        return np.sqrt(numbers) if isinstance(self.family, Poisson) else numbers
+
+    def __call__(self, cells: Any) -> np.ndarray:
+        """The cells as numbers, NaN where missing: shape (n, some columns)."""
+        if isinstance(self.family, Categorical):
+            return np.concatenate([_one_hot(cells[:, j], int(size)) for j, size in enumerate(self.sizes)], axis=1)
+        if isinstance(self.family, Multinomial):
+            return _directions(cells, self.seed)
+        numbers = (self._numbers(cells) - self.centre) / self.spread
+        if isinstance(self.family, Bernoulli) and not isinstance(self.family, Binomial):
+            return numbers * np.minimum(self.spread * 2, 1.0)  # a column that is nearly always the same parts few rows
+        return numbers
+
+
+def _one_hot(codes: np.ndarray, size: int) -> np.ndarray:
+    hot = (codes[:, None] == np.arange(size)).astype(float)
+    hot[codes < 0] = np.nan
+    return hot
+
+
+def _directions(cells: Any, seed: int) -> np.ndarray:
+    """Rows of counts by the square roots of their shares, seen from random sides where they have many columns."""
+    from scipy.sparse import csr_array
+
+    if isinstance(cells, Sparse):
+        shape = (len(cells.indptr) - 1, cells.n_columns)
+        rows = csr_array((np.asarray(cells.data, dtype=float), cells.indices, cells.indptr), shape=shape)
+    else:
+        rows = csr_array(np.asarray(cells, dtype=float))
+    length = np.maximum(rows.sum(axis=1), 1e-300)
+    rows.data = np.sqrt(rows.data / np.repeat(length, np.diff(rows.indptr)))
+    if rows.shape[1] <= _DIRECTIONS:
+        return rows.toarray() * np.sqrt(rows.shape[1])
+    sides = np.random.default_rng(seed).standard_normal((rows.shape[1], _DIRECTIONS))
+    return np.asarray(rows @ sides)
+
+
+def seed_centres(rows: np.ndarray, n_more: int, fixed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The fixed centres and `n_more` others: far-off rows (k-means++), then moved to the middle of what is nearest.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, columns)
+        NaN where missing.
+    n_more : int
+    fixed : ndarray of shape (some, columns)
+        Centres that stay where they are.
+    rng : Generator
+
+    Returns
+    -------
+    ndarray of shape (some + n_more, columns)
+    """
+    filled = np.where(np.isnan(rows), 0.0, rows)  # a seed's own unknown cells lie in the middle of all
+    centres = fixed
+    for _ in range(n_more):
+        far = squared_gaps(rows, centres).min(axis=1) if len(centres) else np.ones(len(rows))
+        total = far.sum()
+        place = int(rng.choice(len(rows), p=far / total if total > 0 else None))
+        centres = np.concatenate([centres, filled[place : place + 1]])
+    for _ in range(_LLOYD_STEPS):
+        nearest = squared_gaps(rows, centres).argmin(axis=1)
+        moved = centres.copy()
+        for k in range(len(fixed), len(centres)):
+            mine = rows[nearest == k]
+            known = ~np.isnan(mine)
+            count = known.sum(axis=0)
+            mean = np.where(known, mine, 0.0).sum(axis=0) / np.maximum(count, 1)
+            moved[k] = np.where(count > 0, mean, centres[k])
+        if np.allclose(moved, centres):
+            break
+        centres = moved
+    return centres
+
+
+def squared_gaps(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Squared distances of rows to centres over the known cells, as if the others were like them: (n, centres)."""
+    known = ~np.isnan(rows)
+    whole = np.where(known, rows, 0.0)
+    squares = (whole**2).sum(axis=1)[:, None] - 2 * whole @ centres.T + known.astype(float) @ (centres**2).T
+    share = known.mean(axis=1, keepdims=True) if rows.shape[1] else np.ones((len(rows), 1))
+    return np.maximum(squares, 0.0) / np.where(share > 0, share, 1.0)
