@@ -310,12 +310,24 @@ void write_posterior(size_t first, size_t n, const Call& call, Worker& worker) {
   }
 }
 
+// Asks for the places of the results of chosen rows, which lie apart, before they are worked out.
+void prefetch_results(const int64_t* rows, size_t n, size_t n_classes, const Scores& out) {
+  for (size_t i = 0; i < n; i++) {
+    const size_t row = static_cast<size_t>(rows[i]);
+    const double* at = out.posterior + row * n_classes;
+    __builtin_prefetch(at, 1);
+    __builtin_prefetch(at + n_classes - 1, 1);
+    __builtin_prefetch(out.density + row, 1);
+  }
+}
+
 bool score_chunk(size_t first, size_t n, size_t n_ahead, const Scores& out, const Call& call, Worker& worker) {
   const size_t n_classes = call.scorer.n_classes();
   for (size_t k = 0; k < n_classes; k++) {
     std::fill_n(worker.scores.data() + k * call.pitch, call.pitch, call.scorer.start()[k]);
   }
   const int64_t* rows = call.chosen.rows;
+  if (rows && out.posterior) prefetch_results(rows + first, n, n_classes, out);
   for (size_t f = 0; f < call.blocks.size(); f++) {
     if (worker.gathered[f]) worker.tables[f] = worker.gathered[f]->take(rows + first, n, n_ahead);
     if (!add_factor(f, first, rows ? 0 : first, n, call, worker)) return false;
@@ -390,6 +402,7 @@ bool Scorer::score(const std::vector<ScoreBlock>& blocks, const Chosen& chosen, 
       if (out.best) here.best = out.best + first;
       if (out.joint) here.joint = out.joint + first * n_classes();
       here.posterior = out.posterior;
+      here.density = out.density;
       const bool good = call.guess ? guess_chunk(first, n, here.best, call, worker)
                                    : score_chunk(first, n, std::min(n, last - first - n), here, call, worker);
       if (!good) return false;

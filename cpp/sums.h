@@ -13,7 +13,8 @@ using Vector = std::vector<double>;
 template <class T>
 class Aligned {
  public:
-  explicit Aligned(size_t n = 0) { if (n) resize(n); }
+  Aligned() = default;
+  explicit Aligned(size_t n) { resize(n); }
   void resize(size_t n) { storage_.assign(n + 64 / sizeof(T), T{}); }
   bool empty() const { return storage_.empty(); }
   T* data() { return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(storage_.data()) + 63) & ~uintptr_t{63}); }

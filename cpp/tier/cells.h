@@ -25,7 +25,16 @@ static inline double log_factorial(double x) {
   return log_gamma_plus_one(x);
 }
 
+// Numbers that are not negative.
 static inline Doubles log_factorials(Doubles x) {
+#if defined(__AVX512F__)
+  const __m512i whole = _mm512_cvttpd_epi64(x);
+  if (all(x < 16.0) && all(_mm512_cvtepi64_pd(whole) == x)) {
+    // Small counts, nearly always: a table in two registers.
+    const Doubles low = load(log_factorial_table), high = load(log_factorial_table + lanes);
+    return _mm512_permutex2var_pd(low, whole, high);
+  }
+#endif
   Doubles result = {};
   for (size_t lane = 0; lane < lanes; lane++) result[lane] = log_factorial(x[lane]);
   return result;

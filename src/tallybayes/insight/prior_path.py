@@ -22,8 +22,8 @@ class PriorPath:
     ----------
     strengths : ndarray of shape (n,)
         What each prior is worth, as a multiple of the model's own.
-    bits : ndarray of shape (n,)
-        log₂ p(rows, labels): the evidence, in bits. NaN where the model has none.
+    log2_evidence : ndarray of shape (n,)
+        log₂ p(rows, labels), the parameters integrated out: more is better. NaN where the model has no evidence.
     results : list of CrossValidation
         The held-out scores under each prior.
 
@@ -37,17 +37,17 @@ class PriorPath:
     1.0
     """
 
-    def __init__(self, strengths: np.ndarray, bits: np.ndarray, results: list[CrossValidation]) -> None:
-        self.strengths, self.bits, self.results = strengths, bits, results
+    def __init__(self, strengths: np.ndarray, log2_evidence: np.ndarray, results: list[CrossValidation]) -> None:
+        self.strengths, self.log2_evidence, self.results = strengths, log2_evidence, results
 
     @property
     def by_evidence(self) -> float:
         """The strength with the highest evidence."""
-        if np.isnan(self.bits).all():
+        if np.isnan(self.log2_evidence).all():
             raise EstimateError(
                 "this model has no evidence under any prior.\n    Choose by log_loss instead: by_log_loss."
             )
-        return float(self.strengths[np.nanargmax(self.bits)])
+        return float(self.strengths[np.nanargmax(self.log2_evidence)])
 
     @property
     def by_log_loss(self) -> float:
@@ -62,7 +62,7 @@ class PriorPath:
             "log_loss": [r.log_loss.value for r in self.results],
             "accuracy": [r.accuracy.value for r in self.results],
         }
-        return pd.DataFrame({"strength": self.strengths, "evidence_bits": self.bits, **measures})
+        return pd.DataFrame({"strength": self.strengths, "log2_evidence": self.log2_evidence, **measures})
 
     def plot(self, ax: Any = None) -> Any:
         """Evidence, log-loss and accuracy against the strength of the prior; needs matplotlib.
@@ -80,10 +80,10 @@ class PriorPath:
         return plot_prior_path(self, ax)
 
     def __repr__(self) -> str:
-        lines = [f"{'strength':>10}  {'evidence (bits)':>15}  {'log-loss':<25}  accuracy"]
-        best = np.nanmax(self.bits) if not np.isnan(self.bits).all() else np.nan
+        lines = [f"{'strength':>10}  {'log₂ evidence':>15}  {'log-loss':<25}  accuracy"]
+        best = np.nanmax(self.log2_evidence) if not np.isnan(self.log2_evidence).all() else np.nan
         low = min(result.log_loss.value for result in self.results)
-        for strength, bits, result in zip(self.strengths, self.bits, self.results, strict=True):
+        for strength, bits, result in zip(self.strengths, self.log2_evidence, self.results, strict=True):
             marks = (" *" if bits == best else "  "), ("*" if result.log_loss.value == low else "")
             loss = f"{result.log_loss!r} {marks[1]}"
             lines.append(f"{strength:>10.4g}  {bits:>13.1f}{marks[0]}  {loss:<25}  {result.accuracy!r}".rstrip())

@@ -45,9 +45,9 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
         is the oracle-approximating λ (OAS) of the correlations, from the moments alone.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` is the full Bayesian predictive: normal-inverse-Wishart to multivariate t. ``"unbiased"`` is R's.
-    prior : NormalInverseWishart, NormalInverseGamma (diagonal and spherical covariances), "empirical" or Tally, optional
-        None is a weak prior that no scale or offset of a column changes. ``"empirical"`` makes the classes' moments most
-        probable, and is as indifferent to scales. A tally of the same columns counts as seen before.
+    prior : NormalInverseWishart, NormalInverseGamma (diagonal and spherical covariance), "empirical" or Tally, optional
+        None is a weak prior that no scale or offset of a column changes. ``"empirical"`` makes the classes' moments
+        most probable, and is as indifferent to scales. A tally of the same columns counts as seen before.
     class_prior : {label: probability}, "uniform", Dirichlet or None
         None is the classes' share of the rows. It never touches the covariance.
     unlabelled : {"em", "skip"} or None

@@ -72,6 +72,8 @@ class IncompleteClassifier(FactoredClassifier):
 
     def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> Tally:
         codes, local = self._labels(table, self._target)
+        if (codes < 0).any() and self._y_dtype == object:  # only because None is among them
+            self._y_dtype = None
         weights = check_weight(weight, table.n_rows)
         counts = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
         if self.unlabelled == "skip":

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def plot_prior_path(path: PriorPath, ax: Any = None) -> Any:
     """Evidence, log-loss and accuracy, one above the other, against the strength of the prior."""
     axes = new_axes(ax, nrows=3, sharex=True, figsize=(7, 7), layout="constrained")
-    axes[0].plot(path.strengths, path.bits, "o-", color=COLOURS[0])
-    axes[0].set_ylabel("evidence (bits)")
+    axes[0].plot(path.strengths, path.log2_evidence, "o-", color=COLOURS[0])
+    axes[0].set_ylabel("log₂ evidence")
     for place, (name, label) in enumerate(
         [("log_loss", "log-loss, rows left out"), ("accuracy", "accuracy, rows left out")], 1
     ):
@@ -24,7 +24,7 @@ def plot_prior_path(path: PriorPath, ax: Any = None) -> Any:
         axes[place].fill_between(path.strengths, low, high, color=COLOURS[place], alpha=0.2, linewidth=0)
         axes[place].plot(path.strengths, value, "o-", color=COLOURS[place])
         axes[place].set_ylabel(label)
-    best = {0: path.by_evidence if not np.isnan(path.bits).all() else None, 1: path.by_log_loss}
+    best = {0: path.by_evidence if not np.isnan(path.log2_evidence).all() else None, 1: path.by_log_loss}
     for place, strength in best.items():
         if strength is not None:
             axes[place].axvline(strength, color="black", linewidth=0.8, linestyle=":")

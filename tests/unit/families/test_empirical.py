@@ -172,11 +172,11 @@ def test_no_grid_finds_a_better_beta_or_dirichlet():
     for table in ([[30, 70], [60, 40]], [[3, 9], [8, 2], [5, 5]], [[1, 0], [4, 2], [0, 7]]):
         counts = tb.Counts(np.array(table, dtype=float))
         best = np.sum(tb.Dirichlet(fit_dirichlet(counts.table, counts.segments)).log_evidence(counts))
-        grid = np.exp(np.linspace(-4, 6, 101))
+        grid = np.exp(np.linspace(-4, 6, 51))
         rows, low = counts.table.sum(), 2 / len(table)
         other = [np.sum(tb.Dirichlet([a, b]).log_evidence(counts)) for a in grid for b in grid if low <= a + b <= rows]
         assert max(other) <= best + 1e-9
-        assert max(other) > best - 0.05
+        assert max(other) > best - 0.2
 
 
 @pytest.mark.parametrize("name", list(CASES))
@@ -390,11 +390,11 @@ def test_logarithms_and_bins_are_gaussians_and_levels():
     np.testing.assert_allclose(binned.concentration, levels.concentration, rtol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_any_statistics_have_a_prior(seed):
     rng = np.random.default_rng(seed)
     n_groups, n_columns = rng.integers(1, 6), rng.integers(1, 5)
-    for _ in range(15):
+    for _ in range(8):
         shape = (n_groups, n_columns)
         weight = rng.choice([0.0, 1e-6, 1.0, 7.0, 1e7], shape) * rng.random(shape)
         total = weight * rng.choice([0.0, 0.5, 1.0, rng.random()], shape)

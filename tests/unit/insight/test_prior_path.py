@@ -49,11 +49,11 @@ def test_every_point_is_the_model_with_that_prior():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, (80, 4)), rng.integers(0, 2, 80)
     path = tb.prior_path(tb.NaiveBayes(tb.Categorical()), X, y, [0.1, 1.0, 20.0])
-    for strength, bits, result in zip(path.strengths, path.bits, path.results, strict=True):
+    for strength, bits, result in zip(path.strengths, path.log2_evidence, path.results, strict=True):
         model = tb.NaiveBayes(tb.Categorical(), prior=tb.Dirichlet(strength))
         np.testing.assert_allclose(result.log_proba, tb.leave_one_out(model, X, y).log_proba, atol=1e-12)
         assert bits == pytest.approx(model.fit(X, y).log_evidence() / np.log(2))
-    assert path.by_evidence == path.strengths[np.argmax(path.bits)]
+    assert path.by_evidence == path.strengths[np.argmax(path.log2_evidence)]
     assert path.by_log_loss == path.strengths[np.argmin([r.log_loss.value for r in path.results])]
 
 
@@ -62,7 +62,7 @@ def test_discriminants(covariance):
     X, y = load_iris(return_X_y=True)
     path = tb.prior_path(tb.GaussianDiscriminant(covariance), X, y, [0.5, 1.0])
     own = tb.GaussianDiscriminant(covariance).fit(X, y)
-    assert path.bits[1] == pytest.approx(own.log_evidence() / np.log(2))
+    assert path.log2_evidence[1] == pytest.approx(own.log_evidence() / np.log(2))
     (prior,) = own.prior_.values()
     weaker = tb.GaussianDiscriminant(covariance, prior=prior.scaled(0.5))
     np.testing.assert_allclose(path.results[0].log_proba, tb.leave_one_out(weaker, X, y).log_proba, atol=1e-10)
@@ -74,13 +74,13 @@ def test_columns_that_say_nothing_stay_out_at_every_strength():
     paths = [tb.prior_path(tb.NaiveBayes(), data, y, [0.1, 10.0]) for data in (X, wide)]
     for plain, more in zip(*(path.results for path in paths), strict=True):
         np.testing.assert_allclose(plain.log_proba, more.log_proba, atol=1e-10)
-    np.testing.assert_allclose(paths[0].bits, paths[1].bits)
+    np.testing.assert_allclose(paths[0].log2_evidence, paths[1].log2_evidence)
 
 
 def test_a_shrunk_covariance_has_no_evidence_but_a_log_loss():
     X, y = load_iris(return_X_y=True)
     path = tb.prior_path(tb.GaussianDiscriminant(shrinkage=0.1), X[::5], y[::5], [1.0, 10.0])
-    assert np.isnan(path.bits).all()
+    assert np.isnan(path.log2_evidence).all()
     assert path.by_log_loss in (1.0, 10.0)
     assert "nan" in repr(path)
     with pytest.raises(ValueError, match="by_log_loss"):
