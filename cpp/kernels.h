@@ -20,6 +20,36 @@ struct MomentSums {
   double *weight_high, *weight_low, *first_high, *first_low, *second_high, *second_low;
 };
 
+// Neighbouring rows, as doubles, with soft weights: those of a row side by side, `weight_pitch` from row to row.
+struct SoftRows {
+  Bytes base;
+  ptrdiff_t row_stride;
+  size_t n_rows;
+  const double* weights;
+  size_t weight_pitch;
+  ptrdiff_t lookahead;  // as in RowSet
+};
+
+// Σw, Σw·(x − centre) and Σw·(x − centre)² of one group in plain float64, arrays of `width` columns each.
+struct PlainSums {
+  double *centre, *weight, *first, *second;
+};
+// Whether such sums can be used: not if the centre is so far from the mean that digits were lost, nor if a value was
+// missing, infinite or too large.
+enum class Fit : uint8_t { good, far, bad };
+
+// What is to be summed for a row, side by side: the n columns, a one, for Kind::poisson −log x! of the n columns, for
+// Kind::multinomial the row's term. Where a cell is missing the one is 0, and n ones for the cells that are there and
+// another one follow from `present` on.
+struct DenseCells {
+  double* cells;
+  size_t pitch, present;
+};
+struct SoftOutcome {
+  Outcome outcome;
+  size_t width;  // how many cells of a row have been written
+};
+
 struct DenseSums {
   double *weight, *total, *log_base;  // arrays of `width` columns; log_base only for Kind::poisson
 };
@@ -61,6 +91,9 @@ constexpr size_t scatter_tile = 8;
 // Rows whose squared lengths are found together, and rows of the turning matrix that are multiplied together.
 constexpr size_t length_panel = 32;
 constexpr size_t length_block = 4;
+
+// Products of all pairs of columns are written out for soft weights while that is worth it.
+constexpr size_t most_product_columns = 32;
 
 struct Kernels {
   uint64_t (*sum_words)(Bytes bytes, size_t n_bytes);
@@ -108,6 +141,20 @@ struct Kernels {
   // `careful`: expect missing cells.
   Outcome (*sum_moments)(const RowSet&, size_t width, const double* anchor, double weight_high, double weight_low,
                          bool careful, const MomentSums&);
+
+  // Soft weights. Adds the rows to the sums of one group; true if a cell with a weight is missing (and `careful`; NaN
+  // spoils the sums otherwise).
+  bool (*sum_plain_moments)(const SoftRows&, size_t group, size_t width, bool careful, const PlainSums&);
+  Fit (*judge_plain_moments)(const PlainSums&, size_t width, const double* anchor);
+  // The centre becomes the mean, where there is one.
+  void (*move_centre)(const PlainSums&, size_t width);
+  void (*add_plain_moments)(const PlainSums&, size_t width, const double* anchor, const MomentSums&);
+  // sums[group · pitch + k] += Σ weight · cell k, for k up to `width` and some more. `pitch` is a multiple of eight.
+  void (*sum_soft)(const double* weights, size_t weight_pitch, const double* cells, size_t pitch, size_t n_rows,
+                   size_t n_groups, size_t width, double* sums);
+  SoftOutcome (*write_dense_cells)(const SoftRows&, Kind, size_t n_columns, size_t n_groups, const DenseCells&);
+  // With y = x − centre: y₀·y₀, y₀·y₁, … y₁·y₁, …, then y, then a one. May write eight doubles more after the last row.
+  void (*write_product_cells)(const SoftRows&, size_t n_columns, const double* centre, double* cells, size_t pitch);
 
   Outcome (*sum_sparse)(const SparseRows&, const SparseSums&);
   // The same for several groups at once: weights and sums have n_groups numbers for every row and column.

@@ -17,6 +17,7 @@ constexpr size_t codes_in_chunk = 65536;    // 256 kB of positions in the tables
 constexpr size_t scores_in_chunk = 16384;   // 128 kB of sums
 constexpr size_t repeated_codes = 512;      // short rows are looked at together, as many as make a run of this length
 constexpr size_t rows_in_part = 1024;
+constexpr size_t rows_of_all_parts = 8192;  // from which every scorer takes its own, and whose results stay in cache
 constexpr size_t gathered_bytes = 262144;   // of chosen rows, copied next to each other
 
 // The limits of the codes of one call: they depend on the types of its columns.
@@ -40,17 +41,33 @@ struct CodeLimits {
     columns = {limits.data(), offsets.data(), repeated, static_cast<uint32_t>(factor.pitch), factor.refuse};
   }
   CodeLimits(const CodeLimits&) = delete;
+  CodeLimits(CodeLimits&&) = default;  // vectors keep their place when they are moved
 };
 
 struct Call {
   const Scorer& scorer;
   const ScoreKernels& kernels;
   const std::vector<ScoreBlock>& blocks;
-  const Chosen& chosen;
-  const Scores& out;
+  Scores out;
+  bool chosen;  // rows are chosen by number
   std::vector<std::optional<CodeLimits>> limits;
-  size_t chunk_rows, pitch;
-  bool guess;  // argmax of one sparse factor
+  size_t chunk_rows = 0, pitch = 0;
+  bool guess = false;  // argmax of one sparse factor
+  double work = 0.0;
+
+  Call(const Scorer&, const std::vector<ScoreBlock>&, size_t n_rows, bool chosen, const Scores&);
+  Call(Call&&) = default;
+};
+
+// Some rows that are scored together: those from `first` on, or those with these numbers, after which n_ahead more of
+// the same list come next.
+struct Piece {
+  size_t first, n;
+  const int64_t* rows = nullptr;
+  size_t n_ahead = 0;
+
+  size_t row(size_t i) const { return rows ? static_cast<size_t>(rows[i]) : first + i; }
+  size_t start() const { return rows ? 0 : first; }  // in the worker's tables
 };
 
 bool all_bytes(const Table& table) {
@@ -80,7 +97,18 @@ struct Worker {
   std::vector<std::optional<GatheredTable>> gathered;
   std::vector<Table> tables;  // of every factor, with the rows at hand
 
-  explicit Worker(const Call& call) {
+  // Calls that take turns have the same blocks and classes.
+  explicit Worker(const std::vector<Call>& calls) {
+    const Call& first = calls[0];
+    for (const ScoreBlock& block : first.blocks) {
+      tables.push_back(block.table);
+      gathered.emplace_back();
+      if (first.chosen && block.table.n_columns) gathered.back().emplace(block.table, first.chunk_rows);
+    }
+    for (const Call& call : calls) make_room(call);
+  }
+
+  void make_room(const Call& call) {
     const size_t n_classes = call.scorer.n_classes(), n_scores = n_classes * call.pitch;
     size_t n_entries = 0, n_cells = 0, n_looked_up = 0;
     bool dense = false, student = false;
@@ -88,10 +116,8 @@ struct Worker {
       const ScoreFactor& factor = call.scorer.factors()[f];
       if (by_bits(factor, call.blocks[f])) {
         n_looked_up = std::max(n_looked_up, call.chunk_rows * factor.pitch);
-        bits.resize(std::max(bits.size(), call.chunk_rows * bit_pitch(factor)));
-        if (!call.blocks[f].table.row_major()) {
-          bytes.resize(std::max(bytes.size(), call.chunk_rows * factor.n_columns));
-        }
+        grow(bits, call.chunk_rows * bit_pitch(factor));
+        if (!call.blocks[f].table.row_major()) grow(bytes, call.chunk_rows * factor.n_columns);
       } else if (by_rows(factor.kind)) {
         n_looked_up = std::max(n_looked_up, call.chunk_rows * factor.pitch);
         if (factor.kind == FactorKind::codes) n_entries = std::max(n_entries, call.chunk_rows * factor.n_columns);
@@ -101,24 +127,24 @@ struct Worker {
         student |= factor.kind == FactorKind::student;
       }
     }
-    for (const ScoreBlock& block : call.blocks) {
-      tables.push_back(block.table);
-      gathered.emplace_back();
-      if (call.chosen.rows && block.table.n_columns) gathered.back().emplace(block.table, call.chunk_rows);
-    }
-    scores.resize(n_scores);
-    density.resize(call.out.posterior ? call.pitch : 0);
-    turned.resize(call.out.posterior && call.chosen.rows ? n_scores : 0);
-    cells.resize(n_cells);
-    sum.resize(dense ? n_scores : 0);
-    norm.resize(dense ? n_scores : 0);
-    exponent.resize(student ? n_scores : 0);
-    rows.resize(n_looked_up);
-    entries.resize(n_entries);
+    scores.grow(n_scores);
+    density.grow(call.out.posterior ? call.pitch : 0);
+    turned.grow(call.out.posterior && call.chosen ? n_scores : 0);
+    cells.grow(n_cells);
+    sum.grow(dense ? n_scores : 0);
+    norm.grow(dense ? n_scores : 0);
+    exponent.grow(student ? n_scores : 0);
+    rows.grow(n_looked_up);
+    grow(entries, n_entries);
     if (call.guess) {
-      small.resize(call.scorer.factors()[0].pitch);
-      guesses.resize(call.chunk_rows);
+      small.grow(call.scorer.factors()[0].pitch);
+      grow(guesses, call.chunk_rows);
     }
+  }
+
+  template <class T>
+  static void grow(std::vector<T>& array, size_t n) {
+    if (array.size() < n) array.resize(n);
   }
 };
 
@@ -243,11 +269,12 @@ bool add_dense(const ScoreFactor& factor, const Table& table, size_t first, size
   return true;
 }
 
-bool make_chunk(const ScoreFactor& factor, const Sparse& matrix, const Chosen& chosen, size_t first, size_t n,
-                std::vector<Extent>& extents, SparseChunk& chunk) {
+bool make_chunk(const ScoreFactor& factor, const Sparse& matrix, const Piece& piece, std::vector<Extent>& extents,
+                SparseChunk& chunk) {
+  const size_t n = piece.n;
   extents.resize(n);
   for (size_t i = 0; i < n; i++) {
-    const size_t row = chosen.rows ? static_cast<size_t>(chosen.rows[first + i]) : first + i;
+    const size_t row = piece.row(i);
     extents[i] = {entry_at(matrix.indptr, row), entry_at(matrix.indptr, row + 1)};
     if (extents[i].start < 0 || extents[i].stop < extents[i].start ||
         extents[i].stop > static_cast<int64_t>(matrix.n_entries)) {
@@ -259,19 +286,18 @@ bool make_chunk(const ScoreFactor& factor, const Sparse& matrix, const Chosen& c
   return true;
 }
 
-// `first`: of the rows in the call's order, `start`: of the same rows in the worker's tables.
-bool add_factor(size_t f, size_t first, size_t start, size_t n, const Call& call, Worker& worker) {
+bool add_factor(size_t f, const Piece& piece, const Call& call, Worker& worker) {
   const ScoreFactor& factor = call.scorer.factors()[f];
   const ScoreBlock& block = call.blocks[f];
   const Table& table = worker.tables[f];
-  const size_t n_classes = call.scorer.n_classes();
+  const size_t n_classes = call.scorer.n_classes(), start = piece.start(), n = piece.n;
   if (factor.kind == FactorKind::codes) {
     if (!call.kernels.load_entries(table, start, n, call.limits[f]->columns, worker.entries.data())) return false;
     call.kernels.sum_entries(worker.entries.data(), n, factor.n_columns, factor.table.data(), factor.pitch,
                              worker.rows.data());
   } else if (factor.kind == FactorKind::sparse) {
     SparseChunk chunk;
-    if (!make_chunk(factor, block.sparse, call.chosen, first, n, worker.extents, chunk)) return false;
+    if (!make_chunk(factor, block.sparse, piece, worker.extents, chunk)) return false;
     if (!call.kernels.sum_weights(chunk, factor.table.data(), factor.pitch, worker.rows.data())) return false;
   } else if (factor.kind == FactorKind::terms) {
     for (size_t i = 0; i < n; i++) {
@@ -292,66 +318,69 @@ bool add_factor(size_t f, size_t first, size_t start, size_t n, const Call& call
   return true;
 }
 
-// The posterior and the density of a chunk, where they belong.
-void write_posterior(size_t first, size_t n, const Call& call, Worker& worker) {
-  const size_t n_classes = call.scorer.n_classes();
+// The posterior and the density of some rows, where they belong.
+void write_posterior(const Piece& piece, const Call& call, Worker& worker) {
+  const size_t n_classes = call.scorer.n_classes(), n = piece.n;
   const Scores& out = call.out;
   call.kernels.normalise(worker.scores.data(), call.pitch, n, n_classes, out.log_prior, worker.density.data());
-  if (!call.chosen.rows) {
-    call.kernels.turn_scores(worker.scores.data(), call.pitch, n, n_classes, out.posterior + first * n_classes);
-    std::copy_n(worker.density.data(), n, out.density + first);
+  if (!piece.rows) {
+    call.kernels.turn_scores(worker.scores.data(), call.pitch, n, n_classes, out.posterior + piece.first * n_classes);
+    std::copy_n(worker.density.data(), n, out.density + piece.first);
     return;
   }
   call.kernels.turn_scores(worker.scores.data(), call.pitch, n, n_classes, worker.turned.data());
-  for (size_t i = 0; i < n; i++) {
-    const size_t row = static_cast<size_t>(call.chosen.rows[first + i]);
-    std::copy_n(worker.turned.data() + i * n_classes, n_classes, out.posterior + row * n_classes);
-    out.density[row] = worker.density.data()[i];
+  const double *from = worker.turned.data(), *density = worker.density.data();
+  for (size_t i = 0; i < n; i++, from += n_classes) {
+    const size_t row = piece.row(i);
+    double* to = out.posterior + row * n_classes;
+    for (size_t k = 0; k < n_classes; k++) to[k] = from[k];
+    out.density[row] = density[i];
   }
 }
 
-// Asks for the places of the results of chosen rows, which lie apart, before they are worked out.
-void prefetch_results(const int64_t* rows, size_t n, size_t n_classes, const Scores& out) {
-  for (size_t i = 0; i < n; i++) {
-    const size_t row = static_cast<size_t>(rows[i]);
-    const double* at = out.posterior + row * n_classes;
-    __builtin_prefetch(at, 1);
-    __builtin_prefetch(at + n_classes - 1, 1);
-    __builtin_prefetch(out.density + row, 1);
-  }
-}
-
-bool score_chunk(size_t first, size_t n, size_t n_ahead, const Scores& out, const Call& call, Worker& worker) {
+bool score_piece(const Piece& piece, const Call& call, Worker& worker) {
   const size_t n_classes = call.scorer.n_classes();
   for (size_t k = 0; k < n_classes; k++) {
     std::fill_n(worker.scores.data() + k * call.pitch, call.pitch, call.scorer.start()[k]);
   }
-  const int64_t* rows = call.chosen.rows;
-  if (rows && out.posterior) prefetch_results(rows + first, n, n_classes, out);
   for (size_t f = 0; f < call.blocks.size(); f++) {
-    if (worker.gathered[f]) worker.tables[f] = worker.gathered[f]->take(rows + first, n, n_ahead);
-    if (!add_factor(f, first, rows ? 0 : first, n, call, worker)) return false;
+    if (worker.gathered[f]) worker.tables[f] = worker.gathered[f]->take(piece.rows, piece.n, piece.n_ahead);
+    if (!add_factor(f, piece, call, worker)) return false;
   }
-  if (out.best) call.kernels.best_classes(worker.scores.data(), call.pitch, n, n_classes, out.best);
-  if (out.joint) call.kernels.turn_scores(worker.scores.data(), call.pitch, n, n_classes, out.joint);
-  if (out.posterior) write_posterior(first, n, call, worker);
+  const Scores& out = call.out;
+  if (out.best) call.kernels.best_classes(worker.scores.data(), call.pitch, piece.n, n_classes, out.best + piece.first);
+  if (out.joint) {
+    call.kernels.turn_scores(worker.scores.data(), call.pitch, piece.n, n_classes, out.joint + piece.first * n_classes);
+  }
+  if (out.posterior) write_posterior(piece, call, worker);
   return true;
 }
 
 // Roughly first; the rows whose best class that leaves in doubt again in float64.
-bool guess_chunk(size_t first, size_t n, int64_t* best, const Call& call, Worker& worker) {
+bool guess_piece(const Piece& piece, const Call& call, Worker& worker) {
   const ScoreFactor& factor = call.scorer.factors()[0];
+  int64_t* best = call.out.best + piece.first;
   SparseChunk chunk;
-  if (!make_chunk(factor, call.blocks[0].sparse, call.chosen, first, n, worker.extents, chunk)) return false;
+  if (!make_chunk(factor, call.blocks[0].sparse, piece, worker.extents, chunk)) return false;
   if (!call.kernels.guess_best(chunk, factor.small_start.data(), factor.small_table.data(), factor.small_pitch,
                                call.scorer.n_classes(), factor.largest, worker.small.data(), best)) {
     return false;
   }
-  for (size_t i = 0; i < n; i++) {
-    if (best[i] >= 0) continue;
-    Scores one;
-    one.best = best + i;
-    if (!score_chunk(first + i, 1, 0, one, call, worker)) return false;
+  for (size_t i = 0; i < piece.n; i++) {
+    if (best[i] < 0 && !score_piece({piece.first + i, 1}, call, worker)) return false;
+  }
+  return true;
+}
+
+// The rows [first, last), or those places in a list of rows.
+bool score_rows(size_t first, size_t last, const int64_t* rows, const Call& call, Worker& worker) {
+  for (; first < last; first += call.chunk_rows) {
+    Piece piece{first, std::min(call.chunk_rows, last - first)};
+    if (rows) {
+      piece.rows = rows + first;
+      piece.n_ahead = std::min(piece.n, last - first - piece.n);
+    }
+    if (!(call.guess ? guess_piece(piece, call, worker) : score_piece(piece, call, worker))) return false;
   }
   return true;
 }
@@ -365,52 +394,77 @@ double work_of(const ScoreFactor& factor, const ScoreBlock& block, size_t n_rows
   return cells * std::max(1.0, static_cast<double>(n_classes) / 8.0);
 }
 
+Call::Call(const Scorer& scorer_, const std::vector<ScoreBlock>& blocks_, size_t n_rows, bool chosen_,
+           const Scores& out_)
+    : scorer(scorer_), kernels(scorer_.kernels()), blocks(blocks_), out(out_), chosen(chosen_), limits(blocks_.size()) {
+  const std::vector<ScoreFactor>& factors = scorer.factors();
+  const size_t n_classes = scorer.n_classes();
+  size_t most_codes = 1, row_bytes = 1;
+  work = static_cast<double>(n_rows) * static_cast<double>(n_classes) / 8.0;
+  for (size_t f = 0; f < blocks.size(); f++) {
+    if (factors[f].kind == FactorKind::codes) most_codes = std::max(most_codes, factors[f].n_columns);
+    work += work_of(factors[f], blocks[f], n_rows, n_classes);
+    for (size_t j = 0; chosen && j < blocks[f].table.n_columns; j++) {
+      row_bytes += size_of(blocks[f].table.column(j).type);
+    }
+  }
+  const size_t fitting = std::min({codes_in_chunk / most_codes, scores_in_chunk / n_classes, gathered_bytes / row_bytes});
+  chunk_rows = std::min(std::clamp(fitting / row_pad * row_pad, row_pad, most_chunk_rows), n_rows);
+  // Not a power of two, which would put the columns of a block into the same few places of the cache.
+  pitch = (chunk_rows + row_pad - 1) / row_pad * row_pad + row_pad / 2;
+  guess = out.best && factors.size() == 1 && !factors[0].small_table.empty();
+  for (size_t f = 0; f < blocks.size(); f++) {
+    if (factors[f].kind == FactorKind::codes) limits[f].emplace(factors[f], blocks[f].table, chunk_rows);
+  }
+}
+
 }  // namespace
 
 bool Scorer::score(const std::vector<ScoreBlock>& blocks, const Chosen& chosen, size_t threads,
                    const Scores& out) const {
-  const size_t n_rows = chosen.n_rows;
-  if (n_rows == 0) return true;
-  size_t most_codes = 1, row_bytes = 1;
-  double work = static_cast<double>(n_rows) * static_cast<double>(n_classes()) / 8.0;
-  for (size_t f = 0; f < blocks.size(); f++) {
-    if (factors_[f].kind == FactorKind::codes) most_codes = std::max(most_codes, factors_[f].n_columns);
-    work += work_of(factors_[f], blocks[f], n_rows, n_classes());
-    for (size_t j = 0; chosen.rows && j < blocks[f].table.n_columns; j++) {
-      row_bytes += size_of(blocks[f].table.column(j).type);
-    }
-  }
-  const size_t fitting =
-      std::min({codes_in_chunk / most_codes, scores_in_chunk / n_classes(), gathered_bytes / row_bytes}) / row_pad *
-      row_pad;
-  Call call{*this, kernels_, blocks, chosen, out, {}, 0, 0, false};
-  call.chunk_rows = std::min(std::clamp(fitting, row_pad, most_chunk_rows), n_rows);
-  // Not a power of two, which would put the columns of a block into the same few places of the cache.
-  call.pitch = (call.chunk_rows + row_pad - 1) / row_pad * row_pad + row_pad / 2;
-  call.guess = out.best && factors_.size() == 1 && !factors_[0].small_table.empty();
-  call.limits = std::vector<std::optional<CodeLimits>>(blocks.size());
-  for (size_t f = 0; f < blocks.size(); f++) {
-    if (factors_[f].kind == FactorKind::codes) call.limits[f].emplace(factors_[f], blocks[f].table, call.chunk_rows);
-  }
-
-  const Grid grid(n_rows, std::max(rows_in_part / call.chunk_rows, size_t{1}) * call.chunk_rows);
+  if (chosen.n_rows == 0) return true;
+  std::vector<Call> calls;
+  calls.emplace_back(*this, blocks, chosen.n_rows, chosen.rows != nullptr, out);
+  const Call& call = calls[0];
+  const Grid grid(chosen.n_rows, std::max(rows_in_part / call.chunk_rows, size_t{1}) * call.chunk_rows);
   auto process = [&](Worker& worker, size_t part, Order&) {
-    const size_t last = grid.last(part);
-    for (size_t first = grid.first(part); first < last; first += call.chunk_rows) {
-      const size_t n = std::min(call.chunk_rows, last - first);
-      Scores here;
-      if (out.best) here.best = out.best + first;
-      if (out.joint) here.joint = out.joint + first * n_classes();
-      here.posterior = out.posterior;
-      here.density = out.density;
-      const bool good = call.guess ? guess_chunk(first, n, here.best, call, worker)
-                                   : score_chunk(first, n, std::min(n, last - first - n), here, call, worker);
-      if (!good) return false;
+    return score_rows(grid.first(part), grid.last(part), chosen.rows, call, worker);
+  };
+  return run_parts(grid.n_parts, choose_threads(threads, grid.n_parts, call.work), 1, [&] { return Worker(calls); },
+                   process, [](Worker&) {});
+}
+
+bool score_by_part(const std::vector<const Scorer*>& scorers, const std::vector<ScoreBlock>& blocks, size_t n_rows,
+                   const int32_t* part_of, size_t threads, const std::vector<Scores>& out) {
+  if (n_rows == 0 || scorers.empty()) return true;
+  std::vector<Call> calls;
+  calls.reserve(scorers.size());
+  for (size_t s = 0; s < scorers.size(); s++) calls.emplace_back(*scorers[s], blocks, n_rows, true, out[s]);
+  const size_t n_scorers = scorers.size();
+  const Grid grid(n_rows, rows_of_all_parts);
+  struct Sorter {
+    Worker worker;
+    std::vector<size_t> stops;
+    std::vector<int64_t> rows;
+  };
+  auto make = [&] { return Sorter{Worker(calls), std::vector<size_t>(n_scorers + 1), std::vector<int64_t>(grid.part_rows)}; };
+  auto process = [&](Sorter& sorter, size_t part, Order&) {
+    std::vector<size_t>& stops = sorter.stops;
+    std::fill(stops.begin(), stops.end(), 0);
+    for (size_t row = grid.first(part); row < grid.last(part); row++) {
+      if (part_of[row] >= 0) stops[static_cast<size_t>(part_of[row]) + 1]++;
+    }
+    for (size_t s = 0; s < n_scorers; s++) stops[s + 1] += stops[s];
+    for (size_t row = grid.first(part); row < grid.last(part); row++) {  // moves every start to its stop
+      if (part_of[row] >= 0) sorter.rows[stops[static_cast<size_t>(part_of[row])]++] = static_cast<int64_t>(row);
+    }
+    for (size_t s = 0; s < n_scorers; s++) {
+      if (!score_rows(s ? stops[s - 1] : 0, stops[s], sorter.rows.data(), calls[s], sorter.worker)) return false;
     }
     return true;
   };
-  return run_parts(grid.n_parts, choose_threads(threads, grid.n_parts, work), 1, [&] { return Worker(call); }, process,
-                   [](Worker&) {});
+  return run_parts(grid.n_parts, choose_threads(threads, grid.n_parts, calls[0].work), 1, make, process,
+                   [](Sorter&) {});
 }
 
 }  // namespace tallybayes

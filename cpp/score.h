@@ -80,6 +80,8 @@ class Scorer {
   const Vector& start() const { return start_; }
   const std::vector<ScoreFactor>& factors() const { return factors_; }
   const ScoreKernels& kernels() const { return kernels_; }
+  // Whether both read blocks of the same shapes in the same way.
+  bool reads_like(const Scorer& other) const;
   // False where a value is refused; find_refused then names it.
   bool score(const std::vector<ScoreBlock>&, const Chosen&, size_t threads, const Scores&) const;
 
@@ -88,6 +90,10 @@ class Scorer {
   Vector start_;
   std::vector<ScoreFactor> factors_;
 };
+
+// Every row by the scorer of its part, −1 for rows to leave alone; out[part] is where its posterior goes.
+bool score_by_part(const std::vector<const Scorer*>&, const std::vector<ScoreBlock>&, size_t n_rows,
+                   const int32_t* part_of, size_t threads, const std::vector<Scores>& out);
 
 // The classes of group `group` when n classes are dealt evenly to as few groups as possible.
 struct ClassGroup {

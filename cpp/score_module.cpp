@@ -136,6 +136,49 @@ class PythonScorer {
     run(inputs, {chosen.length(0), numbers}, threads, scores);
   }
 
+  // As `posterior`, every row by the scorer of its part.
+  static void posterior_by_part(nb::list scorers, nb::handle blocks, size_t n_rows, nb::handle part, nb::handle log_prior,
+                                Matrix log_proba, Line log_density, size_t threads) {
+    std::vector<const PythonScorer*> given;
+    for (nb::handle scorer : scorers) given.push_back(nb::cast<const PythonScorer*>(scorer));
+    if (given.empty()) throw nb::value_error("expected at least one scorer");
+    const size_t n_classes = given[0]->scorer_->n_classes();
+    const Numbers prior(log_prior, n_classes);
+    const Borrowed codes(part);
+    const auto* part_of = reinterpret_cast<const int32_t*>(codes.require({Type::int32}).data());
+    const bool fits = log_proba.shape(0) == n_rows && log_proba.shape(1) == n_classes &&
+                      log_density.shape(0) == n_rows && codes.length(0) == n_rows && prior.n == given.size();
+    if (!fits) throw nb::value_error("expected a part and a result for every row, and a prior for every scorer");
+    for (size_t i = 0; i < n_rows; i++) {
+      if (part_of[i] < -1 || part_of[i] >= static_cast<int64_t>(given.size())) {
+        throw nb::index_error("expected parts that have a scorer, or -1");
+      }
+    }
+    const Inputs inputs = given[0]->borrow(blocks, n_rows);
+    std::vector<const Scorer*> all;
+    std::vector<Scores> out(given.size());
+    for (size_t s = 0; s < given.size(); s++) {
+      if (!given[s]->scorer_->reads_like(*given[0]->scorer_)) throw nb::value_error("expected scorers of one shape");
+      all.push_back(&*given[s]->scorer_);
+      out[s].posterior = log_proba.data();
+      out[s].density = log_density.data();
+      out[s].log_prior = prior.data + s * n_classes;
+    }
+    bool good;
+    {
+      const nb::gil_scoped_release released;
+      good = score_by_part(all, inputs.blocks, n_rows, part_of, threads, out);
+    }
+    if (good) return;
+    for (size_t s = 0; s < given.size(); s++) {  // the first part with a value that its scorer refuses
+      std::vector<int64_t> rows;
+      for (size_t i = 0; i < n_rows; i++) {
+        if (part_of[i] == static_cast<int32_t>(s)) rows.push_back(static_cast<int64_t>(i));
+      }
+      given[s]->run(inputs, {rows.size(), rows.data()}, 1, out[s]);
+    }
+  }
+
  private:
   // A block with the buffers behind it.
   struct BorrowedBlock {
@@ -330,6 +373,9 @@ void define_scoring(nb::module_& module) {
       .def("argmax", &PythonScorer::argmax, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("threads"))
       .def("posterior", &PythonScorer::posterior, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("log_prior"),
            nb::arg("rows").none(), nb::arg("log_proba"), nb::arg("log_density"), nb::arg("threads"));
+  module.def("posterior_by_part", &PythonScorer::posterior_by_part, nb::arg("scorers"), nb::arg("blocks"),
+             nb::arg("n_rows"), nb::arg("part"), nb::arg("log_prior"), nb::arg("log_proba"), nb::arg("log_density"),
+             nb::arg("threads"));
   module.def("column_ranges", &python_column_ranges, nb::arg("columns"), nb::arg("threads"));
 }
 

@@ -144,6 +144,15 @@ void Scorer::add_dense(FactorKind kind, Check check, size_t n_columns, std::vect
   factors_.push_back(std::move(factor));
 }
 
+bool Scorer::reads_like(const Scorer& other) const {
+  auto same = [](const ScoreFactor& a, const ScoreFactor& b) {
+    const auto type = [](FactorKind kind) { return kind == FactorKind::student_by_column ? FactorKind::student : kind; };
+    return type(a.kind) == type(b.kind) && a.n_columns == b.n_columns;
+  };
+  return n_classes() == other.n_classes() &&
+         std::equal(factors_.begin(), factors_.end(), other.factors_.begin(), other.factors_.end(), same);
+}
+
 void Scorer::add_left_out(size_t of_class, std::vector<Vector> parameters, const double* norms) {
   ScoreFactor factor;
   factor.kind = FactorKind::left_out;

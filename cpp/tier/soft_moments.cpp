@@ -10,10 +10,6 @@ namespace {
 
 constexpr double largest_term = 1e300;  // see moments.cpp
 
-inline const double* row_at(const SoftRows& rows, size_t i, size_t start) {
-  return reinterpret_cast<const double*>(rows.base + static_cast<ptrdiff_t>(i) * rows.row_stride) + start;
-}
-
 // Neighbouring panels of one group. `careful`: NaN is left out, and its weight too; `absent` gets the lanes where that
 // happened.
 template <bool careful, size_t vectors>
@@ -29,21 +25,22 @@ inline void sum_panels(const SoftRows& rows, size_t column, size_t width, const 
     first[k] = load(out.first + start);
     second[k] = load(out.second + start);
   }
+  Doubles everywhere = {};  // the weight of all columns where none is missing
   for (size_t i = 0; i < rows.n_rows; i++) {
-    const double* row = row_at(rows, i, 0);
+    const auto* row = reinterpret_cast<const double*>(rows.base + static_cast<ptrdiff_t>(i) * rows.row_stride);
     const Doubles w = repeat(weights[i * rows.weight_pitch]);
+    if (!careful) everywhere += w;
     for (size_t k = 0; k < vectors; k++) {
       const Doubles x = load(row + panels[k].start);
       if (rows.lookahead) __builtin_prefetch(reinterpret_cast<Bytes>(row + panels[k].start) + rows.lookahead, 0, 2);
-      Doubles y = x - centre[k], present = w;
+      Doubles y = x - centre[k];
       if (careful) {
         const Mask there = x == x;
         absent |= ~there & panels[k].fresh & (w != 0.0);
         y = keep(y, there);
-        present = keep(w, there);
+        weight[k] += keep(w, there);
       }
       const Doubles moved = w * y;
-      weight[k] += present;
       first[k] += moved;
       second[k] = multiply_add(moved, y, second[k]);
     }
@@ -53,7 +50,7 @@ inline void sum_panels(const SoftRows& rows, size_t column, size_t width, const 
     auto put = [&](double* sums, Doubles value) {
       store(sums + start, choose(panels[k].fresh, value, load(sums + start)));
     };
-    put(out.weight, weight[k]);
+    put(out.weight, careful ? weight[k] : weight[k] + everywhere);
     put(out.first, first[k]);
     put(out.second, second[k]);
   }

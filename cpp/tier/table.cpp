@@ -12,7 +12,10 @@ const Kernels kernels = {
     nullptr,
 #endif
     count_pairs,      count_single,   count_weighted, count_soft,        sum_binary_bytes,
-    sum_dense,        multinomial_terms, sum_moments, sum_sparse,        sum_sparse_soft,
+    sum_dense,        multinomial_terms, sum_moments,
+    sum_plain_moments, judge_plain_moments, move_centre, add_plain_moments,
+    sum_soft,         write_dense_cells, write_product_cells,
+    sum_sparse,       sum_sparse_soft,
     pack_rows,        multiply_panels, add_scatter,   squared_lengths,
 };
 

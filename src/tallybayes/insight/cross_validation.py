@@ -11,7 +11,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.insight.evaluation import Evaluation
-from tallybayes.insight.folds import given_folds, group_folds, ordered_folds, random_folds
+from tallybayes.insight.folds import given_folds, group_folds, ordered_folds, random_folds, rows_by_code
 from tallybayes.insight.intervals import Measure, average
 from tallybayes.models.bayes_rule import Normalised
 from tallybayes.models.classifier import FactoredClassifier
@@ -49,17 +49,19 @@ class CrossValidation(Evaluation):
     array([0])
     """
 
+    _normalised = True
+
     def __init__(
         self, rows: Rows, model: FactoredClassifier, scores: Normalised, fold: np.ndarray, parameters: dict[str, Any]
     ) -> None:
-        scored = np.flatnonzero(fold >= 0)
-        weight = None if rows.weight is None else rows.weight[scored]
+        scored = np.arange(len(fold)) if fold.min() >= 0 else np.flatnonzero(fold >= 0)
+        here = slice(None) if len(scored) == len(fold) else scored
         super().__init__(
             model.classes_,
-            rows.codes[scored],
-            scores.log_proba if len(scored) == len(fold) else scores.log_proba[scored],
-            weight=weight,
-            log_density=scores.log_density[scored],
+            rows.codes[here],
+            scores.log_proba[here],
+            weight=None if rows.weight is None else rows.weight[here],
+            log_density=scores.log_density[here],
         )
         self.model, self.fold, self.rows, self.parameters = model, fold, scored, parameters
 
@@ -221,7 +223,7 @@ def cross_validate(
     if order is not None:
         for score in scores:
             score.log_density[fold == 0] = np.nan  # only learned from
-    by_fold = np.split(np.argsort(fold, kind="stable"), np.cumsum(np.bincount(fold))[:-1])
+    by_fold = rows_by_code(fold)
     before = list(rows.parts[0])
     for k in progress(numbers, "cross-validating"):
         if order is None:

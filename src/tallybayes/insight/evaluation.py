@@ -73,6 +73,8 @@ class Evaluation:
            [0., 2.]])
     """
 
+    _normalised = False  # whether log_proba is known to be distributions
+
     def __init__(
         self,
         classes: Any,
@@ -100,7 +102,8 @@ class Evaluation:
         self._exponent = 0 if self.weight is None else int(np.frexp(self.weight.max())[1])
         weight = None if self.weight is None else np.ldexp(self.weight[self._counts], -self._exponent)
         self._scores = Scores(self.codes[self._counts], self.log_proba[self._counts], weight)
-        _check_distributions(self._scores.log_proba)
+        if not self._normalised:
+            _check_distributions(self._scores.log_proba)
         self.by = by
         self._by_name = "group"
         self._group_codes = None if by is None else _check_groups(by, n_rows)

@@ -16,10 +16,20 @@ def random_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> np.ndarr
     rng = np.random.default_rng(random_state)
     n_rounds = -(-len(codes) // n_folds)
     deal = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_rounds, 1)), axis=1).ravel()[: len(codes)]
-    small = codes.astype(np.uint8) if codes.max(initial=0) < 256 else codes
     fold = np.empty(len(codes), dtype=np.int32)
-    fold[np.argsort(small, kind="stable")] = deal  # class after class, each round of rows to all folds
+    fold[_order(codes)] = deal  # class after class, each round of rows to all folds
     return fold
+
+
+def rows_by_code(codes: np.ndarray) -> list[np.ndarray]:
+    """The numbers of the rows of every code from 0 up, rising."""
+    return np.split(_order(codes), np.cumsum(np.bincount(codes))[:-1])
+
+
+def _order(codes: np.ndarray) -> np.ndarray:
+    """The rows sorted by code, those of one code as they were; NumPy sorts short codes by counting."""
+    most = codes.max(initial=0)
+    return np.argsort(codes.astype(np.uint8 if most < 2**8 else np.uint16) if most < 2**16 else codes, kind="stable")
 
 
 def group_folds(groups: Any, n_rows: int, n_folds: int, random_state: Any) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, LabelError, StatisticsError
@@ -20,14 +20,14 @@ from tallybayes.models.features import (
     open_features,
     target_dtype,
 )
+from tallybayes.models.tallied import Tallied
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
-from tallybayes.value import to_json
 
 
-class FactoredModel(ClassifierMixin, BaseEstimator):
+class FactoredModel(ClassifierMixin, Tallied):
     """A joint distribution p(class) Π p(block | class), learnt by counting.
 
     A subclass says which factors there are (`_make_factors`). All that is learnt is ``tally_``; everything else is
@@ -159,54 +159,6 @@ class FactoredModel(ClassifierMixin, BaseEstimator):
             raise LabelError.no_such_class(label, domain.levels)
         return self._adopt(self.tally_.drop_level(str(self._target), label))
 
-    def reestimate(self, **parameters: Any) -> Self:
-        """A new classifier from the same tally under other parameters; no data are needed.
-
-        Parameters
-        ----------
-        **parameters
-            Any parameters of the constructor, such as ``estimate="map"`` or ``prior=...``.
-
-        Returns
-        -------
-        A fitted classifier of the same class
-        """
-        check_is_fitted(self, "tally_")
-        other = clone(self).set_params(**parameters)
-        return other._take_from(self)._adopt(self._retally(other))
-
-    def _retally(self, other: Self) -> Tally:
-        """The tally as the other model reads it."""
-        return self.tally_
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters; what a fitted model derives from its tally follows them.
-
-        Parameters
-        ----------
-        **parameters
-            Any parameters of the constructor.
-
-        Returns
-        -------
-        self
-        """
-        super().set_params(**parameters)
-        return self._adopt(self.tally_) if hasattr(self, "tally_") else self
-
-    def __add__(self, other: Self) -> Self:
-        if type(other) is not type(self):
-            return NotImplemented
-        for model in (self, other):
-            check_is_fitted(model, "tally_")
-        mine, its = self.get_params(deep=False), other.get_params(deep=False)
-        if mine.keys() != its.keys() or any(not _same(mine[name], its[name]) for name in mine):
-            raise StatisticsError.incompatible("the models' parameters", mine, its)
-        return clone(self)._take_from(self)._adopt(self.tally_ + other.tally_)
-
-    def __radd__(self, other: object) -> Self:
-        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
-
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
         fresh = clone(self)
         table, weight = fresh._read(X, y, sample_weight, first=True)
@@ -326,16 +278,6 @@ class FactoredModel(ClassifierMixin, BaseEstimator):
         for name in ("tally_", "_target", "_by_name", "_y_dtype", "feature_names_in_", "n_features_in_"):
             self.__dict__.pop(name, None)
 
-    def _adopt(self, tally: Tally) -> Self:
-        """Make a tally this model's own: the last step of every change, so that an error changes nothing."""
-        self.tally_ = tally
-        self._derived: dict[str, Any] = {}  # what was made of the tally so far
-        return self
-
-    def _update(self, tally: Tally) -> Self:
-        """Go on with more rows or fewer: as `_adopt`, for what was learned from the rows before and still serves."""
-        return self._adopt(tally)
-
     def _open(self, X: Any) -> Table:
         """The features of some rows, checked against those that were fitted."""
         table = self._as_fitted(X, open_features(X))
@@ -355,21 +297,3 @@ class FactoredModel(ClassifierMixin, BaseEstimator):
         if isinstance(sample_weight, str):
             sample_weight = np.asarray(open_features(X)._column(sample_weight))
         return float(super().score(X, y, sample_weight))
-
-    def _derive(self, name: str, make: Any) -> Any:
-        """Something made of the tally, made once."""
-        if name not in self._derived:
-            self._derived[name] = make()
-        return self._derived[name]
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        return state | {"_derived": {}} if "_derived" in state else state
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "tally_")
-
-
-def _same(first: Any, second: Any) -> bool:
-    """Whether two parameters mean the same; a list, a tuple and an array of the same values do."""
-    return bool(to_json(first) == to_json(second))

@@ -83,8 +83,15 @@ def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
         domains = {key: domain for key, domain in tally.domains.items() if key != name}
         tally = Tally(factors, [sum(found) for found in zip(*parts, strict=True)], domains, schema)
     _, (local,) = table.levels([model._target], lambda _: True)
-    codes = tally.domains[str(model._target)].positions_of(local.levels)[labels.astype(np.intp)]
-    return Rows(model._adopt(tally), table, np.maximum(codes, 0), weight, parts, {})  # −1 only in rows without weight
+    codes = _codes_of(labels, tally.domains[str(model._target)].positions_of(local.levels))
+    return Rows(model._adopt(tally), table, codes, weight, parts, {})
+
+
+def _codes_of(labels: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """The classes of the rows; those of rows without weight, which may have none, count as the first."""
+    if np.array_equal(where, np.arange(len(where))):
+        return labels.astype(np.intp, copy=False)
+    return np.maximum(where, 0)[labels.astype(np.intp)]
 
 
 def score_fold(
@@ -193,6 +200,6 @@ def calibration_of(model: FactoredClassifier, X: Any, y: Any, method: str, sampl
     counted = count(table, model.tally_.factors, weight=weight, schema=model.tally_.schema, like=model.tally_)
     _ = model.tally_ - counted  # refuses rows that the model cannot have learned from
     found, (local,) = table.levels([model._target], lambda _: True)
-    codes = model._class_domain.positions_of(local.levels)[np.asarray(found.columns[0]).astype(np.intp)]
-    scores = score_left_out(Rows(model, table, np.maximum(codes, 0), weight, [], {}), model)
-    return calibrate(scores.log_proba, np.maximum(codes, 0), weight, method, model._weight())
+    codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
+    scores = score_left_out(Rows(model, table, codes, weight, [], {}), model)
+    return calibrate(scores.log_proba, codes, weight, method, model._weight())

@@ -13,6 +13,7 @@ from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.expectation import Climbed, Expectation
 from tallybayes.models.factored import FactoredModel
+from tallybayes.models.features import continuous_target
 from tallybayes.models.scoring import chunk_of
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
@@ -64,7 +65,10 @@ class IncompleteClassifier(FactoredClassifier):
 
     def _labels(self, table: Table, target: Name) -> tuple[np.ndarray, Domain]:
         """The labels as codes, −1 where missing, and what they stand for."""
-        found, (local,) = table.levels([target], lambda _: True)
+        try:
+            found, (local,) = table.levels([target], lambda _: True)
+        except LabelError as error:
+            raise continuous_target(error) from None
         codes = np.asarray(found.columns[0]).astype(np.intp)
         if self.missing_label is not None and self.missing_label in local.index:
             codes = np.where(codes == local.index[self.missing_label], -1, codes)
