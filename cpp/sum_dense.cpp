@@ -1,6 +1,7 @@
 // Drives the sums of binary, Poisson and multinomial cells over dense rows.
 #include "parallel.h"
 #include "rows.h"
+#include "soft.h"
 #include "sums.h"
 
 namespace tallybayes {
@@ -10,6 +11,8 @@ namespace {
 constexpr size_t block_bytes = 160 << 10;
 constexpr size_t least_width = 8;         // one whole vector of doubles
 constexpr size_t least_byte_width = 64;   // one whole vector of bytes
+constexpr size_t soft_rows = 512;         // summed before they are added to the part's sums
+constexpr size_t soft_bytes = 16 << 10;   // of cells: they are read once for every few groups
 constexpr size_t most_byte_rows = 255;    // a sum of that many ones fits a byte
 
 bool all_bytes(const Table& table) {
@@ -94,6 +97,89 @@ struct DenseWorker {
   bool any_missing = false;
 };
 
+// Adds the sums of a part, whose columns are `width` apart, to the result.
+void merge_part(CountSums& out, Kind kind, size_t n_groups, size_t n_columns, size_t width, const Vector& row_weight,
+                const Vector& cell_weight, const Vector& total, const Vector& log_base) {
+  for (size_t g = 0; g < n_groups; g++) {
+    out.row_weight[g] += row_weight[g];
+    for (size_t j = 0; j < n_columns; j++) {
+      out.cell_weight[g * n_columns + j] += cell_weight[g * width + j];
+      out.total[g * n_columns + j] += total[g * width + j];
+      if (kind == Kind::poisson) out.log_base[g * n_columns + j] += log_base[g * width + j];
+    }
+    if (kind == Kind::multinomial) out.log_base[g] += log_base[g];
+  }
+}
+
+struct SoftWorker {
+  SoftReader reader;
+  Aligned<double> cells, sums;
+  Vector row_weight, cell_weight, total, log_base;
+  bool any_missing = false;
+};
+
+bool sum_soft_dense(const Input& input, const Table& table, Kind kind, CountSums& out) {
+  const Kernels& kernels = input.kernels;
+  const size_t n_groups = input.groups.n_groups, d = table.n_columns;
+  const bool poisson = kind == Kind::poisson, multinomial = kind == Kind::multinomial;
+  const size_t present = poisson ? 2 * d + 1 : d + 1;
+  const size_t pitch = whole_lines(multinomial ? d + 2 : present + d + 1);
+  const size_t block_rows = std::min(soft_rows, table.n_rows + 1);
+  const size_t piece_rows = std::clamp<size_t>(soft_bytes / (pitch * sizeof(double)), 4, 64);
+  const Grid grid = make_grid(table.n_rows, pitch, block_rows, n_groups * pitch);
+  const double work = static_cast<double>(table.n_rows) * static_cast<double>((n_groups + 4) * d) / 4.0;
+
+  auto make = [&] {
+    return SoftWorker{SoftReader(input, table, std::max(d, least_width), piece_rows),
+                      Aligned<double>(piece_rows * pitch),
+                      Aligned<double>(n_groups * pitch),
+                      Vector(n_groups),
+                      Vector(n_groups * d),
+                      Vector(n_groups * d),
+                      Vector(poisson ? n_groups * d : n_groups)};
+  };
+  auto flush = [&](SoftWorker& worker) {
+    for (size_t g = 0; g < n_groups; g++) {
+      double* sums = worker.sums.data() + g * pitch;
+      const double complete = sums[d];  // the weight of rows in pieces where nothing is missing
+      worker.row_weight[g] += complete + (multinomial ? 0.0 : sums[present + d]);
+      for (size_t j = 0; j < d; j++) {
+        worker.total[g * d + j] += sums[j];
+        if (!multinomial) worker.cell_weight[g * d + j] += complete + sums[present + j];
+        if (poisson) worker.log_base[g * d + j] += sums[d + 1 + j];
+      }
+      if (multinomial) worker.log_base[g] += sums[d + 1];
+      std::fill(sums, sums + pitch, 0.0);
+    }
+  };
+  auto process = [&](SoftWorker& worker, size_t part, Order& order) {
+    for (Vector* sums : {&worker.row_weight, &worker.cell_weight, &worker.total, &worker.log_base}) {
+      std::fill(sums->begin(), sums->end(), 0.0);
+    }
+    const size_t last = grid.last(part);
+    for (size_t first = grid.first(part); first < last; first += block_rows) {
+      const size_t end = std::min(first + block_rows, last);
+      for (size_t start = first; start < end; start += piece_rows) {
+        const size_t n = std::min(piece_rows, end - start);
+        const SoftRows rows = worker.reader.part(worker.reader.read(start, n), 0, n);
+        const SoftOutcome written =
+            kernels.write_dense_cells(rows, kind, d, n_groups, {worker.cells.data(), pitch, present});
+        if (written.outcome == Outcome::bad) return false;
+        worker.any_missing |= written.outcome == Outcome::missing;
+        kernels.sum_soft(rows.weights, rows.weight_pitch, worker.cells.data(), pitch, n, n_groups, written.width,
+                         worker.sums.data());
+      }
+      flush(worker);
+    }
+    return order.in_turn(0, part, [&] {
+      merge_part(out, kind, n_groups, d, d, worker.row_weight, worker.cell_weight, worker.total, worker.log_base);
+    });
+  };
+  auto finish = [&](SoftWorker& worker) { out.any_missing |= worker.any_missing; };
+  const size_t threads = limit_threads(choose_threads(input.threads, grid.n_parts, work), 8 * n_groups * (2 * pitch));
+  return run_parts(grid.n_parts, threads, 1, make, process, finish);
+}
+
 }  // namespace
 
 bool sum_dense(const Input& input, const Table& table, Kind kind, CountSums& out) {
@@ -103,6 +189,7 @@ bool sum_dense(const Input& input, const Table& table, Kind kind, CountSums& out
   if (kind == Kind::binary && !input.weights.given() && n_columns && all_bytes(table)) {
     return sum_bytes(input, table, out);
   }
+  if (input.weights.soft) return sum_soft_dense(input, table, kind, out);
 
   const size_t width = std::max(n_columns, least_width);
   const bool in_place =
@@ -110,8 +197,7 @@ bool sum_dense(const Input& input, const Table& table, Kind kind, CountSums& out
   const size_t block_rows =
       std::min(choose_block_rows(width * sizeof(double), n_groups, block_bytes), table.n_rows + 1);
   const Grid grid = make_grid(table.n_rows, width, block_rows, n_groups * width);
-  const double cells = static_cast<double>(table.n_rows) * static_cast<double>(width) *
-                       (input.weights.soft ? static_cast<double>(n_groups) : 1.0);
+  const double cells = static_cast<double>(table.n_rows) * static_cast<double>(width);
   const bool multinomial = kind == Kind::multinomial;
   const size_t n_log_base = kind == Kind::poisson ? n_groups * width : n_groups;
 
@@ -163,15 +249,8 @@ bool sum_dense(const Input& input, const Table& table, Kind kind, CountSums& out
       if (!good) return false;
     }
     return order.in_turn(0, part, [&] {
-      for (size_t g = 0; g < n_groups; g++) {
-        out.row_weight[g] += worker.row_weight[g];
-        for (size_t j = 0; j < n_columns; j++) {
-          out.cell_weight[g * n_columns + j] += worker.cell_weight[g * width + j];
-          out.total[g * n_columns + j] += worker.total[g * width + j];
-          if (kind == Kind::poisson) out.log_base[g * n_columns + j] += worker.log_base[g * width + j];
-        }
-        if (multinomial) out.log_base[g] += worker.log_base[g];
-      }
+      merge_part(out, kind, n_groups, n_columns, width, worker.row_weight, worker.cell_weight, worker.total,
+                 worker.log_base);
     });
   };
   auto finish = [&](DenseWorker& worker) { out.any_missing |= worker.any_missing; };

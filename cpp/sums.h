@@ -16,6 +16,10 @@ class Aligned {
   Aligned() = default;
   explicit Aligned(size_t n) { resize(n); }
   void resize(size_t n) { storage_.assign(n + 64 / sizeof(T), T{}); }
+  // Room for n at least; what was there before may be lost.
+  void grow(size_t n) {
+    if (n && storage_.size() < n + 64 / sizeof(T)) resize(n);
+  }
   bool empty() const { return storage_.empty(); }
   T* data() { return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(storage_.data()) + 63) & ~uintptr_t{63}); }
   const T* data() const { return const_cast<Aligned*>(this)->data(); }

@@ -79,7 +79,7 @@ Outcome sum_dense(const RowSet& set, Kind kind, size_t width, double set_weight,
 void multinomial_terms(Bytes base, ptrdiff_t row_stride, size_t n_rows, size_t n_columns, double* terms) {
   for (size_t i = 0; i < n_rows; i++) {
     const double* row = reinterpret_cast<const double*>(base + static_cast<ptrdiff_t>(i) * row_stride);
-    Doubles sums = {};
+    Doubles sums = {}, inners = {};
     double sum = 0.0, inner = 0.0;
     size_t j = 0;
     for (; j + lanes <= n_columns; j += lanes) {
@@ -88,11 +88,12 @@ void multinomial_terms(Bytes base, ptrdiff_t row_stride, size_t n_rows, size_t n
       // Most counts are 0 or 1, with log x! = 0; a fraction in between needs the function. Cells not allowed have
       // been refused before, or belong to rows that are absent, whose term nobody uses.
       if (all((x == 0.0) | (x == 1.0))) continue;
-      for (size_t lane = 0; lane < lanes; lane++) {
-        if (x[lane] > 0.0 && x[lane] <= largest_double) inner += log_factorial(x[lane]);
-      }
+      inners += log_factorials(keep(x, (x > 0.0) & (x <= largest_double)));
     }
-    for (size_t lane = 0; lane < lanes; lane++) sum += sums[lane];
+    for (size_t lane = 0; lane < lanes; lane++) {
+      sum += sums[lane];
+      inner += inners[lane];
+    }
     for (; j < n_columns; j++) {
       sum += row[j];
       if (row[j] > 0.0 && row[j] <= largest_double) inner += log_factorial(row[j]);

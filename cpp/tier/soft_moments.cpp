@@ -25,10 +25,14 @@ inline void sum_panels(const SoftRows& rows, size_t column, size_t width, const 
     first[k] = load(out.first + start);
     second[k] = load(out.second + start);
   }
+  Mask present[vectors];
+  for (size_t k = 0; k < vectors; k++) present[k] = ~Mask{};
   Doubles everywhere = {};  // the weight of all columns where none is missing
   for (size_t i = 0; i < rows.n_rows; i++) {
     const auto* row = reinterpret_cast<const double*>(rows.base + static_cast<ptrdiff_t>(i) * rows.row_stride);
-    const Doubles w = repeat(weights[i * rows.weight_pitch]);
+    const double share = weights[i * rows.weight_pitch];
+    if (careful && share == 0.0) continue;
+    const Doubles w = repeat(share);
     if (!careful) everywhere += w;
     for (size_t k = 0; k < vectors; k++) {
       const Doubles x = load(row + panels[k].start);
@@ -36,7 +40,7 @@ inline void sum_panels(const SoftRows& rows, size_t column, size_t width, const 
       Doubles y = x - centre[k];
       if (careful) {
         const Mask there = x == x;
-        absent |= ~there & panels[k].fresh & (w != 0.0);
+        present[k] &= there;
         y = keep(y, there);
         weight[k] += keep(w, there);
       }
@@ -50,6 +54,7 @@ inline void sum_panels(const SoftRows& rows, size_t column, size_t width, const 
     auto put = [&](double* sums, Doubles value) {
       store(sums + start, choose(panels[k].fresh, value, load(sums + start)));
     };
+    absent |= ~present[k] & panels[k].fresh;
     put(out.weight, careful ? weight[k] : weight[k] + everywhere);
     put(out.first, first[k]);
     put(out.second, second[k]);

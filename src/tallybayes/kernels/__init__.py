@@ -33,7 +33,7 @@ import numpy as np
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference as _reference
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
-from tallybayes.kernels.scoring import Scorer, column_ranges
+from tallybayes.kernels.scoring import Scorer, column_ranges, posterior_by_part
 
 __all__ = [
     "Scorer",
@@ -41,6 +41,7 @@ __all__ = [
     "count_codes",
     "count_groups",
     "implementation",
+    "posterior_by_part",
     "read_bytes",
     "squared_lengths",
     "sum_csr",

@@ -73,4 +73,14 @@ class Scorer:
         threads: int,
     ) -> None: ...
 
+def posterior_by_part(
+    scorers: list[Any],
+    blocks: Sequence[Any],
+    n_rows: int,
+    part: AnyArray,
+    log_prior: Float64Array,
+    log_proba: Float64Array,
+    log_density: Float64Array,
+    threads: int,
+) -> None: ...
 def column_ranges(columns: Columns, threads: int) -> tuple[Int64Array, Int64Array]: ...

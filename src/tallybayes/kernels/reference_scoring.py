@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tallybayes.errors import CellError
 from tallybayes.kernels import arguments as _arguments
-from tallybayes.kernels.arguments import Columns, Float64Array, Int64Array
+from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -90,6 +90,24 @@ class Scorer:
             log_total = np.log1p(share.sum(axis=1))  # the best class's own 1 is not in the sum, nor rounded with it
         log_proba[chosen] = np.where(impossible[:, None], log_prior, distance - log_total[:, None])
         log_density[chosen] = np.where(impossible, -np.inf, best + log_total)
+
+
+def posterior_by_part(
+    scorers: list[Scorer],
+    blocks: Sequence[Any],
+    n_rows: int,
+    part: AnyArray,
+    log_prior: Float64Array,
+    log_proba: Float64Array,
+    log_density: Float64Array,
+    threads: int,
+) -> None:
+    """Write log p(class | row) and log p(row) of every row by the scorer of its part."""
+    if len(part) and not (part.min() >= -1 and part.max() < len(scorers)):
+        raise IndexError(f"part holds {part.min()} to {part.max()}, expected -1 to {len(scorers) - 1}")
+    for number, (scorer, prior) in enumerate(zip(scorers, log_prior, strict=True)):
+        rows = np.flatnonzero(part == number)
+        scorer.posterior(blocks, n_rows, prior, rows, log_proba, log_density, threads)
 
 
 def _take(block: Any, rows: Int64Array) -> Any:

@@ -12,7 +12,7 @@ from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference_scoring as _reference_scoring
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
 
-__all__ = ["Scorer", "column_ranges"]
+__all__ = ["Scorer", "column_ranges", "posterior_by_part"]
 
 Block = Columns | tuple[AnyArray, AnyArray, AnyArray]
 Factor = tuple[Any, ...]
@@ -124,7 +124,7 @@ class Scorer:
     array([[0.05, 0.4 ]])
     """
 
-    __slots__ = ("_prepared", "_sparse", "n_classes")
+    __slots__ = ("_prepared", "_sparse", "n_bytes", "n_classes", "shape")
 
     def __init__(self, start: npt.ArrayLike, factors: Sequence[Factor]) -> None:
         first = np.ascontiguousarray(start, dtype=np.float64)
@@ -133,6 +133,8 @@ class Scorer:
         _refuse_unbounded(first, "start")
         checked = [_check_factor(factor, f"factors[{i}]", len(first)) for i, factor in enumerate(factors)]
         self.n_classes = len(first)
+        self.n_bytes = sum(part.nbytes for factor in checked for part in factor if isinstance(part, np.ndarray))
+        self.shape = (len(first), *((factor[0], len(factor[-2])) for factor in checked if len(factor) > 1))
         self._sparse = [i for i, factor in enumerate(checked) if factor[0] == "sparse"]
         self._prepared: _Prepared = _implementation().Scorer(first, checked)
 
@@ -235,9 +237,7 @@ class Scorer:
         """
         if n_rows < 0 or threads < 0:
             raise ValueError(f"n_rows is {n_rows} and threads {threads}, expected 0 or more")
-        prior = np.asarray(log_prior, dtype=np.float64)
-        if prior.shape != (self.n_classes,):
-            raise ValueError(f"log_prior has shape {prior.shape}, expected ({self.n_classes},)")
+        prior = _check_prior(log_prior, (self.n_classes,))
         make = np.empty if rows is None else _nothing
         log_proba = make((n_rows, self.n_classes)) if log_proba is None else log_proba
         log_density = make(n_rows) if log_density is None else log_density
@@ -245,8 +245,6 @@ class Scorer:
         _check_result(log_density, "log_density", (n_rows,))
         if rows is not None and (rows.dtype != np.int64 or rows.ndim != 1):
             raise TypeError(f"rows is {rows.dtype} with {rows.ndim} axes, expected int64 with one")
-        with np.errstate(divide="ignore"):
-            prior = prior - np.logaddexp.reduce(prior) if prior.max() > -np.inf else np.full_like(prior, np.nan)
         chosen = None if rows is None else np.ascontiguousarray(rows)
         self._prepared.posterior(self._readable(blocks), n_rows, prior, chosen, log_proba, log_density, threads)
         return log_proba, log_density
@@ -260,6 +258,76 @@ class Scorer:
             if isinstance(readable[i], tuple):
                 readable[i] = tuple(np.require(part, requirements=["C", "A"]) for part in readable[i])
         return readable
+
+
+def posterior_by_part(
+    scorers: Sequence[Scorer],
+    blocks: Sequence[Block],
+    n_rows: int,
+    part: AnyArray,
+    log_prior: npt.ArrayLike,
+    log_proba: Float64Array,
+    log_density: Float64Array,
+    threads: int = 0,
+) -> None:
+    """Write log p(class | row) and log p(row) of every row, each by the scorer of its part, in one pass.
+
+    What ``Scorer.posterior`` does for the rows of one part after another, quicker as long as the tables of all scorers
+    fit the cache together.
+
+    Parameters
+    ----------
+    scorers : sequence of P scorers
+        Of the same kinds of factors, columns and classes.
+    blocks, n_rows, threads
+        As in `Scorer.joint`.
+    part : int array of shape (n_rows,)
+        From 0 to P − 1, or −1 for rows to leave alone.
+    log_prior : array of shape (P, K)
+        log p(class), for rows that are −inf in every class; they need not sum to 1.
+    log_proba : float64 array of shape (n_rows, K)
+    log_density : float64 array of shape (n_rows,)
+
+    Raises
+    ------
+    CellError, IndexError, ValueError, TypeError
+        As in `Scorer.posterior`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes import kernels
+    >>> even, odd = (kernels.Scorer(np.log([p, 1 - p]), []) for p in (0.5, 0.25))
+    >>> log_proba, log_density = np.empty((2, 2)), np.empty(2)
+    >>> kernels.posterior_by_part([even, odd], [], 2, np.array([1, 0]), np.zeros((2, 2)), log_proba, log_density)
+    >>> np.exp(log_proba)
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
+    if n_rows < 0 or threads < 0 or not scorers:
+        raise ValueError(f"n_rows is {n_rows}, threads {threads}, with {len(scorers)} scorers: expected 0, 0, 1 or more")
+    shapes = {scorer.shape for scorer in scorers}
+    if len(shapes) > 1:
+        raise ValueError(f"the scorers have {shapes} classes, kinds and columns, expected the same in all")
+    n_classes = scorers[0].n_classes
+    prior = _check_prior(log_prior, (len(scorers), n_classes))
+    _check_result(log_proba, "log_proba", (n_rows, n_classes))
+    _check_result(log_density, "log_density", (n_rows,))
+    if part.shape != (n_rows,) or part.dtype.kind not in "iu":
+        raise ValueError(f"part is {part.dtype} of shape {part.shape}, expected whole numbers of shape ({n_rows},)")
+    codes = np.ascontiguousarray(part, dtype=np.int32)
+    prepared = [scorer._prepared for scorer in scorers]
+    readable = scorers[0]._readable(blocks)
+    _implementation().posterior_by_part(prepared, readable, n_rows, codes, prior, log_proba, log_density, threads)
+
+
+def _check_prior(log_prior: npt.ArrayLike, shape: tuple[int, ...]) -> Float64Array:
+    """Return the priors, normalised."""
+    prior = np.ascontiguousarray(log_prior, dtype=np.float64)
+    if prior.shape != shape:
+        raise ValueError(f"log_prior has shape {prior.shape}, expected {shape}")
+    with np.errstate(invalid="ignore"):  # −inf less −inf: where nothing is possible at all
+        return np.ascontiguousarray(prior - np.logaddexp.reduce(prior, axis=-1, keepdims=True))
 
 
 def _nothing(shape: Any) -> Float64Array:

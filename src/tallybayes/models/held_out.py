@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.calibration import Calibration, calibrate
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.features import free_name
-from tallybayes.models.plan import Plan
+from tallybayes.models.plan import Plan, posterior_by_part
 from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, rows_of, with_spread
 from tallybayes.progress import progress
 from tallybayes.sources.collect import check_weight, count
@@ -94,14 +94,49 @@ def _codes_of(labels: np.ndarray, where: np.ndarray) -> np.ndarray:
     return np.maximum(where, 0)[labels.astype(np.intp)]
 
 
-def score_fold(
-    rows: Rows, models: Sequence[FactoredClassifier], train: list[Statistics], test: np.ndarray, out: list[Normalised]
+def score_folds(
+    rows: Rows,
+    models: Sequence[FactoredClassifier],
+    trains: Iterable[list[Statistics]],
+    fold: np.ndarray,
+    out: Sequence[Normalised],
+) -> None:
+    """Write the scores of every row by each of the models, learnt from what its fold may learn from.
+
+    ``fold`` is the position of a row's statistics in ``trains``, −1 for rows that are only learned from.
+    """
+    small = sum(statistics.n_bytes for statistics in rows.model.tally_.statistics) < _SMALL
+    if small:
+        trains = list(trains)
+        done = [
+            posterior_by_part([_plan(model, train) for train in trains], fold, rows.table, scores, rows.log_base)
+            for model, scores in zip(models, out, strict=True)
+        ]
+        if all(done):
+            return
+    order = np.argsort(fold, kind="stable")
+    tests = np.split(order, np.searchsorted(fold[order], np.arange(int(fold.max()) + 1)))[1:]
+    for test, train in zip(tests, trains, strict=True):
+        score_rows(rows, models, train, test, out)
+
+
+def score_rows(
+    rows: Rows,
+    models: Sequence[FactoredClassifier],
+    train: list[Statistics],
+    test: np.ndarray,
+    out: Sequence[Normalised],
 ) -> None:
     """Write the scores of some rows by each of the models, learnt from `train`; priors and levels are held."""
     for model, scores in zip(models, out, strict=True):
-        held = model._held(_tally(model, train))
-        held._check_estimated(held.class_log_prior_)
-        held._plan.posterior_of(test, rows.table, scores, rows.log_base)
+        _plan(model, train).posterior_of(test, rows.table, scores, rows.log_base)
+
+
+def _plan(model: FactoredClassifier, train: list[Statistics]) -> Plan:
+    """How the model scores after learning from `train`; its priors and levels are held."""
+    held = model._held(_tally(model, train))
+    held._check_estimated(held.class_log_prior_)
+    return held._plan
 
 
 def _tally(model: FactoredClassifier, statistics: list[Statistics]) -> Tally:
@@ -132,7 +167,7 @@ def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
         gone = count(one, model.tally_.factors, weight=its, schema=model.tally_.schema, like=model.tally_)
         gone = gone.over(model.tally_)
         train = [held - out for held, out in zip(model.tally_.statistics, gone.statistics, strict=True)]
-        score_fold(rows, [model], train, np.array([row]), [scores])
+        score_rows(rows, [model], train, np.array([row]), [scores])
     return scores
 
 

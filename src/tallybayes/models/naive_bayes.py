@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from tallybayes.beliefs.belief import Belief
-from tallybayes.errors import DataError, PriorError
+from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.poisson import Poisson
+from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.columns import read_columns
 from tallybayes.models.generative import GenerativeClassifier
 from tallybayes.sources.table import Table
@@ -140,32 +140,8 @@ class NaiveBayes(GenerativeClassifier):
         return tags
 
     def _check_prior(self) -> None:
-        families = [factor.family for factor in self.tally_.factors if factor.given]
-        candidates = self.prior if isinstance(self.prior, list | tuple) else [self.prior]
-        for prior in candidates:
-            if isinstance(prior, Belief) and not any(isinstance(prior, family.belief) for family in families):
-                wanted = sorted({family.belief.__name__ for family in families})
-                raise PriorError(
-                    f"prior= has {prior!r}, which belongs to no column's family; expected beliefs of the classes "
-                    f"{', '.join(wanted)}.\n    Leave it out, or check the families in columns=."
-                )
+        check_priors(self.prior, [factor for factor in self.tally_.factors if factor.given])
 
     def _prior_of(self, factor: Factor) -> Any:
         """The prior meant for a factor: by column, or the first that belongs to its family."""
-        prior = super()._prior_of(factor)
-        if isinstance(prior, Mapping):
-            unknown = [name for name in prior if all(name not in f.columns for f in self.tally_.factors if f.given)]
-            if unknown:
-                raise PriorError(f"prior= names a column {unknown[0]!r} that the model does not have.")
-            named = [prior[name] for name in factor.columns if name in prior]
-            if not named:
-                return None
-            if len(named) < len(factor.columns) or any(other != named[0] for other in named):
-                raise PriorError(
-                    f"the columns {factor.columns} are one block of {factor.family!r}, but prior= does not give them "
-                    "one prior.\n    Give each the same, or one belief with an array per column."
-                )
-            return named[0]
-        candidates = prior if isinstance(prior, list | tuple) else [prior]
-        fitting = [p for p in candidates if isinstance(p, factor.family.belief) or not hasattr(p, "update")]
-        return fitting[0] if fitting else None
+        return prior_for(super()._prior_of(factor), factor, [f for f in self.tally_.factors if f.given])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from tallybayes.statistics.statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 
 _DIRECT_LEVELS = 4096  # whole numbers below this are looked up in the log tables by their value
+_TOGETHER = 262_144  # bytes of log tables that are looked up in turn: more would not stay in cache
 _NATIVE = {np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
 
 
@@ -81,11 +82,16 @@ class Plan:
             out.log_proba[rows], out.log_density[rows] = found
             return
         self._run(scorer.posterior, numbers, blocks, table.n_rows, self.log_prior, rows, *out)
+        for base in self._log_bases(blocks, log_base):
+            out.log_density[rows] += base[rows]
+
+    def _log_bases(self, blocks: Sequence[Any], kept: dict[int, np.ndarray]) -> Iterator[np.ndarray]:
+        """What the classes have in common, of every factor that has such a part."""
         for number, part in enumerate(self.scored):
             if isinstance(part.family, Poisson | Multinomial):
-                if number not in log_base:
-                    log_base[number] = _log_base(part, blocks[number])
-                out.log_density[rows] += log_base[number][rows]
+                if number not in kept:
+                    kept[number] = _log_base(part, blocks[number])
+                yield kept[number]
 
     def argmax(self, table: Table) -> np.ndarray:
         """The most probable class of every row, as a code; ties go to the first."""
@@ -256,6 +262,31 @@ class Plan:
             where = local_positions(np.asarray(column), local, known, names[place], self.unseen)
             parts.append(take_or_zero(cells, 0, where))
         return codes.columns, ("codes", codes.sizes, np.concatenate(parts), "missing")
+
+
+def posterior_by_part(
+    plans: Sequence[Plan], part: np.ndarray, table: Table, out: Normalised, log_base: dict[int, np.ndarray]
+) -> bool:
+    """As `Plan.posterior_of` for all rows, each by the plan of its part, in one pass; False where that is not to be.
+
+    ``part`` is of shape (n,), −1 for rows to leave alone.
+    """
+    prepared = [plan._kernel_parts(table, counted=True) for plan in plans]
+    n_factors = len(plans[0].scored)
+    scorers = [scorer for _, scorer, _ in prepared]
+    together = sum(scorer.n_bytes for scorer in scorers) <= _TOGETHER and len({s.shape for s in scorers}) == 1
+    if not together or any(len(numbers) < n_factors for numbers, _, _ in prepared):
+        return False
+    blocks = prepared[0][2]
+    log_prior = np.stack([plan.log_prior for plan in plans])
+
+    def score(blocks: Sequence[Any], n_rows: int) -> None:
+        kernels.posterior_by_part(scorers, blocks, n_rows, part, log_prior, *out)
+
+    plans[0]._run(score, range(n_factors), blocks, table.n_rows)
+    for base in plans[0]._log_bases(blocks, log_base):
+        out.log_density[part >= 0] += base[part >= 0]
+    return True
 
 
 def check_cells(part: Scored, rows: np.ndarray, start: int = 0) -> None:

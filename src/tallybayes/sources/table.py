@@ -68,6 +68,13 @@ class Table:
         """The same rows with one more column, first."""
         return Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
 
+    def with_codes(self, name: Name, codes: np.ndarray, domain: Domain) -> Table:
+        """The same rows with one more column of labels, encoded already."""
+        table = self.with_column(name, codes)
+        table._encoded = dict(self._encoded)
+        table._encoded[name, True] = table._encoded[name, False] = codes, domain
+        return table
+
     def without(self, name: Name) -> Table:
         """The same rows without one column."""
         return Table({other: column for other, column in self.columns.items() if other != name})

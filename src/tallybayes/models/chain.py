@@ -1,0 +1,94 @@
+"""Chain: the parameters of a hidden Markov model, ready to answer: start, transitions, end, emissions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.errors import EstimateError
+from tallybayes.families.categorical import Categorical, Probabilities
+from tallybayes.models.plan import Plan
+from tallybayes.models.scoring import Scored, rows_of
+from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.segments import Segments
+from tallybayes.tally.domain import Domain
+
+
+class Chain(NamedTuple):
+    """log p(first state), log p(next | state), log p(end | state) if there is one, and the emissions of every state."""
+
+    start: np.ndarray
+    transition: np.ndarray
+    end: np.ndarray | None
+    scored: list[Scored]
+    domains: list[list[Domain]]
+    unseen: str
+
+    def emission(self, table: Table) -> Any:
+        """log p(step | state), shape (n, states); for one column of labels their codes and a table, which is faster."""
+        if len(self.scored) == 1 and isinstance(self.scored[0].family, Categorical) and len(self.domains[0]) == 1:
+            scored, names = self.scored[0], self.scored[0].factor.columns
+            codes = rows_of(table, names, scored.family, self.domains[0], self.unseen)[:, 0]
+            with np.errstate(divide="ignore"):
+                return np.ascontiguousarray(codes), np.ascontiguousarray(np.log(scored.parameters.table).T)
+        plan = Plan(self.scored, np.zeros(len(self.start)), self.domains, self.unseen)
+        return np.ascontiguousarray(plan.joint(table))
+
+    @property
+    def arguments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """What the kernels take first; with an end, a step that goes on is one that does not end."""
+        if self.end is None:
+            return self.start, self.transition, None
+        with np.errstate(divide="ignore"):
+            goes_on = np.log(-np.expm1(np.minimum(self.end, 0.0)))
+        return self.start, self.transition + goes_on[:, None], self.end
+
+
+def log_shares(counts: Counts, prior: Any, estimate: str) -> np.ndarray:
+    """The logs of a distribution over levels; a group that was never counted has none under maximum likelihood."""
+    family = Categorical()
+    if estimate in ("mle", "unbiased"):
+        table = family.maximum_likelihood(counts).table
+        table = np.where(np.isnan(table), 0.0, table)
+    else:
+        posterior = family.prior(prior, counts, estimate).update(counts)
+        table = posterior.mode() if estimate == "map" else posterior.mean()
+    with np.errstate(divide="ignore"):
+        return np.log(table)
+
+
+def with_singletons(scored: Scored, counts: Counts, pooled: Counts) -> Scored:
+    """Emissions that keep some probability for labels nobody has seen: in every state, that of labels seen once.
+
+    The share of a state's steps whose label occurs only there and then is what its next new label is worth (Good and
+    Turing); the probabilities of known labels give way in proportion.
+    """
+    parameters: Probabilities = scored.parameters
+    segments = parameters.segments
+    once = np.where(pooled.table == 1, counts.table, 0.0)
+    rows = segments.sum(counts.table)
+    some = segments.sum(once)
+    share = (some + 0.5) / (rows + 1.0)  # half a row either way, so that it is neither 0 nor all
+    columns = []
+    for column, unseen in zip(segments.split(parameters.table), np.moveaxis(share, -1, 0), strict=True):
+        columns.append(np.concatenate([column * (1 - unseen[:, None]), unseen[:, None]], axis=-1))
+    wider = Segments([int(size) + 1 for size in segments.sizes])
+    return scored._replace(parameters=Probabilities(np.concatenate(columns, axis=-1), wider))
+
+
+def read_prior(prior: Any) -> dict[str, Any]:
+    """The priors of a chain by part: a mapping, or one belief for all that it belongs to."""
+    parts = ("start", "transition", "end", "emission")
+    if prior is None or isinstance(prior, str):
+        return dict.fromkeys(parts, prior)
+    if isinstance(prior, dict) and set(prior) <= set(parts):
+        return {part: prior.get(part) for part in parts}
+    if isinstance(prior, Dirichlet):
+        return {"start": prior, "transition": prior, "end": None, "emission": None}
+    raise EstimateError(
+        f"prior is {prior!r}; expected a mapping from {', '.join(map(repr, parts))} to beliefs, a Dirichlet for start "
+        "and transition, 'empirical' or None."
+    )

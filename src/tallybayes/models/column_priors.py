@@ -1,0 +1,42 @@
+"""Which prior is meant for which block of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tallybayes.beliefs.belief import Belief
+from tallybayes.errors import PriorError
+from tallybayes.tally.factor import Factor
+
+
+def check_priors(prior: Any, factors: Iterable[Factor]) -> None:
+    """Refuse a belief that belongs to no factor's family."""
+    families = [factor.family for factor in factors]
+    for one in prior if isinstance(prior, list | tuple) else [prior]:
+        if isinstance(one, Belief) and not any(isinstance(one, family.belief) for family in families):
+            wanted = sorted({family.belief.__name__ for family in families})
+            raise PriorError(
+                f"prior= has {one!r}, which belongs to no column's family; expected beliefs of the classes "
+                f"{', '.join(wanted)}.\n    Leave it out, or check the families in columns=."
+            )
+
+
+def prior_for(prior: Any, factor: Factor, factors: Iterable[Factor]) -> Any:
+    """The prior of one of the factors: by column, or the first that belongs to its family."""
+    if isinstance(prior, Mapping):
+        unknown = [name for name in prior if all(name not in other.columns for other in factors)]
+        if unknown:
+            raise PriorError(f"prior= names a column {unknown[0]!r} that the model does not have.")
+        named = [prior[name] for name in factor.columns if name in prior]
+        if not named:
+            return None
+        if len(named) < len(factor.columns) or any(other != named[0] for other in named):
+            raise PriorError(
+                f"the columns {factor.columns} are one block of {factor.family!r}, but prior= does not give them "
+                "one prior.\n    Give each the same, or one belief with an array per column."
+            )
+        return named[0]
+    candidates = prior if isinstance(prior, list | tuple) else [prior]
+    fitting = [p for p in candidates if isinstance(p, factor.family.belief) or not hasattr(p, "update")]
+    return fitting[0] if fitting else None

@@ -1,0 +1,109 @@
+"""Soft counting: the statistics of rows that count in part, in every class or state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tallybayes.beliefs.normal_inverse_gamma import Normal
+from tallybayes.families.block import Codes, Sparse
+from tallybayes.families.gaussian import Gaussian, pooled_spread
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.inference.missing_cells import expected_moments
+from tallybayes.models.scoring import Scored, chunk_of, rows_of
+from tallybayes.sources.collect import count
+from tallybayes.sources.table import Table
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor
+
+
+class SoftCounter:
+    """Counts rows of a table for some factors, each row in part in every group.
+
+    Parameters
+    ----------
+    factors : list of Factor
+        Each given the class or state.
+    table : Table
+        All rows there will be: their levels and the anchors of their sums.
+    n_groups : int
+    """
+
+    def __init__(self, factors: list[Factor], table: Table, n_groups: int) -> None:
+        self.factors, self.n_groups = factors, n_groups
+        pooled = count(table, [_alone(factor) for factor in factors])
+        self.like: list[Any] = list(pooled.statistics)
+        self.domains = pooled.domains
+
+    def level_domains(self, number: int) -> list[Domain]:
+        """The levels of every column of a factor of labels."""
+        return [self.domains[str(name)] for name in self.factors[number].level_columns]
+
+    def cells(self, table: Table, number: int) -> Any:
+        """The cells of one factor: numbers, codes of levels, or sparse rows."""
+        factor = self.factors[number]
+        cells = rows_of(table, factor.columns, factor.family, self.level_domains(number), "missing")
+        return cells if isinstance(cells, Sparse) else chunk_of(cells, slice(None))
+
+    def block(self, table: Table, number: int) -> Any:
+        """The cells as `Family.collect` takes them."""
+        cells, domains = self.cells(table, number), self.level_domains(number)
+        return Codes(cells, np.array([len(domain.levels) for domain in domains])) if domains else cells
+
+    def hard(self, table: Table, group: np.ndarray, weight: np.ndarray | None) -> list[Any]:
+        """The statistics of rows that count in one group each."""
+        return [
+            factor.family.collect(self.block(table, number), group, self.n_groups, weight, like=self.like[number])
+            for number, factor in enumerate(self.factors)
+        ]
+
+    def soft(self, table: Table, shares: np.ndarray, scored: list[Scored] | None) -> tuple[list[Any], float]:
+        """The statistics of rows that count in every group as `shares` says, and how unsure what was filled in is.
+
+        Missing cells under a full covariance are as the parameters expect them; without parameters, only known cells
+        count, and no products.
+        """
+        statistics, entropy = [], 0.0
+        for number, factor in enumerate(self.factors):
+            block, family = self.block(table, number), factor.family
+            whole = isinstance(family, MultivariateGaussian)
+            if whole and scored is not None and np.isnan(block).any():
+                moments, unsure = expected_moments(block, shares, *matrices(scored[number]), self.like[number])
+                statistics.append(moments)
+                entropy += unsure
+                continue
+            family = Gaussian() if whole and scored is None else family
+            statistics.append(family.collect(block, None, self.n_groups, shares, like=self.like[number]))
+        return statistics, entropy
+
+
+def _alone(factor: Factor) -> Factor:
+    """A factor without what it is given, in a family that skips missing cells."""
+    return Factor(factor.columns, (), Gaussian() if isinstance(factor.family, MultivariateGaussian) else factor.family)
+
+
+def matrices(scored: Scored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means, covariance matrices, and which columns have no spread, of any Gaussian family."""
+    mean, spread = (np.asarray(part, dtype=float) for part in scored.parameters)
+    covariance = spread if spread.ndim == 3 else spread[..., None] * np.eye(mean.shape[-1])
+    return mean, covariance, np.isin(np.arange(mean.shape[-1]), scored.constant)
+
+
+def uncorrelated(known: Moments) -> Normal:
+    """Means and variances of the cells that are known; the pooled ones where a group has none."""
+    pooled = known.pooled()
+    weight = np.broadcast_to(known.weight, known.first_sum.shape)
+    mean = np.where(weight > 0, known.mean, pooled.mean)
+    spread = pooled.scatter / np.maximum(pooled.weight, 1.0)
+    spread = np.where(spread > 0, spread, 1.0)
+    variance = np.where(weight > 1, known.scatter / np.maximum(weight, 1.0), spread)
+    return Normal(mean, np.where(variance > 0, variance, spread))
+
+
+def without_spread(known: Moments, family: Any) -> np.ndarray:
+    """Columns the same in every row; where columns share a variance, only if all are."""
+    flat = np.flatnonzero(~(pooled_spread(known)[1] > 0))
+    shared = "columns" in getattr(family, "shared", ()) and len(flat) < known.n_columns
+    return np.zeros(0, dtype=np.intp) if shared else flat
