@@ -76,6 +76,7 @@ class Scorer {
   void add_left_out(size_t of_class, std::vector<Vector> parameters, const double* norms);
   void add_sparse(size_t n_columns, const double* weight, Check check);
   void add_terms();
+  void prepare_guesses();  // for the best class alone; does nothing where it did before, or where it would not be sound
   size_t n_classes() const { return start_.size(); }
   const Vector& start() const { return start_; }
   const std::vector<ScoreFactor>& factors() const { return factors_; }
@@ -89,6 +90,7 @@ class Scorer {
   const ScoreKernels& kernels_;
   Vector start_;
   std::vector<ScoreFactor> factors_;
+  bool tried_guesses_ = false;
 };
 
 // Every row by the scorer of its part, −1 for rows to leave alone; out[part] is where its posterior goes.

@@ -104,7 +104,8 @@ class PythonScorer {
     return nb::ndarray<nb::numpy, double>(result.values, {n_rows, n_classes}, result.owner).cast();
   }
 
-  nb::object argmax(nb::handle blocks, size_t n_rows, size_t threads) const {
+  nb::object argmax(nb::handle blocks, size_t n_rows, size_t threads) {
+    scorer_->prepare_guesses();
     const Inputs inputs = borrow(blocks, n_rows);
     if (n_rows > PTRDIFF_MAX / sizeof(int64_t)) throw std::bad_alloc();
     const Result<int64_t> result(n_rows);

@@ -190,25 +190,32 @@ void Scorer::add_sparse(size_t n_columns, const double* weight, Check check) {
     factor.skip_zero |= std::isinf(weight[i]);
     factor.largest = std::max(factor.largest, std::fabs(weight[i]));
   }
-  const double best_start = *std::max_element(start_.begin(), start_.end());
   for (const double start : start_) {
     if (std::isfinite(start)) factor.largest = std::max(factor.largest, std::fabs(start));
   }
-  // What is the same for all classes does not change which is best. Less the largest, everything is at most 0, and the
-  // rounding errors of a sum can be told from the sum.
-  const bool sound = check != Check::finite && std::isfinite(best_start) && factor.largest < largest_half / 2.0;
-  if (kernels_.guess_best && factors_.empty() && sound) {
-    factor.small_pitch = small_pitch(k);
-    factor.small_start.resize(factor.pitch);
-    factor.small_table.resize(n_columns * factor.small_pitch);
-    for (size_t c = 0; c < k; c++) factor.small_start.data()[c] = static_cast<float>(start_[c] - best_start);
-    for (size_t j = 0; j < n_columns; j++) {
-      const double best = *std::max_element(weight + j * k, weight + (j + 1) * k);
-      uint16_t* out = factor.small_table.data() + j * factor.small_pitch;
-      for (size_t c = 0; c < k; c++) out[c] = to_half(weight[j * k + c] - best);
-    }
-  }
   factors_.push_back(std::move(factor));
+}
+
+// What is the same for all classes does not change which is best. Less the largest, everything is at most 0, and the
+// rounding errors of a sum can be told from the sum.
+void Scorer::prepare_guesses() {
+  if (tried_guesses_) return;
+  tried_guesses_ = true;
+  if (!kernels_.guess_best || factors_.size() != 1 || factors_[0].kind != FactorKind::sparse) return;
+  ScoreFactor& factor = factors_[0];
+  const double best_start = *std::max_element(start_.begin(), start_.end());
+  if (factor.check == Check::finite || !std::isfinite(best_start) || factor.largest >= largest_half / 2.0) return;
+  const size_t k = n_classes();
+  factor.small_pitch = small_pitch(k);
+  factor.small_start.resize(factor.pitch);
+  factor.small_table.resize(factor.n_columns * factor.small_pitch);
+  for (size_t c = 0; c < k; c++) factor.small_start.data()[c] = static_cast<float>(start_[c] - best_start);
+  for (size_t j = 0; j < factor.n_columns; j++) {
+    const double* weight = factor.table.data() + j * factor.pitch;
+    const double best = *std::max_element(weight, weight + k);
+    uint16_t* out = factor.small_table.data() + j * factor.small_pitch;
+    for (size_t c = 0; c < k; c++) out[c] = to_half(weight[c] - best);
+  }
 }
 
 }  // namespace tallybayes

@@ -29,7 +29,8 @@ static inline double log_factorial(double x) {
 static inline Doubles log_factorials(Doubles x) {
 #if defined(__AVX512F__)
   const __m512i whole = _mm512_cvttpd_epi64(x);
-  if (all(x < 16.0) && all(_mm512_cvtepi64_pd(whole) == x)) {
+  const __mmask8 small = _mm512_cmp_pd_mask(x, _mm512_set1_pd(16.0), _CMP_LT_OQ);
+  if (_mm512_mask_cmp_pd_mask(small, _mm512_cvtepi64_pd(whole), x, _CMP_EQ_OQ) == 0xff) {
     // Small counts, nearly always: a table in two registers.
     const Doubles low = load(log_factorial_table), high = load(log_factorial_table + lanes);
     return _mm512_permutex2var_pd(low, whole, high);

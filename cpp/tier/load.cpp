@@ -113,6 +113,20 @@ inline void narrow_run(Bytes from, size_t n, uint8_t* out) {
   for (; i < n; i++) out[i] = narrow(value_at<Source>(from + i * sizeof(Source)));
 }
 
+// One vector at a time: rows are often too short for what the compiler makes of a plain loop over bytes.
+template <class Source>
+inline void widen_run(Bytes from, size_t n, double* out) {
+  typedef Source Sources __attribute__((vector_size(lanes * sizeof(Source))));
+  size_t j = 0;
+  for (; n >= lanes && j < n; j += lanes) {
+    j = smaller(j, n - lanes);  // the last ones overlap those before
+    Sources values;
+    __builtin_memcpy(&values, from + j * sizeof(Source), sizeof(values));
+    store(out + j, __builtin_convertvector(values, Doubles));
+  }
+  for (; j < n; j++) out[j] = static_cast<double>(value_at<Source>(from + j * sizeof(Source)));
+}
+
 typedef uint8_t Bytes16 __attribute__((vector_size(16)));
 typedef uint16_t Shorts8 __attribute__((vector_size(16)));
 typedef uint32_t Words4 __attribute__((vector_size(16)));
@@ -209,10 +223,7 @@ void load_doubles(const Table& table, size_t first, size_t n, double* out, size_
       using Source = typename decltype(tag)::type;
       for (size_t i = 0; i < n; i++) {
         Bytes row = table.row(first + i);
-        double* target = out + i * pitch;
-        for (size_t j = 0; j < table.n_columns; j++) {
-          target[j] = static_cast<double>(value_at<Source>(row + j * sizeof(Source)));
-        }
+        widen_run<Source>(row, table.n_columns, out + i * pitch);
       }
     });
     return;

@@ -11,13 +11,12 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.insight.evaluation import Evaluation
-from tallybayes.insight.folds import given_folds, group_folds, ordered_folds, random_folds, rows_by_code
+from tallybayes.insight.folds import given_folds, group_folds, ordered_folds, random_folds
 from tallybayes.insight.intervals import Measure, average
 from tallybayes.models.bayes_rule import Normalised
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.features import open_features
-from tallybayes.models.held_out import Rows, count_rows, open_rows, score_fold, score_left_out
-from tallybayes.progress import progress
+from tallybayes.models.held_out import Rows, count_rows, open_rows, score_folds, score_left_out
 from tallybayes.sources.table import Table
 
 
@@ -217,23 +216,12 @@ def cross_validate(
         fold = given_folds(folds, len(codes)) if np.ndim(folds) else random_folds(codes, folds, random_state)
     rows = count_rows(opened, fold)
     models, parameters = _candidates(rows, candidates)
-    n_rows, n_classes = len(codes), len(rows.model.classes_)
-    scores = [Normalised(np.empty((n_rows, n_classes)), np.empty(n_rows)) for _ in models]
-    numbers = range(1 if order is not None else 0, len(rows.parts))
-    if order is not None:
-        for score in scores:
-            score.log_density[fold == 0] = np.nan  # only learned from
-    by_fold = rows_by_code(fold)
-    before = list(rows.parts[0])
-    for k in progress(numbers, "cross-validating"):
-        if order is None:
-            train = [whole - part for whole, part in zip(rows.model.tally_.statistics, rows.parts[k], strict=True)]
-        else:
-            train = before
-            before = [a + b for a, b in zip(before, rows.parts[k], strict=True)]
-        score_fold(rows, models, train, by_fold[k], scores)
-    shown = fold if order is None else fold - 1
-    return _result(rows, models, parameters, scores, shown, candidates)
+    if order is None:
+        scores = score_folds(rows, models, rows.without, fold)
+        return _result(rows, models, parameters, scores, fold, candidates)
+    before = list(itertools.accumulate(rows.parts, lambda a, b: [x + y for x, y in zip(a, b, strict=True)]))
+    scores = score_folds(rows, models, lambda k: before[k], fold - 1)
+    return _result(rows, models, parameters, scores, fold - 1, candidates)
 
 
 def leave_one_out(model: Any, data: Any, target: Any, *, candidates: Any = None, sample_weight: Any = None) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.models.held_out import rows_by_code
 from tallybayes.sources.encode import encode
 
 
@@ -17,19 +18,8 @@ def random_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> np.ndarr
     n_rounds = -(-len(codes) // n_folds)
     deal = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_rounds, 1)), axis=1).ravel()[: len(codes)]
     fold = np.empty(len(codes), dtype=np.int32)
-    fold[_order(codes)] = deal  # class after class, each round of rows to all folds
+    fold[np.concatenate(rows_by_code(codes))] = deal  # class after class, each round of rows to all folds
     return fold
-
-
-def rows_by_code(codes: np.ndarray) -> list[np.ndarray]:
-    """The numbers of the rows of every code from 0 up, rising."""
-    return np.split(_order(codes), np.cumsum(np.bincount(codes))[:-1])
-
-
-def _order(codes: np.ndarray) -> np.ndarray:
-    """The rows sorted by code, those of one code as they were; NumPy sorts short codes by counting."""
-    most = codes.max(initial=0)
-    return np.argsort(codes.astype(np.uint8 if most < 2**8 else np.uint16) if most < 2**16 else codes, kind="stable")
 
 
 def group_folds(groups: Any, n_rows: int, n_folds: int, random_state: Any) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,11 @@ class Rows(NamedTuple):
     weight: np.ndarray | None
     parts: list[list[Statistics]]
     log_base: dict[int, np.ndarray]  # what the classes have in common, see Plan.posterior_of
+
+    def without(self, fold: int) -> list[Statistics]:
+        """The statistics of all rows less those of a fold, which are known to be among them."""
+        pairs = zip(self.model.tally_.statistics, self.parts[fold], strict=True)
+        return [whole._subtract(part) for whole, part in pairs]
 
 
 def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
@@ -97,39 +102,38 @@ def _codes_of(labels: np.ndarray, where: np.ndarray) -> np.ndarray:
 def score_folds(
     rows: Rows,
     models: Sequence[FactoredClassifier],
-    trains: Iterable[list[Statistics]],
+    train: Callable[[int], list[Statistics]],
     fold: np.ndarray,
-    out: Sequence[Normalised],
-) -> None:
-    """Write the scores of every row by each of the models, learnt from what its fold may learn from.
+) -> list[Normalised]:
+    """The scores of every row by each of the models, learnt from what its fold may learn from.
 
-    ``fold`` is the position of a row's statistics in ``trains``, −1 for rows that are only learned from.
+    ``train`` gives the statistics to learn a fold's model from; fold −1 is only learned from, and scored NaN.
     """
-    small = sum(statistics.n_bytes for statistics in rows.model.tally_.statistics) < _SMALL
-    if small:
-        trains = list(trains)
-        done = [
-            posterior_by_part([_plan(model, train) for train in trains], fold, rows.table, scores, rows.log_base)
-            for model, scores in zip(models, out, strict=True)
-        ]
-        if all(done):
-            return
-    order = np.argsort(fold, kind="stable")
-    tests = np.split(order, np.searchsorted(fold[order], np.arange(int(fold.max()) + 1)))[1:]
-    for test, train in zip(tests, trains, strict=True):
-        score_rows(rows, models, train, test, out)
-
-
-def score_rows(
-    rows: Rows,
-    models: Sequence[FactoredClassifier],
-    train: list[Statistics],
-    test: np.ndarray,
-    out: Sequence[Normalised],
-) -> None:
-    """Write the scores of some rows by each of the models, learnt from `train`; priors and levels are held."""
+    n_folds, n_classes = int(fold.max()) + 1, len(rows.model.classes_)
+    out = [Normalised(np.empty((len(fold), n_classes)), np.empty(len(fold))) for _ in models]
+    apart = []
     for model, scores in zip(models, out, strict=True):
-        _plan(model, train).posterior_of(test, rows.table, scores, rows.log_base)
+        if fold.min() < 0:
+            scores.log_proba[fold < 0], scores.log_density[fold < 0] = np.nan, np.nan
+        plans = (_plan(model, train(k)) for k in range(n_folds))
+        if not posterior_by_part(plans, n_folds, fold, rows.table, scores, rows.log_base):
+            apart.append((model, scores))
+    if apart:
+        tests = rows_by_code(fold)
+        for k in progress(range(n_folds), "cross-validating"):
+            here = train(k)
+            for model, scores in apart:
+                _plan(model, here).posterior_of(tests[k], rows.table, scores, rows.log_base)
+    return out
+
+
+def rows_by_code(codes: np.ndarray) -> list[np.ndarray]:
+    """The numbers of the rows of every code from 0 up, rising."""
+    codes = codes.astype(np.intp, copy=False)
+    most = int(codes.max(initial=0))
+    kind = np.uint8 if most < 2**8 - 1 else np.uint16 if most < 2**16 - 1 else np.int64
+    order = np.argsort(codes.astype(kind), kind="stable")  # short codes are sorted by counting; −1 is the last of them
+    return np.split(order[: int((codes >= 0).sum())], np.cumsum(np.bincount(codes[codes >= 0], minlength=most + 1))[:-1])
 
 
 def _plan(model: FactoredClassifier, train: list[Statistics]) -> Plan:
@@ -167,7 +171,7 @@ def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
         gone = count(one, model.tally_.factors, weight=its, schema=model.tally_.schema, like=model.tally_)
         gone = gone.over(model.tally_)
         train = [held - out for held, out in zip(model.tally_.statistics, gone.statistics, strict=True)]
-        score_rows(rows, [model], train, np.array([row]), [scores])
+        _plan(model, train).posterior_of(np.array([row]), rows.table, scores, rows.log_base)
     return scores
 
 

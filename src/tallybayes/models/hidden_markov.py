@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, LabelError, StatisticsError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import check_estimate, estimate_parameters
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chain import Chain, log_shares, read_prior, with_singletons
-from tallybayes.models.column_priors import check_priors, prior_for
-from tallybayes.models.columns import read_columns
-from tallybayes.models.features import free_name, labels_of
-from tallybayes.models.scoring import Resolved, Scored, check_spread_within, chunk_of, resolve, rows_of, with_spread
-from tallybayes.models.sequences import Sequences, open_labels, open_sequences, step_weights
-from tallybayes.models.tallied import Tallied
-from tallybayes.sources.collect import count
-from tallybayes.sources.table import Table
-from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Schema
-from tallybayes.tally.tally import Tally
+from tallybayes.models.chain import read_prior
+from tallybayes.models.chain_learning import ChainLearner
+from tallybayes.models.column_priors import prior_for
+from tallybayes.models.features import labels_of
+from tallybayes.models.generate import sample_factor
+from tallybayes.models.sequences import Sequences, open_sequences
 
 
-class HiddenMarkovModel(Tallied):
+class HiddenMarkovModel(ChainLearner):
     """A hidden Markov model: p(start) Π p(next state | state) Π p(step | state).
 
     With labelled states it is counted in one pass; it adds, forgets and is re-estimated like every model here. Without
@@ -100,318 +93,6 @@ class HiddenMarkovModel(Tallied):
         self.tol = tol
         self.n_init = n_init
         self.random_state = random_state
-
-    # ---- Learning ---------------------------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        lengths: Any = None,
-        *,
-        sequence: str | None = None,
-        order: str | None = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Count labelled sequences, or learn from those without labels by EM; forget any learned before.
-
-        Parameters
-        ----------
-        X : list of sequences, or one array with `lengths`, or a frame with `sequence`
-            A sequence is an array of values or of rows, a list, a frame or a dictionary of columns; it may be empty.
-        y : the state of every step, shaped like X, or the name of a column, optional
-            None or NaN where a state is not known.
-        lengths : array-like of int, optional
-        sequence, order : str, optional
-            The columns of a frame that say to which sequence a step belongs, and where in it.
-        sample_weight : array-like of shape (sequences,), optional
-
-        Returns
-        -------
-        self
-        """
-        check_estimate(self.estimate)
-        sequences, y = self._open(X, y, lengths, sequence, order)
-        weight = step_weights(sample_weight, sequences)
-        names = _free_names(sequences.table)
-        emissions = [
-            Factor(columns, (names["state"],), family)
-            for columns, family in read_columns(self.emission, sequences.table, [])
-        ]
-        labels, domain = self._labels(y, sequences)
-        if labels is not None and (labels >= 0).all() and not self._n_unnamed(domain):
-            tally, climbed = self._count(sequences, labels, domain, weight, names, emissions), None
-        else:
-            from tallybayes.models.baum_welch import learn_chain
-
-            tally, climbed = learn_chain(self, sequences, labels, domain, weight, names, emissions)
-        self._names, self._climb = names, climbed
-        return self._adopt(tally)
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        lengths: Any = None,
-        *,
-        sequence: str | None = None,
-        order: str | None = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Count more labelled sequences; new states and labels may appear.
-
-        Parameters
-        ----------
-        X, y, lengths, sequence, order, sample_weight
-            As for `fit`; every step has its state.
-
-        Returns
-        -------
-        self
-        """
-        if not hasattr(self, "tally_"):
-            return self.fit(X, y, lengths, sequence=sequence, order=order, sample_weight=sample_weight)
-        more = self._counted(X, y, lengths, sequence, order, sample_weight)
-        self._climb = None
-        return self._adopt(self.tally_ + more)
-
-    def forget(
-        self,
-        X: Any,
-        y: Any,
-        lengths: Any = None,
-        *,
-        sequence: str | None = None,
-        order: str | None = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Take labelled sequences out again, exactly.
-
-        Parameters
-        ----------
-        X, y, lengths, sequence, order, sample_weight
-            Sequences that were learned, as for `fit`.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, "tally_")
-        rest = self.tally_ - self._counted(X, y, lengths, sequence, order, sample_weight)
-        self._climb = None
-        return self._adopt(rest)
-
-    def fit_tally(self, tally: Tally) -> Self:
-        """Learn from a tally counted elsewhere: by another model, in a file or a shard.
-
-        Parameters
-        ----------
-        tally : Tally
-            As a fitted `HiddenMarkovModel` has it.
-
-        Returns
-        -------
-        self
-        """
-        found = {factor.columns: factor for factor in tally.factors}
-        if ("start",) not in found or ("to",) not in found or "state" not in tally.domains:
-            raise StatisticsError(
-                "this tally is not a hidden Markov model's: expected factors p(start), p(to | from) and p(… | state), "
-                "found\n" + "\n".join("    " + line for line in repr(tally).splitlines())
-            )
-        self._names, self._climb = dict(_NAMES), None
-        return self._adopt(tally)
-
-    def _open(self, X: Any, y: Any, lengths: Any, sequence: Any, order: Any) -> tuple[Sequences, Any]:
-        """The sequences without the column of their states, and the states."""
-        sequences = open_sequences(X, lengths, sequence, order)
-        if y is None:
-            return sequences, None
-        labels = open_labels(y, sequences, X)
-        if isinstance(y, str):
-            sequences = sequences._replace(table=sequences.table.without(y))
-        return sequences, labels
-
-    def _labels(self, y: Any, sequences: Sequences) -> tuple[np.ndarray | None, Domain]:
-        """The states as codes, −1 where unknown."""
-        if y is None:
-            return None, Domain([], "state", ordered=True)
-        found, (local,) = Table({"state": y}).levels(["state"], lambda _: True)
-        codes = np.asarray(found.columns[0]).astype(np.int64)
-        used = np.unique(codes[codes >= 0])
-        domain = Domain([local.levels[k] for k in used], "state", ordered=True)
-        where = np.full(len(local.levels) + 1, -1)
-        where[used] = domain.positions_of([local.levels[k] for k in used])
-        return where[codes], domain
-
-    def _n_unnamed(self, domain: Domain) -> int:
-        """How many states there are besides those that have labels."""
-        n_named = len(domain.levels)
-        if self.n_states is None:
-            if not n_named:
-                raise DataError("no step has a state, so how many there are is not known.\n    Pass n_states.")
-            return 0
-        if self.n_states < max(n_named, 1):
-            raise DataError.wrong_type("n_states", repr(self.n_states), f"at least {max(n_named, 1)}")
-        return int(self.n_states) - n_named
-
-    def _counted(self, X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_weight: Any) -> Tally:
-        sequences, y = self._open(X, y, lengths, sequence, order)
-        labels, domain = self._labels(y, sequences)
-        if labels is None or (labels < 0).any():
-            where = "" if labels is None else f" ({int((labels < 0).sum())} of {len(labels)} are missing)"
-            raise LabelError(
-                f"every step needs its state here{where}; without, the model has to be learned as a whole.\n"
-                "    Use fit on all sequences."
-            )
-        emissions = [factor for factor in self.tally_.factors if factor.given == (self._names["state"],)]
-        emissions = [factor for factor in emissions if factor.columns != (self._names["end"],)]
-        weight = step_weights(sample_weight, sequences)
-        return self._count(sequences, labels, domain, weight, self._names, emissions, self.tally_)
-
-    def _count(
-        self,
-        sequences: Sequences,
-        labels: np.ndarray,
-        domain: Domain,
-        weight: np.ndarray | None,
-        names: dict[str, str],
-        emissions: list[Factor],
-        like: Tally | None = None,
-    ) -> Tally:
-        """The tally of labelled sequences: starts, transitions, ends and steps."""
-        first, last = sequences.offsets[:-1], sequences.offsets[1:]
-        some = last > first
-        per_step = None if weight is None else np.repeat(weight, sequences.lengths)
-        follows = np.ones(len(labels), dtype=bool)
-        follows[first[some]] = False
-        after = np.flatnonzero(follows)
-        schema = Schema({names[part]: "state" for part in ("start", "from", "to", "state")}, ordered=("state",))
-
-        def table(n_rows: int, **codes: np.ndarray) -> Table:
-            found = Table({"row": np.zeros(n_rows)})
-            for part, column in codes.items():
-                found = found.with_codes(names[part.rstrip("_")], column, domain)
-            return found
-
-        starts = table(int(some.sum()), start=labels[first[some]])
-        tally = count(
-            starts,
-            [Factor(names["start"], (), Categorical())],
-            weight=None if weight is None else weight[some],
-            schema=schema,
-        )
-        pairs = table(len(after), from_=labels[after - 1], to=labels[after])
-        tally |= count(
-            pairs,
-            [Factor(names["to"], (names["from"],), Categorical())],
-            weight=None if per_step is None else per_step[after],
-            schema=schema,
-        )
-        steps, factors = sequences.table.with_codes(names["state"], labels, domain), list(emissions)
-        if self.end_state:
-            is_last = np.zeros(len(labels))
-            is_last[last[some] - 1] = 1.0
-            steps = steps.with_column(names["end"], is_last)
-            factors.append(Factor(names["end"], (names["state"],), Bernoulli()))
-        anchors = None
-        if like is not None:
-            chosen = [place for place, factor in enumerate(like.factors) if factor in factors]
-            anchors = Tally([like.factors[k] for k in chosen], [like.statistics[k] for k in chosen], like.domains, like.schema)
-            factors = list(anchors.factors)
-        return tally | count(steps, factors, weight=per_step, schema=schema, like=anchors)
-
-    def _take_from(self, other: Any) -> Self:
-        self._names, self._climb = dict(other._names), other._climb
-        return self
-
-    # ---- Parameters -------------------------------------------------------------------------------------------------
-
-    @property
-    def states_(self) -> np.ndarray:
-        """The states, sorted."""
-        check_is_fitted(self, "tally_")
-        return labels_of(self.tally_.domains["state"].levels, None)
-
-    @property
-    def start_(self) -> np.ndarray:
-        """p(first state)."""
-        return np.exp(self._chain.start)
-
-    @property
-    def transition_(self) -> np.ndarray:
-        """p(next state | state), a row for every state; given that the sequence goes on, where its end is modelled."""
-        return np.exp(self._chain.transition)
-
-    @property
-    def end_(self) -> np.ndarray | None:
-        """p(end | state), where it is modelled."""
-        return None if self._chain.end is None else np.exp(self._chain.end)
-
-    @property
-    def _chain(self) -> Chain:
-        check_is_fitted(self, "tally_")
-        return self._derive("chain", self._make_chain)
-
-    def _make_chain(self) -> Chain:
-        if self.unseen not in ("missing", "smooth", "error"):
-            raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
-        tally, names, priors = self.tally_, self._names, read_prior(self.prior)
-        start: Any = tally[names["start"]]
-        moves: Any = tally[names["to"]]
-        end = None
-        if self.end_state:
-            ends, family = tally[names["end"]], Bernoulli()
-            if self.estimate in ("mle", "unbiased"):
-                share = family.maximum_likelihood(ends)
-            else:
-                posterior = family.prior(priors["end"], ends, self.estimate).update(ends)
-                share = np.asarray(posterior.mode() if self.estimate == "map" else posterior.mean())
-            with np.errstate(divide="ignore"):
-                end = np.log(np.where(np.isnan(share), 0.0, share))[:, 0]
-        scored, domains = self._emissions(priors["emission"])
-        return Chain(
-            log_shares(start, priors["start"], self.estimate),
-            log_shares(moves, priors["transition"], self.estimate),
-            end,
-            scored,
-            domains,
-            self.unseen,
-        )
-
-    def _emission_factors(self) -> list[tuple[Factor, Any]]:
-        pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
-        state, end = self._names["state"], self._names["end"]
-        return [(f, statistics) for f, statistics in pairs if f.given == (state,) and f.columns != (end,)]
-
-    def _emissions(self, prior: Any) -> tuple[list[Scored], list[list[Domain]]]:
-        """The emissions of every state, and the levels of columns of labels."""
-        pairs = self._emission_factors()
-        factors = [factor for factor, _ in pairs]
-        check_priors(prior, factors)
-        scored, domains = [], []
-        for factor, statistics in pairs:
-            resolved = Resolved(None, np.zeros(0, dtype=np.intp))
-            if self.estimate in ("map", "bayes"):
-                resolved = resolve(factor, statistics, prior_for(prior, factor, factors), self.estimate)
-            spread = with_spread(statistics, resolved.constant, factor.family)
-            parameters = estimate_parameters(factor.family, resolved.prior, spread, self.estimate)
-            scored.append(Scored(factor, parameters, False, resolved.constant))
-            check_spread_within(scored[-1], statistics, self.tally_.domains["state"].levels)
-            domains.append([self.tally_.domains[str(name)] for name in factor.level_columns])
-            if self.unseen == "smooth" and isinstance(factor.family, Categorical):
-                scored[-1] = with_singletons(scored[-1], statistics, statistics.pooled())
-        return scored, domains
-
-    @property
-    def n_parameters_(self) -> int:
-        """The number of free parameters."""
-        check_is_fitted(self, "tally_")
-        n_states = len(self.states_)
-        chain = n_states - 1 + n_states * (n_states - 1) + (n_states if self.end_state else 0)
-        return chain + sum(factor.family.n_parameters(statistics) for factor, statistics in self._emission_factors())
-
-    # ---- Answers ----------------------------------------------------------------------------------------------------
 
     def _asked(self, X: Any, lengths: Any, sequence: Any, order: Any) -> tuple[Sequences, tuple[Any, ...]]:
         """The sequences, and what the kernels take."""
@@ -524,3 +205,204 @@ class HiddenMarkovModel(Tallied):
         filtered, score = kernels.filter(*arguments)
         self._warn_impossible(sequences, score, arguments)
         return sequences.split(filtered)
+
+    def predict_pairs(
+        self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    ) -> list[np.ndarray]:
+        """p(state, next state | whole sequence) of every two steps in a row.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ndarray of shape (steps − 1, states, states)
+        """
+        sequences, arguments = self._asked(X, lengths, sequence, order)
+        filtered, score = kernels.filter(*arguments)
+        smoothed, _ = kernels.posterior(*arguments)
+        self._warn_impossible(sequences, score, arguments)
+        transition = np.exp(arguments[1])
+        out = []
+        for before, after in zip(sequences.split(filtered), sequences.split(smoothed), strict=True):
+            expected = before[:-1] @ transition  # p(next | so far), to which the whole sequence is compared
+            ratio = np.divide(after[1:], expected, out=np.zeros_like(expected), where=expected > 0)
+            out.append(before[:-1, :, None] * transition * ratio[:, None, :])
+        return out
+
+    def predict_next(
+        self, X: Any, n: int = 1, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    ) -> np.ndarray:
+        """p(state) of the `n` steps after each sequence, if it goes on.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+        n : int, default 1
+
+        Returns
+        -------
+        ndarray of shape (sequences, n, states)
+        """
+        if n < 1:
+            raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
+        sequences, arguments = self._asked(X, lengths, sequence, order)
+        start, _, _ = self._chain.arguments
+        filtered, _ = kernels.filter(start, arguments[1], None, *arguments[3:])
+        transition = np.exp(self._chain.transition)
+        out = np.empty((sequences.n_sequences, n, len(start)))
+        for number, steps in enumerate(sequences.split(filtered)):
+            now = steps[-1] @ transition if len(steps) else np.exp(start)
+            for step in range(n):
+                out[number, step] = now
+                now = now @ transition
+        return out
+
+    def log_joint(
+        self, X: Any, y: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    ) -> np.ndarray:
+        """log p(sequence, states), one number a sequence.
+
+        Parameters
+        ----------
+        X, y, lengths, sequence, order
+            As for `fit`; every step has its state.
+
+        Returns
+        -------
+        ndarray of shape (sequences,)
+        """
+        sequences, y = self._open(X, y, lengths, sequence, order)
+        labels, domain = self._labels(y, sequences)
+        if labels is None or (labels < 0).any():
+            raise DataError("every step needs its state here.\n    Use log_likelihood where some are not known.")
+        path = self.tally_.domains["state"].positions_of(domain.levels)[labels]
+        start, transition, end = self._chain.arguments
+        emission = _dense(self._chain.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
+        known = path >= 0
+        terms = np.where(known, emission[np.arange(len(path)), path], -np.inf)
+        first, last = sequences.offsets[:-1], sequences.offsets[1:]
+        follows = np.ones(len(path), dtype=bool)
+        some = last > first
+        follows[first[some]] = False
+        after = np.flatnonzero(follows)
+        terms[after] += transition[path[after - 1], path[after]]
+        terms[first[some]] += start[path[first[some]]]
+        if end is not None:
+            terms[last[some] - 1] += end[path[last[some] - 1]]
+        out = np.zeros(sequences.n_sequences)
+        out[some] = np.add.reduceat(terms, first[some]) if some.any() else 0.0
+        return out
+
+    def sample(self, lengths: Any, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
+        """Draw sequences.
+
+        Parameters
+        ----------
+        lengths : int or list of int
+            How long each shall be; with ``end_state``, the most steps it may have.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        X : list of ndarray, or of dictionaries of columns where there are several with names
+        y : list of ndarray
+            The states.
+        """
+        rng, chain = np.random.default_rng(random_state), self._chain
+        paths = []
+        for length in np.atleast_1d(lengths).tolist():
+            path: list[int] = []
+            for step in range(length):
+                p = np.exp(chain.start if step == 0 else chain.transition[path[-1]])
+                path.append(int(rng.choice(len(p), p=p / p.sum())))
+                if chain.end is not None and rng.random() < np.exp(chain.end[path[-1]]):
+                    break
+            paths.append(np.array(path, dtype=np.intp))
+        states = labels_of(self.tally_.domains["state"].levels, np.dtype(object))
+        return [self._drawn(path, rng) for path in paths], [states[path] for path in paths]
+
+    def _drawn(self, path: np.ndarray, rng: np.random.Generator) -> Any:
+        """Steps of a path of states."""
+        columns: dict[Any, Any] = {}
+        seen = self._emissions(read_prior(self.prior)["emission"], smooth=False)[0]  # nobody knows a label never seen
+        for scored, (factor, statistics) in zip(seen, self._emission_factors(), strict=True):
+            drawn = sample_factor(scored, path, statistics, rng)
+            for place, name in enumerate(factor.columns):
+                column = drawn[:, place]
+                if isinstance(factor.family, Categorical):
+                    column = labels_of(self.tally_.domains[str(name)].levels, None)[column.astype(int)]
+                columns[name] = column
+        if len(columns) == 1:
+            return next(iter(columns.values()))
+        if all(isinstance(name, int) for name in columns):
+            return np.stack([columns[name] for name in sorted(columns)], axis=-1)
+        return columns
+
+    def log_evidence(self) -> float:
+        """log p(sequences, states) in nats, all parameters integrated out, for labelled sequences."""
+        check_is_fitted(self, "tally_")
+        if self.tally_.soft:
+            raise EstimateError(
+                "the states were expected by EM, so there is no evidence in closed form.\n    Fit labelled sequences."
+            )
+        names, priors, estimate = self._names, read_prior(self.prior), self.estimate
+        total = 0.0
+        parts = [("start", "start", Categorical()), ("to", "transition", Categorical())]
+        parts += [("end", "end", Bernoulli())] if self.end_state else []
+        for column, part, family in parts:
+            statistics = self.tally_[names[column]]
+            total += float(np.sum(family.log_evidence(family.prior(priors[part], statistics, estimate), statistics)))
+        factors = [factor for factor, _ in self._emission_factors()]
+        for factor, statistics in self._emission_factors():
+            belief = factor.family.prior(prior_for(priors["emission"], factor, factors), statistics, estimate)
+            total += float(np.sum(factor.family.log_evidence(belief, statistics)))
+        return total
+
+    @property
+    def history_(self) -> list[float]:
+        """The objective after every step of EM, in nats; empty where states were counted."""
+        return [] if self._climb is None else list(self._climb.history)
+
+    @property
+    def objective_(self) -> str | None:
+        """What ``history_`` is: the "log posterior", or under mle the "log likelihood"."""
+        return None if self._climb is None else self._climb.objective
+
+    @property
+    def converged_(self) -> bool:
+        """Whether EM stopped because the objective hardly rose any more; True where states were counted."""
+        return self._climb is None or self._climb.converged
+
+    def _warn_impossible(self, sequences: Sequences, score: np.ndarray, arguments: tuple[Any, ...]) -> None:
+        """Name the first impossible sequence, and the step at which it becomes so."""
+        lost = np.flatnonzero(np.isneginf(score))
+        if not len(lost):
+            return
+        first = int(lost[0])
+        part = slice(int(sequences.offsets[first]), int(sequences.offsets[first + 1]))
+        emission = _dense(arguments[3])[part]
+        start, transition, _ = arguments[:3]
+        step, now = 0, start + emission[0]
+        while step + 1 < len(emission) and np.isfinite(now).any():
+            step += 1
+            now = (now[:, None] + transition).max(axis=0) + emission[step]
+        where = f" at step {step}" if not np.isfinite(now).any() else " at its end"
+        more = f", and {len(lost) - 1} more," if len(lost) > 1 else ""
+        warnings.warn(
+            f"sequence {first}{more} is impossible{where}. With estimate='bayes' nothing is impossible only because it "
+            "was not seen.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _dense(emission: Any) -> np.ndarray:
+    """log p(step | state) as an array."""
+    if not isinstance(emission, tuple):
+        return np.asarray(emission)
+    codes, table = emission
+    return np.where(codes[:, None] < 0, 0.0, table[np.maximum(codes, 0)])

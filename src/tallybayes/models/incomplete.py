@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from itertools import count
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +18,7 @@ from tallybayes.models.factored import FactoredModel
 from tallybayes.models.features import continuous_target
 from tallybayes.models.scoring import chunk_of
 from tallybayes.sources.collect import check_weight
+from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
@@ -53,26 +56,32 @@ class IncompleteClassifier(FactoredClassifier):
     def _check_labels(self, table: Table, target: Name, first: bool) -> None:
         if self.unlabelled not in (None, "em", "skip"):
             raise DataError(f"unlabelled is {self.unlabelled!r}; expected 'em', 'skip' or None.")
-        if not first or self.unlabelled is None:
-            codes, _ = self._labels(table, target)
-            if (codes < 0).any() and self.missing_label is not None:
-                row = int(np.flatnonzero(codes < 0)[0])
-                raise LabelError(
-                    f"the label of row {row} is missing ({self.missing_label!r}); expected a label for every row.\n"
-                    + ("    Use fit with all rows at once." if not first else "    Pass unlabelled='em' or 'skip'.")
-                )
-            super()._check_labels(table, target, first)
+        if self.unlabelled == "skip" or (first and self.unlabelled == "em"):
+            return
+        missing = np.flatnonzero(self._labels(table, target)[0] < 0)
+        if len(missing):
+            marker = "" if self.missing_label is None else f", or {self.missing_label!r}"
+            hint = "Use fit with all rows at once" if self.unlabelled == "em" else "Pass unlabelled='em' or 'skip'"
+            raise LabelError(
+                f"Input y contains NaN{marker}: the label of row {int(missing[0])} is missing ({len(missing)} of "
+                f"{table.n_rows} are); expected a label for every row.\n    {hint}, or leave the unlabelled rows out."
+            )
 
     def _labels(self, table: Table, target: Name) -> tuple[np.ndarray, Domain]:
         """The labels as codes, −1 where missing, and what they stand for."""
+        marker, column = self.missing_label, table.columns[target]
+        if not is_missing(marker) and not isinstance(marker, bool | int | float | str | np.generic):
+            raise DataError(f"missing_label is {marker!r}; expected a label, such as -1 or '?', or None.")
+        if not is_missing(marker) and isinstance(column, np.ndarray) and column.dtype == object:
+            shown = [None if _is_same(label, marker) else label for label in column]  # it may be of another kind
+            table = Table({target: np.array([*shown, None], dtype=object)[:-1]})
         try:
             found, (local,) = table.levels([target], lambda _: True)
         except LabelError as error:
             raise continuous_target(error) from None
         codes = np.asarray(found.columns[0]).astype(np.intp)
-        if self.missing_label is not None and self.missing_label in local.index:
-            codes = np.where(codes == local.index[self.missing_label], -1, codes)
-        return codes, local
+        marked = [code for code, level in enumerate(local.levels) if not is_missing(marker) and _is_same(level, marker)]
+        return np.where(np.isin(codes, marked), -1, codes) if marked else codes, local
 
     def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> Tally:
         codes, local = self._labels(table, self._target)
@@ -82,19 +91,22 @@ class IncompleteClassifier(FactoredClassifier):
         counts = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
         if self.unlabelled == "skip":
             counts &= codes >= 0
+            if not (codes >= 0).any():
+                raise DataError("no row has a label; expected at least one that does.\n    Pass unlabelled='em'.")
         if not counts.all():
             kept = np.flatnonzero(counts)
             table, codes, weights = table.rows(kept), codes[kept], None if weights is None else weights[kept]
         named = np.unique(codes[codes >= 0])
-        n_more = self._n_unnamed(len(named), len(codes))
-        if (codes >= 0).all() and not n_more:
+        n_more = self._n_unnamed(len(named), int((codes < 0).sum()))
+        if (codes >= 0).all():
             try:
                 return self._count(table, weights, factors)
             except DataError:
                 if not self._has_holes(table, factors):
                     raise
         levels = [local.levels[k] for k in named]
-        domain = Domain([*levels, *_new_names(levels, n_more)], str(self._target), ordered=True)
+        names = new_names(levels, n_more, self.missing_label)
+        domain = Domain([*levels, *names], str(self._target), ordered=True)
         where = np.full(len(local.levels) + 1, -1)
         where[named] = domain.positions_of(levels)
         self._check_settings()
@@ -111,16 +123,18 @@ class IncompleteClassifier(FactoredClassifier):
         return tally
 
     def _check_settings(self) -> None:
-        for name, least in (("n_iter", 1), ("n_init", 1)):
-            if not getattr(self, name) >= least:
-                raise DataError(f"{name} is {getattr(self, name)!r}; expected at least {least}.")
-        if not 0 < self.unlabelled_weight < np.inf:
-            raise DataError(f"unlabelled_weight is {self.unlabelled_weight!r}; expected a positive number.")
+        for name in ("n_iter", "n_init"):
+            if not _is_whole(getattr(self, name)) or getattr(self, name) < 1:
+                raise DataError(f"{name} is {getattr(self, name)!r}; expected a whole number of at least 1.")
+        for name in ("unlabelled_weight", "tol"):
+            number = getattr(self, name)
+            if not isinstance(number, int | float | np.integer | np.floating) or not 0 < number < np.inf:
+                raise DataError(f"{name} is {number!r}; expected a positive number.")
 
-    def _n_unnamed(self, n_named: int, n_rows: int) -> int:
+    def _n_unnamed(self, n_named: int, n_unlabelled: int) -> int:
         """How many classes there are besides those that have labels."""
         if self.n_classes is None:
-            if n_rows and not n_named:
+            if n_unlabelled and not n_named:
                 raise DataError(
                     "no row has a label, so how many classes there are is not known.\n"
                     "    Pass n_classes, or use tb.Mixture."
@@ -128,9 +142,15 @@ class IncompleteClassifier(FactoredClassifier):
             return 0
         if self.unlabelled != "em":
             raise DataError(f"n_classes={self.n_classes!r} needs rows without labels.\n    Pass unlabelled='em'.")
-        if not n_named <= self.n_classes <= max(n_rows, 1):
+        if not _is_whole(self.n_classes) or self.n_classes < max(n_named, 1):
             raise DataError(
-                f"n_classes is {self.n_classes!r}; expected at least {n_named}, the classes that have labels."
+                f"n_classes is {self.n_classes!r}; expected a whole number of at least {max(n_named, 1)}"
+                + (", the classes that have labels." if n_named else ".")
+            )
+        if self.n_classes > n_named and not n_unlabelled:
+            raise DataError(
+                f"n_classes is {self.n_classes!r}, but every row has a label and these show {n_named} classes.\n"
+                "    Leave n_classes out, or declare the others: partial_fit(..., classes=...)."
             )
         return int(self.n_classes) - n_named
 
@@ -141,6 +161,10 @@ class IncompleteClassifier(FactoredClassifier):
         return any(np.isnan(part).any() for part in cells)
 
     def _count(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
+        if factors is None and self.unlabelled == "skip":
+            known = np.flatnonzero(self._labels(table, self._target)[0] >= 0)
+            weights = check_weight(weight, table.n_rows)
+            table, weight = table.rows(known), None if weights is None else weights[known]
         try:
             return super()._count(table, weight, factors)
         except DataError:
@@ -184,14 +208,27 @@ class IncompleteClassifier(FactoredClassifier):
         return factor
 
 
-def _new_names(levels: list[Any], n_more: int) -> list[Any]:
+def _new_names(levels: list[Any], n_more: int, taken: Any) -> list[Any]:
     """Names for classes that have none: the next whole numbers or, among strings, "new 1", "new 2" and so on."""
-    if not n_more:
-        return []
+    names: Iterator[Any]
     if levels and isinstance(levels[0], bool):
-        raise DataError("there are no classes besides False and True.\n    Label the rows with numbers or strings.")
-    if levels and isinstance(levels[0], str):
-        free = (name for name in (f"new {k}" for k in range(1, len(levels) + n_more + 1)) if name not in levels)
-        return [next(free) for _ in range(n_more)]
-    first = max(levels, default=-1) + 1
-    return list(range(first, first + n_more))
+        if len(levels) + n_more > 2:
+            raise DataError("there are no classes besides False and True.\n    Label the rows with numbers or strings.")
+        names = iter([False, True])
+    elif levels and isinstance(levels[0], str):
+        names = (f"new {k}" for k in count(1))
+    else:
+        names = count(max(levels, default=-1) + 1)
+    free = (name for name in names if name not in levels and not _is_same(name, taken))
+    return [next(free) for _ in range(n_more)]
+
+
+def _is_same(label: Any, marker: Any) -> bool:
+    """Whether a label is the marker; True is another label than 1."""
+    if isinstance(label, bool | np.bool_) != isinstance(marker, bool | np.bool_) or is_missing(label):
+        return False
+    return bool(label == marker)
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)

@@ -25,6 +25,7 @@ from tallybayes.statistics.statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 
 _DIRECT_LEVELS = 4096  # whole numbers below this are looked up in the log tables by their value
+_FACTORIALS = 1024  # numbers below this have their log Γ looked up
 _TOGETHER = 262_144  # bytes of log tables that are looked up in turn: more would not stay in cache
 _NATIVE = {np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
 
@@ -44,7 +45,7 @@ class Plan:
     def __init__(self, scored: list[Scored], log_prior: np.ndarray, domains: list[list[Domain]], unseen: str) -> None:
         self.scored, self.log_prior, self.domains, self.unseen = scored, log_prior, domains, unseen
         self._impossible = np.isneginf(log_prior)
-        self._dense = [self._tables(part, sparse=False) for part in scored]
+        self._dense: dict[int, Any] = {}
         self._sparse: dict[int, Any] = {}
         self._direct = [self._direct_table(number) for number in range(len(scored))]
         self._scorers: dict[Any, kernels.Scorer] = {}
@@ -111,7 +112,7 @@ class Plan:
             if not isinstance(first, int) or names != tuple(range(first, first + len(names))):
                 return None
             labels = isinstance(part.family, Categorical)
-            if not (self._reads_directly(number, X.dtype) if labels else self._dense[number] is not None):
+            if not (self._reads_directly(number, X.dtype) if labels else self._dense_table(number) is not None):
                 return None
             block = X if len(names) == X.shape[1] else X[:, first : first + len(names)]
             blocks.append(block.view(np.uint8) if labels and X.dtype.kind == "b" else block)
@@ -142,7 +143,7 @@ class Plan:
             else:
                 block = table.numbers(part.factor.columns)
                 form = "sparse" if isinstance(block, Sparse) else "dense"
-                if (self._sparse_table(number) if form == "sparse" else self._dense[number]) is None:
+                if (self._sparse_table(number) if form == "sparse" else self._dense_table(number)) is None:
                     continue
                 if not counted:
                     _check_row(part, block)
@@ -164,7 +165,7 @@ class Plan:
                 factor, extra = self._sparse_table(number)
                 start = start + extra
             elif isinstance(form, str):
-                factor = self._direct[number] if form == "direct" else self._dense[number]
+                factor = self._direct[number] if form == "direct" else self._dense_table(number)
             else:
                 factor = form
             factors.append(factor)
@@ -203,6 +204,12 @@ class Plan:
         arrays = [t for t in clean if isinstance(t, np.ndarray)]
         bounded = all((np.isfinite(t) | (np.isneginf(t) if sparse else False)).all() for t in arrays)
         return (kind, *clean) if bounded else None
+
+    def _dense_table(self, number: int) -> Any:
+        """A factor for dense rows; None where there is none."""
+        if number not in self._dense:
+            self._dense[number] = self._tables(self.scored[number], sparse=False)
+        return self._dense[number]
 
     def _sparse_table(self, number: int) -> Any:
         """A factor for sparse rows, and what the zeros of a whole row add to the start; None where there is none."""
@@ -265,26 +272,32 @@ class Plan:
 
 
 def posterior_by_part(
-    plans: Sequence[Plan], part: np.ndarray, table: Table, out: Normalised, log_base: dict[int, np.ndarray]
+    plans: Iterator[Plan],
+    n_parts: int,
+    part: np.ndarray,
+    table: Table,
+    out: Normalised,
+    log_base: dict[int, np.ndarray],
 ) -> bool:
     """As `Plan.posterior_of` for all rows, each by the plan of its part, in one pass; False where that is not to be.
 
     ``part`` is of shape (n,), −1 for rows to leave alone.
     """
-    prepared = [plan._kernel_parts(table, counted=True) for plan in plans]
-    n_factors = len(plans[0].scored)
-    scorers = [scorer for _, scorer, _ in prepared]
-    together = sum(scorer.n_bytes for scorer in scorers) <= _TOGETHER and len({s.shape for s in scorers}) == 1
-    if not together or any(len(numbers) < n_factors for numbers, _, _ in prepared):
+    first = next(plans)
+    numbers, scorer, blocks = first._kernel_parts(table, counted=True)
+    if len(numbers) < len(first.scored) or n_parts * scorer.n_bytes > _TOGETHER:
         return False
-    blocks = prepared[0][2]
-    log_prior = np.stack([plan.log_prior for plan in plans])
+    everyone = [first, *plans]
+    scorers = [scorer, *(plan._kernel_parts(table, counted=True)[1] for plan in everyone[1:])]
+    if len({each.shape for each in scorers}) > 1:  # some tables hold what a kernel cannot score
+        return False
+    log_prior = np.stack([plan.log_prior for plan in everyone])
 
     def score(blocks: Sequence[Any], n_rows: int) -> None:
         kernels.posterior_by_part(scorers, blocks, n_rows, part, log_prior, *out)
 
-    plans[0]._run(score, range(n_factors), blocks, table.n_rows)
-    for base in plans[0]._log_bases(blocks, log_base):
+    first._run(score, numbers, blocks, table.n_rows)
+    for base in first._log_bases(blocks, log_base):
         out.log_density[part >= 0] += base[part >= 0]
     return True
 
@@ -354,11 +367,26 @@ def _log_base(part: Scored, block: Any) -> np.ndarray | None:
     if not isinstance(family, Poisson | Multinomial):
         return None
     if isinstance(block, Sparse):
-        row = np.repeat(np.arange(len(block.indptr) - 1), np.diff(block.indptr))
-        base = -np.bincount(row, gammaln(block.data + 1.0), minlength=len(block.indptr) - 1)
-        if isinstance(family, Multinomial):
-            base += gammaln(np.bincount(row, block.data, minlength=len(base)) + 1.0)
-        return base
+        base = -_sum_rows(_log_factorials(block.data), block.indptr)
+        return base + gammaln(_sum_rows(block.data, block.indptr) + 1.0) if isinstance(family, Multinomial) else base
     rows = chunk_of(block if isinstance(block, np.ndarray) else list(block), slice(None))
-    base = -np.where(np.isnan(rows), 0.0, gammaln(rows + 1.0)).sum(axis=1)
+    base = -np.where(np.isnan(rows), 0.0, _log_factorials(rows)).sum(axis=1)
     return base + gammaln(rows.sum(axis=1) + 1.0) if isinstance(family, Multinomial) else base
+
+
+def _log_factorials(x: np.ndarray) -> np.ndarray:
+    """log Γ(x + 1) of every number, looked up where all are small and whole."""
+    if x.size and 0 <= x.min() and x.max() < _FACTORIALS:  # neither is so of NaN
+        whole = x.astype(np.intp)
+        if x.dtype.kind in "iu" or (whole == x).all():
+            return gammaln(np.arange(1.0, _FACTORIALS + 1)).take(whole)
+    return gammaln(x + 1.0)
+
+
+def _sum_rows(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """The sum of the entries of every compressed row; 0 of one without any."""
+    sums = np.zeros(len(indptr) - 1)
+    some = np.flatnonzero(np.diff(indptr) > 0)
+    if len(some):
+        sums[some] = np.add.reduceat(values, indptr[some], dtype=np.float64)
+    return sums

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal
+from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
 from tallybayes.families.block import Codes, Sparse
 from tallybayes.families.gaussian import Gaussian, pooled_spread
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.missing_cells import expected_moments
-from tallybayes.models.scoring import Scored, chunk_of, rows_of
+from tallybayes.models.scoring import Scored, check_spread_within, chunk_of, rows_of
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
@@ -107,3 +109,72 @@ def without_spread(known: Moments, family: Any) -> np.ndarray:
     flat = np.flatnonzero(~(pooled_spread(known)[1] > 0))
     shared = "columns" in getattr(family, "shared", ()) and len(flat) < known.n_columns
     return np.zeros(0, dtype=np.intp) if shared else flat
+
+
+def maximised(
+    reading: Factor, belief: Any, flat: np.ndarray, statistics: Any, levels: tuple[Any, ...]
+) -> tuple[Scored, float]:
+    """The most probable parameters of one factor, over the columns that vary, and their log prior.
+
+    Parameters
+    ----------
+    reading : Factor
+    belief : Belief, or None for the most likely parameters
+    flat : array of int
+        Positions of columns without any spread.
+    statistics : Statistics of shape (groups, …)
+    levels : tuple
+        What the groups are called.
+    """
+    used, density = varied(statistics, flat), 0.0
+    parameters: Any
+    if not used.n_columns:
+        mean = np.zeros((len(levels), 0))
+        whole = isinstance(reading.family, MultivariateGaussian)
+        parameters = MultivariateNormal(mean, np.zeros((len(levels), 0, 0))) if whole else Normal(mean, mean)
+    elif belief is None:
+        parameters = reading.family.maximum_likelihood(used)
+    else:
+        posterior = belief.update(used)
+        parameters = reading.family.from_belief(posterior, "mode")
+        density = float(np.sum(belief.update(used.scale(0.0)).log_prob(posterior.mode())))
+    scored = Scored(reading, parameters, False, flat)
+    check_spread_within(scored, used, levels)
+    return scored, density
+
+
+def varied(statistics: Any, flat: np.ndarray) -> Any:
+    """The statistics of the columns that vary."""
+    return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), flat)) if len(flat) else statistics
+
+
+def widened(scored: Scored, like: Any) -> Scored:
+    """The parameters with those columns in their places that have no spread: their value, and a unit of it."""
+    if not len(scored.constant):
+        return scored
+    mean, spread = (np.asarray(part) for part in scored.parameters)
+    n_groups, width = len(mean), int(like.n_columns)
+    kept = np.setdiff1d(np.arange(width), scored.constant)
+    wide = np.tile(like.mean, (n_groups, 1))
+    wide[:, kept] = mean
+    if spread.ndim == 3:
+        covariance = np.tile(np.eye(width), (n_groups, 1, 1))
+        covariance[:, kept[:, None], kept] = spread
+        return scored._replace(parameters=MultivariateNormal(wide, covariance))
+    variance = np.ones((n_groups, width))
+    variance[:, kept] = spread
+    return scored._replace(parameters=Normal(wide, variance))
+
+
+def resolve_for_mode(reading: Factor, prior: Any, known: Any, estimate: str) -> tuple[Any, np.ndarray]:
+    """The belief that EM climbs under, and which columns have no spread to speak of.
+
+    A belief given for ``"bayes"`` is turned into the one whose mode smooths as its mean does.
+    """
+    flat = np.zeros(0, dtype=np.intp)
+    if isinstance(known, Moments) and (prior is None or isinstance(prior, str)):
+        flat = without_spread(known, reading.family)
+    if isinstance(known, Moments) and len(flat) == known.n_columns:
+        return None, flat
+    belief = reading.family.prior(prior, varied(known, flat), "map")
+    return belief.for_mode() if isinstance(prior, Belief) and estimate == "bayes" else belief, flat

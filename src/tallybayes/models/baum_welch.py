@@ -1,0 +1,305 @@
+"""Baum and Welch: a hidden Markov model from sequences whose states are not, or not all, known."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tallybayes.errors import DataError
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.categorical import Categorical
+from tallybayes.inference.em import climb
+from tallybayes.inference.seeding import Ruler, seed_centres, squared_gaps
+from tallybayes.kernels import chain as kernels
+from tallybayes.models.chain import Chain, read_prior
+from tallybayes.models.column_priors import check_priors, prior_for
+from tallybayes.models.expectation import Climbed
+from tallybayes.models.incomplete import new_names
+from tallybayes.models.scoring import Scored
+from tallybayes.models.sequences import Sequences
+from tallybayes.models.soft_counting import SoftCounter, maximised, resolve_for_mode, uncorrelated, widened
+from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.totals import Totals
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.tally import Tally
+
+_STEPS = 1 << 16  # steps whose states are held at a time: whole sequences, at least one
+_SEEDING_STEPS = 10_000
+
+
+class Expected(NamedTuple):
+    """What an E-step expects: starts, transitions, ends, and the statistics of the emissions."""
+
+    start: np.ndarray
+    transition: np.ndarray
+    end: np.ndarray  # (states, 2): steps that go on, steps that end
+    statistics: list[Any]
+
+
+class Estimated(NamedTuple):
+    """What an M-step finds: a chain, and its log prior."""
+
+    chain: Chain
+    density: float
+
+
+def learn_chain(
+    model: Any,
+    sequences: Sequences,
+    labels: np.ndarray | None,
+    domain: Domain,
+    weight: np.ndarray | None,
+    names: dict[str, str],
+    emissions: list[Factor],
+) -> tuple[Tally, Climbed]:
+    """The tally of expected statistics, and how EM ended; the best of several starts."""
+    n_more = model._n_unnamed(domain)
+    levels = [*domain.levels, *new_names(list(domain.levels), n_more)]
+    states = Domain(levels, "state", ordered=True)
+    codes = np.full(int(sequences.offsets[-1]), -1)
+    if labels is not None:
+        codes = np.append(states.positions_of(domain.levels), -1)[labels].astype(np.int64)
+    if not len(codes):
+        raise DataError("there are 0 steps to learn from; expected at least 1.")
+    learner = _Learner(model, sequences, codes, states, weight, names, emissions)
+    best = None
+    rng = np.random.default_rng(model.random_state)
+    for _ in range(max(int(model.n_init), 1)):
+        done = climb(
+            learner.seeded(rng),
+            learner.maximise,
+            learner.expect,
+            n_iter=model.n_iter,
+            tol=model.tol * max(learner.total, 1.0),
+            what="Baum-Welch",
+        )
+        best = done if best is None or done.history[-1] > best.history[-1] else best
+    assert best is not None
+    if not best.converged:
+        warnings.warn(
+            f"EM was still climbing after {len(best.history)} steps.\n    Raise n_iter, or tol if this is good enough.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    name = "log posterior" if learner.how == "map" else "log likelihood"
+    log_likelihood = best.history[-1] - best.parameters.density
+    return learner.tally(best.expected), Climbed(best.history, name, best.converged, log_likelihood, 0.0)
+
+
+class _Learner:
+    """The steps of EM for one model and its sequences."""
+
+    def __init__(
+        self,
+        model: Any,
+        sequences: Sequences,
+        codes: np.ndarray,
+        states: Domain,
+        weight: np.ndarray | None,
+        names: dict[str, str],
+        emissions: list[Factor],
+    ) -> None:
+        self.model, self.sequences, self.codes, self.states, self.names = model, sequences, codes, states, names
+        self.emissions, self.n_states = emissions, len(states.levels)
+        self.weight = np.ones(sequences.n_sequences) if weight is None else weight
+        self.per_step = np.repeat(self.weight, sequences.lengths)
+        self.total = float(self.per_step.sum())
+        self.how = "map" if model.estimate in ("bayes", "map") else "mle"
+        self.counter = SoftCounter(emissions, sequences.table, self.n_states)
+        self.beliefs: list[Any] = [None] * len(emissions)
+        self.flat = [np.zeros(0, dtype=np.intp)] * len(emissions)
+        self.priors = read_prior(model.prior)
+        check_priors(self.priors["emission"], emissions)
+        self.blocks = self._cut()
+
+    def _cut(self) -> list[tuple[int, int]]:
+        """Stretches of whole sequences, each of about as many steps."""
+        blocks, first, offsets = [], 0, self.sequences.offsets
+        while first < self.sequences.n_sequences:
+            last = int(np.searchsorted(offsets, offsets[first] + _STEPS, side="right")) - 1
+            last = min(max(last, first + 1), self.sequences.n_sequences)
+            blocks.append((first, last))
+            first = last
+        return blocks
+
+    # ---- The steps ------------------------------------------------------------------------------------------------
+
+    def maximise(self, expected: Expected) -> tuple[Estimated, float]:
+        """The M-step."""
+        start, density = self._shares(expected.start, "start")
+        transition, more = self._shares(expected.transition, "transition")
+        density += more
+        end = None
+        if self.model.end_state:
+            ends = Totals(expected.end.sum(axis=1, keepdims=True), expected.end[:, 1:])
+            family = Bernoulli()
+            if self.how == "mle":
+                share = family.maximum_likelihood(ends)
+            else:
+                belief = self._for_mode(family, self.priors["end"], ends)
+                share = np.asarray(belief.update(ends).mode())
+                density += float(np.sum(belief.update(ends.scale(0.0)).log_prob(share)))
+            with np.errstate(divide="ignore"):
+                end = np.log(np.where(np.isnan(share), 0.0, share))[:, 0]
+        scored = []
+        for factor, belief, flat, statistics in zip(
+            self.emissions, self.beliefs, self.flat, expected.statistics, strict=True
+        ):
+            found, more = maximised(factor, belief, flat, statistics, self.states.levels)
+            scored.append(found)
+            density += more
+        wide = [widened(part, like) for part, like in zip(scored, self.counter.like, strict=True)]
+        domains = [self.counter.level_domains(number) for number in range(len(wide))]
+        return Estimated(Chain(start, transition, end, wide, domains, "missing"), density), density
+
+    def _for_mode(self, family: Any, prior: Any, statistics: Any) -> Any:
+        return resolve_for_mode(Factor("x", (), family), prior, statistics, self.model.estimate)[0]
+
+    def _shares(self, table: np.ndarray, part: str) -> tuple[np.ndarray, float]:
+        """The logs of a distribution over states, and its log prior."""
+        counts, family = Counts(table, (self.n_states,)), Categorical()
+        if self.how == "mle":
+            shares = family.maximum_likelihood(counts).table
+            shares = np.where(np.isnan(shares), 1 / self.n_states, shares)
+            density = 0.0
+        else:
+            belief = self._for_mode(family, self.priors[part], counts)
+            shares = belief.update(counts).mode()
+            density = float(np.sum(belief.update(counts.scale(0.0)).log_prob(shares)))
+        with np.errstate(divide="ignore"):
+            return np.log(shares), density
+
+    def expect(self, found: Estimated) -> tuple[Expected, float]:
+        """The E-step."""
+        total, value = self._nothing(), 0.0
+        for first, last in self.blocks:
+            part, offsets, table = self._block(first, last)
+            emission = self._clamped(found.chain.emission(table), part)
+            weight = self.weight[first:last]
+            done = kernels.expected(*found.chain.arguments, emission, offsets, weight)
+            possible = np.isfinite(done.log_likelihood)
+            value += float(weight[possible] @ done.log_likelihood[possible])
+            statistics, _ = self.counter.soft(table, done.smoothed, found.chain.scored)
+            goes_on = done.smoothed.sum(axis=0) - done.end
+            total = Expected(
+                total.start + done.start,
+                total.transition + done.transition,
+                total.end + np.stack([goes_on, done.end], axis=-1),
+                [a + b for a, b in zip(total.statistics, statistics, strict=True)],
+            )
+        return total, value
+
+    def _block(self, first: int, last: int) -> tuple[slice, np.ndarray, Table]:
+        offsets = self.sequences.offsets[first : last + 1]
+        part = slice(int(offsets[0]), int(offsets[-1]))
+        return part, offsets - offsets[0], self.sequences.table.rows(part)
+
+    def _clamped(self, emission: Any, part: slice) -> Any:
+        """Emissions that are impossible in all states but the one that is known."""
+        codes = self.codes[part]
+        known = np.flatnonzero(codes >= 0)
+        if not len(known):
+            return emission
+        if isinstance(emission, tuple):
+            labels, table = emission
+            emission = np.where(labels[:, None] < 0, 0.0, table[np.maximum(labels, 0)])
+        emission = emission.copy()
+        kept = emission[known, codes[known]]
+        emission[known] = -np.inf
+        emission[known, codes[known]] = kept
+        return emission
+
+    def _nothing(self) -> Expected:
+        n, empty = self.n_states, self.sequences.table.rows(slice(0, 0))
+        statistics = self.counter.hard(empty, np.zeros(0, dtype=np.int64), None)
+        return Expected(np.zeros(n), np.zeros((n, n)), np.zeros((n, 2)), statistics)
+
+    # ---- The start ------------------------------------------------------------------------------------------------
+
+    def seeded(self, rng: np.random.Generator) -> Expected:
+        """Every step in its state or, where that is not known, in that of the nearest centre (k-means++)."""
+        path = self.codes.copy()
+        if (path < 0).any():
+            path = self._nearest(rng)
+        shares = np.zeros((len(path), self.n_states))
+        shares[np.arange(len(path)), path] = self.per_step
+        known, _ = self.counter.soft(self.sequences.table, shares, None)
+        if self.how == "map":
+            for number, factor in enumerate(self.emissions):
+                prior = prior_for(self.priors["emission"], factor, self.emissions)
+                self.beliefs[number], self.flat[number] = resolve_for_mode(
+                    factor, prior, known[number], self.model.estimate
+                )
+        filled = [
+            Scored(f, uncorrelated(s) if isinstance(s, Moments) else None, False, flat)
+            for f, s, flat in zip(self.emissions, known, self.flat, strict=True)
+        ]
+        statistics, _ = self.counter.soft(self.sequences.table, shares, filled)
+        first, last = self.sequences.offsets[:-1], self.sequences.offsets[1:]
+        some = last > first
+        start = np.bincount(path[first[some]], self.weight[some], self.n_states)
+        follows = np.ones(len(path), dtype=bool)
+        follows[first[some]] = False
+        after = np.flatnonzero(follows)
+        pairs = path[after - 1] * self.n_states + path[after]
+        transition = np.bincount(pairs, self.per_step[after], self.n_states**2).reshape(self.n_states, -1)
+        ends = np.bincount(path[last[some] - 1], self.weight[some], self.n_states)
+        goes_on = np.bincount(path, self.per_step, self.n_states) - ends
+        return Expected(start, transition + 0.0, np.stack([goes_on, ends], axis=-1), statistics)
+
+    def _nearest(self, rng: np.random.Generator) -> np.ndarray:
+        table, codes = self.sequences.table, self.codes
+        sample = np.arange(len(codes))
+        if len(sample) > _SEEDING_STEPS:
+            sample = np.sort(rng.choice(len(sample), _SEEDING_STEPS, replace=False))
+        some, seed = table.rows(sample), int(rng.integers(2**31))
+        rulers = []
+        for number, factor in enumerate(self.emissions):
+            sizes = [len(domain.levels) for domain in self.counter.level_domains(number)]
+            rulers.append(Ruler(factor.family, sizes, self.counter.cells(some, number), seed))
+
+        def measured(rows: Table) -> np.ndarray:
+            return np.concatenate([r(self.counter.cells(rows, n)) for n, r in enumerate(rulers)], axis=1)
+
+        rows, of = measured(some), codes[sample]
+        named = [k for k in range(self.n_states) if (of == k).any()]
+        means = [np.nan_to_num(np.nanmean(rows[of == k], axis=0)) for k in named]
+        found = seed_centres(rows[of < 0], self.n_states - len(named), np.array(means).reshape(-1, rows.shape[1]), rng)
+        centres = np.empty_like(found)
+        centres[[*named, *(k for k in range(self.n_states) if k not in named)]] = found
+        path = codes.copy()
+        for start in range(0, len(path), _STEPS):
+            part = slice(start, start + _STEPS)
+            unknown = np.flatnonzero(path[part] < 0)
+            nearest = squared_gaps(measured(table.rows(part))[unknown], centres).argmin(axis=1)
+            path[start + unknown] = nearest
+        return path
+
+    # ---- The end --------------------------------------------------------------------------------------------------
+
+    def tally(self, expected: Expected) -> Tally:
+        """The statistics with their levels."""
+        names, states = self.names, self.states
+        schema = Schema({names[part]: "state" for part in ("start", "from", "to", "state")}, ordered=("state",))
+        factors = [
+            Factor(names["start"], (), Categorical()),
+            Factor(names["to"], (names["from"],), Categorical()),
+            *self.emissions,
+        ]
+        sizes = (self.n_states,)
+        statistics: list[Any] = [
+            Counts(expected.start, sizes),
+            Counts(expected.transition, sizes),
+            *expected.statistics,
+        ]
+        if self.model.end_state:
+            factors.append(Factor(names["end"], (names["state"],), Bernoulli()))
+            statistics.append(Totals(expected.end.sum(axis=1, keepdims=True), expected.end[:, 1:]))
+        domains = {**self.counter.domains, "state": states}
+        return Tally(factors, statistics, domains, schema, soft=True)

@@ -1,0 +1,351 @@
+"""ChainLearner: counting sequences of states and steps. The base of hidden Markov models."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, LabelError, StatisticsError
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.estimates import check_estimate, estimate_parameters
+from tallybayes.models.chain import Chain, log_shares, read_prior, with_singletons
+from tallybayes.models.column_priors import check_priors, prior_for
+from tallybayes.models.columns import read_columns
+from tallybayes.models.expectation import Climbed
+from tallybayes.models.features import free_name, labels_of
+from tallybayes.models.scoring import Resolved, Scored, check_spread_within, resolve, with_spread
+from tallybayes.models.sequences import Sequences, open_labels, open_sequences, step_weights
+from tallybayes.models.tallied import Tallied
+from tallybayes.sources.collect import count
+from tallybayes.sources.table import Table
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.tally import Tally
+
+_NAMES = {name: name for name in ("start", "from", "to", "end", "state")}
+
+
+class ChainLearner(Tallied):
+    """Starts, transitions, ends and emissions, counted or expected."""
+
+    n_states: int | None
+    emission: Any
+    estimate: str
+    prior: Any
+    unseen: str
+    end_state: bool
+    _climb: Climbed | None = None
+    _names: dict[str, str]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        lengths: Any = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Count labelled sequences, or learn from those without labels by EM; forget any learned before.
+
+        Parameters
+        ----------
+        X : list of sequences, or one array with `lengths`, or a frame with `sequence`
+            A sequence is an array of values or of rows, a list, a frame or a dictionary of columns; it may be empty.
+        y : the state of every step, shaped like X, or the name of a column, optional
+            None or NaN where a state is not known.
+        lengths : array-like of int, optional
+        sequence, order : str, optional
+            The columns of a frame that say to which sequence a step belongs, and where in it.
+        sample_weight : array-like of shape (sequences,), optional
+
+        Returns
+        -------
+        self
+        """
+        check_estimate(self.estimate)
+        sequences, y = self._open(X, y, lengths, sequence, order)
+        weight = step_weights(sample_weight, sequences)
+        names = {name: free_name(name, list(sequences.table.columns)) for name in _NAMES}
+        emissions = [
+            Factor(columns, (names["state"],), family)
+            for columns, family in read_columns(self.emission, sequences.table, [])
+        ]
+        labels, domain = self._labels(y, sequences)
+        if labels is not None and (labels >= 0).all() and not self._n_unnamed(domain):
+            tally, climbed = self._count(sequences, labels, domain, weight, names, emissions), None
+        else:
+            from tallybayes.models.baum_welch import learn_chain
+
+            tally, climbed = learn_chain(self, sequences, labels, domain, weight, names, emissions)
+        self._names, self._climb = names, climbed
+        return self._adopt(tally)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        lengths: Any = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Count more labelled sequences; new states and labels may appear.
+
+        Parameters
+        ----------
+        X, y, lengths, sequence, order, sample_weight
+            As for `fit`; every step has its state.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "tally_"):
+            return self.fit(X, y, lengths, sequence=sequence, order=order, sample_weight=sample_weight)
+        more = self._counted(X, y, lengths, sequence, order, sample_weight)
+        self._climb = None
+        return self._adopt(self.tally_ + more)
+
+    def forget(
+        self,
+        X: Any,
+        y: Any,
+        lengths: Any = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Take labelled sequences out again, exactly.
+
+        Parameters
+        ----------
+        X, y, lengths, sequence, order, sample_weight
+            Sequences that were learned, as for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "tally_")
+        rest = self.tally_ - self._counted(X, y, lengths, sequence, order, sample_weight)
+        self._climb = None
+        return self._adopt(rest)
+
+    def fit_tally(self, tally: Tally) -> Self:
+        """Learn from a tally counted elsewhere: by another model, in a file or a shard.
+
+        Parameters
+        ----------
+        tally : Tally
+            As a fitted `HiddenMarkovModel` has it.
+
+        Returns
+        -------
+        self
+        """
+        found = {factor.columns: factor for factor in tally.factors}
+        if ("start",) not in found or ("to",) not in found or "state" not in tally.domains:
+            raise StatisticsError(
+                "this tally is not a hidden Markov model's: expected factors p(start), p(to | from) and p(… | state), "
+                "found\n" + "\n".join("    " + line for line in repr(tally).splitlines())
+            )
+        self._names, self._climb = dict(_NAMES), None
+        return self._adopt(tally)
+
+    def _open(self, X: Any, y: Any, lengths: Any, sequence: Any, order: Any) -> tuple[Sequences, Any]:
+        """The sequences without the column of their states, and the states."""
+        sequences = open_sequences(X, lengths, sequence, order)
+        if y is None:
+            return sequences, None
+        labels = open_labels(y, sequences, X)
+        if isinstance(y, str):
+            sequences = sequences._replace(table=sequences.table.without(y))
+        return sequences, labels
+
+    def _labels(self, y: Any, sequences: Sequences) -> tuple[np.ndarray | None, Domain]:
+        """The states as codes, −1 where unknown."""
+        if y is None:
+            return None, Domain([], "state", ordered=True)
+        found, (local,) = Table({"state": y}).levels(["state"], lambda _: True)
+        codes = np.asarray(found.columns[0]).astype(np.int64)
+        used = np.unique(codes[codes >= 0])
+        domain = Domain([local.levels[k] for k in used], "state", ordered=True)
+        where = np.full(len(local.levels) + 1, -1)
+        where[used] = domain.positions_of([local.levels[k] for k in used])
+        return where[codes], domain
+
+    def _n_unnamed(self, domain: Domain) -> int:
+        """How many states there are besides those that have labels."""
+        n_named = len(domain.levels)
+        if self.n_states is None:
+            if not n_named:
+                raise DataError("no step has a state, so how many there are is not known.\n    Pass n_states.")
+            return 0
+        if self.n_states < max(n_named, 1):
+            raise DataError.wrong_type("n_states", repr(self.n_states), f"at least {max(n_named, 1)}")
+        return int(self.n_states) - n_named
+
+    def _counted(self, X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_weight: Any) -> Tally:
+        sequences, y = self._open(X, y, lengths, sequence, order)
+        labels, domain = self._labels(y, sequences)
+        if labels is None or (labels < 0).any():
+            where = "" if labels is None else f" ({int((labels < 0).sum())} of {len(labels)} are missing)"
+            raise LabelError(
+                f"every step needs its state here{where}; without, the model has to be learned as a whole.\n"
+                "    Use fit on all sequences."
+            )
+        emissions = [factor for factor in self.tally_.factors if factor.given == (self._names["state"],)]
+        emissions = [factor for factor in emissions if factor.columns != (self._names["end"],)]
+        weight = step_weights(sample_weight, sequences)
+        return self._count(sequences, labels, domain, weight, self._names, emissions, self.tally_)
+
+    def _count(
+        self,
+        sequences: Sequences,
+        labels: np.ndarray,
+        domain: Domain,
+        weight: np.ndarray | None,
+        names: dict[str, str],
+        emissions: list[Factor],
+        like: Tally | None = None,
+    ) -> Tally:
+        """The tally of labelled sequences: starts, transitions, ends and steps."""
+        first, last = sequences.offsets[:-1], sequences.offsets[1:]
+        some = last > first
+        per_step = None if weight is None else np.repeat(weight, sequences.lengths)
+        follows = np.ones(len(labels), dtype=bool)
+        follows[first[some]] = False
+        after = np.flatnonzero(follows)
+        schema = Schema({names[part]: "state" for part in ("start", "from", "to", "state")}, ordered=("state",))
+
+        def table(n_rows: int, **codes: np.ndarray) -> Table:
+            found = Table({"row": np.zeros(n_rows)})
+            for part, column in codes.items():
+                found = found.with_codes(names[part.rstrip("_")], column, domain)
+            return found
+
+        starts = table(int(some.sum()), start=labels[first[some]])
+        tally = count(
+            starts,
+            [Factor(names["start"], (), Categorical())],
+            weight=None if weight is None else weight[some],
+            schema=schema,
+        )
+        pairs = table(len(after), from_=labels[after - 1], to=labels[after])
+        tally |= count(
+            pairs,
+            [Factor(names["to"], (names["from"],), Categorical())],
+            weight=None if per_step is None else per_step[after],
+            schema=schema,
+        )
+        steps, factors = sequences.table.with_codes(names["state"], labels, domain), list(emissions)
+        if self.end_state:
+            is_last = np.zeros(len(labels))
+            is_last[last[some] - 1] = 1.0
+            steps = steps.with_column(names["end"], is_last)
+            factors.append(Factor(names["end"], (names["state"],), Bernoulli()))
+        anchors = None
+        if like is not None:
+            chosen = [place for place, factor in enumerate(like.factors) if factor in factors]
+            anchors = Tally(
+                [like.factors[k] for k in chosen], [like.statistics[k] for k in chosen], like.domains, like.schema
+            )
+            factors = list(anchors.factors)
+        return tally | count(steps, factors, weight=per_step, schema=schema, like=anchors)
+
+    def _take_from(self, other: Any) -> Self:
+        self._names, self._climb = dict(other._names), other._climb
+        return self
+
+    # ---- Parameters -------------------------------------------------------------------------------------------------
+
+    @property
+    def states_(self) -> np.ndarray:
+        """The states, sorted."""
+        check_is_fitted(self, "tally_")
+        return labels_of(self.tally_.domains["state"].levels, None)
+
+    @property
+    def start_(self) -> np.ndarray:
+        """p(first state)."""
+        return np.exp(self._chain.start)
+
+    @property
+    def transition_(self) -> np.ndarray:
+        """p(next state | state), a row for every state; given that the sequence goes on, where its end is modelled."""
+        return np.exp(self._chain.transition)
+
+    @property
+    def end_(self) -> np.ndarray | None:
+        """p(end | state), where it is modelled."""
+        return None if self._chain.end is None else np.exp(self._chain.end)
+
+    @property
+    def _chain(self) -> Chain:
+        check_is_fitted(self, "tally_")
+        return self._derive("chain", self._make_chain)
+
+    def _make_chain(self) -> Chain:
+        if self.unseen not in ("missing", "smooth", "error"):
+            raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
+        tally, names, priors = self.tally_, self._names, read_prior(self.prior)
+        start: Any = tally[names["start"]]
+        moves: Any = tally[names["to"]]
+        end = None
+        if self.end_state:
+            ends, family = tally[names["end"]], Bernoulli()
+            if self.estimate in ("mle", "unbiased"):
+                share = family.maximum_likelihood(ends)
+            else:
+                posterior = family.prior(priors["end"], ends, self.estimate).update(ends)
+                share = np.asarray(posterior.mode() if self.estimate == "map" else posterior.mean())
+            with np.errstate(divide="ignore"):
+                end = np.log(np.where(np.isnan(share), 0.0, share))[:, 0]
+        scored, domains = self._emissions(priors["emission"], smooth=self.unseen == "smooth")
+        return Chain(
+            log_shares(start, priors["start"], self.estimate),
+            log_shares(moves, priors["transition"], self.estimate),
+            end,
+            scored,
+            domains,
+            self.unseen,
+        )
+
+    def _emission_factors(self) -> list[tuple[Factor, Any]]:
+        pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
+        state, end = self._names["state"], self._names["end"]
+        return [(f, statistics) for f, statistics in pairs if f.given == (state,) and f.columns != (end,)]
+
+    def _emissions(self, prior: Any, *, smooth: bool) -> tuple[list[Scored], list[list[Domain]]]:
+        """The emissions of every state, and the levels of columns of labels."""
+        pairs = self._emission_factors()
+        factors = [factor for factor, _ in pairs]
+        check_priors(prior, factors)
+        scored, domains = [], []
+        for factor, statistics in pairs:
+            resolved = Resolved(None, np.zeros(0, dtype=np.intp))
+            if self.estimate in ("map", "bayes"):
+                resolved = resolve(factor, statistics, prior_for(prior, factor, factors), self.estimate)
+            spread = with_spread(statistics, resolved.constant, factor.family)
+            parameters = estimate_parameters(factor.family, resolved.prior, spread, self.estimate)
+            scored.append(Scored(factor, parameters, False, resolved.constant))
+            check_spread_within(scored[-1], statistics, self.tally_.domains["state"].levels)
+            domains.append([self.tally_.domains[str(name)] for name in factor.level_columns])
+            if smooth and isinstance(factor.family, Categorical):
+                scored[-1] = with_singletons(scored[-1], statistics, statistics.pooled())
+        return scored, domains
+
+    @property
+    def n_parameters_(self) -> int:
+        """The number of free parameters."""
+        check_is_fitted(self, "tally_")
+        n_states = len(self.states_)
+        chain = n_states - 1 + n_states * (n_states - 1) + (n_states if self.end_state else 0)
+        return chain + sum(factor.family.n_parameters(statistics) for factor, statistics in self._emission_factors())
