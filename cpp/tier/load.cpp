@@ -113,17 +113,32 @@ inline void narrow_run(Bytes from, size_t n, uint8_t* out) {
   for (; i < n; i++) out[i] = narrow(value_at<Source>(from + i * sizeof(Source)));
 }
 
-// One vector at a time: rows are often too short for what the compiler makes of a plain loop over bytes.
+#if defined(__AVX2__)
+// The next `lanes` bytes as numbers. (A plain loop over bytes is made for runs of 64, and most rows are shorter.)
+template <class Source>
+inline Doubles widen(Bytes from) {
+  int64_t bytes = 0;
+  __builtin_memcpy(&bytes, from, lanes);
+  const __m128i values = _mm_cvtsi64_si128(bytes);
+#if defined(__AVX512F__)
+  return _mm512_cvtepi32_pd(Source(-1) < Source(0) ? _mm256_cvtepi8_epi32(values) : _mm256_cvtepu8_epi32(values));
+#else
+  return _mm256_cvtepi32_pd(Source(-1) < Source(0) ? _mm_cvtepi8_epi32(values) : _mm_cvtepu8_epi32(values));
+#endif
+}
+#endif
+
 template <class Source>
 inline void widen_run(Bytes from, size_t n, double* out) {
-  typedef Source Sources __attribute__((vector_size(lanes * sizeof(Source))));
   size_t j = 0;
-  for (; n >= lanes && j < n; j += lanes) {
-    j = smaller(j, n - lanes);  // the last ones overlap those before
-    Sources values;
-    __builtin_memcpy(&values, from + j * sizeof(Source), sizeof(values));
-    store(out + j, __builtin_convertvector(values, Doubles));
+#if defined(__AVX2__)
+  if (sizeof(Source) == 1 && n >= lanes) {
+    for (; j < n; j += lanes) {
+      j = smaller(j, n - lanes);  // the last ones overlap those before
+      store(out + j, widen<Source>(from + j));
+    }
   }
+#endif
   for (; j < n; j++) out[j] = static_cast<double>(value_at<Source>(from + j * sizeof(Source)));
 }
 

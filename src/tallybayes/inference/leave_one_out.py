@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
-from tallybayes.families.block import Block, Sparse
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.block import Block, Codes, Sparse
+from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, invert_lower, squared_distances
 from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 
 # What must be left of a spread when a row is taken out of it. Where less is left, a difference of float64 has lost too
@@ -70,10 +73,101 @@ def without_row(
             return _gaussian(family, statistics, prior, estimate, np.asarray(block), group, counted, constant)
         if isinstance(family, Multinomial):
             return _tokens(family, statistics, prior, estimate, block, group, counted)[:, None]
+        if type(family) in (Categorical, Bernoulli):
+            counts = _level_counts(family, statistics, prior, estimate)
+            if counts is not None:
+                codes = block.columns if isinstance(block, Codes) else _yes_no_codes(block)
+                return _labels(counts, np.asarray(codes), group, counted)[:, None]
         if len(constant):
             block = np.array(block, dtype=float)
             block[:, constant] = np.nan
         return _counted_out(family, statistics, prior, estimate, block, group, weight)[:, None]
+
+
+def own_tables(
+    family: Family, statistics: Any, prior: Any, estimate: str, constant: np.ndarray
+) -> tuple[np.ndarray, ...] | None:
+    """log p(row | group) without the row, which counted once, as tables for the scoring kernels.
+
+    Parameters
+    ----------
+    family, statistics, prior, estimate, constant
+        As for `without_row`.
+
+    Returns
+    -------
+    tuple of arrays of shape (columns or cells, groups), or None where there is no such table
+        `Categorical`: log probabilities. `Bernoulli`: log p(1) and log p(0). `Gaussian`: mean, inverse spread, power and
+        log norm of a factor ``"left_out"``. NaN in groups whose rows have to be counted out.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if type(family) in (Categorical, Bernoulli):
+            counts = _level_counts(family, statistics, prior, estimate)
+            if counts is None:
+                return None
+            cells, totals = _rest(counts.cells, 1.0) + counts.added, _rest(counts.totals, 1.0) + counts.all_added
+            table = np.log(cells / counts.segments.spread(totals)).T
+            return (table,) if type(family) is Categorical else (table[1::2], table[0::2])
+        if type(family) is not Gaussian or estimate != "bayes":
+            return None
+        found = prior.update(statistics)
+        size = np.broadcast_shapes(found.location.shape, found.scale.shape)
+        mean, before, shape, scale = (
+            np.broadcast_to(part, size).T for part in (found.location, found.strength, found.shape, found.scale)
+        )
+        after, power = before - 1, shape - 0.5
+        good = (after > 0) & (power > 0)
+        spread = np.where(good, before / after / (2 * scale), np.nan)
+        log_norm = log_gamma_half_step(np.where(good, power, 1.0)) + 0.5 * np.log(after / before / (2 * np.pi * scale))
+        spread[constant], log_norm[constant] = 0.0, 0.0
+        return mean, spread, power, log_norm
+
+
+class LevelCounts(NamedTuple):
+    """Counts of levels: cells (groups, cells) and totals (groups, columns), and what a prior adds to both."""
+
+    cells: np.ndarray
+    totals: np.ndarray
+    added: np.ndarray
+    all_added: np.ndarray
+    segments: Segments
+
+
+def _level_counts(family: Family, statistics: Any, prior: Any, estimate: str) -> LevelCounts | None:
+    """What the probabilities of levels are shares of, or None where a mode may lie on an edge that moves with a row.
+
+    The levels of a `Bernoulli` column are 0 and 1.
+    """
+    before = prior.update(statistics.scale(0.0)) if estimate in ("map", "bayes") else None
+    if isinstance(family, Bernoulli):
+        cells = np.stack([statistics.weight - statistics.total, statistics.total], axis=-1)
+        segments = Segments(np.full(statistics.n_columns, 2))
+        totals = np.broadcast_to(statistics.weight, statistics.total.shape)
+        added = None if before is None else np.stack([before.failures, before.successes], axis=-1)
+    else:
+        cells, segments, totals = statistics.table, statistics.segments, statistics.weight
+        added = None if before is None else before.concentration
+    cells = cells.reshape(len(cells), -1)
+    added = np.zeros_like(cells) if added is None else added.reshape(cells.shape) - (estimate == "map")
+    if (added < 0).any():
+        return None
+    return LevelCounts(cells, totals, added, segments.sum(added), segments)
+
+
+def _yes_no_codes(block: Any) -> np.ndarray:
+    """Cells that are 0 or 1 as codes, −1 where missing."""
+    cells = block.dense() if isinstance(block, Sparse) else np.asarray(block)
+    return np.where(np.isnan(cells), -1, cells).astype(np.intp) if cells.dtype.kind == "f" else cells.astype(np.intp)
+
+
+def _labels(counts: LevelCounts, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Columns of levels: a row's own cells and columns lose its weight."""
+    known = codes >= 0
+    cell = np.where(known, codes + counts.segments.offsets[:-1], 0)
+    lost, row = weight[:, None], group[:, None]
+    cells = _rest(counts.cells[row, cell], lost) + counts.added[row, cell]
+    totals = _rest(counts.totals[group], lost) + counts.all_added[group]
+    return np.where(known, np.log(cells / totals), 0.0).sum(axis=1)
 
 
 def _counted_out(

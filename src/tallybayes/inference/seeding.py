@@ -29,17 +29,18 @@ class Ruler:
     cells : array or Sparse
         Some rows, to find the spread of numbers.
     seed : int
+    weight : ndarray of shape (n,), optional
+        Of those rows.
     """
 
-    def __init__(self, family: Family, sizes: Any, cells: Any, seed: int) -> None:
+    def __init__(self, family: Family, sizes: Any, cells: Any, seed: int, weight: np.ndarray | None = None) -> None:
         self.family, self.sizes, self.seed = family, sizes, seed
         self.centre, self.spread = np.zeros(1), np.ones(1)
         if not isinstance(family, Categorical | Multinomial):
             numbers = self._numbers(cells)
-            known = ~np.isnan(numbers)
-            count = np.maximum(known.sum(axis=0), 1)
-            self.centre = np.where(known, numbers, 0.0).sum(axis=0) / count
-            square = np.where(known, (numbers - self.centre) ** 2, 0.0).sum(axis=0) / count
+            weight = np.ones(len(numbers)) if weight is None else weight
+            self.centre = known_mean(numbers, weight, np.zeros(numbers.shape[1]))
+            square = known_mean((numbers - self.centre) ** 2, weight, np.zeros(numbers.shape[1]))
             self.spread = np.sqrt(np.where(square > 0, square, 1.0))
 
     def _numbers(self, cells: Any) -> np.ndarray:
@@ -84,7 +85,17 @@ def _directions(cells: Any, seed: int) -> np.ndarray:
     return np.asarray(rows @ sides)
 
 
-def seed_centres(rows: np.ndarray, n_more: int, fixed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def known_mean(rows: np.ndarray, weight: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """The mean of the known cells of every column, and `otherwise` where there are none."""
+    known = weight[:, None] * ~np.isnan(rows)
+    total = known.sum(axis=0)
+    sums = (known * np.where(np.isnan(rows), 0.0, rows)).sum(axis=0)
+    return np.where(total > 0, sums / np.where(total > 0, total, 1.0), otherwise)
+
+
+def seed_centres(
+    rows: np.ndarray, n_more: int, fixed: np.ndarray, rng: np.random.Generator, weight: np.ndarray | None = None
+) -> np.ndarray:
     """The fixed centres and `n_more` others: far-off rows (k-means++), then moved to the middle of what is nearest.
 
     Parameters
@@ -95,27 +106,25 @@ def seed_centres(rows: np.ndarray, n_more: int, fixed: np.ndarray, rng: np.rando
     fixed : ndarray of shape (some, columns)
         Centres that stay where they are.
     rng : Generator
+    weight : ndarray of shape (n,), optional
 
     Returns
     -------
     ndarray of shape (some + n_more, columns)
     """
+    weight = np.ones(len(rows)) if weight is None else weight
     filled = np.where(np.isnan(rows), 0.0, rows)  # a seed's own unknown cells lie in the middle of all
     centres = fixed
     for _ in range(n_more):
-        far = squared_gaps(rows, centres).min(axis=1) if len(centres) else np.ones(len(rows))
-        total = far.sum()
-        place = int(rng.choice(len(rows), p=far / total if total > 0 else None))
+        far = weight * (squared_gaps(rows, centres).min(axis=1) if len(centres) else 1.0)
+        far = far if far.sum() > 0 else weight
+        place = int(rng.choice(len(rows), p=far / far.sum()))
         centres = np.concatenate([centres, filled[place : place + 1]])
     for _ in range(_LLOYD_STEPS):
         nearest = squared_gaps(rows, centres).argmin(axis=1)
         moved = centres.copy()
         for k in range(len(fixed), len(centres)):
-            mine = rows[nearest == k]
-            known = ~np.isnan(mine)
-            count = known.sum(axis=0)
-            mean = np.where(known, mine, 0.0).sum(axis=0) / np.maximum(count, 1)
-            moved[k] = np.where(count > 0, mean, centres[k])
+            moved[k] = known_mean(rows[nearest == k], weight[nearest == k], centres[k])
         if np.allclose(moved, centres):
             break
         centres = moved

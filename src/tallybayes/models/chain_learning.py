@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, LabelError, StatisticsError
+from tallybayes.errors import DataError, FileError, LabelError, StatisticsError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate, estimate_parameters
@@ -264,6 +264,28 @@ class ChainLearner(Tallied):
         self._names, self._climb = dict(other._names), other._climb
         return self
 
+    def _shape_to_json(self) -> dict[str, Any]:
+        """What was learnt about the shape of the input, for a file."""
+        return {"names": self._names}
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        self._names = {name: str(state["names"][name]) for name in _NAMES}
+        columns = {column for factor in tally.factors for column in factor.columns}
+        needed = {self._names["start"], self._names["to"], *([self._names["end"]] if self.end_state else [])}
+        if not needed <= columns or "state" not in tally.domains:
+            raise FileError(f"the model's factors {sorted(needed)} are not all in its tally.")
+
+    def _check_loaded(self) -> None:
+        """Refuse a tally that is no chain."""
+        _ = self._chain
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """How EM ended, if it was needed."""
+        return ({}, {}) if self._climb is None else self._climb.to_parts()
+
+    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self._climb = Climbed.from_parts(state, arrays)
+
     # ---- Parameters -------------------------------------------------------------------------------------------------
 
     @property
@@ -300,7 +322,8 @@ class ChainLearner(Tallied):
         moves: Any = tally[names["to"]]
         end = None
         if self.end_state:
-            ends, family = tally[names["end"]], Bernoulli()
+            ends: Any = tally[names["end"]]
+            family = Bernoulli()
             if self.estimate in ("mle", "unbiased"):
                 share = family.maximum_likelihood(ends)
             else:

@@ -43,7 +43,8 @@ def evidence_of(model: Any, without: Collection[Any] = (), *, soft: bool = False
     if model.tally_.soft and not soft:
         raise EstimateError(
             "this model has no evidence: EM filled in what was missing, so its counts are expectations, not rows.\n"
-            "    Fit it on complete rows, or use tb.NaiveBayes, which skips missing cells."
+            "    Fit it on rows with labels, and where columns have a full covariance without missing cells; or use\n"
+            "    tb.Mixture, whose evidence_bound_ is below its evidence."
         )
     if getattr(model, "shrinkage", None) not in (None, 0):
         raise EstimateError(

@@ -7,21 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.beliefs.normal_inverse_gamma import Normal
-from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, EstimateError, PriorError
 from tallybayes.families.block import Codes, Sparse
-from tallybayes.families.gaussian import Gaussian, pooled_spread
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import climb
 from tallybayes.inference.missing_cells import expected_moments
-from tallybayes.inference.seeding import Ruler, seed_centres, squared_gaps
+from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
 from tallybayes.models.class_prior import log_class_prior
 from tallybayes.models.classifier import normalised
 from tallybayes.models.plan import Plan
-from tallybayes.models.scoring import Scored, check_spread_within, chunk_of, rows_of
+from tallybayes.models.scoring import Scored, chunk_of, not_estimated, rows_of
+from tallybayes.models.soft_counting import matrices, maximised, resolve_for_mode, uncorrelated, varied, widened
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
@@ -32,6 +30,7 @@ from tallybayes.tally.tally import Tally
 
 _CELLS = 1 << 21  # of the shares of a block of rows: they are made, used and dropped block by block
 _SEEDING_ROWS = 10_000
+_COLLAPSED = 1e-20  # a variance of this share of all rows' is rounding
 Shares = Callable[[slice, Table], np.ndarray]
 
 
@@ -43,6 +42,20 @@ class Climbed(NamedTuple):
     converged: bool
     log_likelihood: float  # of what was observed, under the last parameters
     entropy: float  # of what was not, given what was
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Numbers and arrays for a file."""
+        numbers = {name: value for name, value in self._asdict().items() if name != "history"}
+        return {"em": numbers}, {"em/history": np.array(self.history)}
+
+    @classmethod
+    def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> Climbed | None:
+        """What `to_parts` gave; None where there was nothing."""
+        if "em" not in state:
+            return None
+        kept, history = state["em"], [float(value) for value in arrays["em/history"]]
+        numbers = float(kept["log_likelihood"]), float(kept["entropy"])
+        return cls(history, str(kept["objective"]), bool(kept["converged"]), *numbers)
 
 
 class Expected(NamedTuple):
@@ -108,7 +121,8 @@ class Expectation:
         self.fixed = self._counted(table.rows(fixed), codes[fixed], weights[fixed])
         self.table = table if len(rest) == table.n_rows else table.rows(rest)
         self.codes, self.weights, self.total = codes[rest], weights[rest], float(weights.sum())
-        self.labelled = table, codes, np.flatnonzero(codes >= 0)
+        self.labelled = table, codes, weights, np.flatnonzero(codes >= 0)
+        self.settled = False  # whether the priors are found
         self.flat = [np.zeros(0, dtype=np.intp) for _ in self.features]
         self.beliefs: list[Any] = [None for _ in self.features]
 
@@ -116,14 +130,21 @@ class Expectation:
         """Take turns: from the labelled rows or, where classes have none, from the best of several seeded starts."""
         seeded = not self.named.all()
         rng = np.random.default_rng(self.model.random_state)
-        best = None
+        best, failed = None, None
         for _ in range(self.model.n_init if seeded else 1):
             start = self._from_seeds(rng) if seeded else self._from_labels()
             tol = self.model.tol * max(self.total, 1.0)
-            done = climb(start, self.maximise, self.expect, n_iter=self.model.n_iter, tol=tol)
+            try:
+                done = climb(start, self.maximise, self.expect, n_iter=self.model.n_iter, tol=tol)
+            except EstimateError as error:  # a class fell in on few rows; another start may do better
+                failed = error
+                continue
             best = done if best is None or done.history[-1] > best.history[-1] else best
-        assert best is not None
-        name = "log posterior" if self.how == "map" else "log likelihood"
+        if best is None:
+            assert failed is not None
+            raise failed
+        belief = self.how == "map" or (self.unlabelled and isinstance(self.model.class_prior, Dirichlet))
+        name = "log posterior" if belief else "log likelihood"
         log_likelihood = best.history[-1] - best.parameters.density
         climbed = Climbed(best.history, name, best.converged, log_likelihood, best.expected.entropy)
         return self._tally(best.expected), climbed
@@ -134,21 +155,19 @@ class Expectation:
         """The M-step: the most probable parameters, and their log prior."""
         log_prior, density = self._maximise_classes(expected.classes)
         scored = []
-        for reading, belief, flat, statistics in zip(
-            self.readings, self.beliefs, self.flat, expected.statistics, strict=True
-        ):
-            used = _varied(statistics, flat)
-            parameters: Any
-            if not used.n_columns:
-                parameters = _nothing(reading, self.n_classes)
-            elif belief is None:
-                parameters = reading.family.maximum_likelihood(used)
-            else:
-                posterior = belief.update(used)
-                parameters = reading.family.from_belief(posterior, "mode")
-                density += float(np.sum(belief.update(used.scale(0.0)).log_prob(posterior.mode())))
-            scored.append(Scored(reading, parameters, False, flat))
-            check_spread_within(scored[-1], used, self.classes.levels)
+        for given in zip(self.readings, self.beliefs, self.flat, expected.statistics, strict=True):
+            found, its_density = maximised(*given, self.classes.levels)
+            scored.append(found)
+            density += its_density
+            for code, column in not_estimated(found):
+                if log_prior[code] > -np.inf:
+                    where = f"column {column!r} in class {self.classes.levels[code]!r}"
+                    raise DataError.no_data(where, self.model.estimate)
+        if density == np.inf:
+            raise PriorError(
+                "EM has no highest point to climb to: under a prior that prefers probabilities or rates of 0 (with a "
+                "parameter below 1) the log posterior has no upper bound.\n    Use estimate='bayes', or another prior."
+            )
         return Estimated(log_prior, scored, density), density
 
     def expect(self, found: Estimated) -> tuple[Expected, float]:
@@ -157,10 +176,10 @@ class Expectation:
         here = self.fixed.classes > 0
         value = float(self.fixed.classes[here] @ log_prior[here])
         for scored, statistics in zip(found.scored, self.fixed.statistics, strict=True):
-            used = _varied(statistics, scored.constant)
+            used = varied(statistics, scored.constant)
             if here.any() and used.n_columns:
                 value += float(np.sum(scored.family.log_likelihood(scored.parameters, used)))
-        wide = [_widened(scored, like) for scored, like in zip(found.scored, self.like, strict=True)]
+        wide = [widened(scored, like) for scored, like in zip(found.scored, self.like, strict=True)]
         plan = Plan(wide, log_prior, [self._level_domains(number) for number in range(len(wide))], "missing")
         observed, entropy = [value], []
 
@@ -188,7 +207,7 @@ class Expectation:
         if not self.unlabelled or (given is None and self.how == "mle") or not _is_belief(given):
             return log_class_prior(given, self.classes.levels, counts, "map"), 0.0
         belief = Dirichlet(np.full(self.n_classes, 2.0)) if given is None else given
-        belief = belief.for_mode() if given is not None and self.model.estimate == "bayes" else belief
+        belief = belief.for_mode() if given is not None and self.model.estimate != "map" else belief
         mode = belief.update(counts).mode()
         with np.errstate(divide="ignore"):
             return np.log(mode), float(belief.update(counts.scale(0.0)).log_prob(mode))
@@ -211,7 +230,7 @@ class Expectation:
                     family = Gaussian()
                 if isinstance(family, MultivariateGaussian) and np.isnan(cells).any():
                     assert scored is not None
-                    moments, unsure = expected_moments(cells, shares, *_matrices(scored[number]), like)
+                    moments, unsure = expected_moments(cells, shares, *matrices(scored[number]), like)
                     statistics.append(moments)
                     entropy += unsure
                 else:
@@ -277,32 +296,31 @@ class Expectation:
         start = self._started(lambda part, _: self._labelled_shares(part))
         if not self.unlabelled:
             return start
-        found, _ = self.maximise(start)
-        expected, _ = self.expect(found)
+        expected = self._softened(start)
         self._resolve(self._known(expected))  # the prior is that of all rows
         return expected
 
     def _from_seeds(self, rng: np.random.Generator) -> Expected:
         """The labelled rows in their classes, the others in that of the nearest centre."""
-        sample = np.arange(self.table.n_rows)
+        sample = np.flatnonzero(self.codes < 0)
         if len(sample) > _SEEDING_ROWS:
-            sample = np.sort(rng.choice(len(sample), _SEEDING_ROWS, replace=False))
+            sample = np.sort(rng.choice(sample, _SEEDING_ROWS, replace=False))
         table, seed = self.table.rows(sample), int(rng.integers(2**31))
         rulers = []
         for number, factor in enumerate(self.features):
             sizes = [len(domain.levels) for domain in self._level_domains(number)]
-            rulers.append(Ruler(factor.family, sizes, self._cells(table, number), seed))
+            rulers.append(Ruler(factor.family, sizes, self._cells(table, number), seed, self.weights[sample]))
 
         def measured(rows: Table) -> np.ndarray:
             return np.concatenate([ruler(self._cells(rows, number)) for number, ruler in enumerate(rulers)], axis=1)
 
-        whole, codes, labelled = self.labelled
-        labelled = rng.permutation(labelled)[:_SEEDING_ROWS]
-        examples, of = measured(whole.rows(labelled)), codes[labelled]
-        rows = measured(table)[self.codes[sample] < 0]
+        whole, codes, weights, labelled = self.labelled
+        labelled = rng.permutation(labelled)[:_SEEDING_ROWS] if len(labelled) > _SEEDING_ROWS else labelled
+        examples, of, rows = measured(whole.rows(labelled)), codes[labelled], measured(table)
         seen = [int(k) for k in np.flatnonzero(self.named) if (of == k).any()]
-        means = np.array([_known_mean(examples[of == k]) for k in seen]).reshape(-1, rows.shape[1])
-        found = seed_centres(rows, self.n_classes - len(seen), means, rng)
+        means = [known_mean(examples[of == k], weights[labelled[of == k]], np.zeros(rows.shape[1])) for k in seen]
+        fixed = np.array(means).reshape(-1, rows.shape[1])
+        found = seed_centres(rows, self.n_classes - len(seen), fixed, rng, self.weights[sample])
         centres = np.empty_like(found)
         centres[[*seen, *(k for k in range(self.n_classes) if k not in seen)]] = found
 
@@ -312,36 +330,47 @@ class Expectation:
             shares[unknown, nearest] = self.weights[part][unknown]
             return shares
 
-        return self._started(shares_of)
+        start = self._started(shares_of)
+        return self._softened(start) if self.how == "mle" else start
+
+    def _softened(self, start: Expected) -> Expected:
+        """What the statistics of a start expect of all rows.
+
+        Default priors, even for maximum likelihood, let classes of a row or two start with some spread.
+        """
+        kept = self.beliefs, self.flat, self.how
+        if self.how == "mle":
+            self.how = "map"
+            self._resolve(self._known(start), default=True)
+        expected, _ = self.expect(self.maximise(start)[0])
+        self.beliefs, self.flat, self.how = kept
+        return expected
 
     def _started(self, shares_of: Shares) -> Expected:
         """The statistics of a start, and the priors: found once, from the cells that are known, and held."""
         known = self._gathered(shares_of, None)
-        self._resolve(known)
+        if not self.settled:  # all starts climb the same hill
+            self._resolve(known)
         if not self.holed and not any(isinstance(f.family, MultivariateGaussian) for f in self.features):
             return known
         filled = []
         for reading, flat, statistics in zip(self.readings, self.flat, known.statistics, strict=True):
-            parameters = _uncorrelated(statistics) if isinstance(statistics, Moments) else None
+            parameters = uncorrelated(statistics) if isinstance(statistics, Moments) else None
             filled.append(Scored(reading, parameters, False, flat))
         return self._gathered(shares_of, filled)
 
-    def _resolve(self, known: Expected) -> None:
+    def _resolve(self, known: Expected, *, default: bool = False) -> None:
         """The priors of all factors, and which columns have no spread to speak of."""
+        self.settled = True
         self.model._adopt(self._tally(known))
         self.model._check_prior()
         if self.how == "mle":
             self._refuse_unknown(known)
             return
         for number, (factor, reading) in enumerate(zip(self.features, self.readings, strict=True)):
-            prior, statistics = self.model._prior_of(factor), known.statistics[number]
-            if isinstance(statistics, Moments) and (prior is None or isinstance(prior, str)):
-                self.flat[number] = _without_spread(statistics, reading.family)
-            if len(self.flat[number]) == statistics.n_columns:
-                continue
-            belief = reading.family.prior(prior, _varied(statistics, self.flat[number]), "map")
-            point = isinstance(prior, Belief) and self.model.estimate == "bayes"
-            self.beliefs[number] = belief.for_mode() if point else belief
+            prior = None if default else self.model._prior_of(factor)
+            found = resolve_for_mode(reading, prior, known.statistics[number], self.model.estimate)
+            self.beliefs[number], self.flat[number] = found
 
     def _refuse_unknown(self, known: Expected) -> None:
         """Without a prior, a column that no row of a class has cannot be expected either."""
@@ -353,71 +382,5 @@ class Expectation:
                     raise DataError.no_data(where, self.model.estimate)
 
 
-def _alone(factor: Factor) -> Factor:
-    """A factor without its class, in a family that skips missing cells."""
-    return Factor(factor.columns, (), Gaussian() if isinstance(factor.family, MultivariateGaussian) else factor.family)
-
-
 def _is_belief(class_prior: Any) -> bool:
     return class_prior is None or isinstance(class_prior, Dirichlet)
-
-
-def _without_spread(known: Moments, family: Any) -> np.ndarray:
-    """Columns the same in every row; where columns share a variance, only if all are."""
-    flat = np.flatnonzero(~(pooled_spread(known)[1] > 0))
-    shared = "columns" in getattr(family, "shared", ()) and len(flat) < known.n_columns
-    return np.zeros(0, dtype=np.intp) if shared else flat
-
-
-def _varied(statistics: Any, flat: np.ndarray) -> Any:
-    """The statistics of the columns that vary."""
-    return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), flat)) if len(flat) else statistics
-
-
-def _nothing(reading: Factor, n_groups: int) -> Any:
-    """The parameters of no columns."""
-    mean = np.zeros((n_groups, 0))
-    whole = isinstance(reading.family, MultivariateGaussian)
-    return MultivariateNormal(mean, np.zeros((n_groups, 0, 0))) if whole else Normal(mean, mean)
-
-
-def _known_mean(rows: np.ndarray) -> np.ndarray:
-    """The mean of the known cells of every column, 0 where there are none."""
-    known = ~np.isnan(rows)
-    return np.where(known, rows, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-
-
-def _widened(scored: Scored, like: Any) -> Scored:
-    """The parameters with those columns in their places that have no spread: their value, and a unit of it."""
-    if not len(scored.constant):
-        return scored
-    mean, spread = (np.asarray(part) for part in scored.parameters)
-    n_groups, width = len(mean), int(like.n_columns)
-    varied = np.setdiff1d(np.arange(width), scored.constant)
-    wide = np.tile(like.mean, (n_groups, 1))
-    wide[:, varied] = mean
-    if spread.ndim == 3:
-        covariance = np.tile(np.eye(width), (n_groups, 1, 1))
-        covariance[:, varied[:, None], varied] = spread
-        return scored._replace(parameters=MultivariateNormal(wide, covariance))
-    variance = np.ones((n_groups, width))
-    variance[:, varied] = spread
-    return scored._replace(parameters=Normal(wide, variance))
-
-
-def _matrices(scored: Scored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means, covariance matrices, and which columns have no spread, of any Gaussian family."""
-    mean, spread = (np.asarray(part, dtype=float) for part in scored.parameters)
-    covariance = spread if spread.ndim == 3 else spread[..., None] * np.eye(mean.shape[-1])
-    return mean, covariance, np.isin(np.arange(mean.shape[-1]), scored.constant)
-
-
-def _uncorrelated(known: Moments) -> Normal:
-    """Means and variances of the cells that are known; the pooled ones where a class has none."""
-    pooled = known.pooled()
-    weight = np.broadcast_to(known.weight, known.first_sum.shape)
-    mean = np.where(weight > 0, known.mean, pooled.mean)
-    spread = pooled.scatter / np.maximum(pooled.weight, 1.0)
-    spread = np.where(spread > 0, spread, 1.0)
-    variance = np.where(weight > 1, known.scatter / np.maximum(weight, 1.0), spread)
-    return Normal(mean, np.where(variance > 0, variance, spread))

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, LabelError, StatisticsError
+from tallybayes.errors import DataError, FileError, LabelError, StatisticsError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.features import (
@@ -25,6 +25,7 @@ from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.value import from_json, to_json
 
 
 class FactoredModel(ClassifierMixin, Tallied):
@@ -33,6 +34,8 @@ class FactoredModel(ClassifierMixin, Tallied):
     A subclass says which factors there are (`_make_factors`). All that is learnt is ``tally_``; everything else is
     derived from it when first asked for.
     """
+
+    classes_: Any
 
     def _make_factors(self, table: Table, target: Name) -> list[Factor]:
         """The factors of the features, each given the target."""
@@ -273,6 +276,31 @@ class FactoredModel(ClassifierMixin, Tallied):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
         return self
+
+    def _shape_to_json(self) -> dict[str, Any]:
+        """What was learnt about the shape of the input, for a file."""
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "target": to_json(self._target),
+            "by_name": self._by_name,
+            "y_dtype": None if self._y_dtype is None else self._y_dtype.str,
+            "feature_names": None if names is None else list(names),
+            "n_features": getattr(self, "n_features_in_", None),
+        }
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        self._target, self._by_name = from_json(state["target"]), bool(state["by_name"])
+        self._y_dtype = None if state["y_dtype"] is None else np.dtype(str(state["y_dtype"]))
+        if state["feature_names"] is not None:
+            self.feature_names_in_ = np.array([str(name) for name in state["feature_names"]], dtype=object)
+        if state["n_features"] is not None:
+            self.n_features_in_ = int(state["n_features"])
+        if str(self._target) not in tally.domains:
+            raise FileError(f"the model's target {self._target!r} is not in its tally.")
+
+    def _check_loaded(self) -> None:
+        """Refuse labels that are not of the type a file names."""
+        _ = self.classes_
 
     def _clear(self) -> None:
         for name in ("tally_", "_target", "_by_name", "_y_dtype", "feature_names_in_", "n_features_in_"):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from tallybayes.errors import DataError, NotForgettableError
+from tallybayes.errors import DataError, LabelError, NotForgettableError
 from tallybayes.families.block import Codes, Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.multinomial import Multinomial
@@ -62,6 +62,13 @@ def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
         )
     fresh = clone(model)
     table, weight = fresh._read(X, y, sample_weight, first=True)
+    missing = np.flatnonzero(fresh._labels(table, fresh._target)[0] < 0)
+    if len(missing):
+        raise LabelError(
+            f"the label of row {int(missing[0])} is missing ({len(missing)} of {table.n_rows} are); expected labels to "
+            "score every row against.\n    Pass the labelled rows only: EM takes all rows at once, so none can be "
+            "left out by subtraction."
+        )
     found, _ = table.levels([fresh._target], lambda _: True)
     return Opened(fresh, table, np.asarray(found.columns[0]), check_weight(weight, table.n_rows))
 
@@ -133,7 +140,9 @@ def rows_by_code(codes: np.ndarray) -> list[np.ndarray]:
     most = int(codes.max(initial=0))
     kind = np.uint8 if most < 2**8 - 1 else np.uint16 if most < 2**16 - 1 else np.int64
     order = np.argsort(codes.astype(kind), kind="stable")  # short codes are sorted by counting; −1 is the last of them
-    return np.split(order[: int((codes >= 0).sum())], np.cumsum(np.bincount(codes[codes >= 0], minlength=most + 1))[:-1])
+    return np.split(
+        order[: int((codes >= 0).sum())], np.cumsum(np.bincount(codes[codes >= 0], minlength=most + 1))[:-1]
+    )
 
 
 def _plan(model: FactoredClassifier, train: list[Statistics]) -> Plan:

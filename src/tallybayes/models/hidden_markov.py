@@ -11,12 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chain import read_prior
 from tallybayes.models.chain_learning import ChainLearner
 from tallybayes.models.column_priors import prior_for
 from tallybayes.models.features import labels_of
 from tallybayes.models.generate import sample_factor
+from tallybayes.models.model_file import save_model
 from tallybayes.models.sequences import Sequences, open_sequences
 
 
@@ -342,6 +344,16 @@ class HiddenMarkovModel(ChainLearner):
             return np.stack([columns[name] for name in sorted(columns)], axis=-1)
         return columns
 
+    def save(self, path: Any) -> None:
+        """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        check_is_fitted(self, "tally_")
+        save_model(self, path)
+
     def log_evidence(self) -> float:
         """log p(sequences, states) in nats, all parameters integrated out, for labelled sequences."""
         check_is_fitted(self, "tally_")
@@ -351,7 +363,7 @@ class HiddenMarkovModel(ChainLearner):
             )
         names, priors, estimate = self._names, read_prior(self.prior), self.estimate
         total = 0.0
-        parts = [("start", "start", Categorical()), ("to", "transition", Categorical())]
+        parts: list[tuple[str, str, Family]] = [("start", "start", Categorical()), ("to", "transition", Categorical())]
         parts += [("end", "end", Bernoulli())] if self.end_state else []
         for column, part, family in parts:
             statistics = self.tally_[names[column]]

@@ -80,12 +80,14 @@ class IncompleteClassifier(FactoredClassifier):
         except LabelError as error:
             raise continuous_target(error) from None
         codes = np.asarray(found.columns[0]).astype(np.intp)
-        marked = [code for code, level in enumerate(local.levels) if not is_missing(marker) and _is_same(level, marker)]
+        marked = [code for code, level in enumerate(local.levels) if _is_same(level, marker)]
         return np.where(np.isin(codes, marked), -1, codes) if marked else codes, local
 
     def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> Tally:
         codes, local = self._labels(table, self._target)
-        if (codes < 0).any() and self._y_dtype == object:  # only because None is among them
+        if (
+            (codes < 0).any() and self._y_dtype is not None and self._y_dtype.kind == "O"
+        ):  # only because None is among them
             self._y_dtype = None
         weights = check_weight(weight, table.n_rows)
         counts = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
@@ -180,6 +182,26 @@ class IncompleteClassifier(FactoredClassifier):
         self._climb = None  # it was of other rows
         return self
 
+    def __add__(self, other: Self) -> Self:
+        total = super().__add__(other)
+        if total is not NotImplemented:
+            total._climb = None
+        return total
+
+    def drop_class(self, label: Any) -> Self:
+        """Forget a class and all its rows.
+
+        Parameters
+        ----------
+        label : bool, int or str
+
+        Returns
+        -------
+        self
+        """
+        super().drop_class(label)._climb = None
+        return self
+
     def _clear(self) -> None:
         super()._clear()
         self._climb = None
@@ -188,16 +210,12 @@ class IncompleteClassifier(FactoredClassifier):
         state, arrays = super()._to_parts()
         if self._climb is None:
             return state, arrays
-        state["em"] = {name: value for name, value in self._climb._asdict().items() if name != "history"}
-        return state, arrays | {"em/history": np.array(self._climb.history)}
+        how, history = self._climb.to_parts()
+        return state | how, arrays | history
 
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._from_parts(state, arrays)
-        if "em" in state:
-            kept = state["em"]
-            numbers = float(kept["log_likelihood"]), float(kept["entropy"])
-            history = [float(value) for value in arrays["em/history"]]
-            self._climb = Climbed(history, str(kept["objective"]), bool(kept["converged"]), *numbers)
+        self._climb = Climbed.from_parts(state, arrays)
 
     def _take_from(self, other: FactoredModel) -> Self:
         self._climb = getattr(other, "_climb", None)
@@ -208,11 +226,14 @@ class IncompleteClassifier(FactoredClassifier):
         return factor
 
 
-def _new_names(levels: list[Any], n_more: int, taken: Any) -> list[Any]:
-    """Names for classes that have none: the next whole numbers or, among strings, "new 1", "new 2" and so on."""
+def new_names(levels: list[Any], n_more: int, taken: Any = None) -> list[Any]:
+    """Names for classes that have none: the next whole numbers or, among strings, "new 1", "new 2" and so on.
+
+    None of them is `taken`, which means something else.
+    """
     names: Iterator[Any]
     if levels and isinstance(levels[0], bool):
-        if len(levels) + n_more > 2:
+        if len(levels) + isinstance(taken, bool | np.bool_) + n_more > 2:
             raise DataError("there are no classes besides False and True.\n    Label the rows with numbers or strings.")
         names = iter([False, True])
     elif levels and isinstance(levels[0], str):
@@ -225,9 +246,9 @@ def _new_names(levels: list[Any], n_more: int, taken: Any) -> list[Any]:
 
 def _is_same(label: Any, marker: Any) -> bool:
     """Whether a label is the marker; True is another label than 1."""
-    if isinstance(label, bool | np.bool_) != isinstance(marker, bool | np.bool_) or is_missing(label):
+    if isinstance(label, bool | np.bool_) != isinstance(marker, bool | np.bool_):
         return False
-    return bool(label == marker)
+    return not is_missing(label) and not is_missing(marker) and bool(label == marker)
 
 
 def _is_whole(number: Any) -> bool:

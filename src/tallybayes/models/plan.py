@@ -169,10 +169,14 @@ class Plan:
             else:
                 factor = form
             factors.append(factor)
-        scorer = kernels.Scorer(start, factors)
+        scorer = kernels.Scorer(start, [*factors, *self._more_factors(chosen)])
         if key is not None:
             self._scorers[key] = scorer
         return scorer
+
+    def _more_factors(self, numbers: Sequence[int]) -> list[Any]:
+        """Factors that look once more at blocks of these."""
+        return []
 
     def _add_terms(self, out: np.ndarray, table: Table, number: int) -> None:
         """Add a factor's log probabilities by NumPy, some rows at a time."""
@@ -194,11 +198,16 @@ class Plan:
                 check_cells(part, piece, start)
             out[start : start + step] += terms.sum(axis=-1) if part.family.columnwise else terms
 
-    def _tables(self, part: Scored, *, sparse: bool) -> Any:
+    def _tables(self, number: int, *, sparse: bool) -> Any:
         """What a kernel needs of a factor of numbers, or None where NumPy scores it."""
+        part = self.scored[number]
         found = _linear(part, sparse) if not isinstance(part.family, Gaussian) else None if sparse else _bell(part)
         if found is None:
             return None
+        return self._bounded(found, sparse)
+
+    def _bounded(self, found: Any, sparse: bool) -> Any:
+        """Tables without what classes that cannot be may lack; None where a kernel could not look them up."""
         kind, *tables = found
         clean = [np.where(self._impossible, 0.0, t) if isinstance(t, np.ndarray) else t for t in tables]
         arrays = [t for t in clean if isinstance(t, np.ndarray)]
@@ -208,13 +217,13 @@ class Plan:
     def _dense_table(self, number: int) -> Any:
         """A factor for dense rows; None where there is none."""
         if number not in self._dense:
-            self._dense[number] = self._tables(self.scored[number], sparse=False)
+            self._dense[number] = self._tables(number, sparse=False)
         return self._dense[number]
 
     def _sparse_table(self, number: int) -> Any:
         """A factor for sparse rows, and what the zeros of a whole row add to the start; None where there is none."""
         if number not in self._sparse:
-            found = self._tables(self.scored[number], sparse=True)
+            found = self._tables(number, sparse=True)
             if found is not None:
                 kind, weight, bias, check = found
                 total = bias.sum(axis=0)
@@ -376,7 +385,7 @@ def _log_base(part: Scored, block: Any) -> np.ndarray | None:
 
 def _log_factorials(x: np.ndarray) -> np.ndarray:
     """log Γ(x + 1) of every number, looked up where all are small and whole."""
-    if x.size and 0 <= x.min() and x.max() < _FACTORIALS:  # neither is so of NaN
+    if x.size and x.min() >= 0 and x.max() < _FACTORIALS:  # neither is so of NaN
         whole = x.astype(np.intp)
         if x.dtype.kind in "iu" or (whole == x).all():
             return gammaln(np.arange(1.0, _FACTORIALS + 1)).take(whole)

@@ -160,7 +160,7 @@ def _joined(tables: list[Table]) -> Table:
                 f"sequence {number} has the columns {list(table.columns)}, the first one {names}; expected the same."
             )
     if all(table.matrix is not None for table in tables):
-        matrix = np.concatenate([table.matrix for table in tables])  # type: ignore[misc]
+        matrix = np.concatenate([table.matrix for table in tables])
         return Table({name: matrix[:, place] for place, name in enumerate(names)}, matrix)
     return Table({name: _stacked([table.columns[name] for table in tables], name) for name in names})
 

@@ -12,6 +12,7 @@ from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
 from tallybayes.families.block import Codes, Sparse
 from tallybayes.families.gaussian import Gaussian, pooled_spread
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.families.priors import PriorRule
 from tallybayes.inference.missing_cells import expected_moments
 from tallybayes.models.scoring import Scored, check_spread_within, chunk_of, rows_of
 from tallybayes.sources.collect import count
@@ -19,6 +20,8 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
+
+_COLLAPSED = 1e-20  # a variance of this share of all rows' is rounding
 
 
 class SoftCounter:
@@ -67,7 +70,8 @@ class SoftCounter:
         Missing cells under a full covariance are as the parameters expect them; without parameters, only known cells
         count, and no products.
         """
-        statistics, entropy = [], 0.0
+        statistics: list[Any] = []
+        entropy = 0.0
         for number, factor in enumerate(self.factors):
             block, family = self.block(table, number), factor.family
             whole = isinstance(family, MultivariateGaussian)
@@ -133,7 +137,7 @@ def maximised(
         whole = isinstance(reading.family, MultivariateGaussian)
         parameters = MultivariateNormal(mean, np.zeros((len(levels), 0, 0))) if whole else Normal(mean, mean)
     elif belief is None:
-        parameters = reading.family.maximum_likelihood(used)
+        parameters = _without_collapse(reading.family.maximum_likelihood(used), used)
     else:
         posterior = belief.update(used)
         parameters = reading.family.from_belief(posterior, "mode")
@@ -141,6 +145,18 @@ def maximised(
     scored = Scored(reading, parameters, False, flat)
     check_spread_within(scored, used, levels)
     return scored, density
+
+
+def _without_collapse(parameters: Any, statistics: Any) -> Any:
+    """Parameters where a variance next to nothing is nothing: without a prior, a group may fall in on a single row."""
+    if not isinstance(parameters, Normal | MultivariateNormal):
+        return parameters
+    pooled, spread = statistics.diagonal().pooled(), np.array(parameters[1], dtype=float)
+    least = _COLLAPSED * pooled.scatter / np.maximum(pooled.weight, 1.0)
+    if isinstance(parameters, Normal):
+        return parameters._replace(variance=np.where(spread < least, 0.0, spread))
+    fallen = np.diagonal(spread, axis1=-2, axis2=-1) < least
+    return parameters._replace(covariance=np.where(fallen[..., None], 0.0, spread))
 
 
 def varied(statistics: Any, flat: np.ndarray) -> Any:
@@ -177,4 +193,4 @@ def resolve_for_mode(reading: Factor, prior: Any, known: Any, estimate: str) -> 
     if isinstance(known, Moments) and len(flat) == known.n_columns:
         return None, flat
     belief = reading.family.prior(prior, varied(known, flat), "map")
-    return belief.for_mode() if isinstance(prior, Belief) and estimate == "bayes" else belief, flat
+    return belief.for_mode() if isinstance(prior, Belief | PriorRule) and estimate == "bayes" else belief, flat

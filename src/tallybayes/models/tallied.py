@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import StatisticsError
+from tallybayes.sources.encode import is_missing
 from tallybayes.tally.tally import Tally
 from tallybayes.value import to_json
 
@@ -96,4 +97,6 @@ class Tallied(BaseEstimator):
 
 def _same(first: Any, second: Any) -> bool:
     """Whether two parameters mean the same; a list, a tuple and an array of the same values do."""
+    if is_missing(first) or is_missing(second):
+        return is_missing(first) and is_missing(second)  # NaN, as a missing label, is NaN
     return bool(to_json(first) == to_json(second))

@@ -66,12 +66,13 @@ class Table:
 
     def with_column(self, name: Name, values: Any) -> Table:
         """The same rows with one more column, first."""
-        return Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
+        table = Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
+        table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
+        return table
 
     def with_codes(self, name: Name, codes: np.ndarray, domain: Domain) -> Table:
         """The same rows with one more column of labels, encoded already."""
         table = self.with_column(name, codes)
-        table._encoded = dict(self._encoded)
         table._encoded[name, True] = table._encoded[name, False] = codes, domain
         return table
 
