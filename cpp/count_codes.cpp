@@ -2,6 +2,7 @@
 // weighted ones are merged in the order of the parts.
 #include "parallel.h"
 #include "rows.h"
+#include "soft.h"
 #include "sums.h"
 
 namespace tallybayes {
@@ -267,56 +268,44 @@ struct WeightedWorker {
 bool count_weighted(const Input& input, const Table& table, const int64_t* sizes, Vector& out) {
   const Kernels& kernels = input.kernels;
   const size_t n_groups = input.groups.n_groups, n_columns = table.n_columns;
-  const bool soft = input.weights.soft;
   // One more level in every column takes what is missing; one more group takes the rows to skip.
   std::vector<size_t> offsets(n_columns + 1, 0);
   for (size_t j = 0; j < n_columns; j++) offsets[j + 1] = offsets[j] + static_cast<size_t>(sizes[j]) + 1;
-  const size_t n_sums = offsets[n_columns] * (soft ? n_groups : n_groups + 1);
-  const size_t n_levels = offsets[n_columns] - n_columns;
-  const size_t per_row = soft ? n_groups : 1;
+  const size_t n_sums = offsets[n_columns] * (n_groups + 1), n_levels = offsets[n_columns] - n_columns;
 
-  const size_t block_rows = std::min<size_t>(soft ? 512 : 2048, table.n_rows + 1);
-  const Grid grid = make_grid(table.n_rows, n_columns * per_row, block_rows, n_sums);
-  const double cells = static_cast<double>(table.n_rows) * static_cast<double>(n_columns * per_row);
+  const size_t block_rows = std::min<size_t>(2048, table.n_rows + 1);
+  const Grid grid = make_grid(table.n_rows, n_columns, block_rows, n_sums);
+  const double cells = static_cast<double>(table.n_rows) * static_cast<double>(n_columns);
   auto make = [&] {
     return WeightedWorker{std::vector<uint32_t>(block_rows), std::vector<uint32_t>(block_rows),
-                          std::vector<uint8_t>(block_rows), Vector(block_rows * per_row), Vector(n_sums)};
+                          std::vector<uint8_t>(block_rows), Vector(block_rows), Vector(n_sums)};
   };
   auto process = [&](WeightedWorker& worker, size_t part, Order& order) {
     std::fill(worker.sums.begin(), worker.sums.end(), 0.0);
     const size_t last = grid.last(part);
     for (size_t first = grid.first(part); first < last; first += block_rows) {
       const size_t n = std::min(block_rows, last - first);
-      if (!soft && !kernels.decode_groups(input.groups, first, n, worker.groups.data())) return false;
+      if (!kernels.decode_groups(input.groups, first, n, worker.groups.data())) return false;
       for (size_t i = 0; i < n; i++) {
-        bool weighs = false;
-        for (size_t g = 0; g < per_row; g++) {
-          const double weight = input.weights.at(first + i, g);
-          worker.weights[i * per_row + g] = weight;
-          weighs |= weight != 0.0;
-        }
-        worker.present[i] = weighs && (soft || worker.groups[i] < n_groups);
+        worker.weights[i] = input.weights.at(first + i, 0);
+        worker.present[i] = worker.weights[i] != 0.0 && worker.groups[i] < n_groups;
       }
       for (size_t j = 0; j < n_columns; j++) {
         const uint32_t size = static_cast<uint32_t>(sizes[j]);
         if (!kernels.load_codes(table.column(j), first, n, size, worker.present.data(), worker.codes.data())) {
           return false;
         }
-        double* sums = worker.sums.data() + offsets[j] * (soft ? n_groups : n_groups + 1);
-        if (soft) {
-          kernels.count_soft(worker.codes.data(), worker.weights.data(), n, n_groups, sums);
-        } else {
-          kernels.count_weighted(worker.codes.data(), worker.groups.data(), worker.weights.data(), n, size, sums);
-        }
+        kernels.count_weighted(worker.codes.data(), worker.groups.data(), worker.weights.data(), n, size,
+                               worker.sums.data() + offsets[j] * (n_groups + 1));
       }
     }
     return order.in_turn(0, part, [&] {
       for (size_t j = 0; j < n_columns; j++) {
         const size_t size = static_cast<size_t>(sizes[j]);
-        const double* sums = worker.sums.data() + offsets[j] * (soft ? n_groups : n_groups + 1);
+        const double* sums = worker.sums.data() + offsets[j] * (n_groups + 1);
         for (size_t g = 0; g < n_groups; g++) {
           double* target = out.data() + g * n_levels + offsets[j] - j;
-          for (size_t k = 0; k < size; k++) target[k] += soft ? sums[k * n_groups + g] : sums[g * (size + 1) + k];
+          for (size_t k = 0; k < size; k++) target[k] += sums[g * (size + 1) + k];
         }
       }
     });
@@ -325,12 +314,84 @@ bool count_weighted(const Input& input, const Table& table, const int64_t* sizes
   return run_parts(grid.n_parts, threads, 1, make, process, [](WeightedWorker&) {});
 }
 
+struct SoftWorker {
+  std::vector<uint8_t> present, narrow;
+  std::vector<uint32_t> codes;
+  Aligned<double> weights, sums;
+};
+
+// The weights of a row are added as vectors, a few columns at a time, to the sums of a level: those of all groups side
+// by side, padded to whole cache lines.
+bool count_soft(const Input& input, const Table& table, const int64_t* sizes, Vector& out) {
+  const Kernels& kernels = input.kernels;
+  const size_t n_groups = input.groups.n_groups, n_columns = table.n_columns, pitch = whole_lines(n_groups);
+  std::vector<size_t> offsets(n_columns + 1, 0);  // one more level in every column takes what is missing
+  for (size_t j = 0; j < n_columns; j++) offsets[j + 1] = offsets[j] + static_cast<size_t>(sizes[j]) + 1;
+  const size_t n_sums = offsets[n_columns] * pitch, n_levels = offsets[n_columns] - n_columns;
+
+  const size_t block_rows = std::min<size_t>(256, table.n_rows + 1);
+  const Grid grid = make_grid(table.n_rows, n_columns * pitch, block_rows, n_sums);
+  const double cells = static_cast<double>(table.n_rows) * static_cast<double>(n_columns * pitch) / 8.0;
+  const bool together = table.row_major() && n_columns > 1;
+  auto make = [&] {
+    return SoftWorker{std::vector<uint8_t>(block_rows),
+                      std::vector<uint8_t>(together ? block_rows * std::min(column_chunk, n_columns) : 0),
+                      std::vector<uint32_t>(block_rows * most_soft_columns), Aligned<double>(block_rows * pitch),
+                      Aligned<double>(n_sums)};
+  };
+  auto count_block = [&](SoftWorker& worker, size_t first, size_t n, size_t chunk) {
+    const size_t n_chunk = std::min(column_chunk, n_columns - chunk);
+    if (together) {
+      kernels.load_narrow_codes(columns_of(table, chunk, n_chunk), first, n, worker.narrow.data(), block_rows);
+    }
+    for (size_t start = 0; start < n_chunk; start += most_soft_columns) {
+      const size_t n_some = std::min(most_soft_columns, n_chunk - start);
+      double* sums[most_soft_columns];
+      for (size_t k = 0; k < n_some; k++) {
+        const size_t j = chunk + start + k;
+        const bool narrowed = together && sizes[j] <= static_cast<int64_t>(most_narrow_levels);
+        Column column = table.column(j);
+        const uint32_t limit = static_cast<uint32_t>(code_limit(column.type, static_cast<uint64_t>(sizes[j])));
+        if (narrowed) column = Column{worker.narrow.data() + (start + k) * block_rows, 1, Type::uint8};
+        uint32_t* codes = worker.codes.data() + k * block_rows;
+        if (!kernels.load_codes(column, narrowed ? 0 : first, n, limit, worker.present.data(), codes)) return false;
+        sums[k] = worker.sums.data() + offsets[j] * pitch;
+      }
+      kernels.count_soft(worker.codes.data(), block_rows, n_some, worker.weights.data(), n, pitch, sums);
+    }
+    return true;
+  };
+  auto process = [&](SoftWorker& worker, size_t part, Order& order) {
+    std::fill(worker.sums.data(), worker.sums.data() + n_sums, 0.0);
+    const size_t last = grid.last(part);
+    for (size_t first = grid.first(part); first < last; first += block_rows) {
+      const size_t n = std::min(block_rows, last - first);
+      kernels.load_weights(input.weights, first, n, n_groups, worker.weights.data(), pitch, worker.present.data());
+      for (size_t chunk = 0; chunk < n_columns; chunk += column_chunk) {
+        if (!count_block(worker, first, n, chunk)) return false;
+      }
+    }
+    return order.in_turn(0, part, [&] {
+      for (size_t j = 0; j < n_columns; j++) {
+        const double* sums = worker.sums.data() + offsets[j] * pitch;
+        for (size_t g = 0; g < n_groups; g++) {
+          double* target = out.data() + g * n_levels + offsets[j] - j;
+          for (size_t k = 0; k < static_cast<size_t>(sizes[j]); k++) target[k] += sums[k * pitch + g];
+        }
+      }
+    });
+  };
+  const size_t threads = limit_threads(choose_threads(input.threads, grid.n_parts, cells), 8 * n_sums);
+  return run_parts(grid.n_parts, threads, 1, make, process, [](SoftWorker&) {});
+}
+
 }  // namespace
 
 bool count_codes(const Input& input, const Table& table, const int64_t* sizes, Vector& out) {
   size_t n_levels = 0;
   for (size_t j = 0; j < table.n_columns; j++) n_levels += static_cast<size_t>(sizes[j]);
   out.assign(input.groups.n_groups * n_levels, 0.0);
+  if (input.weights.soft) return count_soft(input, table, sizes, out);
   return input.weights.given() ? count_weighted(input, table, sizes, out)
                                : count_unweighted(input, table, sizes, out);
 }

@@ -92,6 +92,9 @@ constexpr size_t scatter_tile = 8;
 constexpr size_t length_panel = 32;
 constexpr size_t length_block = 4;
 
+// Columns of codes that are counted together, so that sums of one need not wait for those of another.
+constexpr size_t most_soft_columns = 4;
+
 // Products of all pairs of columns are written out for soft weights while that is worth it.
 constexpr size_t most_product_columns = 32;
 
@@ -130,8 +133,14 @@ struct Kernels {
   void (*count_single)(const uint32_t* codes, const uint32_t* groups, size_t n, uint32_t size, uint32_t* counts);
   void (*count_weighted)(const uint32_t* codes, const uint32_t* groups, const double* weights, size_t n, uint32_t size,
                          double* sums);
-  // sums[code · n_groups + group], weights row-major
-  void (*count_soft)(const uint32_t* codes, const double* weights, size_t n, size_t n_groups, double* sums);
+  // Soft weights as rows of doubles, `pitch` apart (what is beyond n_groups stays as it is); present[i] tells whether
+  // a row has any weight.
+  void (*load_weights)(const Weights&, size_t first, size_t n, size_t n_groups, double* out, size_t pitch,
+                       uint8_t* present);
+  // sums[column][code · pitch + group] += the row's weights. The codes of a column are `capacity` from those of the
+  // next, at most most_soft_columns of them; `pitch` is a multiple of eight.
+  void (*count_soft)(const uint32_t* codes, size_t capacity, size_t n_columns, const double* weights, size_t n,
+                     size_t pitch, double* const* sums);
 
   // total[j] += Σ x over byte cells 0 or 1; false where a cell is larger. n_columns >= 64, at most 255 rows.
   bool (*sum_binary_bytes)(const RowSet&, size_t n_columns, uint32_t* total);

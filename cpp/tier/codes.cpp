@@ -149,11 +149,60 @@ void count_weighted(const uint32_t* codes, const uint32_t* groups, const double*
   for (size_t i = 0; i < n; i++) sums[groups[i] * step + codes[i]] += weights[i];
 }
 
-void count_soft(const uint32_t* codes, const double* weights, size_t n, size_t n_groups, double* sums) {
+void load_weights(const Weights& weights, size_t first, size_t n, size_t n_groups, double* out, size_t pitch,
+                  uint8_t* present) {
+  for (size_t i = 0; i < n; i++) present[i] = 0;
+  const bool by_row = weights.group_stride == sizeof(double);
+  for (size_t i = 0; by_row && i < n; i++) {
+    Bytes row = weights.data + static_cast<ptrdiff_t>(first + i) * weights.row_stride;
+    __builtin_memcpy(out + i * pitch, row, n_groups * sizeof(double));
+    for (size_t g = 0; g < n_groups; g++) present[i] |= out[i * pitch + g] != 0.0;
+  }
+  for (size_t g = 0; !by_row && g < n_groups; g++) {
+    for (size_t i = 0; i < n; i++) {
+      const double weight = weights.at(first + i, g);
+      out[i * pitch + g] = weight;
+      present[i] |= weight != 0.0;
+    }
+  }
+}
+
+namespace {
+
+// `vectors`: how many a row of weights has, or 0 where that varies.
+template <size_t columns, size_t vectors>
+void count_columns(const uint32_t* codes, size_t capacity, const double* weights, size_t n, size_t pitch,
+                   double* const* sums) {
+  const size_t step = vectors ? vectors * lanes : pitch;
+  double* to[columns];
+  for (size_t c = 0; c < columns; c++) to[c] = sums[c];
   for (size_t i = 0; i < n; i++) {
-    double* __restrict sum = sums + codes[i] * n_groups;
-    const double* __restrict weight = weights + i * n_groups;
-    for (size_t g = 0; g < n_groups; g++) sum[g] += weight[g];
+    for (size_t at = 0; at < step; at += lanes) {
+      const Doubles weight = load(weights + i * pitch + at);
+      for (size_t c = 0; c < columns; c++) {
+        double* sum = to[c] + codes[c * capacity + i] * pitch + at;
+        store(sum, load(sum) + weight);
+      }
+    }
+  }
+}
+
+template <size_t columns>
+void count_some(const uint32_t* codes, size_t capacity, const double* weights, size_t n, size_t pitch,
+                double* const* sums) {
+  if (pitch == 8) return count_columns<columns, 8 / lanes>(codes, capacity, weights, n, 8, sums);
+  count_columns<columns, 0>(codes, capacity, weights, n, pitch, sums);
+}
+
+}  // namespace
+
+void count_soft(const uint32_t* codes, size_t capacity, size_t n_columns, const double* weights, size_t n, size_t pitch,
+                double* const* sums) {
+  switch (n_columns) {
+    case 4: return count_some<4>(codes, capacity, weights, n, pitch, sums);
+    case 3: return count_some<3>(codes, capacity, weights, n, pitch, sums);
+    case 2: return count_some<2>(codes, capacity, weights, n, pitch, sums);
+    default: return count_some<1>(codes, capacity, weights, n, pitch, sums);
   }
 }
 

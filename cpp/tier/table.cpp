@@ -11,7 +11,8 @@ const Kernels kernels = {
 #else
     nullptr,
 #endif
-    count_pairs,      count_single,   count_weighted, count_soft,        sum_binary_bytes,
+    count_pairs,      count_single,   count_weighted, load_weights,      count_soft,
+    sum_binary_bytes,
     sum_dense,        multinomial_terms, sum_moments,
     sum_plain_moments, judge_plain_moments, move_centre, add_plain_moments,
     sum_soft,         write_dense_cells, write_product_cells,

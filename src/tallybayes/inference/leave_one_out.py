@@ -162,6 +162,8 @@ def _yes_no_codes(block: Any) -> np.ndarray:
 
 def _labels(counts: LevelCounts, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Columns of levels: a row's own cells and columns lose its weight."""
+    if not counts.cells.shape[1]:  # no column has any level
+        return np.zeros(len(group))
     known = codes >= 0
     cell = np.where(known, codes + counts.segments.offsets[:-1], 0)
     lost, row = weight[:, None], group[:, None]

@@ -9,18 +9,14 @@ import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError, PriorError
-from tallybayes.families.block import Codes, Sparse
-from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import climb
-from tallybayes.inference.missing_cells import expected_moments
 from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
+from tallybayes.models.bayes_rule import normalised
 from tallybayes.models.class_prior import log_class_prior
-from tallybayes.models.classifier import normalised
 from tallybayes.models.plan import Plan
-from tallybayes.models.scoring import Scored, chunk_of, not_estimated, rows_of
-from tallybayes.models.soft_counting import matrices, maximised, resolve_for_mode, uncorrelated, varied, widened
-from tallybayes.sources.collect import count
+from tallybayes.models.scoring import Scored, not_estimated
+from tallybayes.models.soft_counting import SoftCounter, maximised, resolve_for_mode, uncorrelated, varied, widened
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
@@ -110,8 +106,7 @@ class Expectation:
         self.features, self.n_classes = factors[1:], len(classes.levels)
         self.readings = [model._reading(factor) for factor in self.features]
         self.how = "map" if model.estimate in ("bayes", "map") else "mle"
-        pooled = count(table, [_alone(factor) for factor in self.features])  # for the levels, and the anchors
-        self.like, self.domains = pooled.statistics, pooled.domains
+        self.counter = SoftCounter(self.features, table, self.n_classes)
         weights = np.ones(table.n_rows) if weight is None else np.array(weight, dtype=float)
         weights[codes < 0] *= model.unlabelled_weight
         holed = self._with_holes(table)
@@ -179,8 +174,8 @@ class Expectation:
             used = varied(statistics, scored.constant)
             if here.any() and used.n_columns:
                 value += float(np.sum(scored.family.log_likelihood(scored.parameters, used)))
-        wide = [widened(scored, like) for scored, like in zip(found.scored, self.like, strict=True)]
-        plan = Plan(wide, log_prior, [self._level_domains(number) for number in range(len(wide))], "missing")
+        wide = [widened(scored, like) for scored, like in zip(found.scored, self.counter.like, strict=True)]
+        plan = Plan(wide, log_prior, [self.counter.level_domains(number) for number in range(len(wide))], "missing")
         observed, entropy = [value], []
 
         def shares_of(part: slice, table: Table) -> np.ndarray:
@@ -221,23 +216,10 @@ class Expectation:
         for start in range(0, self.table.n_rows, step):
             part = slice(start, start + step)
             table = self.table.rows(part)
-            shares, entropy = shares_of(part, table), total.entropy
-            statistics: list[Any] = []
-            for number, factor in enumerate(self.features):
-                cells, family = self._cells(table, number), factor.family
-                like: Any = self.like[number]
-                if isinstance(family, MultivariateGaussian) and scored is None:
-                    family = Gaussian()
-                if isinstance(family, MultivariateGaussian) and np.isnan(cells).any():
-                    assert scored is not None
-                    moments, unsure = expected_moments(cells, shares, *matrices(scored[number]), like)
-                    statistics.append(moments)
-                    entropy += unsure
-                else:
-                    block = self._block(cells, number)
-                    statistics.append(family.collect(block, None, self.n_classes, shares, like=like))
+            shares = shares_of(part, table)
+            statistics, entropy = self.counter.soft(table, shares, scored)
             sums = [a + b for a, b in zip(total.statistics, statistics, strict=True)]
-            total = Expected(total.classes + shares.sum(axis=0), sums, entropy)
+            total = Expected(total.classes + shares.sum(axis=0), sums, total.entropy + entropy)
         return total
 
     def _known(self, expected: Expected) -> Expected:
@@ -254,39 +236,20 @@ class Expectation:
 
     def _counted(self, table: Table, codes: np.ndarray, weights: np.ndarray) -> Expected:
         """The statistics of complete rows."""
-        statistics = [
-            factor.family.collect(
-                self._block(self._cells(table, number), number), codes, self.n_classes, weights, like=self.like[number]
-            )
-            for number, factor in enumerate(self.features)
-        ]
-        return Expected(np.bincount(codes, weights, self.n_classes), statistics)
-
-    def _cells(self, table: Table, number: int) -> Any:
-        """The cells of one factor: numbers, codes of levels, or sparse rows."""
-        factor = self.features[number]
-        cells = rows_of(table, factor.columns, factor.family, self._level_domains(number), "missing")
-        return cells if isinstance(cells, Sparse) else chunk_of(cells, slice(None))
-
-    def _block(self, cells: Any, number: int) -> Any:
-        domains = self._level_domains(number)
-        return Codes(cells, np.array([len(domain.levels) for domain in domains])) if domains else cells
-
-    def _level_domains(self, number: int) -> list[Domain]:
-        return [self.domains[str(name)] for name in self.features[number].level_columns]
+        return Expected(np.bincount(codes, weights, self.n_classes), self.counter.hard(table, codes, weights))
 
     def _with_holes(self, table: Table) -> np.ndarray:
         """Which rows lack cells that only the rest of their row can tell."""
         holed = np.zeros(table.n_rows, dtype=bool)
         for number, factor in enumerate(self.features):
             if isinstance(factor.family, MultivariateGaussian):
-                holed |= np.isnan(self._cells(table, number)).any(axis=1)
+                holed |= np.isnan(self.counter.cells(table, number)).any(axis=1)
         return holed
 
     def _tally(self, expected: Expected) -> Tally:
         target = str(self.factors[0].columns[0])
         classes = Counts(expected.classes, (self.n_classes,))
-        domains, schema = {**self.domains, target: self.classes}, Schema(ordered=(target,))
+        domains, schema = {**self.counter.domains, target: self.classes}, Schema(ordered=(target,))
         return Tally(self.factors, [classes, *expected.statistics], domains, schema, soft=True)
 
     # ---- The start ------------------------------------------------------------------------------------------------
@@ -308,11 +271,13 @@ class Expectation:
         table, seed = self.table.rows(sample), int(rng.integers(2**31))
         rulers = []
         for number, factor in enumerate(self.features):
-            sizes = [len(domain.levels) for domain in self._level_domains(number)]
-            rulers.append(Ruler(factor.family, sizes, self._cells(table, number), seed, self.weights[sample]))
+            sizes = [len(domain.levels) for domain in self.counter.level_domains(number)]
+            rulers.append(Ruler(factor.family, sizes, self.counter.cells(table, number), seed, self.weights[sample]))
 
         def measured(rows: Table) -> np.ndarray:
-            return np.concatenate([ruler(self._cells(rows, number)) for number, ruler in enumerate(rulers)], axis=1)
+            return np.concatenate(
+                [ruler(self.counter.cells(rows, number)) for number, ruler in enumerate(rulers)], axis=1
+            )
 
         whole, codes, weights, labelled = self.labelled
         labelled = rng.permutation(labelled)[:_SEEDING_ROWS] if len(labelled) > _SEEDING_ROWS else labelled
@@ -338,7 +303,7 @@ class Expectation:
 
         Default priors, even for maximum likelihood, let classes of a row or two start with some spread.
         """
-        kept = self.beliefs, self.flat, self.how
+        kept = list(self.beliefs), list(self.flat), self.how
         if self.how == "mle":
             self.how = "map"
             self._resolve(self._known(start), default=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +13,14 @@ from tallybayes.families.block import Codes, Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.inference.leave_one_out import is_together, without_row
+from tallybayes.inference.leave_one_out import is_together, own_tables, without_row
 from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.calibration import Calibration, calibrate
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.features import free_name
+from tallybayes.models.left_out_plan import LeftOutPlan
 from tallybayes.models.plan import Plan, posterior_by_part
-from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, rows_of, with_spread
+from tallybayes.models.scoring import Resolved, Scored, chunk_of, chunk_rows, rows_of, with_spread
 from tallybayes.progress import progress
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.table import Table
@@ -135,14 +136,12 @@ def score_folds(
 
 
 def rows_by_code(codes: np.ndarray) -> list[np.ndarray]:
-    """The numbers of the rows of every code from 0 up, rising."""
-    codes = codes.astype(np.intp, copy=False)
-    most = int(codes.max(initial=0))
-    kind = np.uint8 if most < 2**8 - 1 else np.uint16 if most < 2**16 - 1 else np.int64
-    order = np.argsort(codes.astype(kind), kind="stable")  # short codes are sorted by counting; −1 is the last of them
-    return np.split(
-        order[: int((codes >= 0).sum())], np.cumsum(np.bincount(codes[codes >= 0], minlength=most + 1))[:-1]
-    )
+    """The numbers of the rows of every code from 0 up, rising; those of code −1 are left out."""
+    n_codes = int(codes.max(initial=-1)) + 1
+    kind = np.uint8 if n_codes < 2**8 else np.uint16 if n_codes < 2**16 else np.int64  # short ones by counting
+    order = np.argsort(np.where(codes < 0, n_codes, codes).astype(kind), kind="stable")
+    stops = np.cumsum(np.bincount(codes[codes >= 0].astype(np.intp), minlength=n_codes))
+    return np.split(order, stops)[:-1]
 
 
 def _plan(model: FactoredClassifier, train: list[Statistics]) -> Plan:
@@ -159,22 +158,20 @@ def _tally(model: FactoredClassifier, statistics: list[Statistics]) -> Tally:
 def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
     """The scores of every row by the model of all other rows."""
     n_rows, n_classes = rows.table.n_rows, len(model.classes_)
-    counts = model.tally_[model._target]
-    assert isinstance(counts, Counts)
     scores = Normalised(np.empty((n_rows, n_classes)), np.empty(n_rows))
-    again = []
-    step = _step(model, n_classes)
-    for start in range(0, n_rows, step):
-        part = slice(start, min(start + step, n_rows))
-        weight = np.ones(part.stop - start) if rows.weight is None else rows.weight[part]
-        removed = np.zeros((len(weight), n_classes))
-        removed[np.arange(len(weight)), rows.codes[part]] = weight
-        rest = np.maximum(counts.table - removed, 0.0)
-        log_prior = model._log_prior(model.class_prior, Counts(rest, (n_classes,)))
-        joint = _joint_left_out(model, rows, part, log_prior)
-        again.append(start + np.flatnonzero(np.isnan(joint).any(axis=1)))
-        scores.log_proba[part], scores.log_density[part] = normalised(joint, log_prior)
-    for row in progress(np.concatenate(again).tolist() if again else [], "leaving rows out"):
+    left = np.ones(n_rows, dtype=bool)
+    if model._forgets_by_row():
+        left = _score_by_class(rows, model, scores)
+        step = _step(model, n_classes)
+        whole = left.all()
+        index = np.flatnonzero(left)
+        for start in range(0, len(index), step):
+            part = slice(start, min(start + step, n_rows)) if whole else index[start : start + step]
+            log_prior = _log_prior_without(model, rows.codes[part], None if rows.weight is None else rows.weight[part])
+            found = normalised(_joint_left_out(model, rows, part, log_prior), log_prior)
+            scores.log_proba[part], scores.log_density[part] = found
+        left = np.isnan(scores.log_density)
+    for row in progress(np.flatnonzero(left).tolist(), "leaving rows out"):
         one = rows.table.rows(np.array([row]))
         its = None if rows.weight is None else rows.weight[row : row + 1]
         gone = count(one, model.tally_.factors, weight=its, schema=model.tally_.schema, like=model.tally_)
@@ -182,6 +179,61 @@ def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
         train = [held - out for held, out in zip(model.tally_.statistics, gone.statistics, strict=True)]
         _plan(model, train).posterior_of(np.array([row]), rows.table, scores, rows.log_base)
     return scores
+
+
+def _log_prior_without(model: FactoredClassifier, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """log p(class) without one row of each of these classes, with this weight: (rows, classes)."""
+    counts = model.tally_[model._target]
+    assert isinstance(counts, Counts)
+    n_classes = len(counts.table)
+    if weight is None and len(codes) > n_classes:
+        return _log_prior_without(model, np.arange(n_classes), None)[codes]
+    rest = np.repeat(counts.table[None], len(codes), axis=0)
+    rest[np.arange(len(codes)), codes] -= 1.0 if weight is None else weight
+    return model._log_prior(model.class_prior, Counts(np.maximum(rest, 0.0), (n_classes,)))
+
+
+def _score_by_class(rows: Rows, model: FactoredClassifier, out: Normalised) -> np.ndarray:
+    """Write the scores of rows whose absence from their class is again a table; say which are left."""
+    n_rows, n_classes = rows.table.n_rows, len(model.classes_)
+    everything = np.ones(n_rows, dtype=bool)
+    if rows.weight is not None or n_rows == 0:
+        return everything
+    own = []
+    for scored, statistics, resolved in _counted_factors(model):
+        tables = own_tables(scored.family, statistics, resolved.prior, model.estimate, resolved.constant)
+        if tables is None:
+            return everything
+        own.append(tables)
+    n_cells = sum(tables[0].size for tables in own)
+    if n_cells * n_classes > max(1_000_000, rows.table.n_rows):  # the tables would be more than the rows
+        return everything
+    model._check_estimated(model.class_log_prior_)
+    domains = [model._level_domains(scored) for scored in model._scored]
+    log_prior = _log_prior_without(model, np.arange(n_classes), None)
+    known = np.all([~np.isnan(t).any(axis=0) for tables in own for t in tables], axis=0, initial=True, where=True)
+    plans, place = [], np.full(n_classes, -1, dtype=np.int32)
+    for code in np.flatnonzero(np.broadcast_to(known, n_classes)):
+        plan = LeftOutPlan(model._scored, log_prior[code], domains, model.unseen, own, int(code))
+        if plan.by_kernels(rows.table):
+            place[code] = len(plans)
+            plans.append(plan)
+    part = place[rows.codes]
+    if plans and not posterior_by_part(iter(plans), len(plans), part, rows.table, out, rows.log_base):
+        for plan, test in zip(plans, rows_by_code(np.append(part, len(plans) - 1)), strict=True):
+            plan.posterior_of(test[test < n_rows], rows.table, out, rows.log_base)
+    return part < 0
+
+
+def _counted_factors(model: FactoredClassifier) -> Iterator[tuple[Scored, Any, Resolved]]:
+    """Every factor with the statistics that it is scored by, and what it starts from."""
+    smooth = model.unseen == "smooth"
+    for scored, (_, statistics), resolved in zip(
+        model._scored, model._feature_factors(), model._resolved(smooth), strict=True
+    ):
+        if isinstance(statistics, Counts) and smooth:
+            statistics = statistics.with_unseen()
+        yield scored, with_spread(statistics, resolved.constant, scored.family), resolved
 
 
 def _step(model: FactoredClassifier, n_classes: int) -> int:
@@ -196,35 +248,23 @@ def _step(model: FactoredClassifier, n_classes: int) -> int:
     return min(chunk_rows(1, width), 65536)
 
 
-def _joint_left_out(model: FactoredClassifier, rows: Rows, part: slice, log_prior: np.ndarray) -> np.ndarray:
+def _joint_left_out(
+    model: FactoredClassifier, rows: Rows, part: slice | np.ndarray, log_prior: np.ndarray
+) -> np.ndarray:
     """log p(class, row) without each row; NaN in rows that have to be counted out."""
     table, group = rows.table.rows(part), rows.codes[part]
     weight = None if rows.weight is None else rows.weight[part]
     own, together = np.zeros(len(group)), np.zeros(log_prior.shape)
     apart: list[Scored] = []
-    if not model._forgets_by_row():
-        return np.full(log_prior.shape, np.nan)
-    smooth = model.unseen == "smooth"
-    for scored, (_, statistics), resolved in zip(
-        model._scored, model._feature_factors(), model._resolved(smooth), strict=True
-    ):
+    for scored, statistics, resolved in _counted_factors(model):
         domains = model._level_domains(scored)
         cells: Any = rows_of(table, scored.factor.columns, scored.family, domains, model.unseen)
         if isinstance(scored.family, Categorical):
-            assert isinstance(statistics, Counts)
-            statistics = statistics.with_unseen() if smooth else statistics
             cells = Codes(cells, statistics.segments.sizes)
         elif not isinstance(cells, Sparse):
             cells = chunk_of(cells, slice(None))
         terms = without_row(
-            scored.family,
-            with_spread(statistics, resolved.constant, scored.family),
-            resolved.prior,
-            model.estimate,
-            cells,
-            group,
-            weight,
-            resolved.constant,
+            scored.family, statistics, resolved.prior, model.estimate, cells, group, weight, resolved.constant
         )
         if is_together(scored.family):
             together += terms

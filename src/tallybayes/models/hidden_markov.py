@@ -14,10 +14,9 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chain import read_prior
+from tallybayes.models.chain_generate import fill_chain, sample_chain
 from tallybayes.models.chain_learning import ChainLearner
 from tallybayes.models.column_priors import prior_for
-from tallybayes.models.features import labels_of
-from tallybayes.models.generate import sample_factor
 from tallybayes.models.model_file import save_model
 from tallybayes.models.sequences import Sequences, open_sequences
 
@@ -314,35 +313,57 @@ class HiddenMarkovModel(ChainLearner):
         y : list of ndarray
             The states.
         """
-        rng, chain = np.random.default_rng(random_state), self._chain
-        paths = []
-        for length in np.atleast_1d(lengths).tolist():
-            path: list[int] = []
-            for step in range(length):
-                p = np.exp(chain.start if step == 0 else chain.transition[path[-1]])
-                path.append(int(rng.choice(len(p), p=p / p.sum())))
-                if chain.end is not None and rng.random() < np.exp(chain.end[path[-1]]):
-                    break
-            paths.append(np.array(path, dtype=np.intp))
-        states = labels_of(self.tally_.domains["state"].levels, np.dtype(object))
-        return [self._drawn(path, rng) for path in paths], [states[path] for path in paths]
+        check_is_fitted(self, "tally_")
+        return sample_chain(self, lengths, np.random.default_rng(random_state))
 
-    def _drawn(self, path: np.ndarray, rng: np.random.Generator) -> Any:
-        """Steps of a path of states."""
-        columns: dict[Any, Any] = {}
-        seen = self._emissions(read_prior(self.prior)["emission"], smooth=False)[0]  # nobody knows a label never seen
-        for scored, (factor, statistics) in zip(seen, self._emission_factors(), strict=True):
-            drawn = sample_factor(scored, path, statistics, rng)
-            for place, name in enumerate(factor.columns):
-                column = drawn[:, place]
-                if isinstance(factor.family, Categorical):
-                    column = labels_of(self.tally_.domains[str(name)].levels, None)[column.astype(int)]
-                columns[name] = column
-        if len(columns) == 1:
-            return next(iter(columns.values()))
-        if all(isinstance(name, int) for name in columns):
-            return np.stack([columns[name] for name in sorted(columns)], axis=-1)
-        return columns
+    def fill(self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None) -> list[Any]:
+        """Fill in missing cells by what the whole sequence says about their state.
+
+        Numbers by their expectation, labels by the most probable one.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ndarray, or of dictionaries of columns where there are several with names
+        """
+        sequences, arguments = self._asked(X, lengths, sequence, order)
+        shares, _ = kernels.posterior(*arguments)
+        return fill_chain(self, sequences, shares)
+
+    def plot_states(self, steps: Any, ax: Any = None) -> Any:
+        """A picture of one sequence with its states; needs matplotlib.
+
+        Parameters
+        ----------
+        steps : one sequence
+        ax : two matplotlib Axes, optional
+
+        Returns
+        -------
+        array of two matplotlib Axes
+        """
+        from tallybayes.plots.hidden_markov import plot_states
+
+        return plot_states(self, steps, ax)
+
+    def plot_transitions(self, ax: Any = None) -> Any:
+        """A picture of the states and their transitions; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from tallybayes.plots.hidden_markov import plot_transitions
+
+        return plot_transitions(self, ax)
 
     def save(self, path: Any) -> None:
         """Write the model to a sealed file that `tb.load` reads; no pickle is involved.

@@ -71,6 +71,10 @@ class Plan:
             return normalised(self.joint(table, whole=False), self.log_prior)
         return Normalised(*self._run(scorer.posterior, numbers, blocks, table.n_rows, self.log_prior))
 
+    def by_kernels(self, table: Table) -> bool:
+        """Whether kernels score every factor of this table's rows."""
+        return len(self._kernel_parts(table, counted=True)[0]) >= len(self.scored)
+
     def posterior_of(self, rows: np.ndarray, table: Table, out: Normalised, log_base: dict[int, np.ndarray]) -> None:
         """Write log p(class | row) and log p(row) of some rows, by number, that were counted before.
 

@@ -1,0 +1,104 @@
+// Chains of hidden states: what the loops of one instruction set offer.
+//
+// A vector holds several states of one step, so one long sequence is as welcome as many. A step waits for the one before
+// it; several sequences are therefore taken in turns, and the waiting of one is the time of the others. What is computed
+// for a sequence never depends on its company.
+#pragma once
+
+#include "views.h"
+
+namespace tallybayes {
+
+// A matrix of transitions. Rows of states are `pitch` numbers long, a whole number of vectors; beyond the states they
+// hold 0 or, among logarithms, −inf.
+struct ChainMatrix {
+  size_t n_states, pitch;
+  const double* transition;  // [from][to]
+  const double* turned;      // [to][from]
+};
+
+// One sequence on its way. The pointers stand at the current step; the row of its emission is rows[codes[0] · pitch].
+struct ChainStream {
+  const uint32_t* codes;
+  const double* rows;
+  double* state;           // what the steps so far say of every state
+  ptrdiff_t state_stride;  // to the next step's
+  double* scale;           // powers of two that keep the sums of the states near 1: that of step t is used in step t
+  double* belief;          // backward: what the later steps say of every state
+  double* products;        // backward: emission · scale · belief of the current step goes here
+  ptrdiff_t product_stride;
+  double* out;             // backward: where the row of posterior probabilities goes, or the table of counts
+  double weight;
+  double watched[8];       // forward: not 0 where a probability became too small to be trusted; certify: largest belief
+  int64_t best;            // trace: the state of the current step
+  int64_t* path;
+};
+
+// How a stream moves through its emission: from code to code of a table, or from row to row.
+struct ChainStride {
+  ptrdiff_t code, row;
+  bool keep;  // all states are kept; otherwise two places take turns
+};
+
+// A sequence for the loops on logarithms, slow and safe.
+struct ChainLogs {
+  const ChainMatrix* matrix;
+  const double *start, *end;
+  const uint32_t* codes;
+  const double* rows;
+  ChainStride stride;
+  size_t n_steps;
+};
+
+enum class ChainGoal : uint8_t { certify, counts, rows };
+
+// Probabilities below this, relative to those of all states together, are not trusted to last.
+constexpr double chain_tiny = 1e-100;
+// Nor is a forward pass that may have lost states on its way, where the later steps speak this much in their favour.
+constexpr double chain_huge = 1e150;
+// Below this a state is dropped on the way back.
+constexpr double chain_nothing = 1e-290;
+
+struct ChainKernels {
+  size_t lanes;
+
+  // Codes as numbers in [0, size]; `size` for missing. False where a code is neither valid nor missing.
+  bool (*load_levels)(const Column&, size_t first, size_t n, uint32_t size, uint32_t* out);
+  // exp(row − its maximum) and the maxima; rows of −inf become 0 with maximum 0. `tiny`: a number that is not 0 but below
+  // chain_tiny. False where there is NaN or +inf.
+  bool (*exp_rows)(const double* rows, size_t n_rows, size_t n_states, double* out, size_t pitch, double* maxima,
+                   bool& tiny);
+  // The same without exp, −inf beyond the states.
+  bool (*shift_rows)(const double* rows, size_t n_rows, size_t n_states, double* out, size_t pitch, double* maxima);
+  // out = rows, each divided by its sum; 0 where that is 0.
+  void (*share_rows)(const double* rows, size_t n_rows, size_t n_states, size_t pitch, double* out);
+
+  void (*forward)(const ChainMatrix&, const ChainStride&, bool watch, ChainStream*, size_t n_streams, size_t n_steps);
+  // Tells of the current step, then goes back one.
+  void (*backward)(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t n_streams, size_t n_steps);
+  void (*tell)(const ChainMatrix&, ChainGoal, const ChainStream&);
+  // sums[from][to] += Σ left[step][from] · right[step][to]
+  void (*add_products)(const double* left, const double* right, size_t n_steps, size_t n_states, size_t pitch,
+                       double* sums);
+
+  // Logarithms: the best score of every state.
+  void (*best_forward)(const ChainMatrix&, const ChainStride&, ChainStream*, size_t n_streams, size_t n_steps);
+  void (*trace)(const ChainMatrix&, ChainStream*, size_t n_streams, size_t n_steps);
+
+  // states[step] = log p(state, steps so far), less its maximum; returns the maxima's sum. −inf and states of −inf from
+  // the first impossible step on.
+  double (*log_forward)(const ChainLogs&, double* states);
+  // After log_forward of a possible sequence. `states` becomes the posterior probabilities times `weight`. Expected
+  // transitions are added to `moves`, unless nullptr. `room`: three rows.
+  void (*log_backward)(const ChainLogs&, double* states, double weight, double* moves, double* room);
+};
+
+#if defined(TALLYBAYES_TIERS)
+namespace v2 { extern const ChainKernels chain_kernels; }
+namespace v3 { extern const ChainKernels chain_kernels; }
+namespace v4 { extern const ChainKernels chain_kernels; }
+#else
+namespace native { extern const ChainKernels chain_kernels; }
+#endif
+
+}  // namespace tallybayes
