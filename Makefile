@@ -35,7 +35,7 @@ sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan
 	cpp/sanitize.sh $(BIN)/python
 
 bench: setup ## the benchmarks: peers side by side, ratio tables
-	for file in kernels naive_bayes discriminant; do $(BIN)/python benchmarks/$$file.py || exit 1; done
+	for file in kernels naive_bayes discriminant insight em; do $(BIN)/python benchmarks/$$file.py || exit 1; done
 
 pictures: setup ## draw the handbook's pictures again
 	$(BIN)/python docs/pictures/make_pictures.py

@@ -29,7 +29,7 @@ struct ChainStream {
   ptrdiff_t product_stride;
   double* out;             // backward: where the row of posterior probabilities goes, or the table of counts
   double weight;
-  double watched[8];       // forward: not 0 where a probability became too small to be trusted; certify: largest belief
+  uint64_t watched[8];     // not 0 after a probability that became too small (forward) or a belief too large (certify)
   int64_t best;            // trace: the state of the current step
   int64_t* path;
 };

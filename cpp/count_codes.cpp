@@ -325,8 +325,13 @@ struct SoftWorker {
 bool count_soft(const Input& input, const Table& table, const int64_t* sizes, Vector& out) {
   const Kernels& kernels = input.kernels;
   const size_t n_groups = input.groups.n_groups, n_columns = table.n_columns, pitch = whole_lines(n_groups);
-  std::vector<size_t> offsets(n_columns + 1, 0);  // one more level in every column takes what is missing
-  for (size_t j = 0; j < n_columns; j++) offsets[j + 1] = offsets[j] + static_cast<size_t>(sizes[j]) + 1;
+  // One more level in every column takes what is missing: the one after the last that the type can hold.
+  std::vector<size_t> offsets(n_columns + 1, 0);
+  std::vector<uint32_t> limits(n_columns);
+  for (size_t j = 0; j < n_columns; j++) {
+    offsets[j + 1] = offsets[j] + static_cast<size_t>(sizes[j]) + 1;
+    limits[j] = static_cast<uint32_t>(code_limit(table.column(j).type, static_cast<uint64_t>(sizes[j])));
+  }
   const size_t n_sums = offsets[n_columns] * pitch, n_levels = offsets[n_columns] - n_columns;
 
   const size_t block_rows = std::min<size_t>(256, table.n_rows + 1);
@@ -351,10 +356,9 @@ bool count_soft(const Input& input, const Table& table, const int64_t* sizes, Ve
         const size_t j = chunk + start + k;
         const bool narrowed = together && sizes[j] <= static_cast<int64_t>(most_narrow_levels);
         Column column = table.column(j);
-        const uint32_t limit = static_cast<uint32_t>(code_limit(column.type, static_cast<uint64_t>(sizes[j])));
         if (narrowed) column = Column{worker.narrow.data() + (start + k) * block_rows, 1, Type::uint8};
         uint32_t* codes = worker.codes.data() + k * block_rows;
-        if (!kernels.load_codes(column, narrowed ? 0 : first, n, limit, worker.present.data(), codes)) return false;
+        if (!kernels.load_codes(column, narrowed ? 0 : first, n, limits[j], worker.present.data(), codes)) return false;
         sums[k] = worker.sums.data() + offsets[j] * pitch;
       }
       kernels.count_soft(worker.codes.data(), block_rows, n_some, worker.weights.data(), n, pitch, sums);
@@ -376,7 +380,7 @@ bool count_soft(const Input& input, const Table& table, const int64_t* sizes, Ve
         const double* sums = worker.sums.data() + offsets[j] * pitch;
         for (size_t g = 0; g < n_groups; g++) {
           double* target = out.data() + g * n_levels + offsets[j] - j;
-          for (size_t k = 0; k < static_cast<size_t>(sizes[j]); k++) target[k] += sums[k * pitch + g];
+          for (size_t k = 0; k < limits[j]; k++) target[k] += sums[k * pitch + g];
         }
       }
     });

@@ -166,8 +166,8 @@ struct Kernels {
   void (*write_product_cells)(const SoftRows&, size_t n_columns, const double* centre, double* cells, size_t pitch);
 
   Outcome (*sum_sparse)(const SparseRows&, const SparseSums&);
-  // The same for several groups at once: weights and sums have n_groups numbers for every row and column.
-  Outcome (*sum_sparse_soft)(const SparseRows&, size_t n_groups, double* totals, double* log_base, double* absent);
+  // The same for several groups at once: weights and sums have `pitch` (1, 2, 4 or 8) numbers for every row and column.
+  Outcome (*sum_sparse_soft)(const SparseRows&, size_t pitch, double* totals, double* log_base, double* absent);
 
   // Copies centred rows in panels of eight columns: packed[(panel · capacity + row) · 8 + lane]; adds Σ w·y to sum.
   void (*pack_rows)(const RowSet&, size_t n_columns, const double* centre, size_t capacity, double* packed,

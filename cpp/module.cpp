@@ -7,6 +7,7 @@
 #include <string>
 
 #include "arrays.h"
+#include "chain_module.h"
 #include "diagnose.h"
 #include "score_module.h"
 
@@ -275,6 +276,7 @@ NB_MODULE(_compiled, module) {
              nb::arg("shifts"), nb::arg("n_classes"), nb::arg("threads"));
   module.def("read_bytes", &python_read_bytes, nb::arg("array"), nb::arg("threads"));
   define_scoring(module);
+  define_chains(module);
 }
 
 }  // namespace tallybayes

@@ -6,6 +6,7 @@
 
 #include "parallel.h"
 #include "rows.h"
+#include "soft.h"
 #include "sums.h"
 
 namespace tallybayes {
@@ -15,14 +16,20 @@ namespace {
 constexpr double largest_term = 1e300;
 constexpr size_t sampled_rows = 64;   // enough for a centre within a fraction of the spread
 constexpr size_t packed_rows = 192;   // rows that are packed at a time: their panels stay in cache
+constexpr size_t soft_rows = 2048;    // rows in a block, where their products are written out for all groups
+constexpr size_t soft_bytes = 32 << 10;  // of such products at a time
 constexpr size_t panel_rows = 196;    // from panel to panel: no multiple of 4 KiB, or all would share a few cache lines
 
 struct ScatterWorker {
   BlockRows rows;
+  SoftReader reader;
   Vector scratch;                       // the block as doubles, if it is not read in place
   Vector packed, packed_weighted;       // panels of centred rows
   Vector product, sum, centre;          // of one set
   Vector first_high, first_low, shift_high, shift_low;
+  Vector shared_centre;                 // soft weights: of all groups
+  Aligned<double> cells, sums;          // products of some rows, and their sums in every group
+  std::vector<uint32_t> weighing;       // rows with any weight
 };
 
 // A number on a power-of-two grid a little finer than the spread: x − centre is small, and exact whenever it can be.
@@ -58,6 +65,40 @@ size_t choose_scatter_rows(size_t n_groups, size_t n_columns) {
   return std::min(wanted, fitting);
 }
 
+// Has the centre turned out a hundred spreads from the mean, so that digits were lost? (One that is as near as a double
+// can tell is good enough.)
+bool off_centre(const ScatterWorker& worker, size_t pitch, double weight) {
+  for (size_t j = 0; j < worker.sum.size(); j++) {
+    const double mean = worker.sum[j] / weight;
+    const bool far = worker.sum[j] * mean > 0.9999 * worker.product[j * pitch + j];
+    if (far && std::abs(mean) > 1e-15 * std::abs(worker.centre[j])) return true;
+  }
+  return false;
+}
+
+void move_centre(ScatterWorker& worker, double weight) {
+  for (size_t j = 0; j < worker.sum.size(); j++) worker.centre[j] += worker.sum[j] / weight;
+}
+
+// How far the sums have to be moved; false where they are not ordinary numbers.
+bool find_shift(ScatterWorker& worker, size_t pitch, const double* anchor, PairSum weight) {
+  for (size_t j = 0; j < worker.sum.size(); j++) {
+    PairSum shift{worker.centre[j], 0.0};
+    shift.add(-anchor[j]);
+    worker.shift_high[j] = shift.high;
+    worker.shift_low[j] = shift.low;
+    PairSum first{worker.sum[j], 0.0};
+    const double moved = weight.high * shift.high;
+    first.add(moved, std::fma(weight.high, shift.high, -moved) + weight.high * shift.low + weight.low * shift.high);
+    worker.first_high[j] = first.high;
+    worker.first_low[j] = first.low;
+    // NaN, infinity and numbers too far away all show up here.
+    const double about = worker.product[j * pitch + j] + first.high * shift.high + worker.sum[j] * shift.high;
+    if (!(about <= largest_term)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool sum_scatter(const Input& input, const Table& table, const double* anchor, Moments& out) {
@@ -69,15 +110,20 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
 
   const size_t tile = scatter_tile, pitch = (d + tile - 1) / tile * tile;
   const bool in_place = table.row_major() && table.aligned() && table.type == Type::float64;
-  const size_t block_rows = std::min(choose_scatter_rows(n_groups, d), std::max<size_t>(1, table.n_rows));
+  const bool shared = input.weights.soft && d <= most_product_columns;
+  const size_t wanted_rows = shared ? soft_rows : choose_scatter_rows(n_groups, d);
+  const size_t block_rows = std::min(wanted_rows, std::max<size_t>(1, table.n_rows));
   const Grid grid(table.n_rows, block_rows);
+  const size_t n_products = d * (d + 1) / 2, cell_pitch = whole_lines(n_products + d + 1);
+  const size_t piece_rows = std::clamp<size_t>(soft_bytes / (cell_pitch * sizeof(double)), 8, 64);
   const double cells = static_cast<double>(table.n_rows) * static_cast<double>(d) * static_cast<double>(d) / 16.0 *
                        (input.weights.soft ? static_cast<double>(n_groups) : 1.0);
 
   auto make = [&] {
     const size_t panel_cells = pitch * panel_rows;
     return ScatterWorker{BlockRows(kernels, input.groups, input.weights, block_rows),
-                         Vector(in_place ? 0 : block_rows * d),
+                         SoftReader(input, table, d, shared ? block_rows : 0),
+                         Vector(in_place || shared ? 0 : block_rows * d),
                          Vector(panel_cells),
                          Vector(input.weights.given() ? panel_cells : 0),
                          Vector(pitch * pitch),
@@ -86,12 +132,15 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
                          Vector(d),
                          Vector(d),
                          Vector(d),
-                         Vector(d)};
+                         Vector(d),
+                         Vector(d),
+                         Aligned<double>(shared ? piece_rows * cell_pitch + 8 : 0),
+                         Aligned<double>(shared ? n_groups * cell_pitch : 0),
+                         std::vector<uint32_t>(shared ? block_rows : 0)};
   };
 
-  // Plain sums of one group's rows in the block, and how far they have to be moved.
-  auto multiply = [&](ScatterWorker& worker, RowSet set, PairSum weight) {
-    choose_centre(set, d, worker.centre.data());
+  // Plain sums of one group's rows in the block, about the centre.
+  auto multiply = [&](ScatterWorker& worker, const RowSet& set) {
     std::fill(worker.product.begin(), worker.product.end(), 0.0);
     std::fill(worker.sum.begin(), worker.sum.end(), 0.0);
     RowSet chunk = set;
@@ -105,28 +154,45 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
       kernels.multiply_panels(weighted ? weighted : worker.packed.data(), worker.packed.data(), chunk.n_rows,
                               panel_rows, pitch, worker.product.data());
     }
-    for (size_t j = 0; j < d; j++) {
-      PairSum shift{worker.centre[j], 0.0};
-      shift.add(-anchor[j]);
-      worker.shift_high[j] = shift.high;
-      worker.shift_low[j] = shift.low;
-      PairSum first{worker.sum[j], 0.0};
-      const double moved = weight.high * shift.high;
-      first.add(moved, std::fma(weight.high, shift.high, -moved) + weight.high * shift.low + weight.low * shift.high);
-      worker.first_high[j] = first.high;
-      worker.first_low[j] = first.low;
-      // NaN, infinity and numbers too far away all show up here.
-      const double about = worker.product[j * pitch + j] + first.high * shift.high + worker.sum[j] * shift.high;
-      if (!(about <= largest_term)) return false;
+  };
+  // The same for all groups at once: the products of a row are the same in all of them.
+  auto multiply_all = [&](ScatterWorker& worker, const SoftRows& rows) {
+    RowSet set{rows.base, rows.row_stride, worker.weighing.data(), 0, nullptr, 0};
+    for (size_t i = 0; i < rows.n_rows; i++) {
+      const double* weights = rows.weights + i * rows.weight_pitch;
+      worker.weighing[set.n_rows] = static_cast<uint32_t>(i);
+      set.n_rows += std::any_of(weights, weights + n_groups, [](double weight) { return weight != 0.0; });
     }
-    return true;
+    choose_centre(set, d, worker.shared_centre.data());
+    std::fill(worker.sums.data(), worker.sums.data() + n_groups * cell_pitch, 0.0);
+    for (size_t start = 0; start < rows.n_rows; start += piece_rows) {
+      const SoftRows piece = worker.reader.part(rows, start, piece_rows);
+      kernels.write_product_cells(piece, d, worker.shared_centre.data(), worker.cells.data(), cell_pitch);
+      kernels.sum_soft(piece.weights, piece.weight_pitch, worker.cells.data(), cell_pitch, piece.n_rows, n_groups,
+                       n_products + d + 1, worker.sums.data());
+    }
+  };
+  // The sums of one group out of those; returns its weight.
+  auto take = [&](ScatterWorker& worker, size_t group) {
+    const double* from = worker.sums.data() + group * cell_pitch;
+    for (size_t i = 0; i < d; i++) {
+      for (size_t j = i; j < d; j++) worker.product[i * pitch + j] = *from++;
+    }
+    std::copy(from, from + d, worker.sum.begin());
+    worker.centre = worker.shared_centre;
+    return from[d];
   };
 
   auto process = [&](ScatterWorker& worker, size_t part, Order& order) {
     const size_t first = grid.first(part), n = grid.last(part) - first;
     if (!worker.rows.prepare(first, n)) return false;
     RowSet set{};
-    if (in_place) {
+    if (shared) {
+      const SoftRows rows = worker.reader.read(first, n);
+      multiply_all(worker, rows);
+      set.base = rows.base;
+      set.row_stride = rows.row_stride;
+    } else if (in_place) {
       set.base = table.row(first);
       set.row_stride = table.row_stride;
     } else {
@@ -135,17 +201,35 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
       set.row_stride = static_cast<ptrdiff_t>(d * sizeof(double));
     }
     for (size_t group = 0; group < n_groups; group++) {
-      const BlockRows::Members members = worker.rows.members_of(group);
       PairSum weight;
-      if (members.n) {
+      bool done = false, centred = false;
+      if (shared) {
+        weight.high = take(worker, group);
+        done = weight.high == 0.0;
+        if (!done && find_shift(worker, pitch, anchor, weight)) {
+          done = !off_centre(worker, pitch, weight.high);
+          if (!done) move_centre(worker, weight.high);
+          centred = true;
+        }
+      }
+      if (!done) {
+        const BlockRows::Members members = worker.rows.members_of(group);
+        weight = total_weight(members.weights, members.n);
         set.rows = members.rows;
         set.n_rows = members.n;
         set.weights = members.weights;
-        weight = total_weight(members.weights, members.n);
-        if (!multiply(worker, set, weight)) return false;
+        if (members.n) {
+          if (!centred) choose_centre(set, d, worker.centre.data());
+          multiply(worker, set);
+          if (input.weights.soft && !centred && off_centre(worker, pitch, weight.high)) {
+            move_centre(worker, weight.high);
+            multiply(worker, set);
+          }
+          if (!find_shift(worker, pitch, anchor, weight)) return false;
+        }
       }
       const bool going_on = order.in_turn(group, part, [&] {
-        if (!members.n) return;
+        if (weight.high == 0.0) return;
         auto add = [](double& high, double& low, double more_high, double more_low) {
           PairSum sum{high, low};
           sum.add(more_high, more_low);

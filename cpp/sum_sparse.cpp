@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t batch_rows = 1024;    // extents and weights handed to a kernel at a time
 constexpr size_t most_chunks = 64;     // of one group
-constexpr size_t most_slice = 4;       // groups that soft weights serve at a time
+constexpr size_t most_slice = 8;       // groups that soft weights serve at a time
 
 int64_t entry_at(const Column& indptr, size_t i) {
   if (indptr.type == Type::int32) return reinterpret_cast<const int32_t*>(indptr.data)[i];
@@ -139,55 +139,77 @@ bool sum_hard(Attempt& attempt) {
   return run_parts(chunks.size(), threads, n_groups, make, process, [](SparseWorker&) {});
 }
 
-// Soft weights: every thread reads all rows, for a few groups at a time whose sums lie side by side.
+struct SoftWorker {
+  std::vector<Extent> extents;
+  Aligned<double> weights, sums;
+};
+
+// Soft weights: a few groups at a time, whose sums lie side by side in one cache line for every column. A part is a
+// slice of the groups in a run of rows.
 bool sum_soft(Attempt& attempt) {
   const Input& input = attempt.input;
   const Sparse& matrix = attempt.matrix;
   const size_t n_groups = input.groups.n_groups, n_rows = matrix.n_rows, n_columns = matrix.n_columns;
-  const size_t slice = std::clamp<size_t>(n_groups / 4, 1, most_slice);
-  const size_t n_slices = (n_groups + slice - 1) / slice, n_log_base = attempt.n_log_base();
+  const size_t n_slices = (n_groups + most_slice - 1) / most_slice;
+  const size_t slice = n_slices ? (n_groups + n_slices - 1) / n_slices : 0;
+  const size_t pitch = slice > 4 ? 8 : slice > 2 ? 4 : std::max<size_t>(1, slice);
+  // A run must be worth the sums that are cleared before and added to the result afterwards.
+  const size_t n_runs = std::clamp<size_t>(matrix.n_entries / (16 * n_columns + 65536), 1, most_chunks);
+  const size_t n_log_base = attempt.n_log_base();
+  // One after another: totals, log_base, absent, row weights.
+  const size_t log_base_at = n_columns * pitch, absent_at = log_base_at + n_log_base * pitch;
+  const size_t weight_at = absent_at + (attempt.with_absent ? n_columns * pitch : 0), n_sums = weight_at + pitch;
+  Vector results(n_slices * n_sums, 0.0);
+
   auto make = [&] {
-    return SparseWorker{std::vector<Extent>(batch_rows), Vector(batch_rows * slice), Vector(n_columns * slice),
-                        Vector(n_log_base * slice), Vector(attempt.with_absent ? n_columns * slice : 0)};
+    return SoftWorker{std::vector<Extent>(batch_rows), Aligned<double>(batch_rows * pitch), Aligned<double>(n_sums)};
   };
-  auto process = [&](SparseWorker& worker, size_t part, Order&) {
-    const size_t first_group = part * slice, width = std::min(slice, n_groups - first_group);
-    for (Vector* sums : {&worker.total, &worker.log_base, &worker.absent}) std::fill(sums->begin(), sums->end(), 0.0);
-    Vector row_weight(width, 0.0);
+  auto process = [&](SoftWorker& worker, size_t part, Order& order) {
+    const size_t run = part / n_slices, which = part % n_slices;
+    const size_t first_group = which * n_groups / n_slices, width = (which + 1) * n_groups / n_slices - first_group;
+    double *sums = worker.sums.data(), *weights = worker.weights.data();
+    std::fill(sums, sums + n_sums, 0.0);
     SparseRows batch = rows_of(matrix, attempt.kind);
     batch.extents = worker.extents.data();
-    batch.weights = worker.weights.data();
-    for (size_t start = 0; start < n_rows; start += batch_rows) {
+    batch.weights = weights;
+    const size_t last = n_rows * (run + 1) / n_runs;
+    for (size_t start = n_rows * run / n_runs; start < last; start += batch_rows) {
       batch.n_rows = 0;
-      for (size_t row = start; row < std::min(n_rows, start + batch_rows); row++) {
-        double* weights = worker.weights.data() + batch.n_rows * width;
+      for (size_t row = start; row < std::min(last, start + batch_rows); row++) {
+        double* to = weights + batch.n_rows * pitch;
         bool weighs = false;
         for (size_t g = 0; g < width; g++) {
-          weights[g] = input.weights.at(row, first_group + g);
-          row_weight[g] += weights[g];
-          weighs |= weights[g] != 0.0;
+          to[g] = input.weights.at(row, first_group + g);
+          sums[weight_at + g] += to[g];
+          weighs |= to[g] != 0.0;
         }
         if (weighs) worker.extents[batch.n_rows++] = extent_of(matrix, row);
       }
-      if (!attempt.judge(input.kernels.sum_sparse_soft(batch, width, worker.total.data(), worker.log_base.data(),
-                                                       attempt.with_absent ? worker.absent.data() : nullptr))) {
+      if (!attempt.judge(input.kernels.sum_sparse_soft(batch, pitch, sums, sums + log_base_at,
+                                                       attempt.with_absent ? sums + absent_at : nullptr))) {
         return false;
       }
     }
-    auto scatter = [&](const Vector& from, size_t n, Vector& to) {
-      for (size_t g = 0; g < width; g++) {
-        for (size_t j = 0; j < n; j++) to[(first_group + g) * n + j] = from[j * width + g];
-      }
-    };
-    for (size_t g = 0; g < width; g++) attempt.out.row_weight[first_group + g] = row_weight[g];
-    scatter(worker.total, n_columns, attempt.out.total);
-    scatter(worker.log_base, n_log_base, attempt.out.log_base);
-    if (attempt.with_absent) scatter(worker.absent, n_columns, attempt.absent);
-    return true;
+    return order.in_turn(which, run, [&] {
+      double* result = results.data() + which * n_sums;
+      for (size_t k = 0; k < n_sums; k++) result[k] += sums[k];
+    });
   };
-  const double cells = 2.0 * static_cast<double>(matrix.n_entries) * static_cast<double>(n_groups);
-  const size_t threads = choose_threads(input.threads, n_slices, cells);
-  return run_parts(n_slices, threads, 1, make, process, [](SparseWorker&) {});
+  const double cells = static_cast<double>(matrix.n_entries) * static_cast<double>(n_slices);
+  const size_t threads = limit_threads(choose_threads(input.threads, n_runs * n_slices, cells), 8 * n_sums);
+  if (!run_parts(n_runs * n_slices, threads, n_slices, make, process, [](SoftWorker&) {})) return false;
+  for (size_t group = 0; group < n_groups; group++) {
+    const size_t which = ((group + 1) * n_slices - 1) / n_groups;
+    const double* from = results.data() + which * n_sums + group - which * n_groups / n_slices;
+    attempt.out.row_weight[group] = from[weight_at];
+    auto take = [&](size_t at, size_t n, Vector& to) {
+      for (size_t j = 0; j < n; j++) to[group * n + j] = from[at + j * pitch];
+    };
+    take(0, n_columns, attempt.out.total);
+    take(log_base_at, n_log_base, attempt.out.log_base);
+    if (attempt.with_absent) take(absent_at, n_columns, attempt.absent);
+  }
+  return true;
 }
 
 }  // namespace

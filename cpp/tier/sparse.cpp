@@ -138,16 +138,26 @@ Outcome sum_rows(const SparseRows& rows, const SparseSums& out) {
   return Outcome::clean;
 }
 
-template <Kind kind, class Index>
-Outcome sum_soft_rows(const SparseRows& rows, size_t n_groups, double* totals, double* log_base, double* absent) {
+// sums[g] += weights[g] · x for `pitch` groups side by side.
+template <size_t pitch>
+__attribute__((always_inline)) inline void add_all(double* sums, const double* weights, double x) {
+  if (pitch % lanes) {
+    for (size_t g = 0; g < pitch; g++) sums[g] += weights[g] * x;
+    return;
+  }
+  for (size_t g = 0; g < pitch; g += lanes) {
+    store(sums + g, multiply_add(load(weights + g), repeat(x), load(sums + g)));
+  }
+}
+
+template <Kind kind, class Index, size_t pitch>
+Outcome sum_soft_rows(const SparseRows& rows, double* totals, double* log_base, double* absent) {
   double buffer[piece];
   const Index* indices = static_cast<const Index*>(rows.indices);
   for (size_t i = 0; i < rows.n_rows; i++) {
     prefetch_row(rows, i + rows_ahead);
-    const double* weights = rows.weights + i * n_groups;
-    auto add_all = [&](double* sums, double x) {
-      for (size_t g = 0; g < n_groups; g++) sums[g] += weights[g] * x;
-    };
+    double weights[pitch];  // a copy, which no sum can overwrite: it stays in registers
+    __builtin_memcpy(weights, rows.weights + i * pitch, sizeof(weights));
     double row_sum = 0.0, inner = 0.0;
     const size_t stop = static_cast<size_t>(rows.extents[i].stop);
     for (size_t start = static_cast<size_t>(rows.extents[i].start); start < stop; start += piece) {
@@ -158,7 +168,7 @@ Outcome sum_soft_rows(const SparseRows& rows, size_t n_groups, double* totals, d
       if (!found.allowed) {
         const Outcome outcome = set_missing_aside<kind>(x, n, buffer, absent != nullptr, [&](size_t k) {
           if (static_cast<uint64_t>(at[k]) >= rows.n_columns) return false;
-          add_all(absent + static_cast<uint64_t>(at[k]) * n_groups, 1.0);
+          add_all<pitch>(absent + static_cast<uint64_t>(at[k]) * pitch, weights, 1.0);
           return true;
         });
         if (outcome != Outcome::clean) return outcome;
@@ -167,21 +177,40 @@ Outcome sum_soft_rows(const SparseRows& rows, size_t n_groups, double* totals, d
       for (size_t k = 0; k < n; k++) {
         const uint64_t column = static_cast<uint64_t>(at[k]);
         if (column >= rows.n_columns) return Outcome::bad;
-        add_all(totals + column * n_groups, x[k]);
+        add_all<pitch>(totals + column * pitch, weights, x[k]);
       }
       if (kind == Kind::multinomial) {
         row_sum += found.sum;
         if (!found.trivial) inner += sum_log_factorials(x, n);
       }
       if (kind == Kind::poisson && !found.trivial) {
+        // Only counts above 1 have a logarithm. Gathered first: to guess which comes next would fail every other time.
+        uint64_t columns[piece];
+        double counts[piece];
+        size_t n_counts = 0;
         for (size_t k = 0; k < n; k++) {
-          add_all(log_base + static_cast<uint64_t>(at[k]) * n_groups, -log_factorial(x[k]));
+          columns[n_counts] = static_cast<uint64_t>(at[k]);
+          counts[n_counts] = x[k];
+          n_counts += x[k] > 1.0;
+        }
+        for (size_t k = 0; k < n_counts; k++) {
+          add_all<pitch>(log_base + columns[k] * pitch, weights, -log_factorial(counts[k]));
         }
       }
     }
-    if (kind == Kind::multinomial) add_all(log_base, log_factorial(row_sum) - inner);
+    if (kind == Kind::multinomial) add_all<pitch>(log_base, weights, log_factorial(row_sum) - inner);
   }
   return Outcome::clean;
+}
+
+template <Kind kind, class Index>
+Outcome sum_soft_kind(const SparseRows& rows, size_t pitch, double* totals, double* log_base, double* absent) {
+  switch (pitch) {
+    case 1: return sum_soft_rows<kind, Index, 1>(rows, totals, log_base, absent);
+    case 2: return sum_soft_rows<kind, Index, 2>(rows, totals, log_base, absent);
+    case 4: return sum_soft_rows<kind, Index, 4>(rows, totals, log_base, absent);
+    default: return sum_soft_rows<kind, Index, 8>(rows, totals, log_base, absent);
+  }
 }
 
 template <class Index>
@@ -194,11 +223,11 @@ Outcome of_kind(const SparseRows& rows, const SparseSums& out) {
 }
 
 template <class Index>
-Outcome of_soft_kind(const SparseRows& rows, size_t n_groups, double* totals, double* log_base, double* absent) {
+Outcome of_soft_kind(const SparseRows& rows, size_t pitch, double* totals, double* log_base, double* absent) {
   switch (rows.kind) {
-    case Kind::binary: return sum_soft_rows<Kind::binary, Index>(rows, n_groups, totals, log_base, absent);
-    case Kind::poisson: return sum_soft_rows<Kind::poisson, Index>(rows, n_groups, totals, log_base, absent);
-    default: return sum_soft_rows<Kind::multinomial, Index>(rows, n_groups, totals, log_base, absent);
+    case Kind::binary: return sum_soft_kind<Kind::binary, Index>(rows, pitch, totals, log_base, absent);
+    case Kind::poisson: return sum_soft_kind<Kind::poisson, Index>(rows, pitch, totals, log_base, absent);
+    default: return sum_soft_kind<Kind::multinomial, Index>(rows, pitch, totals, log_base, absent);
   }
 }
 
@@ -208,9 +237,9 @@ Outcome sum_sparse(const SparseRows& rows, const SparseSums& out) {
   return rows.wide_indices ? of_kind<int64_t>(rows, out) : of_kind<int32_t>(rows, out);
 }
 
-Outcome sum_sparse_soft(const SparseRows& rows, size_t n_groups, double* totals, double* log_base, double* absent) {
-  return rows.wide_indices ? of_soft_kind<int64_t>(rows, n_groups, totals, log_base, absent)
-                           : of_soft_kind<int32_t>(rows, n_groups, totals, log_base, absent);
+Outcome sum_sparse_soft(const SparseRows& rows, size_t pitch, double* totals, double* log_base, double* absent) {
+  return rows.wide_indices ? of_soft_kind<int64_t>(rows, pitch, totals, log_base, absent)
+                           : of_soft_kind<int32_t>(rows, pitch, totals, log_base, absent);
 }
 
 }  // namespace TALLYBAYES_TIER

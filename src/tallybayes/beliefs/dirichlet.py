@@ -135,7 +135,8 @@ class Dirichlet(Belief):
         theta = np.asarray(parameter, dtype=float)
         inside = (np.abs(segments.sum(theta) - 1) < 1e-9) & (segments.sum((theta < 0).astype(float)) == 0)
         density = segments.sum(xlogy(alpha - 1, np.maximum(theta, 0.0)) - gammaln(alpha)) + gammaln(segments.sum(alpha))
-        return _one_column(np.where(inside, density, -np.inf))
+        known = np.where(inside, density, -np.inf)
+        return _one_column(np.where(segments.sizes == 0, 0.0, known))  # nothing to know about a column without levels
 
     def log_evidence(self, statistics: Counts | Totals) -> Any:
         """log of the Dirichlet–multinomial marginal likelihood of the sequence, per group and column.

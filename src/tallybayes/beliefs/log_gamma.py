@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln
 
+_N_FACTORIALS = 1024  # numbers below this have their log Γ looked up
+
 
 def log_gamma_half_step(z: np.ndarray) -> np.ndarray:
     """log Γ(z + ½) − log Γ(z), by its asymptotic series above 50, where subtracting would lose digits.
@@ -103,3 +105,21 @@ def trigamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     rr, rt, tt = r * r, r * t, t * t
     rest = 1.0 + 0.5 * (r + t) + (rr + rt + tt) / 6.0 - (rr * (rr + rt) + rt * rt + tt * (rt + tt)) / 30.0
     return np.asarray(out - steps * rt * rest)
+
+
+def log_factorials(x: np.ndarray) -> np.ndarray:
+    """log Γ(x + 1), looked up where all are small whole numbers.
+
+    Parameters
+    ----------
+    x : array of numbers above −1, or NaN
+
+    Returns
+    -------
+    ndarray, like `x`
+    """
+    if x.size and x.min() >= 0 and x.max() < _N_FACTORIALS:  # neither is so of NaN
+        whole = x.astype(np.intp, copy=False)
+        if x.dtype.kind in "iu" or (whole == x).all():
+            return np.asarray(gammaln(np.arange(1.0, _N_FACTORIALS + 1)).take(whole))
+    return np.asarray(gammaln(np.asarray(x, dtype=np.float64) + 1.0))

@@ -43,6 +43,15 @@ class Sparse(NamedTuple):
         cells = np.repeat(self.indptr[:-1][part] - indptr[:-1], lengths) + np.arange(indptr[-1])
         return Sparse(indptr, self.indices[cells], self.data[cells], self.n_columns)
 
+    def sum_rows(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the stored entries of every row, of a number for each; 0 in rows without any."""
+        sums = np.zeros(len(self.indptr) - 1)
+        some = np.flatnonzero(np.diff(self.indptr) > 0)
+        if len(some):
+            kind = np.float64 if values.dtype.kind == "f" else None  # whole numbers are added as such
+            sums[some] = np.add.reduceat(values, self.indptr[some], dtype=kind)
+        return sums
+
     def dense(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Some rows as a dense array."""
         index = np.arange(len(self.indptr) - 1)[rows]

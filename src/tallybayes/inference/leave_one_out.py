@@ -6,9 +6,8 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, xlogy
 
-from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
+from tallybayes.beliefs.log_gamma import log_factorials, log_gamma_half_step, log_rising
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Block, Codes, Sparse
@@ -72,7 +71,7 @@ def without_row(
         if isinstance(family, Gaussian):
             return _gaussian(family, statistics, prior, estimate, np.asarray(block), group, counted, constant)
         if isinstance(family, Multinomial):
-            return _tokens(family, statistics, prior, estimate, block, group, counted)[:, None]
+            return _tokens(family, statistics, prior, estimate, block, group, counted, weight is None)[:, None]
         if type(family) in (Categorical, Bernoulli):
             counts = _level_counts(family, statistics, prior, estimate)
             if counts is not None:
@@ -97,8 +96,8 @@ def own_tables(
     Returns
     -------
     tuple of arrays of shape (columns or cells, groups), or None where there is no such table
-        `Categorical`: log probabilities. `Bernoulli`: log p(1) and log p(0). `Gaussian`: mean, inverse spread, power and
-        log norm of a factor ``"left_out"``. NaN in groups whose rows have to be counted out.
+        `Categorical`: log probabilities. `Bernoulli`: log p(1) and log p(0). `Gaussian`: mean, inverse spread, power
+        and log norm of a factor ``"left_out"``. NaN in groups whose rows have to be counted out.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         if type(family) in (Categorical, Bernoulli):
@@ -206,34 +205,38 @@ def _tokens(
     block: Any,
     group: np.ndarray,
     weight: np.ndarray,
+    unit: bool,
 ) -> np.ndarray:
-    """Rows of counts: only their own words change."""
-    n_rows = len(group)
-    if isinstance(block, Sparse):
-        row = np.repeat(np.arange(n_rows), np.diff(block.indptr))
-        word, x = block.indices, np.asarray(block.data, dtype=float)
-    else:
-        row, word = np.nonzero(block)
-        x = np.asarray(block, dtype=float)[row, word]
-    held = statistics.total
-    added = np.zeros(1)
+    """Rows of counts: only their own words change. `unit`: all weights are 1."""
+    rows = block if isinstance(block, Sparse) else _compressed(np.asarray(block))
+    n_words, lengths = statistics.n_columns, np.diff(rows.indptr)
+    x, word = rows.data, rows.indices
+    held, added = statistics.total, np.zeros(1)
     if estimate in ("map", "bayes"):
         added = np.broadcast_to(prior.concentration, held.shape) - (estimate == "map")
         if (added < 0).any():  # the mode may lie on an edge that moves with the row
-            return np.full(n_rows, np.nan)
-    length = np.bincount(row, x, minlength=n_rows)
-    cells = _rest(held[group[row], word], weight[row] * x)
+            return np.full(len(group), np.nan)
+    length = rows.sum_rows(x)
+    cell = np.repeat(group * n_words, lengths) + word
+    cells = _rest(held.take(cell), x if unit else np.repeat(weight, lengths) * x)
     whole = _rest(held.sum(axis=1)[group], weight * length)
     if added.ndim == 2:
-        cells, whole = cells + added[group[row], word], whole + added.sum(axis=1)[group]
-    base = gammaln(length + 1) - np.bincount(row, gammaln(x + 1), minlength=n_rows)
+        cells, whole = cells + added.take(cell), whole + added.sum(axis=1)[group]
+    base = log_factorials(length) - rows.sum_rows(log_factorials(x))
     if isinstance(family, DirichletMultinomial) and estimate == "bayes":
-        return base + np.bincount(row, log_rising(cells, x), minlength=n_rows) - log_rising(whole, length)
-    terms = np.bincount(row, xlogy(x, cells), minlength=n_rows)
+        return base + rows.sum_rows(log_rising(cells, x)) - log_rising(whole, length)
+    terms = rows.sum_rows(np.where(x > 0, x * np.log(cells), 0.0))
     return np.where(length > 0, base + terms - length * np.log(np.where(whole > 0, whole, np.nan)), 0.0)
 
 
-def _rest(held: np.ndarray, removed: np.ndarray) -> np.ndarray:
+def _compressed(block: np.ndarray) -> Sparse:
+    """Dense rows without their zeros."""
+    row, column = np.nonzero(block)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(block)))])
+    return Sparse(indptr, column, block[row, column], block.shape[1])
+
+
+def _rest(held: np.ndarray, removed: Any) -> np.ndarray:
     """A difference of counts, 0 where only rounding is left."""
     rest = held - removed
     return np.where(rest > 1e-10 * held, rest, 0.0)

@@ -113,6 +113,8 @@ def seed_centres(
     ndarray of shape (some + n_more, columns)
     """
     weight = np.ones(len(rows)) if weight is None else weight
+    order = _by_content(rows)
+    rows, weight = rows[order], weight[order]
     filled = np.where(np.isnan(rows), 0.0, rows)  # a seed's own unknown cells lie in the middle of all
     centres = fixed
     for _ in range(n_more):
@@ -129,6 +131,13 @@ def seed_centres(
             break
         centres = moved
     return centres
+
+
+def _by_content(rows: np.ndarray) -> np.ndarray:
+    """An order of the rows that does not depend on the one they came in, so that the same draws find the same rows."""
+    sides = np.random.default_rng(0).standard_normal((2, rows.shape[1]))
+    missing = np.isnan(rows)
+    return np.argsort((np.where(missing, 0.0, rows) * sides[0] + missing * sides[1]).sum(axis=1), kind="stable")
 
 
 def squared_gaps(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:

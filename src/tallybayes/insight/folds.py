@@ -18,7 +18,8 @@ def random_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> np.ndarr
     n_rounds = -(-len(codes) // n_folds)
     deal = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_rounds, 1)), axis=1).ravel()[: len(codes)]
     fold = np.empty(len(codes), dtype=np.int32)
-    fold[np.concatenate(rows_by_code(codes))] = deal  # class after class, each round of rows to all folds
+    by_class = np.concatenate(rows_by_code(codes, int(codes.max()) + 1))
+    fold[by_class] = deal  # each round of rows to all folds
     return fold
 
 

@@ -47,7 +47,7 @@ class Scorer:
             raise ValueError(f"there are {len(blocks)} blocks, expected {len(self._factors)}: one for each factor")
         for i, (factor, block) in enumerate(zip(self._factors, blocks, strict=True)):
             _check_block(factor, block, f"blocks[{i}]", n_rows, len(self._start))
-        if len(rows) and not (0 <= rows.min() and rows.max() < n_rows):
+        if len(rows) and not (rows.min() >= 0 and rows.max() < n_rows):
             raise IndexError(f"rows holds {rows.min()} to {rows.max()}, expected 0 to {n_rows - 1}")
         scores = np.tile(self._start, (len(rows), 1))
         with np.errstate(all="ignore"):

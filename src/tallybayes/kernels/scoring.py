@@ -134,7 +134,7 @@ class Scorer:
         checked = [_check_factor(factor, f"factors[{i}]", len(first)) for i, factor in enumerate(factors)]
         self.n_classes = len(first)
         self.n_bytes = sum(part.nbytes for factor in checked for part in factor if isinstance(part, np.ndarray))
-        self.shape = (len(first), *((factor[0], len(factor[-2])) for factor in checked if len(factor) > 1))
+        self.shape = (len(first), *((part[0], len(part[-2]) if len(part) > 1 else 0) for part in checked))
         self._sparse = [i for i, factor in enumerate(checked) if factor[0] == "sparse"]
         self._prepared: _Prepared = _implementation().Scorer(first, checked)
 
@@ -305,7 +305,7 @@ def posterior_by_part(
            [0.5 , 0.5 ]])
     """
     if n_rows < 0 or threads < 0 or not scorers:
-        raise ValueError(f"n_rows is {n_rows}, threads {threads}, with {len(scorers)} scorers: expected 0, 0, 1 or more")
+        raise ValueError(f"n_rows is {n_rows}, threads {threads} and scorers {len(scorers)}, expected 0, 0, 1 or more")
     shapes = {scorer.shape for scorer in scorers}
     if len(shapes) > 1:
         raise ValueError(f"the scorers have {shapes} classes, kinds and columns, expected the same in all")

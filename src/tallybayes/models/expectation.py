@@ -9,6 +9,7 @@ import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError, PriorError
+from tallybayes.families.estimates import check_estimate
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import climb
 from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
@@ -105,7 +106,7 @@ class Expectation:
         self.model, self.classes, self.named, self.factors = model, classes, named, factors
         self.features, self.n_classes = factors[1:], len(classes.levels)
         self.readings = [model._reading(factor) for factor in self.features]
-        self.how = "map" if model.estimate in ("bayes", "map") else "mle"
+        self.how = "map" if check_estimate(model.estimate) in ("bayes", "map") else "mle"
         self.counter = SoftCounter(self.features, table, self.n_classes)
         weights = np.ones(table.n_rows) if weight is None else np.array(weight, dtype=float)
         weights[codes < 0] *= model.unlabelled_weight

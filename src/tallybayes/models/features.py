@@ -70,8 +70,8 @@ def check_target(y: Any, n_rows: int) -> Any:
         from sklearn.utils.validation import column_or_1d
 
         array = y if isinstance(y, np.ndarray) else np.asarray(y)
-        if array is not y and array.dtype.kind in "US" and array.ndim == 1:  # NaN among strings is no 'nan'
-            array = np.array([*y, None], dtype=object)[:-1]
+        if array is not y and array.dtype.kind == "U" and not all(isinstance(label, str) for label in y):
+            array = np.array([*y, None], dtype=object)[:-1]  # NaN among strings is not 'nan'
         if array.ndim == 2 and array.shape[1] == 1:
             from sklearn.exceptions import DataConversionWarning
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -94,7 +95,7 @@ def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
         where = tally.domains[name].positions_of(range(int(fold.max()) + 1))
         parts = [[s.take(0, one).reshape_groups(s.given_shape[1:]) for s in tally.statistics] for one in where[:, None]]
         domains = {key: domain for key, domain in tally.domains.items() if key != name}
-        tally = Tally(factors, [sum(found) for found in zip(*parts, strict=True)], domains, schema)
+        tally = Tally(factors, [s._map(lambda part: part.sum(axis=(0,))) for s in tally.statistics], domains, schema)
     _, (local,) = table.levels([model._target], lambda _: True)
     codes = _codes_of(labels, tally.domains[str(model._target)].positions_of(local.levels))
     return Rows(model._adopt(tally), table, codes, weight, parts, {})
@@ -127,7 +128,7 @@ def score_folds(
         if not posterior_by_part(plans, n_folds, fold, rows.table, scores, rows.log_base):
             apart.append((model, scores))
     if apart:
-        tests = rows_by_code(fold)
+        tests = rows_by_code(fold, n_folds)
         for k in progress(range(n_folds), "cross-validating"):
             here = train(k)
             for model, scores in apart:
@@ -135,9 +136,8 @@ def score_folds(
     return out
 
 
-def rows_by_code(codes: np.ndarray) -> list[np.ndarray]:
+def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
     """The numbers of the rows of every code from 0 up, rising; those of code −1 are left out."""
-    n_codes = int(codes.max(initial=-1)) + 1
     kind = np.uint8 if n_codes < 2**8 else np.uint16 if n_codes < 2**16 else np.int64  # short ones by counting
     order = np.argsort(np.where(codes < 0, n_codes, codes).astype(kind), kind="stable")
     stops = np.cumsum(np.bincount(codes[codes >= 0].astype(np.intp), minlength=n_codes))
@@ -205,23 +205,26 @@ def _score_by_class(rows: Rows, model: FactoredClassifier, out: Normalised) -> n
         if tables is None:
             return everything
         own.append(tables)
-    n_cells = sum(tables[0].size for tables in own)
-    if n_cells * n_classes > max(1_000_000, rows.table.n_rows):  # the tables would be more than the rows
-        return everything
+    n_cells = sum(tables[0].size for tables in own) * n_classes
+    if n_cells > max(1_000_000, n_rows * sum(len(scored.factor.columns) for scored in model._scored)):
+        return everything  # the tables would be more than the rows
     model._check_estimated(model.class_log_prior_)
     domains = [model._level_domains(scored) for scored in model._scored]
     log_prior = _log_prior_without(model, np.arange(n_classes), None)
-    known = np.all([~np.isnan(t).any(axis=0) for tables in own for t in tables], axis=0, initial=True, where=True)
-    plans, place = [], np.full(n_classes, -1, dtype=np.int32)
-    for code in np.flatnonzero(np.broadcast_to(known, n_classes)):
+    unknown = np.zeros(n_classes, dtype=bool)
+    for array in itertools.chain.from_iterable(own):
+        unknown |= np.isnan(array).any(axis=0)
+    plans: list[Plan] = []
+    place = np.full(n_classes, -1, dtype=np.int32)
+    for code in np.flatnonzero(~unknown):
         plan = LeftOutPlan(model._scored, log_prior[code], domains, model.unseen, own, int(code))
         if plan.by_kernels(rows.table):
             place[code] = len(plans)
             plans.append(plan)
     part = place[rows.codes]
     if plans and not posterior_by_part(iter(plans), len(plans), part, rows.table, out, rows.log_base):
-        for plan, test in zip(plans, rows_by_code(np.append(part, len(plans) - 1)), strict=True):
-            plan.posterior_of(test[test < n_rows], rows.table, out, rows.log_base)
+        for each, test in zip(plans, rows_by_code(part, len(plans)), strict=True):
+            each.posterior_of(test, rows.table, out, rows.log_base)
     return part < 0
 
 

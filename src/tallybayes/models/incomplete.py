@@ -91,6 +91,8 @@ class IncompleteClassifier(FactoredClassifier):
             self._y_dtype = None
         weights = check_weight(weight, table.n_rows)
         counts = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
+        if not counts.any():
+            raise DataError("the weight of every row is zero; expected at least one row that counts.")
         if self.unlabelled == "skip":
             counts &= codes >= 0
             if not (codes >= 0).any():

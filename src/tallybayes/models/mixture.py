@@ -110,6 +110,13 @@ class Mixture(NaiveBayes):
         self._y_dtype = np.dtype(np.int64)
         return self
 
+    @property
+    def partial_fit(self) -> Any:
+        """A mixture has none: its components are found from all rows at once."""
+        raise AttributeError(
+            "a Mixture has no partial_fit: its components are found from all rows at once.\n    Use fit with all rows."
+        )
+
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """The mean log p(row), in nats.
 
@@ -120,8 +127,10 @@ class Mixture(NaiveBayes):
             Not used.
         sample_weight : array-like of shape (n,), or the name of a column of X, optional
         """
-        weight = open_features(X)._column(sample_weight) if isinstance(sample_weight, str) else sample_weight
-        return float(np.average(self.score_samples(X), weights=weight))
+        if isinstance(sample_weight, str):
+            table = open_features(X)
+            X, sample_weight = table.without(sample_weight), table._column(sample_weight)
+        return float(np.average(self.score_samples(X), weights=sample_weight))
 
     def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> np.ndarray:
         """Find the components, and the most probable one of every row.
@@ -156,12 +165,13 @@ class Mixture(NaiveBayes):
 
     def _climbed(self) -> Climbed:
         if self._climb is None:
-            raise EstimateError("rows were added after EM ended, so its measures are gone.\n    Fit all rows at once.")
+            raise EstimateError(
+                "the counts have changed since EM ended, so its measures are gone.\n    Fit all rows at once."
+            )
         return self._climb
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.estimator_type = "density_estimator"
-        tags.classifier_tags = None
         tags.target_tags.required = False
         return tags

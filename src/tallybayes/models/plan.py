@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from tallybayes import kernels
-from tallybayes.beliefs.log_gamma import log_gamma_half_step
+from tallybayes.beliefs.log_gamma import log_factorials, log_gamma_half_step
 from tallybayes.errors import CellError, DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Dense, Sparse, cell, n_columns
@@ -25,7 +24,6 @@ from tallybayes.statistics.statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 
 _DIRECT_LEVELS = 4096  # whole numbers below this are looked up in the log tables by their value
-_FACTORIALS = 1024  # numbers below this have their log Γ looked up
 _TOGETHER = 262_144  # bytes of log tables that are looked up in turn: more would not stay in cache
 _NATIVE = {np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
 
@@ -93,9 +91,10 @@ class Plan:
     def _log_bases(self, blocks: Sequence[Any], kept: dict[int, np.ndarray]) -> Iterator[np.ndarray]:
         """What the classes have in common, of every factor that has such a part."""
         for number, part in enumerate(self.scored):
-            if isinstance(part.family, Poisson | Multinomial):
-                if number not in kept:
-                    kept[number] = _log_base(part, blocks[number])
+            if number not in kept:
+                base = _log_base(part, blocks[number])
+                kept[number] = np.zeros(0) if base is None else base
+            if kept[number].size:
                 yield kept[number]
 
     def argmax(self, table: Table) -> np.ndarray:
@@ -135,7 +134,7 @@ class Plan:
             raise DataError.bad_cell(value, error.row, name, factor.family.expects) from None
 
     def _kernel_parts(self, table: Table, *, counted: bool = False) -> tuple[list[int], kernels.Scorer, list[Any]]:
-        """The factors that a kernel scores, the scorer, and their blocks of this table, to be checked if not counted."""
+        """The factors that a kernel scores, the scorer, and their blocks of this table; `counted` ones are right."""
         numbers: list[int] = []
         blocks: list[Any] = []
         forms: list[Any] = []
@@ -380,26 +379,8 @@ def _log_base(part: Scored, block: Any) -> np.ndarray | None:
     if not isinstance(family, Poisson | Multinomial):
         return None
     if isinstance(block, Sparse):
-        base = -_sum_rows(_log_factorials(block.data), block.indptr)
-        return base + gammaln(_sum_rows(block.data, block.indptr) + 1.0) if isinstance(family, Multinomial) else base
+        base = -block.sum_rows(log_factorials(block.data))
+        return base + log_factorials(block.sum_rows(block.data)) if isinstance(family, Multinomial) else base
     rows = chunk_of(block if isinstance(block, np.ndarray) else list(block), slice(None))
-    base = -np.where(np.isnan(rows), 0.0, _log_factorials(rows)).sum(axis=1)
-    return base + gammaln(rows.sum(axis=1) + 1.0) if isinstance(family, Multinomial) else base
-
-
-def _log_factorials(x: np.ndarray) -> np.ndarray:
-    """log Γ(x + 1) of every number, looked up where all are small and whole."""
-    if x.size and x.min() >= 0 and x.max() < _FACTORIALS:  # neither is so of NaN
-        whole = x.astype(np.intp)
-        if x.dtype.kind in "iu" or (whole == x).all():
-            return gammaln(np.arange(1.0, _FACTORIALS + 1)).take(whole)
-    return gammaln(x + 1.0)
-
-
-def _sum_rows(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """The sum of the entries of every compressed row; 0 of one without any."""
-    sums = np.zeros(len(indptr) - 1)
-    some = np.flatnonzero(np.diff(indptr) > 0)
-    if len(some):
-        sums[some] = np.add.reduceat(values, indptr[some], dtype=np.float64)
-    return sums
+    base = -np.where(np.isnan(rows), 0.0, log_factorials(rows)).sum(axis=1)
+    return base + log_factorials(rows.sum(axis=1)) if isinstance(family, Multinomial) else base

@@ -13,6 +13,7 @@ from tallybayes.statistics.statistics import Part, Statistics, all_close
 from tallybayes.value import frozen_array
 
 _ANCHOR_ROWS = 1024  # enough for a median and its spread; the first rows only, so that the cost does not grow
+_ROUNDING = 1e-29  # of the squares: what is left in the last bits of double-double is no scatter
 
 
 class Moments(Statistics):
@@ -125,7 +126,7 @@ class Moments(Statistics):
     def _scatter(self) -> DoubleDouble:
         if not self.full:
             rest = self.second_sum - self.first_sum * self.first_sum / self._divisor()
-            keep = rest.high > 0
+            keep = rest.high > _ROUNDING * self.second_sum.high  # a constant with broken weights leaves some
             return rest.map(lambda a: np.where(keep, a, 0.0))
         first = self.first_sum
         outer = first.map(lambda a: a[..., :, None]) * first.map(lambda a: a[..., None, :])

@@ -6,8 +6,9 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
-from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
+from tallybayes.beliefs.log_gamma import log_factorials, log_gamma_half_step, log_rising
 
 DIGITS = 60
 
@@ -71,3 +72,16 @@ def test_arrays_equal_a_loop():
     together = log_rising(start, steps)
     for i, j in np.ndindex(2, 3):
         assert together[i, j] == log_rising(start[i, 0], steps[j])
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "f8"])
+def test_log_factorials(dtype):
+    for x in (np.arange(100), np.array([0, 1]), np.array([], dtype)):
+        np.testing.assert_allclose(log_factorials(x.astype(dtype)), gammaln(x + 1.0), rtol=1e-15)
+    for x in (
+        np.array([0.5, 3.0]),
+        np.array([2000.0, 3.0]),
+        np.array([1.0, np.nan]),
+        np.array([[1.0, 2.0], [3.0, 1e9]]),
+    ):
+        np.testing.assert_array_equal(log_factorials(x), gammaln(x + 1.0))

@@ -10,7 +10,7 @@ from kernel_cases import INTEGERS, lay_out, run
 
 from tallybayes import kernels
 
-KINDS = ("codes", "linear", "normal", "student", "student by column", "sparse")
+KINDS = ("codes", "linear", "normal", "student", "student by column", "left out", "sparse", "terms")
 CLASSES = (1, 2, 5, 8, 9, 20, 130)
 
 
@@ -84,7 +84,14 @@ def make(kind: str, rng: np.random.Generator, n: int, d: int, k: int, layout: st
             weight[rng.random((d, k)) < 0.01] = -np.inf
         data = compress(X, str(rng.choice(["i4", "i8"])), rng)
         return Case(("sparse", weight, check), (*data[:2], data[2].astype(rng.choice(["u1", "i4", "f4", "f8"]))))
+    if kind == "terms":
+        terms = rng.normal(size=(n, k)) * 5.0
+        terms[rng.random((n, k)) < 0.05] = -np.inf
+        return Case(("terms",), terms)
     X = _cells(rng, rng.normal(size=(n, d)) * 3.0, layout, floats=True)
+    if kind == "left out":
+        of_class, one = int(rng.integers(k)), rng.gamma(2.0, size=d)
+        return Case(("left_out", of_class, rng.normal(size=d), one / 400.0, one * 7.0, rng.normal(size=d)), X)
     if kind == "normal":
         return Case(("normal", mean, spread, norm), X)
     power = rng.gamma(2.0, 3.0, size=(d, k) if kind == "student by column" else k)

@@ -1,0 +1,90 @@
+"""Hidden Markov models through their public face against hmmlearn's faster implementation.
+
+Run it with ``python benchmarks/hidden_markov.py [scale]``; it needs hmmlearn, which nothing else here does
+(``pip install hmmlearn``). A scale below 1 takes that share of the sequences.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from harness import peak_memory, race, table
+
+import tallybayes as tb
+from tallybayes import kernels
+
+try:
+    from hmmlearn import hmm
+except ImportError:
+    sys.exit("this benchmark compares with hmmlearn: pip install hmmlearn")
+
+
+def categorical(n_states: int, n_sequences: int, length: int) -> tuple[Any, Any, Any, list[int]]:
+    """A model of ours, one of theirs with the same parameters, steps and lengths."""
+    rng = np.random.default_rng(0)
+    n_symbols = 20
+    start, moves = rng.dirichlet(np.ones(n_states)), rng.dirichlet(np.ones(n_states), n_states)
+    emits = rng.dirichlet(np.ones(n_symbols), n_states)
+    steps = rng.integers(0, n_symbols, n_sequences * length)
+    theirs = hmm.CategoricalHMM(
+        n_states, implementation="scaling", n_features=n_symbols, n_iter=1, init_params="", params="ste"
+    )
+    theirs.startprob_, theirs.transmat_, theirs.emissionprob_ = start, moves, emits
+    ours = tb.HiddenMarkovModel(n_states, tb.Categorical(levels=tuple(range(n_symbols))), estimate="mle")
+    return ours, theirs, steps, [length] * n_sequences
+
+
+def gaussian(n_states: int, n_sequences: int, length: int) -> tuple[Any, Any, Any, list[int]]:
+    """As `categorical`, for four measured columns."""
+    rng = np.random.default_rng(0)
+    start, moves = rng.dirichlet(np.ones(n_states)), rng.dirichlet(np.ones(n_states), n_states)
+    means = rng.standard_normal((n_states, 4))
+    steps = rng.standard_normal((n_sequences * length, 4))
+    theirs = hmm.GaussianHMM(
+        n_states, "diag", implementation="scaling", n_iter=1, init_params="", params="stmc", min_covar=0.0
+    )
+    theirs.startprob_, theirs.transmat_, theirs.means_, theirs.covars_ = start, moves, means, np.ones((n_states, 4))
+    ours = tb.HiddenMarkovModel(n_states, tb.Gaussian(), estimate="mle")
+    return ours, theirs, steps, [length] * n_sequences
+
+
+def main() -> None:
+    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)  # hmmlearn says that one step is too few
+    print(f"kernels: {kernels.implementation()}\n")
+    cases = {
+        "5 states, 1,000 × 1,000 categorical": categorical(5, int(1000 * scale), 1000),
+        "50 states, 100 × 1,000 categorical": categorical(50, max(int(100 * scale), 2), 1000),
+        "5 states, 1,000 × 1,000 × 4 Gaussian": gaussian(5, int(1000 * scale), 1000),
+    }
+    for name, (ours, theirs, steps, lengths) in cases.items():
+        column = steps if steps.ndim == 2 else steps[:, None]
+        path = theirs.predict(column, lengths)
+        ours.fit(steps, path, lengths)  # counted from their own decoding: any parameters do for timing
+        learner = tb.HiddenMarkovModel(ours.n_states, ours.emission, estimate="mle", n_iter=1, tol=0.0, random_state=0)
+        work = {
+            "log-likelihood": (
+                lambda o=ours, s=steps, n=lengths: o.log_likelihood(s, n),
+                lambda t=theirs, c=column, n=lengths: t.score(c, n),
+            ),
+            "Viterbi": (
+                lambda o=ours, s=steps, n=lengths: o.predict(s, n),
+                lambda t=theirs, c=column, n=lengths: t.decode(c, n),
+            ),
+            "one Baum–Welch step": (
+                lambda m=learner, s=steps, n=lengths: m.fit(s, None, n),
+                lambda t=theirs, c=column, n=lengths: t.fit(c, n),
+            ),
+        }
+        for what, (mine, its) in work.items():
+            print(table(f"{name}: {what}", race({"tallybayes": mine, "hmmlearn": its}, rounds=3), "hmmlearn"))
+        print(f"peak memory over the input, log-likelihood: {peak_memory(work['log-likelihood'][0]) / 2**20:.0f} MiB\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+// What the drivers of chains share: the model in the layout of the loops, batches of sequences, and streams that take
+// turns.
+#pragma once
+
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "chain.h"
+
+namespace tallybayes {
+
+// Working space that starts on a cache line and is not cleared. Large ones ask for large pages.
+template <class T>
+class Room {
+ public:
+  Room() = default;
+  Room(Room&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  ~Room() { std::free(data_); }
+  // Room for n at least; what was there before is lost if there was less.
+  T* of(size_t n) {
+    if (n > size_ || data_ == nullptr) {
+      std::free(data_);
+      size_ = 0;
+      const size_t n_bytes = (n * sizeof(T) / 64 + 1) * 64;
+      data_ = static_cast<T*>(std::aligned_alloc(64, n_bytes));
+      if (data_ == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
+      constexpr size_t page = 4096, large = size_t{1} << 22;
+      const uintptr_t first = (reinterpret_cast<uintptr_t>(data_) + page - 1) & ~(page - 1);
+      const uintptr_t last = reinterpret_cast<uintptr_t>(data_) + n_bytes;
+      if (n_bytes >= large) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
+      size_ = n;
+    }
+    return data_;
+  }
+  T* data() { return data_; }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Rows of `pitch` numbers with their logarithms beside them.
+struct ChainTable {
+  Aligned<double> plain, logs;
+};
+
+struct ChainModel {
+  ChainInput input;
+  size_t pitch;
+  ChainTable start, transition, turned, end, table;  // the last row of the table is that of a missing code
+  double start_shift = 0.0, transition_shift = 0.0, end_shift = 0.0;  // taken out of the logarithms before exp
+  Vector level_shifts;                                                // the same for every level; empty: all 0
+  bool every_move = true;  // every transition is possible, and not by a hair
+  bool clear = true;       // what is possible at all, is so by more than a hair
+  ChainMatrix plain, logs;
+
+  ChainModel(const ChainInput&, size_t lanes);
+  size_t length(size_t sequence) const {
+    return static_cast<size_t>(input.offsets[sequence + 1] - input.offsets[sequence]);
+  }
+  size_t first_step(size_t sequence) const { return static_cast<size_t>(input.offsets[sequence]); }
+  double weight(size_t sequence) const { return input.weight ? input.weight[sequence] : 1.0; }
+  size_t n_vectors(size_t lanes) const { return pitch / lanes; }
+};
+
+// Sequences in a row whose working space is held at the same time.
+struct ChainBatch {
+  size_t first, last;  // sequences
+  size_t first_step, n_steps;
+};
+
+// How many sequences take turns: the fewer vectors a step has, the longer it waits for the one before it.
+inline size_t chain_streams(size_t n_vectors) { return n_vectors <= 2 ? 6 : n_vectors <= 4 ? 4 : 2; }
+
+// The batch that begins with this sequence: as many as fit the cache, and some more if only these can take turns.
+ChainBatch next_batch(const ChainModel&, size_t sequence, size_t last, size_t n_streams);
+
+// Cuts the sequences into parts, for the threads and for adding up; `n_sums` as many as are added up for each part.
+std::vector<size_t> chain_parts(const ChainModel&, size_t n_sums);
+// Steps times what one costs, in cells as choose_threads counts them.
+double chain_cells(const ChainModel&);
+
+// Σ shifts[at(k)] with the rounding errors added at the end.
+template <class At>
+double careful_sum(size_t n, At at) {
+  double sum = 0.0, rest = 0.0;
+  for (size_t k = 0; k < n; k++) {
+    const double x = at(k), moved = sum + x, part = moved - sum;
+    rest += (sum - (moved - part)) + (x - part);
+    sum = moved;
+  }
+  return sum + rest;
+}
+
+struct ChainTurn {
+  size_t sequence, steps_left, slot;
+};
+
+// Lets sequences take turns, each as soon as there is room. begin(turn, stream) prepares one and returns whether it has
+// anything to do; advance(turns, streams, n, n_steps) moves n of them; finish(turn, stream) is called at the last step.
+// `next` gives the sequences, one after another, and `none` at the end.
+constexpr size_t no_sequence = ~size_t{0};
+template <class Next, class Begin, class Advance, class Finish>
+void take_turns(const ChainModel& model, size_t most, size_t most_steps, Next next, Begin begin, Advance advance,
+                Finish finish) {
+  std::vector<ChainStream> streams(most);
+  std::vector<ChainTurn> turns(most);
+  for (size_t k = 0; k < most; k++) turns[k].slot = k;
+  size_t n = 0;
+  for (bool more = true;;) {
+    while (more && n < most) {
+      turns[n].sequence = next();
+      more = turns[n].sequence != no_sequence;
+      if (!more) break;
+      turns[n].steps_left = model.length(turns[n].sequence) - 1;
+      streams[n] = ChainStream{};
+      begin(turns[n], streams[n]);
+      n++;
+    }
+    if (n == 0) return;
+    size_t steps = most_steps;
+    for (size_t k = 0; k < n; k++) steps = turns[k].steps_left < steps ? turns[k].steps_left : steps;
+    if (steps > 0) advance(turns.data(), streams.data(), n, steps);
+    for (size_t k = n; k-- > 0;) {
+      turns[k].steps_left -= steps;
+      if (turns[k].steps_left > 0) continue;
+      finish(turns[k], streams[k]);
+      n--;
+      std::swap(turns[k], turns[n]);
+      std::swap(streams[k], streams[n]);
+    }
+  }
+}
+
+}  // namespace tallybayes

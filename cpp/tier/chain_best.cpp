@@ -1,0 +1,84 @@
+// The most probable path. Only the scores are kept on the way forward; on the way back the best predecessor of one state
+// is found again, which is less work than remembering that of every state.
+#include "chain.h"
+
+namespace tallybayes {
+namespace TALLYBAYES_TIER {
+
+namespace {
+
+template <size_t n_vectors>
+inline void step(const ChainMatrix& matrix, size_t pitch, const ChainStride& stride, ChainStream& stream) {
+  const double* x = stream.state;
+  double* y = stream.state + stream.state_stride;
+  stream.state = y;
+  stream.codes += stride.code;
+  stream.rows += stride.row;
+  const double* row = stream.rows + *stream.codes * pitch;
+  for_blocks<n_vectors>(pitch, [&](auto count, size_t first) {
+    constexpr size_t n = decltype(count)::value;
+    Doubles best[n];
+    const double* from = matrix.transition + first * lanes;
+    const Doubles score = repeat(x[0]);
+#pragma GCC unroll 8
+    for (size_t v = 0; v < n; v++) best[v] = score + load(from + v * lanes);
+    for (size_t i = 1; i < matrix.n_states; i++) {
+      from += pitch;
+      const Doubles next = repeat(x[i]);
+#pragma GCC unroll 8
+      for (size_t v = 0; v < n; v++) best[v] = larger_of(best[v], next + load(from + v * lanes));
+    }
+#pragma GCC unroll 8
+    for (size_t v = 0; v < n; v++) store(y + (first + v) * lanes, best[v] + load(row + (first + v) * lanes));
+  });
+}
+
+template <size_t n_vectors>
+void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams, size_t n_steps) {
+  const size_t pitch = n_vectors ? n_vectors * lanes : matrix.pitch;
+  for (size_t k = 0; k < n_steps; k++) {
+    for (size_t g = 0; g < n_streams; g++) step<n_vectors>(matrix, pitch, stride, streams[g]);
+  }
+}
+
+// The first state from which the current one is reached with the best score.
+template <size_t n_vectors>
+inline void step_back(const ChainMatrix& matrix, size_t pitch, ChainStream& stream) {
+  stream.state -= stream.state_stride;
+  const double *x = stream.state, *into = matrix.turned + static_cast<size_t>(stream.best) * pitch;
+  const size_t n = pitch / lanes;
+  Doubles best = load(x) + load(into);
+  for (size_t v = 1; v < n; v++) best = larger_of(best, load(x + v * lanes) + load(into + v * lanes));
+  best = spread_largest(best);
+  size_t v = 0;
+  unsigned equal = bits_of(load(x) + load(into) == best);
+  while (!equal && ++v < n) equal = bits_of(load(x + v * lanes) + load(into + v * lanes) == best);
+  stream.best = static_cast<int64_t>(v * lanes + static_cast<size_t>(__builtin_ctz(equal | 1u << lanes)));
+  *--stream.path = stream.best;
+}
+
+template <size_t n_vectors>
+void run_back(const ChainMatrix& matrix, ChainStream* streams, size_t n_streams, size_t n_steps) {
+  const size_t pitch = n_vectors ? n_vectors * lanes : matrix.pitch;
+  for (size_t k = 0; k < n_steps; k++) {
+    for (size_t g = 0; g < n_streams; g++) step_back<n_vectors>(matrix, pitch, streams[g]);
+  }
+}
+
+}  // namespace
+
+void best_forward(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams,
+                  size_t n_steps) {
+  with_vectors(matrix.pitch / lanes, [&](auto count) {
+    run<decltype(count)::value>(matrix, stride, streams, n_streams, n_steps);
+  });
+}
+
+void trace_best(const ChainMatrix& matrix, ChainStream* streams, size_t n_streams, size_t n_steps) {
+  with_vectors(matrix.pitch / lanes, [&](auto count) {
+    run_back<decltype(count)::value>(matrix, streams, n_streams, n_steps);
+  });
+}
+
+}  // namespace TALLYBAYES_TIER
+}  // namespace tallybayes

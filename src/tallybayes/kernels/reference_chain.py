@@ -1,0 +1,217 @@
+"""Hidden Markov chains in NumPy, on logarithms: what the compiled loops must give, written for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+
+Emission = Float64Array | tuple[AnyArray, Float64Array]
+
+
+def _log_sum(x: Float64Array, axis: int | None = None) -> Any:
+    """Return log Σ exp x; −inf where there is nothing but −inf."""
+    largest = np.max(x, axis=axis, keepdims=True)
+    middle = np.where(np.isneginf(largest), 0.0, largest)
+    with np.errstate(divide="ignore"):
+        return np.log(np.sum(np.exp(x - middle), axis=axis)) + np.squeeze(middle, axis=axis)
+
+
+def _levels(codes: AnyArray, n_levels: int) -> Int64Array:
+    """Return the codes as int64, −1 where one is missing; refuse those that are neither valid nor missing."""
+    missing = codes == (np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1)
+    valid = (codes >= 0) & (codes < n_levels)
+    refused = ~valid & ~missing
+    if refused.any():
+        step = int(refused.argmax())
+        raise IndexError(
+            f"step {step} has code {codes[step]}, expected 0 to {n_levels - 1}, or -1 where it is missing"
+        )
+    return np.where(valid, codes, -1).astype(np.int64)
+
+
+def _rows(emission: Emission) -> Float64Array:
+    """Return the log probability of every step in every state, shape (steps, states)."""
+    if isinstance(emission, tuple):
+        codes, table = emission
+        levels = _levels(codes, len(table))
+        rows = np.zeros((len(levels), table.shape[1]))
+        rows[levels >= 0] = table[levels[levels >= 0]]
+        return rows
+    refused = ~(emission < np.inf)
+    if refused.any():
+        step, state = np.unravel_index(refused.argmax(), emission.shape)
+        raise ValueError(
+            f"emission holds {emission[step, state]} at step {step}, state {state}; expected logarithms: "
+            "numbers or -inf"
+        )
+    return emission
+
+
+def _sequences(offsets: Int64Array) -> Iterator[tuple[int, slice]]:
+    """Yield the number and the steps of every sequence that has any."""
+    for k, (first, last) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+        if last > first:
+            yield k, slice(first, last)
+
+
+def _forward(start: Float64Array, transition: Float64Array, rows: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return log p(state | steps so far), (steps, states), and log p(step | those before it), (steps,).
+
+    From the first impossible step on both are −inf.
+    """
+    states, gains = np.full_like(rows, -np.inf), np.full(len(rows), -np.inf)
+    predicted = start
+    for t, row in enumerate(rows):
+        joint = predicted + row
+        gains[t] = _log_sum(joint)
+        if np.isneginf(gains[t]):
+            break
+        states[t] = joint - gains[t]
+        predicted = _log_sum(states[t][:, None] + transition, axis=0)
+    return states, gains
+
+
+def _backward(transition: Float64Array, end: Float64Array, rows: Float64Array, states: Float64Array) -> Float64Array:
+    """Return log p(later steps | state) less log p(later steps | steps so far), of a possible sequence."""
+    beliefs = np.empty_like(rows)
+    beliefs[-1] = end
+    for t in range(len(rows) - 1, -1, -1):
+        if t + 1 < len(rows):
+            beliefs[t] = _log_sum(transition + (rows[t + 1] + beliefs[t + 1]), axis=1)
+        beliefs[t] -= _log_sum(states[t] + beliefs[t])
+    return beliefs
+
+
+def _ending(start: Float64Array, end: Float64Array | None) -> Float64Array:
+    return np.zeros_like(start) if end is None else end
+
+
+def chain_log_likelihood(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Emission,
+    offsets: Int64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> None:
+    """Write log p(sequence) of every sequence."""
+    rows = np.empty((offsets[-1], len(start)))
+    chain_filter(start, transition, end, emission, offsets, rows, log_likelihood, threads)
+
+
+def chain_filter(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Emission,
+    offsets: Int64Array,
+    rows: Float64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> None:
+    """Write p(state | steps so far) of every step, and log p(sequence)."""
+    given = _rows(emission)
+    log_likelihood[:] = 0.0
+    for k, steps in _sequences(offsets):
+        states, gains = _forward(start, transition, given[steps])
+        rows[steps] = np.exp(states)
+        log_likelihood[k] = gains.sum() + _log_sum(states[-1] + _ending(start, end))
+
+
+def chain_posterior(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Emission,
+    offsets: Int64Array,
+    rows: Float64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> None:
+    """Write p(state | whole sequence) of every step, and log p(sequence)."""
+    given = _rows(emission)
+    log_likelihood[:] = 0.0
+    rows[:] = 0.0
+    for k, steps in _sequences(offsets):
+        states, gains = _forward(start, transition, given[steps])
+        log_likelihood[k] = gains.sum() + _log_sum(states[-1] + _ending(start, end))
+        if not np.isneginf(log_likelihood[k]):
+            rows[steps] = np.exp(states + _backward(transition, _ending(start, end), given[steps], states))
+
+
+def chain_expected(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Emission,
+    offsets: Int64Array,
+    weight: Float64Array | None,
+    rows: Float64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return expected starts, transitions and ends; write expected emissions to `rows`, and log p(sequence).
+
+    The emissions are (steps, states) or, for codes, (levels, states).
+    """
+    given = _rows(emission)
+    n_states = len(start)
+    starts, moves, ends = np.zeros(n_states), np.zeros((n_states, n_states)), np.zeros(n_states)
+    log_likelihood[:] = 0.0
+    rows[:] = 0.0
+    for k, steps in _sequences(offsets):
+        states, gains = _forward(start, transition, given[steps])
+        log_likelihood[k] = gains.sum() + _log_sum(states[-1] + _ending(start, end))
+        share = 1.0 if weight is None else weight[k]
+        if np.isneginf(log_likelihood[k]) or share == 0.0:
+            continue
+        beliefs = _backward(transition, _ending(start, end), given[steps], states)
+        shares = share * np.exp(states + beliefs)
+        starts += shares[0]
+        ends += shares[-1]
+        after = given[steps] + beliefs
+        for t in range(len(states) - 1):
+            joint = states[t][:, None] + transition + after[t + 1]
+            moves += share * np.exp(joint - _log_sum(joint))
+        if isinstance(emission, tuple):
+            levels = _levels(emission[0][steps], len(emission[1]))
+            np.add.at(rows, levels[levels >= 0], shares[levels >= 0])
+        else:
+            rows[steps] = shares
+    return starts, moves, ends
+
+
+def chain_viterbi(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Emission,
+    offsets: Int64Array,
+    path: Int64Array,
+    score: Float64Array,
+    threads: int,
+) -> None:
+    """Write the most probable states of every sequence, and log p(states, sequence)."""
+    given = _rows(emission)
+    score[:] = 0.0
+    for k, steps in _sequences(offsets):
+        rows = given[steps]
+        scores = np.empty_like(rows)
+        scores[0] = start + rows[0]
+        for t in range(1, len(rows)):
+            scores[t] = (scores[t - 1][:, None] + transition).max(axis=0) + rows[t]
+        final = scores[-1] + _ending(start, end)
+        best = int(final.argmax())
+        score[k] = final[best]
+        if np.isneginf(score[k]):
+            path[steps] = -1
+            continue
+        path[steps.stop - 1] = best
+        for t in range(len(rows) - 2, -1, -1):
+            best = int((scores[t] + transition[:, best]).argmax())
+            path[steps.start + t] = best
