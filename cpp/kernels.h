@@ -30,9 +30,10 @@ struct SoftRows {
   ptrdiff_t lookahead;  // as in RowSet
 };
 
-// Σw, Σw·(x − centre) and Σw·(x − centre)² of one group in plain float64, arrays of `width` columns each.
+// Σw, Σw·(x − centre) and Σw·(x − centre)² of one group in a block of rows, in plain float64, arrays of `width` columns
+// each. `spread` is about Σw·(x − mean)² of the blocks before.
 struct PlainSums {
-  double *centre, *weight, *first, *second;
+  double *centre, *spread, *weight, *first, *second;
 };
 // Whether such sums can be used: not if the centre is so far from the mean that digits were lost, nor if a value was
 // missing, infinite or too large.
@@ -157,6 +158,7 @@ struct Kernels {
   Fit (*judge_plain_moments)(const PlainSums&, size_t width, const double* anchor);
   // The centre becomes the mean, where there is one.
   void (*move_centre)(const PlainSums&, size_t width);
+  // Moves the sums to the anchor and adds them; the spread grows.
   void (*add_plain_moments)(const PlainSums&, size_t width, const double* anchor, const MomentSums&);
   // sums[group · pitch + k] += Σ weight · cell k, for k up to `width` and some more. `pitch` is a multiple of eight.
   void (*sum_soft)(const double* weights, size_t weight_pitch, const double* cells, size_t pitch, size_t n_rows,

@@ -63,7 +63,7 @@ void merge_sums(Moments& out, size_t n_groups, size_t n_columns, const Vector& s
 struct SoftWorker {
   SoftReader reader;
   BlockRows rows;
-  Vector sums, plain;  // double-double sums as above; centres and plain sums of every group
+  Vector sums, plain;  // the double-double sums; centres and plain sums of every group
   std::vector<PairSum> row_weight;
   bool any_missing = false;
 };
@@ -80,11 +80,11 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
   auto make = [&] {
     return SoftWorker{SoftReader(input, table, width, block_rows),
                       BlockRows(kernels, input.groups, input.weights, block_rows), Vector(6 * n_sums),
-                      Vector(4 * n_sums), std::vector<PairSum>(n_groups)};
+                      Vector(5 * n_sums), std::vector<PairSum>(n_groups)};
   };
   auto plain_of = [&](SoftWorker& worker, size_t group) {
-    double* at = worker.plain.data() + group * 4 * width;
-    return PlainSums{at, at + width, at + 2 * width, at + 3 * width};
+    double* at = worker.plain.data() + group * 5 * width;
+    return PlainSums{at, at + width, at + 2 * width, at + 3 * width, at + 4 * width};
   };
   auto clear = [&](const PlainSums& plain) { std::fill(plain.weight, plain.second + width, 0.0); };
 
@@ -110,7 +110,10 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
   auto process = [&](SoftWorker& worker, size_t part, Order& order) {
     std::fill(worker.sums.begin(), worker.sums.end(), 0.0);
     std::fill(worker.row_weight.begin(), worker.row_weight.end(), PairSum());
-    for (size_t g = 0; g < n_groups; g++) std::copy(anchors.begin(), anchors.end(), plain_of(worker, g).centre);
+    for (size_t g = 0; g < n_groups; g++) {
+      std::copy(anchors.begin(), anchors.end(), plain_of(worker, g).centre);
+      std::fill_n(plain_of(worker, g).spread, width, 0.0);
+    }
     const size_t last = grid.last(part);
     bool careful = false;  // once a cell of the part was missing, more will be
     for (size_t first = grid.first(part); first < last; first += block_rows) {
@@ -151,7 +154,7 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
     });
   };
   auto finish = [&](SoftWorker& worker) { out.any_missing |= worker.any_missing; };
-  const size_t threads = limit_threads(choose_threads(input.threads, grid.n_parts, cells), 80 * n_sums);
+  const size_t threads = limit_threads(choose_threads(input.threads, grid.n_parts, cells), 88 * n_sums);
   return run_parts(grid.n_parts, threads, 1, make, process, finish);
 }
 

@@ -65,12 +65,12 @@ size_t choose_scatter_rows(size_t n_groups, size_t n_columns) {
   return std::min(wanted, fitting);
 }
 
-// Has the centre turned out a hundred spreads from the mean, so that digits were lost? (One that is as near as a double
-// can tell is good enough.)
+// Has the centre turned out many spreads from the mean, so that digits were lost? (One that is as near as a double can
+// tell is good enough.)
 bool off_centre(const ScatterWorker& worker, size_t pitch, double weight) {
   for (size_t j = 0; j < worker.sum.size(); j++) {
     const double mean = worker.sum[j] / weight;
-    const bool far = worker.sum[j] * mean > 0.9999 * worker.product[j * pitch + j];
+    const bool far = worker.sum[j] * mean > 0.999 * worker.product[j * pitch + j];
     if (far && std::abs(mean) > 1e-15 * std::abs(worker.centre[j])) return true;
   }
   return false;

@@ -91,9 +91,10 @@ Fit judge_plain_moments(const PlainSums& sums, size_t width, const double* ancho
     // Σw·(x − anchor)², which no single term exceeds. NaN and infinity show up here as well.
     const Doubles about = second + shift * (2.0 * first + weight * shift);
     if (!all(about <= largest_term)) return Fit::bad;
-    // A mean a hundred spreads from the centre costs four digits; unless it is as near as a double can tell.
+    // Squares a thousand times the spread cost three digits; unless the mean is as near as a double can tell.
     const Doubles mean = first / weight, most = 1e-15 * centre;
-    const Mask far = (first * mean > 0.9999 * second) & (mean * mean > most * most);
+    const Doubles spread = load(sums.spread + panel.start) + (second - first * mean);
+    const Mask far = (second > 1e3 * spread) & (mean * mean > most * most);
     if (!all(~far)) fit = Fit::far;
   }
   return fit;
@@ -102,9 +103,9 @@ Fit judge_plain_moments(const PlainSums& sums, size_t width, const double* ancho
 void move_centre(const PlainSums& sums, size_t width) {
   for (size_t column = 0; column < width; column += lanes) {
     const Panel panel = panel_at(column, width);
-    const Doubles centre = load(sums.centre + panel.start), weight = load(sums.weight + panel.start);
-    const Doubles moved = centre + load(sums.first + panel.start) / weight;
-    const Mask fine = (weight > 0.0) & (moved <= 1e150) & (moved >= -1e150) & panel.fresh;
+    const Doubles centre = load(sums.centre + panel.start);
+    const Doubles moved = centre + load(sums.first + panel.start) / load(sums.weight + panel.start);
+    const Mask fine = (moved <= 1e150) & (moved >= -1e150) & panel.fresh;  // not where nothing has a weight
     store(sums.centre + panel.start, choose(fine, moved, centre));
   }
 }
@@ -131,6 +132,8 @@ void add_plain_moments(const PlainSums& sums, size_t width, const double* anchor
     put(out.weight_high, out.weight_low, Pair{weight, Doubles{}});
     put(out.first_high, out.first_low, first);
     put(out.second_high, out.second_low, second);
+    const Doubles about_mean = load_at(sums.second) - plain * plain / weight, before = load_at(sums.spread);
+    store(sums.spread + panel.start, choose(panel.fresh & (about_mean > 0.0), before + about_mean, before));
   }
 }
 

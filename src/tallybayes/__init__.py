@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
     from tallybayes.models.discriminant import GaussianDiscriminant as GaussianDiscriminant
+    from tallybayes.models.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
     from tallybayes.models.mixture import Mixture as Mixture
     from tallybayes.models.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.models.nearest_mean import NearestClassMean as NearestClassMean
@@ -82,6 +83,7 @@ _PUBLIC = {
     "Gamma": "beliefs.gamma",
     "Gaussian": "families.gaussian",
     "GaussianDiscriminant": "models.discriminant",
+    "HiddenMarkovModel": "models.hidden_markov",
     "Hypotheses": "beliefs.hypotheses",
     "Learned": "learned",
     "LogNormal": "families.log_normal",

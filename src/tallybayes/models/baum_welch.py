@@ -185,8 +185,11 @@ class _Learner:
             done = kernels.expected(*found.chain.arguments, emission, offsets, weight)
             possible = np.isfinite(done.log_likelihood)
             value += float(weight[possible] @ done.log_likelihood[possible])
-            statistics, _ = self.counter.soft(table, done.smoothed, found.chain.scored)
-            goes_on = done.smoothed.sum(axis=0) - done.end
+            if isinstance(emission, tuple):  # the kernel has counted the labels itself
+                statistics: list[Any] = [Counts(done.emission.T, (len(done.emission),))]
+            else:
+                statistics, _ = self.counter.soft(table, done.emission, found.chain.scored)
+            goes_on = done.transition.sum(axis=1)
             total = Expected(
                 total.start + done.start,
                 total.transition + done.transition,
