@@ -82,22 +82,22 @@ class Worker {
   size_t step_of(size_t sequence) const { return model_.first_step(sequence) - batch_.first_step; }
   double* result_row(size_t sequence) const { return results_.rows + model_.first_step(sequence) * n_states_; }
 
-  // Calls run_turns for the sequences of the batch that have steps and pass the test.
+  // Those sequences of the batch take turns that have steps and are wanted.
   template <class Wanted, class Begin, class Advance, class Finish>
-  void run(Wanted wanted, Begin begin, Advance advance, Finish finish) {
+  void run(Odd odd, Wanted wanted, Begin begin, Advance advance, Finish finish) {
     size_t sequence = batch_.first;
     auto next = [&] {
       while (sequence < batch_.last && !(model_.length(sequence) > 0 && wanted(sequence))) sequence++;
       return sequence < batch_.last ? sequence++ : no_sequence;
     };
-    take_turns(model_, most_streams_, block_steps, next, begin, advance, finish);
+    take_turns(model_, most_streams_, block_steps, odd, next, begin, advance, finish);
   }
 
   bool load() {
     const size_t n = batch_.n_steps, n_sequences = batch_.last - batch_.first;
     trust_.assign(n_sequences, Trust::full);
     totals_.assign(n_sequences, 0.0);
-    scales_.of(n);
+    scales_.of(n / chain_interval + 1);
     if (stride_.keep) states_.of(n * pitch_);
     const ChainInput& input = model_.input;
     if (input.coded()) {
@@ -125,7 +125,7 @@ class Worker {
     const bool coded = model_.input.coded();
     stream.codes = coded ? codes_.data() + at : &no_code;
     stream.rows = coded ? model_.table.plain.data() : rows_.data() + at * pitch_;
-    stream.scale = scales_.data() + at;
+    stream.scale = scales_.data() + step_of(sequence) / chain_interval + step / chain_interval;
     stream.state_stride = stride_.keep ? static_cast<ptrdiff_t>(pitch_) : 0;
     if (stride_.keep) stream.state = states_.data() + at * pitch_;
   }
@@ -152,18 +152,19 @@ class Worker {
     for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
       if (model_.length(sequence) == 0) results_.log_likelihood[sequence] = 0.0;
     }
-    run([](size_t) { return true; }, begin, advance, finish);
+    run(Odd::last, [](size_t) { return true; }, begin, advance, finish);
   }
 
   // Adds up the likelihood, and how far it is to be trusted.
   void judge(size_t sequence, const ChainStream& stream) {
-    const size_t n = model_.length(sequence), at = step_of(sequence);
+    const size_t n = model_.length(sequence);
     double sum = 0.0;
     for (size_t j = 0; j < n_states_; j++) sum += stream.state[j] * model_.end.plain.data()[j];
+    const size_t n_scales = (n - 1) / chain_interval;
     int64_t powers = 0, largest = 0;  // the scales' exponents, 1023 too large
-    for (size_t t = 1; t < n; t++) {
+    for (size_t k = 0; k < n_scales; k++) {
       int64_t bits;
-      std::memcpy(&bits, scales_.data() + at + t, sizeof(bits));
+      std::memcpy(&bits, stream.scale - k - 1, sizeof(bits));
       powers += bits >> 52;
       largest = std::max(largest, bits >> 52);
     }
@@ -177,7 +178,7 @@ class Worker {
     }
     total(sequence) = sum;
     const auto moves = static_cast<double>(n - 1);
-    const double exponent = 1023.0 * moves - static_cast<double>(powers);
+    const double exponent = 1023.0 * static_cast<double>(n_scales) - static_cast<double>(powers);
     const double shift = model_.start_shift + moves * model_.transition_shift + model_.end_shift;
     results_.log_likelihood[sequence] = (shift + emission_shift(sequence)) + (exponent * log_two + std::log(sum));
   }
@@ -193,7 +194,6 @@ class Worker {
   // At the last step: what the end says of every state, so that states times beliefs add up to `weight`.
   void set_beliefs(const ChainTurn& turn, ChainStream& stream, double weight) {
     place(stream, turn.sequence, model_.length(turn.sequence) - 1);
-    stream.weight = weight;
     stream.belief = beliefs_.data() + turn.slot * pitch_;
     stream.products = products_.data() + turn.slot * block_steps * pitch_;
     const double share = weight / total(turn.sequence);
@@ -214,7 +214,7 @@ class Worker {
       for (const uint64_t bits : stream.watched) watched |= bits != 0;
       trust(turn.sequence) = watched ? Trust::none : Trust::full;
     };
-    run(doubtful, begin, advance, finish);
+    run(Odd::first, doubtful, begin, advance, finish);
   }
 
   void share() {
@@ -248,6 +248,7 @@ class Worker {
       }
       stream.out = results_.rows ? result_row(turn.sequence) + (model_.length(turn.sequence) - 1) * n_states_
                                  : sums.levels.data();
+      kernels_.tell(model_.plain, told, stream);
       if (expected) add_row(stream, sums.end.data());
     };
     auto advance = [&](const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
@@ -262,10 +263,9 @@ class Worker {
       }
     };
     auto finish = [&](const ChainTurn&, const ChainStream& stream) {
-      kernels_.tell(model_.plain, told, stream);
       if (expected) add_row(stream, sums.start.data());
     };
-    run(wanted, begin, advance, finish);
+    run(Odd::first, wanted, begin, advance, finish);
   }
 
   void add_row(const ChainStream& stream, double* to) {

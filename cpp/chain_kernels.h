@@ -23,12 +23,11 @@ struct ChainStream {
   const double* rows;
   double* state;           // what the steps so far say of every state
   ptrdiff_t state_stride;  // to the next step's
-  double* scale;           // powers of two that keep the sums of the states near 1: that of step t is used in step t
+  double* scale;           // the next power of two that brings the sum of the states near 1 (backward: the last one used)
   double* belief;          // backward: what the later steps say of every state
   double* products;        // backward: emission · scale · belief of the current step goes here
   ptrdiff_t product_stride;
   double* out;             // backward: where the row of posterior probabilities goes, or the table of counts
-  double weight;
   uint64_t watched[8];     // not 0 after a probability that became too small (forward) or a belief too large (certify)
   int64_t best;            // trace: the state of the current step
   int64_t* path;
@@ -56,6 +55,8 @@ enum class ChainGoal : uint8_t { certify, counts, rows };
 constexpr double chain_tiny = 1e-100;
 // Nor is a forward pass that may have lost states on its way, where the later steps speak this much in their favour.
 constexpr double chain_huge = 1e150;
+// States are scaled once in so many steps.
+constexpr size_t chain_interval = 4;
 // Below this a state is dropped on the way back.
 constexpr double chain_nothing = 1e-290;
 
@@ -73,8 +74,10 @@ struct ChainKernels {
   // out = rows, each divided by its sum; 0 where that is 0.
   void (*share_rows)(const double* rows, size_t n_rows, size_t n_states, size_t pitch, double* out);
 
+  // Both: n_steps is a multiple of chain_interval, from and to such a multiple, or less than it; only in the former case
+  // is there a scale, at the last of every chain_interval steps.
   void (*forward)(const ChainMatrix&, const ChainStride&, bool watch, ChainStream*, size_t n_streams, size_t n_steps);
-  // Tells of the current step, then goes back one.
+  // Goes back a step, then tells of it.
   void (*backward)(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t n_streams, size_t n_steps);
   void (*tell)(const ChainMatrix&, ChainGoal, const ChainStream&);
   // sums[from][to] += Σ left[step][from] · right[step][to]

@@ -9,7 +9,7 @@ namespace tallybayes {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double near_enough = 20.0;  // logarithms up to here need no shift
+constexpr double near_enough = 10.0;  // logarithms up to here need no shift
 
 double largest_of(const double* values, size_t n) { return n ? *std::max_element(values, values + n) : -infinity; }
 

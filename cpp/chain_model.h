@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 #include <vector>
 
 #if defined(__linux__)
@@ -104,17 +105,22 @@ double careful_sum(size_t n, At at) {
 struct ChainTurn {
   size_t sequence, steps_left, slot;
 };
-
-// Lets sequences take turns, each as soon as there is room. begin(turn, stream) prepares one and returns whether it has
-// anything to do; advance(turns, streams, n, n_steps) moves n of them; finish(turn, stream) is called at the last step.
-// `next` gives the sequences, one after another, and `none` at the end.
 constexpr size_t no_sequence = ~size_t{0};
+enum class Odd : uint8_t { first, last };  // when to do the steps that are no whole chain_interval
+
+// Lets sequences take turns, each as soon as there is room. begin(turn, stream) prepares one; advance(turns, streams, n,
+// n_steps) moves n of them; finish(turn, stream) is called when no step is left. `next` gives the sequences, one after
+// another, and no_sequence at the end.
 template <class Next, class Begin, class Advance, class Finish>
-void take_turns(const ChainModel& model, size_t most, size_t most_steps, Next next, Begin begin, Advance advance,
-                Finish finish) {
+void take_turns(const ChainModel& model, size_t most, size_t most_steps, Odd odd, Next next, Begin begin,
+                Advance advance, Finish finish) {
   std::vector<ChainStream> streams(most);
   std::vector<ChainTurn> turns(most);
   for (size_t k = 0; k < most; k++) turns[k].slot = k;
+  auto move_alone = [&](size_t k, size_t n_steps) {
+    if (n_steps > 0) advance(&turns[k], &streams[k], 1, n_steps);
+    turns[k].steps_left -= n_steps;
+  };
   size_t n = 0;
   for (bool more = true;;) {
     while (more && n < most) {
@@ -124,15 +130,18 @@ void take_turns(const ChainModel& model, size_t most, size_t most_steps, Next ne
       turns[n].steps_left = model.length(turns[n].sequence) - 1;
       streams[n] = ChainStream{};
       begin(turns[n], streams[n]);
+      if (odd == Odd::first) move_alone(n, turns[n].steps_left % chain_interval);
       n++;
     }
     if (n == 0) return;
     size_t steps = most_steps;
     for (size_t k = 0; k < n; k++) steps = turns[k].steps_left < steps ? turns[k].steps_left : steps;
+    steps = steps / chain_interval * chain_interval;
     if (steps > 0) advance(turns.data(), streams.data(), n, steps);
     for (size_t k = n; k-- > 0;) {
       turns[k].steps_left -= steps;
-      if (turns[k].steps_left > 0) continue;
+      if (turns[k].steps_left >= chain_interval) continue;
+      move_alone(k, turns[k].steps_left);
       finish(turns[k], streams[k]);
       n--;
       std::swap(turns[k], turns[n]);

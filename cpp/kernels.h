@@ -39,12 +39,12 @@ struct PlainSums {
 // missing, infinite or too large.
 enum class Fit : uint8_t { good, far, bad };
 
-// What is to be summed for a row, side by side: the n columns, a one, for Kind::poisson −log x! of the n columns, for
-// Kind::multinomial the row's term. Where a cell is missing the one is 0, and n ones for the cells that are there and
-// another one follow from `present` on.
+// What is to be summed for a row, side by side: the n columns and a one; for Kind::multinomial then the row's term; for
+// Kind::poisson from `logs` on −log x! of the n columns. Where a cell is missing the one is 0, and n ones for the cells
+// that are there and another one follow from `present` on. Both start on a whole vector, for those are summed whole.
 struct DenseCells {
   double* cells;
-  size_t pitch, present;
+  size_t pitch, logs, present;
 };
 struct SoftOutcome {
   Outcome outcome;

@@ -122,7 +122,7 @@ bool sum_soft_dense(const Input& input, const Table& table, Kind kind, CountSums
   const Kernels& kernels = input.kernels;
   const size_t n_groups = input.groups.n_groups, d = table.n_columns;
   const bool poisson = kind == Kind::poisson, multinomial = kind == Kind::multinomial;
-  const size_t present = poisson ? 2 * d + 1 : d + 1;
+  const size_t logs = whole_lines(d + 1), present = poisson ? whole_lines(logs + d) : logs;
   const size_t pitch = whole_lines(multinomial ? d + 2 : present + d + 1);
   const size_t block_rows = std::min(soft_rows, table.n_rows + 1);
   const size_t piece_rows = std::clamp<size_t>(soft_bytes / (pitch * sizeof(double)), 4, 64);
@@ -146,7 +146,7 @@ bool sum_soft_dense(const Input& input, const Table& table, Kind kind, CountSums
       for (size_t j = 0; j < d; j++) {
         worker.total[g * d + j] += sums[j];
         if (!multinomial) worker.cell_weight[g * d + j] += complete + sums[present + j];
-        if (poisson) worker.log_base[g * d + j] += sums[d + 1 + j];
+        if (poisson) worker.log_base[g * d + j] += sums[logs + j];
       }
       if (multinomial) worker.log_base[g] += sums[d + 1];
       std::fill(sums, sums + pitch, 0.0);
@@ -163,7 +163,7 @@ bool sum_soft_dense(const Input& input, const Table& table, Kind kind, CountSums
         const size_t n = std::min(piece_rows, end - start);
         const SoftRows rows = worker.reader.part(worker.reader.read(start, n), 0, n);
         const SoftOutcome written =
-            kernels.write_dense_cells(rows, kind, d, n_groups, {worker.cells.data(), pitch, present});
+            kernels.write_dense_cells(rows, kind, d, n_groups, {worker.cells.data(), pitch, logs, present});
         if (written.outcome == Outcome::bad) return false;
         worker.any_missing |= written.outcome == Outcome::missing;
         kernels.sum_soft(rows.weights, rows.weight_pitch, worker.cells.data(), pitch, n, n_groups, written.width,

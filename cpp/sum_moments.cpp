@@ -119,6 +119,7 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
     for (size_t first = grid.first(part); first < last; first += block_rows) {
       const size_t n = std::min(block_rows, last - first);
       const SoftRows rows = worker.reader.read(first, n);
+      const bool optimistic = !careful;
       for (size_t g = 0; g < n_groups; g++) clear(plain_of(worker, g));
       for (size_t start = 0; start < n; start += piece_rows) {
         SoftRows piece = worker.reader.part(rows, start, piece_rows);
@@ -130,7 +131,7 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
       for (size_t g = 0; g < n_groups; g++) {
         const PlainSums plain = plain_of(worker, g);
         Fit fit = kernels.judge_plain_moments(plain, width, anchors.data());
-        if (fit == Fit::bad && !careful) {
+        if (fit == Fit::bad && optimistic) {
           fit = sum_again(worker, rows, g, true);
           careful |= fit != Fit::bad;
         }

@@ -114,76 +114,146 @@ struct RowShape {
       : n_vectors((n_states + lanes - 1) / lanes), last(first_lanes(n_states - (n_vectors - 1) * lanes)) {}
 };
 
-constexpr size_t most_vectors = 8;  // of sums kept in registers
-
-// Calls f with the number of vectors of a row as a compile-time constant, 0 if there are more than most_vectors.
-template <size_t n>
-struct Vectors {
-  static constexpr size_t value = n;
+// The shape of a row as compile-time constants: its number of vectors and of states, 0 where it is not known.
+template <size_t n_vectors, size_t n_states>
+struct Shape {
+  static constexpr size_t vectors = n_vectors, states = n_states;
 };
+constexpr size_t most_vectors = 8, most_states = 8;
+
 template <class F>
 static inline void with_vectors(size_t n_vectors, F f) {
   switch (n_vectors) {
-    case 1: return f(Vectors<1>());
-    case 2: return f(Vectors<2>());
-    case 3: return f(Vectors<3>());
-    case 4: return f(Vectors<4>());
-    case 5: return f(Vectors<5>());
-    case 6: return f(Vectors<6>());
-    case 7: return f(Vectors<7>());
-    case 8: return f(Vectors<8>());
-    default: return f(Vectors<0>());
+    case 1: return f(Shape<1, 0>());
+    case 2: return f(Shape<2, 0>());
+    case 3: return f(Shape<3, 0>());
+    case 4: return f(Shape<4, 0>());
+    case 5: return f(Shape<5, 0>());
+    case 6: return f(Shape<6, 0>());
+    case 7: return f(Shape<7, 0>());
+    case 8: return f(Shape<8, 0>());
+    default: return f(Shape<0, 0>());
   }
 }
 
-// Calls f(count, first vector) for every block of vectors of a row: one block if their number is a constant.
-template <size_t n_vectors, class F>
-static inline void for_blocks(size_t pitch, F f) {
-  if constexpr (n_vectors != 0) {
-    f(Vectors<n_vectors>(), 0);
-  } else {
-    const size_t n = pitch / lanes;
-    size_t v = 0;
-    for (; v + most_vectors <= n; v += most_vectors) f(Vectors<most_vectors>(), v);
-    if (v < n) with_vectors(n - v, [&](auto count) {
-      if constexpr (decltype(count)::value != 0) f(count, v);
-    });
-  }
-}
-
-// sum[v] = Σ x[i] · matrix[i][v]
 template <size_t n>
-static inline void multiply_rows(const double* x, const double* matrix, size_t n_rows, size_t pitch, Doubles* sum) {
-  if constexpr (n <= 2) {  // two sums each, so that an addition waits for every other only
-    Doubles other[n] = {};
-#pragma GCC unroll 2
-    for (size_t v = 0; v < n; v++) sum[v] = Doubles{};
-    size_t i = 0;
-    for (; i + 2 <= n_rows; i += 2, matrix += 2 * pitch) {
-      const Doubles a = repeat(x[i]), b = repeat(x[i + 1]);
-#pragma GCC unroll 2
-      for (size_t v = 0; v < n; v++) {
-        sum[v] = multiply_add(a, load(matrix + v * lanes), sum[v]);
-        other[v] = multiply_add(b, load(matrix + pitch + v * lanes), other[v]);
-      }
-    }
-    if (i < n_rows) {
-      const Doubles a = repeat(x[i]);
-#pragma GCC unroll 2
-      for (size_t v = 0; v < n; v++) sum[v] = multiply_add(a, load(matrix + v * lanes), sum[v]);
-    }
-#pragma GCC unroll 2
-    for (size_t v = 0; v < n; v++) sum[v] += other[v];
-  } else {
-#pragma GCC unroll 8
-    for (size_t v = 0; v < n; v++) sum[v] = Doubles{};
-    for (size_t i = 0; i < n_rows; i++, matrix += pitch) {
-      const Doubles a = repeat(x[i]);
-#pragma GCC unroll 8
-      for (size_t v = 0; v < n; v++) sum[v] = multiply_add(a, load(matrix + v * lanes), sum[v]);
-    }
+using ShapeOf = Shape<(n + lanes - 1) / lanes, n>;
+template <class F>
+static inline void with_shape(size_t n_states, F f) {
+  switch (n_states) {
+    case 1: return f(ShapeOf<1>());
+    case 2: return f(ShapeOf<2>());
+    case 3: return f(ShapeOf<3>());
+    case 4: return f(ShapeOf<4>());
+    case 5: return f(ShapeOf<5>());
+    case 6: return f(ShapeOf<6>());
+    case 7: return f(ShapeOf<7>());
+    case 8: return f(ShapeOf<8>());
+    default: return with_vectors((n_states + lanes - 1) / lanes, f);
   }
 }
+
+// Two ways to join what comes from several states.
+struct SumOfProducts {
+  static inline Doubles nothing() { return Doubles{}; }
+  static inline Doubles add(Doubles sum, Doubles x, Doubles move) { return multiply_add(x, move, sum); }
+  static inline Doubles join(Doubles a, Doubles b) { return a + b; }
+};
+struct LargestOfSums {
+  static inline Doubles nothing() { return repeat(minus_infinity); }
+  static inline Doubles add(Doubles best, Doubles x, Doubles move) { return larger_of(best, x + move); }
+  static inline Doubles join(Doubles a, Doubles b) { return larger_of(a, b); }
+};
+
+// Moves a row of states by a matrix: calls then(v, Σ x[i] · matrix[i][v]) for every vector v. A small matrix is kept in
+// registers.
+template <class Shape, class Join>
+class Mover {
+ public:
+  Mover(const double* matrix, size_t n_states, size_t pitch) : matrix_(matrix), n_states_(n_states), pitch_(pitch) {
+    if constexpr (small) {
+      for (size_t k = 0; k < Shape::states * Shape::vectors; k++) kept_[k] = load(matrix + k * lanes);
+    }
+  }
+
+  template <class Then>
+  inline __attribute__((always_inline)) void operator()(const double* x, Then then) const {
+    if constexpr (small) {
+      // Two sums, so that an addition waits for every other only.
+      constexpr size_t n = Shape::vectors;
+      Doubles sum[n], other[n];
+#pragma GCC unroll 8
+      for (size_t v = 0; v < n; v++) sum[v] = other[v] = Join::nothing();
+#pragma GCC unroll 8
+      for (size_t i = 0; i < Shape::states; i++) {
+        const Doubles a = repeat(x[i]);
+#pragma GCC unroll 8
+        for (size_t v = 0; v < n; v++) {
+          Doubles& to = i % 2 ? other[v] : sum[v];
+          to = Join::add(to, a, kept_[i * n + v]);
+        }
+      }
+#pragma GCC unroll 8
+      for (size_t v = 0; v < n; v++) then(v, Shape::states > 1 ? Join::join(sum[v], other[v]) : sum[v]);
+    } else if constexpr (Shape::vectors != 0) {
+      block<Shape::vectors>(x, 0, then);
+    } else {
+      const size_t n = pitch_ / lanes;
+      size_t v = 0;
+      for (; v + most_vectors <= n; v += most_vectors) block<most_vectors>(x, v, then);
+      if (v < n) with_vectors(n - v, [&](auto rest) {
+        if constexpr (decltype(rest)::vectors != 0) block<decltype(rest)::vectors>(x, v, then);
+      });
+    }
+  }
+
+ private:
+  static constexpr bool small = Shape::states != 0 && Shape::states * Shape::vectors <= 8;
+
+  template <size_t n, class Then>
+  inline __attribute__((always_inline)) void block(const double* x, size_t first, Then then) const {
+    Doubles sum[n];
+    const double* move = matrix_ + first * lanes;
+    const size_t n_states = Shape::states ? Shape::states : n_states_;
+#pragma GCC unroll 8
+    for (size_t v = 0; v < n; v++) sum[v] = Join::nothing();
+    for (size_t i = 0; i < n_states; i++, move += pitch_) {
+      const Doubles a = repeat(x[i]);
+#pragma GCC unroll 8
+      for (size_t v = 0; v < n; v++) sum[v] = Join::add(sum[v], a, load(move + v * lanes));
+    }
+#pragma GCC unroll 8
+    for (size_t v = 0; v < n; v++) then(first + v, sum[v]);
+  }
+
+  const double* matrix_;
+  size_t n_states_, pitch_;
+  Doubles kept_[small ? Shape::states * Shape::vectors : 1];
+};
+
+// A row of states between two steps: in registers if their number is known, otherwise where it is kept.
+template <size_t n_vectors>
+struct Row {
+  Doubles part[n_vectors];
+  explicit Row(double* from) {
+#pragma GCC unroll 8
+    for (size_t v = 0; v < n_vectors; v++) part[v] = load(from + v * lanes);
+  }
+  Doubles get(size_t v) const { return part[v]; }
+  void set(size_t v, Doubles x) { part[v] = x; }
+  void save(double* to) const {
+#pragma GCC unroll 8
+    for (size_t v = 0; v < n_vectors; v++) store(to + v * lanes, part[v]);
+  }
+};
+template <>
+struct Row<0> {
+  double* at;
+  explicit Row(double* from) : at(from) {}
+  Doubles get(size_t v) const { return load(at + v * lanes); }
+  void set(size_t v, Doubles x) { store(at + v * lanes, x); }
+  void save(double*) const {}
+};
 
 }  // namespace TALLYBAYES_TIER
 }  // namespace tallybayes

@@ -6,72 +6,78 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Posterior probabilities of the current step: written as a row that adds up to the weight, or added to the counts of
-// the step's level. Without its beliefs a state that was dropped contributes nothing.
-template <size_t n_vectors, ChainGoal goal>
-inline void tell_step(size_t pitch, size_t n_states, const ChainStream& stream) {
-  const size_t n = pitch / lanes;
-  if constexpr (goal == ChainGoal::counts) {
-    double* counts = stream.out + *stream.codes * pitch;
-    for (size_t v = 0; v < n; v++) {
-      double* at = counts + v * lanes;
-      store(at, multiply_add(load(stream.state + v * lanes), load(stream.belief + v * lanes), load(at)));
-    }
-  }
+// Writes part v of the posterior probabilities, or adds them to the counts of the step's level.
+template <ChainGoal goal>
+inline void tell_part(double* out, size_t v, size_t n_vectors, Mask last, Doubles state, Doubles belief) {
+  double* at = out + v * lanes;
+  if constexpr (goal == ChainGoal::counts) store(at, multiply_add(state, belief, load(at)));
   if constexpr (goal == ChainGoal::rows) {
-    Doubles sum = load(stream.state) * load(stream.belief);
-    for (size_t v = 1; v < n; v++) sum = multiply_add(load(stream.state + v * lanes), load(stream.belief + v * lanes), sum);
-    const Doubles share = stream.weight / spread_sum(sum);
-    for (size_t v = 0; v < n; v++) {
-      const Doubles part = load(stream.state + v * lanes) * load(stream.belief + v * lanes) * share;
-      if (v + 1 < n) {
-        store(stream.out + v * lanes, part);
-      } else {
-        store_part(stream.out + v * lanes, part, first_lanes(n_states - v * lanes));
-      }
+    if (v + 1 < n_vectors) {
+      store(at, state * belief);
+    } else {
+      store_part(at, state * belief, last);
     }
   }
 }
 
-template <size_t n_vectors, ChainGoal goal>
-inline void step(const ChainMatrix& matrix, size_t pitch, const ChainStride& stride, ChainStream& stream) {
-  tell_step<n_vectors, goal>(pitch, matrix.n_states, stream);
-  const double* row = stream.rows + *stream.codes * pitch;
-  const Doubles scale = repeat(*stream.scale--);
-  double* product = stream.products;
-  for (size_t v = 0; v < pitch / lanes; v++) {
-    store(product + v * lanes, load(row + v * lanes) * scale * load(stream.belief + v * lanes));
-  }
-  stream.products += stream.product_stride;
-  stream.codes -= stride.code;
-  stream.rows -= stride.row;
-  stream.state -= stream.state_stride;
-  if constexpr (goal == ChainGoal::rows) stream.out -= matrix.n_states;
-
-  for_blocks<n_vectors>(pitch, [&](auto count, size_t first) {
-    constexpr size_t n = decltype(count)::value;
-    Doubles belief[n];
-    multiply_rows<n>(product, matrix.turned + first * lanes, matrix.n_states, pitch, belief);
-#pragma GCC unroll 8
-    for (size_t v = 0; v < n; v++) {
-      const size_t at = (first + v) * lanes;
-      if constexpr (goal == ChainGoal::certify) {
-        // Written so that NaN, from 0 · inf, counts as too large.
-        mark(stream.watched, ~(belief[v] <= chain_huge));
-      } else {
-        // A state that cannot be reached may be believed in without limit.
-        belief[v] = keep(belief[v], load(stream.state + at) > chain_nothing);
-      }
-      store(stream.belief + at, belief[v]);
-    }
-  });
-}
-
-template <size_t n_vectors, ChainGoal goal>
-void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams, size_t n_steps) {
-  const size_t pitch = n_vectors ? n_vectors * lanes : matrix.pitch;
+// Some steps of one stream, of which the first is scaled or none.
+template <class Shape, ChainGoal goal, bool scaled, class Moves>
+inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t n_states, size_t pitch, Mask last,
+                                                      const ChainStride& stride, ChainStream& stream, size_t n_steps) {
+  const size_t n_vectors = pitch / lanes;
+  const uint32_t* codes = stream.codes;
+  const double* rows = stream.rows;
+  double *state = stream.state, *product = stream.products, *out = stream.out;
+  const ptrdiff_t state_stride = stream.state_stride, product_stride = stream.product_stride;
+  Row<Shape::vectors> belief(stream.belief);
+  Mask doubtful = {};
   for (size_t k = 0; k < n_steps; k++) {
-    for (size_t g = 0; g < n_streams; g++) step<n_vectors, goal>(matrix, pitch, stride, streams[g]);
+    const double* row = rows + *codes * pitch;
+    Doubles scale = repeat(1.0);
+    if (scaled && k == 0) scale = repeat(*--stream.scale);
+    for (size_t v = 0; v < n_vectors; v++) {
+      Doubles emitted = load(row + v * lanes);
+      if (scaled && k == 0) emitted *= scale;
+      store(product + v * lanes, emitted * belief.get(v));
+    }
+    codes -= stride.code;
+    rows -= stride.row;
+    state -= state_stride;
+    if (goal == ChainGoal::rows) out -= n_states;
+    double* told = goal == ChainGoal::counts ? out + *codes * pitch : out;
+    move(product, [&](size_t v, Doubles moved) {
+      if constexpr (goal == ChainGoal::certify) {
+        doubtful |= ~(moved <= chain_huge);  // or NaN, from 0 · inf
+      } else {
+        const Doubles reached = load(state + v * lanes);
+        moved = keep(moved, reached > chain_nothing);  // what cannot be reached may be believed in without limit
+        tell_part<goal>(told, v, n_vectors, last, reached, moved);
+      }
+      belief.set(v, moved);
+    });
+    product += product_stride;
+  }
+  belief.save(stream.belief);
+  stream.codes = codes;
+  stream.rows = rows;
+  stream.state = state;
+  stream.products = product;
+  stream.out = out;
+  if constexpr (goal == ChainGoal::certify) mark(stream.watched, doubtful);
+}
+
+template <class Shape, ChainGoal goal>
+void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams, size_t n_steps) {
+  const size_t pitch = Shape::vectors ? Shape::vectors * lanes : matrix.pitch, n_states = matrix.n_states;
+  const Mask last = RowShape(n_states).last;
+  const Mover<Shape, SumOfProducts> move(matrix.turned, n_states, pitch);
+  for (size_t k = 0; k < n_steps / chain_interval; k++) {
+    for (size_t g = 0; g < n_streams; g++) {
+      run_stream<Shape, goal, true>(move, n_states, pitch, last, stride, streams[g], chain_interval);
+    }
+  }
+  for (size_t g = 0; g < n_streams; g++) {
+    run_stream<Shape, goal, false>(move, n_states, pitch, last, stride, streams[g], n_steps % chain_interval);
   }
 }
 
@@ -132,8 +138,8 @@ inline void multiply_column(const double* left, const double* right, size_t n_st
 template <ChainGoal goal>
 void run_any(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams,
              size_t n_steps) {
-  with_vectors(matrix.pitch / lanes, [&](auto count) {
-    run<decltype(count)::value, goal>(matrix, stride, streams, n_streams, n_steps);
+  with_shape(matrix.n_states, [&](auto shape) {
+    run<decltype(shape), goal>(matrix, stride, streams, n_streams, n_steps);
   });
 }
 
@@ -149,8 +155,16 @@ void chain_backward(const ChainMatrix& matrix, const ChainStride& stride, ChainG
 }
 
 void chain_tell(const ChainMatrix& matrix, ChainGoal goal, const ChainStream& stream) {
-  if (goal == ChainGoal::counts) tell_step<0, ChainGoal::counts>(matrix.pitch, matrix.n_states, stream);
-  if (goal == ChainGoal::rows) tell_step<0, ChainGoal::rows>(matrix.pitch, matrix.n_states, stream);
+  const RowShape shape(matrix.n_states);
+  for (size_t v = 0; v < shape.n_vectors; v++) {
+    const Doubles state = load(stream.state + v * lanes), belief = load(stream.belief + v * lanes);
+    if (goal == ChainGoal::rows) {
+      tell_part<ChainGoal::rows>(stream.out, v, shape.n_vectors, shape.last, state, belief);
+    } else {
+      double* told = stream.out + *stream.codes * matrix.pitch;
+      tell_part<ChainGoal::counts>(told, v, shape.n_vectors, shape.last, state, belief);
+    }
+  }
 }
 
 void add_products(const double* left, const double* right, size_t n_steps, size_t n_states, size_t pitch,

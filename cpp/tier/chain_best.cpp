@@ -7,43 +7,26 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-template <size_t n_vectors>
-inline void step(const ChainMatrix& matrix, size_t pitch, const ChainStride& stride, ChainStream& stream) {
-  const double* x = stream.state;
-  double* y = stream.state + stream.state_stride;
-  stream.state = y;
-  stream.codes += stride.code;
-  stream.rows += stride.row;
-  const double* row = stream.rows + *stream.codes * pitch;
-  for_blocks<n_vectors>(pitch, [&](auto count, size_t first) {
-    constexpr size_t n = decltype(count)::value;
-    Doubles best[n];
-    const double* from = matrix.transition + first * lanes;
-    const Doubles score = repeat(x[0]);
-#pragma GCC unroll 8
-    for (size_t v = 0; v < n; v++) best[v] = score + load(from + v * lanes);
-    for (size_t i = 1; i < matrix.n_states; i++) {
-      from += pitch;
-      const Doubles next = repeat(x[i]);
-#pragma GCC unroll 8
-      for (size_t v = 0; v < n; v++) best[v] = larger_of(best[v], next + load(from + v * lanes));
-    }
-#pragma GCC unroll 8
-    for (size_t v = 0; v < n; v++) store(y + (first + v) * lanes, best[v] + load(row + (first + v) * lanes));
-  });
-}
-
-template <size_t n_vectors>
+template <class Shape>
 void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams, size_t n_steps) {
-  const size_t pitch = n_vectors ? n_vectors * lanes : matrix.pitch;
+  const size_t pitch = Shape::vectors ? Shape::vectors * lanes : matrix.pitch;
+  const Mover<Shape, LargestOfSums> move(matrix.transition, matrix.n_states, pitch);
   for (size_t k = 0; k < n_steps; k++) {
-    for (size_t g = 0; g < n_streams; g++) step<n_vectors>(matrix, pitch, stride, streams[g]);
+    for (size_t g = 0; g < n_streams; g++) {
+      ChainStream& stream = streams[g];
+      const double* x = stream.state;
+      double* y = stream.state + stream.state_stride;
+      stream.state = y;
+      stream.codes += stride.code;
+      stream.rows += stride.row;
+      const double* row = stream.rows + *stream.codes * pitch;
+      move(x, [&](size_t v, Doubles best) { store(y + v * lanes, best + load(row + v * lanes)); });
+    }
   }
 }
 
 // The first state from which the current one is reached with the best score.
-template <size_t n_vectors>
-inline void step_back(const ChainMatrix& matrix, size_t pitch, ChainStream& stream) {
+inline __attribute__((always_inline)) void step_back(const ChainMatrix& matrix, size_t pitch, ChainStream& stream) {
   stream.state -= stream.state_stride;
   const double *x = stream.state, *into = matrix.turned + static_cast<size_t>(stream.best) * pitch;
   const size_t n = pitch / lanes;
@@ -57,11 +40,11 @@ inline void step_back(const ChainMatrix& matrix, size_t pitch, ChainStream& stre
   *--stream.path = stream.best;
 }
 
-template <size_t n_vectors>
+template <class Shape>
 void run_back(const ChainMatrix& matrix, ChainStream* streams, size_t n_streams, size_t n_steps) {
-  const size_t pitch = n_vectors ? n_vectors * lanes : matrix.pitch;
+  const size_t pitch = Shape::vectors ? Shape::vectors * lanes : matrix.pitch;
   for (size_t k = 0; k < n_steps; k++) {
-    for (size_t g = 0; g < n_streams; g++) step_back<n_vectors>(matrix, pitch, streams[g]);
+    for (size_t g = 0; g < n_streams; g++) step_back(matrix, pitch, streams[g]);
   }
 }
 
@@ -69,14 +52,14 @@ void run_back(const ChainMatrix& matrix, ChainStream* streams, size_t n_streams,
 
 void best_forward(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams,
                   size_t n_steps) {
-  with_vectors(matrix.pitch / lanes, [&](auto count) {
-    run<decltype(count)::value>(matrix, stride, streams, n_streams, n_steps);
+  with_shape(matrix.n_states, [&](auto shape) {
+    run<decltype(shape)>(matrix, stride, streams, n_streams, n_steps);
   });
 }
 
 void trace_best(const ChainMatrix& matrix, ChainStream* streams, size_t n_streams, size_t n_steps) {
-  with_vectors(matrix.pitch / lanes, [&](auto count) {
-    run_back<decltype(count)::value>(matrix, streams, n_streams, n_steps);
+  with_vectors(matrix.pitch / lanes, [&](auto shape) {
+    run_back<decltype(shape)>(matrix, streams, n_streams, n_steps);
   });
 }
 

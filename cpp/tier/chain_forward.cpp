@@ -9,41 +9,56 @@ namespace {
 // 1 / the power of two in each lane, which is positive and finite. Exact, and its logarithms add up exactly.
 inline Doubles inverse_power(Doubles x) { return (Doubles)((2046 - ((Mask)x >> 52)) << 52); }
 
-template <size_t n_vectors, bool watch>
-inline void step(const ChainMatrix& matrix, size_t pitch, const ChainStride& stride, ChainStream& stream) {
-  const double* x = stream.state;
-  double* y = stream.state + stream.state_stride;
-  stream.state = y;
-  if (!stride.keep) stream.state_stride = -stream.state_stride;
-  stream.codes += stride.code;
-  stream.rows += stride.row;
-  const double* row = stream.rows + *stream.codes * pitch;
-
-  Doubles sum = load(x);
-  for (size_t v = 1; v < pitch / lanes; v++) sum += load(x + v * lanes);
-  const Doubles scale = inverse_power(spread_sum(sum));
-  *++stream.scale = scale[0];
-
+// Some steps of one stream, scaled at the last of them or not at all.
+template <class Shape, bool watch, bool scaled, class Moves>
+inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t pitch, const ChainStride& stride,
+                                                      ChainStream& stream, size_t n_steps) {
+  const uint32_t* codes = stream.codes;
+  const double* rows = stream.rows;
+  double* state = stream.state;
+  ptrdiff_t state_stride = stream.state_stride;
   Mask doubtful = {};
-  for_blocks<n_vectors>(pitch, [&](auto count, size_t first) {
-    constexpr size_t n = decltype(count)::value;
-    Doubles moved[n];
-    multiply_rows<n>(x, matrix.transition + first * lanes, matrix.n_states, pitch, moved);
-#pragma GCC unroll 8
-    for (size_t v = 0; v < n; v++) {
-      const Doubles state = moved[v] * (load(row + (first + v) * lanes) * scale);
-      if constexpr (watch) doubtful |= (state > 0.0) & (state < chain_tiny);
-      store(y + (first + v) * lanes, state);
+  for (size_t k = 0; k < n_steps; k++) {
+    const double* x = state;
+    double* y = state + state_stride;
+    state = y;
+    state_stride = stride.keep ? state_stride : -state_stride;
+    codes += stride.code;
+    rows += stride.row;
+    const double* row = rows + *codes * pitch;
+    Doubles scale = repeat(1.0);
+    if (scaled && k + 1 == n_steps) {
+      Doubles sum = load(x);
+      for (size_t v = 1; v < pitch / lanes; v++) sum += load(x + v * lanes);
+      scale = inverse_power(spread_sum(sum));
+      *stream.scale++ = scale[0];
     }
-  });
+    move(x, [&](size_t v, Doubles moved) {
+      Doubles emitted = load(row + v * lanes);
+      if (scaled && k + 1 == n_steps) emitted *= scale;
+      const Doubles reached = moved * emitted;
+      if constexpr (watch) doubtful |= (reached > 0.0) & (reached < chain_tiny);
+      store(y + v * lanes, reached);
+    });
+  }
+  stream.codes = codes;
+  stream.rows = rows;
+  stream.state = state;
+  stream.state_stride = state_stride;
   if constexpr (watch) mark(stream.watched, doubtful);
 }
 
-template <size_t n_vectors, bool watch>
+template <class Shape, bool watch>
 void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams, size_t n_steps) {
-  const size_t pitch = n_vectors ? n_vectors * lanes : matrix.pitch;
-  for (size_t k = 0; k < n_steps; k++) {
-    for (size_t g = 0; g < n_streams; g++) step<n_vectors, watch>(matrix, pitch, stride, streams[g]);
+  const size_t pitch = Shape::vectors ? Shape::vectors * lanes : matrix.pitch;
+  const Mover<Shape, SumOfProducts> move(matrix.transition, matrix.n_states, pitch);
+  for (size_t k = 0; k < n_steps / chain_interval; k++) {
+    for (size_t g = 0; g < n_streams; g++) {
+      run_stream<Shape, watch, true>(move, pitch, stride, streams[g], chain_interval);
+    }
+  }
+  for (size_t g = 0; g < n_streams; g++) {
+    run_stream<Shape, watch, false>(move, pitch, stride, streams[g], n_steps % chain_interval);
   }
 }
 
@@ -51,10 +66,10 @@ void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* stre
 
 void chain_forward(const ChainMatrix& matrix, const ChainStride& stride, bool watch, ChainStream* streams,
                    size_t n_streams, size_t n_steps) {
-  with_vectors(matrix.pitch / lanes, [&](auto count) {
-    constexpr size_t n = decltype(count)::value;
-    if (watch) return run<n, true>(matrix, stride, streams, n_streams, n_steps);
-    run<n, false>(matrix, stride, streams, n_streams, n_steps);
+  with_shape(matrix.n_states, [&](auto shape) {
+    using Known = decltype(shape);
+    if (watch) return run<Known, true>(matrix, stride, streams, n_streams, n_steps);
+    run<Known, false>(matrix, stride, streams, n_streams, n_steps);
   });
 }
 

@@ -117,7 +117,7 @@ SoftOutcome write_kind(const SoftRows& rows, size_t n_columns, size_t n_groups, 
     outcome = write_cells<kind, true>(rows, n_columns, n_groups, to, above_one);
   }
   if (outcome == Outcome::bad) return {outcome, 0};
-  const size_t end = careful && kind != Kind::multinomial ? to.present + n_columns + 1 : n_columns + 1;
+  const size_t end = (careful ? to.present + n_columns : n_columns) + 1;
   if (kind == Kind::multinomial) {
     for (size_t i = 0; i < rows.n_rows; i++) {
       double* row = to.cells + i * to.pitch;
@@ -131,10 +131,10 @@ SoftOutcome write_kind(const SoftRows& rows, size_t n_columns, size_t n_groups, 
   for (size_t i = 0; i < rows.n_rows; i++) {
     double* row = to.cells + i * to.pitch;
     each_panel(n_columns, [&](size_t start) {
-      store_panel(row + n_columns + 1 + start, -log_factorials(keep(load(row + start), columns)), n_columns);
+      store_panel(row + to.logs + start, -log_factorials(keep(load(row + start), columns)), n_columns);
     });
   }
-  return {outcome, larger(end, 2 * n_columns + 1)};
+  return {outcome, larger(end, to.logs + n_columns)};
 }
 
 }  // namespace

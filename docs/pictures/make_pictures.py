@@ -1,7 +1,8 @@
 """Draw the pictures of the handbook: ``python docs/pictures/make_pictures.py`` writes them next to this file.
 
 Every number comes from tallybayes itself; every random draw has a seed, so the same pictures come out each time. Names
-of pictures on the command line draw only these. MNIST is read from ``../shared/data``; without it, its picture stays.
+of pictures on the command line draw only these. Real data are read from ``../shared/data``; without them, their pictures
+stay. All but ``learning-curve``, which takes two minutes, take seconds.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from assumption import draw_dependence, draw_predictive_check
 from canvas import BLUE, GREEN, GREY, ORANGE, RED, STYLE, density, label, new_figure
 from comparing import draw_log_normal, draw_occam
 from deciding import draw_expected_cost, draw_intervals
+from less import draw_geyser, draw_learning_curve
 from matplotlib.figure import Figure
 from measuring import draw_calibration, draw_confusion, draw_flattering_folds, draw_reliability
 from PIL import Image
@@ -373,6 +375,8 @@ PICTURES = {
     "expected-cost": draw_expected_cost,
     "dependence": draw_dependence,
     "predictive-check": draw_predictive_check,
+    "learning-curve": draw_learning_curve,
+    "geyser": draw_geyser,
 }
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tallybayes.insight.predictive_check import predictive_check as predictive_check
     from tallybayes.insight.prior_path import PriorPath as PriorPath
     from tallybayes.insight.prior_path import prior_path as prior_path
+    from tallybayes.insight.sequence_validation import SequenceValidation as SequenceValidation
     from tallybayes.insight.suggest import Suggestion as Suggestion
     from tallybayes.insight.suggest import suggest_columns as suggest_columns
     from tallybayes.learned import Learned as Learned
@@ -101,6 +102,7 @@ _PUBLIC = {
     "PriorPath": "insight.prior_path",
     "Schema": "tally.factor",
     "Selection": "insight.cross_validation",
+    "SequenceValidation": "insight.sequence_validation",
     "SphericalGaussian": "families.gaussian",
     "Suggestion": "insight.suggest",
     "Tally": "tally.tally",

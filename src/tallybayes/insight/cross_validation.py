@@ -13,10 +13,12 @@ from tallybayes.errors import DataError
 from tallybayes.insight.evaluation import Evaluation
 from tallybayes.insight.folds import given_folds, group_folds, ordered_folds, random_folds
 from tallybayes.insight.intervals import Measure, average
+from tallybayes.insight.sequence_validation import validate_sequences
 from tallybayes.models.bayes_rule import Normalised
 from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.features import open_features
 from tallybayes.models.held_out import Rows, count_rows, open_rows, score_folds, score_left_out
+from tallybayes.models.hidden_markov import HiddenMarkovModel
 from tallybayes.sources.table import Table
 
 
@@ -170,8 +172,9 @@ def cross_validate(
 
     Parameters
     ----------
-    model : NaiveBayes or GaussianDiscriminant
-        Fitted or not: it is not changed, only its parameters are used.
+    model : NaiveBayes, GaussianDiscriminant or HiddenMarkovModel
+        Fitted or not: it is not changed, only its parameters are used. Of a `HiddenMarkovModel`, whole sequences are
+        held out: data is a list of them, target their states, and the result a `SequenceValidation`.
     data : as for ``fit``
     target : array-like of shape (n,), or the name of a column of data
     folds : int, or array-like of shape (n,), default 10
@@ -200,6 +203,11 @@ def cross_validate(
     >>> tb.cross_validate(tb.NaiveBayes(), X, y).log_loss
     0.07 (0.01 to 0.14)
     """
+    if isinstance(model, HiddenMarkovModel):
+        _refuse_candidates(candidates)
+        if order is not None or np.ndim(folds):
+            raise DataError("sequences are held out whole, in a number of folds or by groups of sequences.")
+        return validate_sequences(model, data, target, sample_weight, folds, groups, random_state)
     data, groups, order, sample_weight = _columns_apart(data, groups, order, sample_weight)
     if (groups is not None) + (order is not None) + (np.ndim(folds) > 0) > 1:
         raise DataError(
@@ -233,8 +241,9 @@ def leave_one_out(model: Any, data: Any, target: Any, *, candidates: Any = None,
 
     Parameters
     ----------
-    model : NaiveBayes or GaussianDiscriminant
-        Fitted or not: it is not changed, only its parameters are used.
+    model : NaiveBayes, GaussianDiscriminant or HiddenMarkovModel
+        Fitted or not: it is not changed, only its parameters are used. Of a `HiddenMarkovModel`, whole sequences are
+        held out: data is a list of them, target their states, and the result a `SequenceValidation`.
     data : as for ``fit``
     target : array-like of shape (n,), or the name of a column of data
     candidates : mapping from parameter to a list of values, or list of mappings of parameters, optional
@@ -253,10 +262,18 @@ def leave_one_out(model: Any, data: Any, target: Any, *, candidates: Any = None,
     >>> tb.leave_one_out(tb.NaiveBayes(), rows, "picnic").log_proba.shape
     (5, 2)
     """
+    if isinstance(model, HiddenMarkovModel):
+        _refuse_candidates(candidates)
+        return validate_sequences(model, data, target, sample_weight, None, None, None)
     rows = count_rows(open_rows(model, data, target, sample_weight))
     models, parameters = _candidates(rows, candidates)
     scores = [score_left_out(rows, each) for each in models]
     return _result(rows, models, parameters, scores, np.arange(rows.table.n_rows), candidates)
+
+
+def _refuse_candidates(candidates: Any) -> None:
+    if candidates is not None:
+        raise DataError("candidates are for classifiers of rows.\n    Call this once for every hidden Markov model.")
 
 
 def _columns_apart(data: Any, *columns: Any) -> tuple[Any, ...]:

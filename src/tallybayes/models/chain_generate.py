@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tallybayes.families.categorical import Categorical
-from tallybayes.models.chain import read_prior
 from tallybayes.models.features import labels_of
 from tallybayes.models.generate import sample_factor
 from tallybayes.models.scoring import Scored, chunk_of, rows_of
@@ -18,7 +17,7 @@ from tallybayes.tally.domain import Domain
 
 def _seen(model: Any) -> tuple[list[Scored], list[list[Domain]]]:
     """The emissions over labels that were seen: nobody knows what another would be."""
-    found: tuple[list[Scored], list[list[Domain]]] = model._emissions(read_prior(model.prior)["emission"], smooth=False)
+    found: tuple[list[Scored], list[list[Domain]]] = model._emissions(smooth=False)
     return found
 
 
@@ -33,7 +32,7 @@ def sample_chain(model: Any, lengths: Any, rng: np.random.Generator) -> tuple[li
             if chain.end is not None and rng.random() < np.exp(chain.end[path[-1]]):
                 break
         paths.append(np.array(path, dtype=np.intp))
-    states = labels_of(model.tally_.domains["state"].levels, np.dtype(object))
+    states = model.states_
     scored, domains = _seen(model)
     return [_drawn(model, scored, domains, path, rng) for path in paths], [states[path] for path in paths]
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+from collections import defaultdict
+from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +15,7 @@ from tallybayes.errors import DataError, FileError, LabelError, StatisticsError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate, estimate_parameters
+from tallybayes.families.family import Family
 from tallybayes.models.chain import Chain, log_shares, read_prior, with_singletons
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.columns import read_columns
@@ -188,9 +193,11 @@ class ChainLearner(Tallied):
             if not n_named:
                 raise DataError("no step has a state, so how many there are is not known.\n    Pass n_states.")
             return 0
-        if self.n_states < max(n_named, 1):
-            raise DataError.wrong_type("n_states", repr(self.n_states), f"at least {max(n_named, 1)}")
-        return int(self.n_states) - n_named
+        given: Any = self.n_states
+        if not isinstance(given, Integral) or int(given) < max(n_named, 1):
+            hint = "Families are given as emission=." if isinstance(given, Family | Mapping) else ""
+            raise DataError.wrong_type("n_states", repr(given), f"a whole number of at least {max(n_named, 1)}", hint)
+        return int(given) - n_named
 
     def _counted(self, X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_weight: Any) -> Tally:
         sequences, y = self._open(X, y, lengths, sequence, order)
@@ -310,6 +317,25 @@ class ChainLearner(Tallied):
         return None if self._chain.end is None else np.exp(self._chain.end)
 
     @property
+    def emission_(self) -> dict[Any, Any]:
+        """p(step | state) by column: of a column of labels {label: its probability in every state}.
+
+        Of others the parameters of their family, states first; a block of several columns stands under their tuple.
+        What ``unseen="smooth"`` keeps for other labels is not listed.
+        """
+        found: dict[Any, Any] = {}
+        for scored, domains in zip(self._chain.scored, self._chain.domains, strict=True):
+            names, parameters = scored.factor.columns, scored.parameters
+            if isinstance(scored.family, Categorical):
+                for name, domain, table in zip(
+                    names, domains, parameters.segments.split(parameters.table), strict=True
+                ):
+                    found[name] = dict(zip(domain.levels, table.T, strict=False))
+            else:
+                found[names if len(names) > 1 else names[0]] = parameters
+        return found
+
+    @property
     def _chain(self) -> Chain:
         check_is_fitted(self, "tally_")
         return self._derive("chain", self._make_chain)
@@ -317,7 +343,7 @@ class ChainLearner(Tallied):
     def _make_chain(self) -> Chain:
         if self.unseen not in ("missing", "smooth", "error"):
             raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
-        tally, names, priors = self.tally_, self._names, read_prior(self.prior)
+        tally, names, found = self.tally_, self._names, self._resolved
         start: Any = tally[names["start"]]
         moves: Any = tally[names["to"]]
         end = None
@@ -327,14 +353,14 @@ class ChainLearner(Tallied):
             if self.estimate in ("mle", "unbiased"):
                 share = family.maximum_likelihood(ends)
             else:
-                posterior = family.prior(priors["end"], ends, self.estimate).update(ends)
+                posterior = found["end"].prior.update(ends)
                 share = np.asarray(posterior.mode() if self.estimate == "map" else posterior.mean())
             with np.errstate(divide="ignore"):
                 end = np.log(np.where(np.isnan(share), 0.0, share))[:, 0]
-        scored, domains = self._emissions(priors["emission"], smooth=self.unseen == "smooth")
+        scored, domains = self._emissions(smooth=self.unseen == "smooth")
         return Chain(
-            log_shares(start, priors["start"], self.estimate),
-            log_shares(moves, priors["transition"], self.estimate),
+            log_shares(start, found["start"].prior, self.estimate),
+            log_shares(moves, found["transition"].prior, self.estimate),
             end,
             scored,
             domains,
@@ -346,19 +372,49 @@ class ChainLearner(Tallied):
         state, end = self._names["state"], self._names["end"]
         return [(f, statistics) for f, statistics in pairs if f.given == (state,) and f.columns != (end,)]
 
-    def _emissions(self, prior: Any, *, smooth: bool) -> tuple[list[Scored], list[list[Domain]]]:
-        """The emissions of every state, and the levels of columns of labels."""
-        pairs = self._emission_factors()
+    @property
+    def prior_(self) -> dict[Any, Any]:
+        """The prior of every part as resolved: "start", "transition", "end" if modelled, and blocks of columns."""
+        return {part: found.prior for part, found in self._beliefs().items()}
+
+    @property
+    def _resolved(self) -> dict[Any, Resolved]:
+        """What every part starts from; nothing where the estimate needs no prior."""
+        check_is_fitted(self, "tally_")
+        if self.estimate not in ("map", "bayes"):
+            return defaultdict(lambda: Resolved(None, np.zeros(0, dtype=np.intp)))
+        return self._derive("resolved", self._beliefs)
+
+    def _beliefs(self) -> dict[Any, Resolved]:
+        check_is_fitted(self, "tally_")
+        priors, pairs = read_prior(self.prior), self._emission_factors()
         factors = [factor for factor, _ in pairs]
-        check_priors(prior, factors)
-        scored, domains = [], []
+        check_priors(priors["emission"], factors)
+        parts: list[tuple[str, str, Family]] = [("start", "start", Categorical()), ("transition", "to", Categorical())]
+        parts += [("end", "end", Bernoulli())] if self.end_state else []
+        found: dict[Any, Resolved] = {}
+        for part, column, family in parts:
+            statistics: Any = self.tally_[self._names[column]]
+            found[part] = resolve(Factor(column, (), family), statistics, priors[part], self.estimate)
         for factor, statistics in pairs:
-            resolved = Resolved(None, np.zeros(0, dtype=np.intp))
-            if self.estimate in ("map", "bayes"):
-                resolved = resolve(factor, statistics, prior_for(prior, factor, factors), self.estimate)
-            spread = with_spread(statistics, resolved.constant, factor.family)
-            parameters = estimate_parameters(factor.family, resolved.prior, spread, self.estimate)
-            scored.append(Scored(factor, parameters, False, resolved.constant))
+            prior = prior_for(priors["emission"], factor, factors)
+            found[factor.columns] = resolve(factor, statistics, prior, self.estimate)
+        return found
+
+    def _held(self, tally: Tally) -> Self:
+        """The same model over other counts of the same levels, its priors held fixed."""
+        other = copy.copy(self)._adopt(tally)
+        other._derived["resolved"] = self._resolved
+        return other
+
+    def _emissions(self, *, smooth: bool) -> tuple[list[Scored], list[list[Domain]]]:
+        """The emissions of every state, and the levels of columns of labels."""
+        scored, domains = [], []
+        for factor, statistics in self._emission_factors():
+            belief, constant = self._resolved[factor.columns]
+            spread = with_spread(statistics, constant, factor.family)
+            parameters = estimate_parameters(factor.family, belief, spread, self.estimate)
+            scored.append(Scored(factor, parameters, False, constant))
             check_spread_within(scored[-1], statistics, self.tally_.domains["state"].levels)
             domains.append([self.tally_.domains[str(name)] for name in factor.level_columns])
             if smooth and isinstance(factor.family, Categorical):

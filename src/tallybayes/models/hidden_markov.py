@@ -13,10 +13,8 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chain import read_prior
 from tallybayes.models.chain_generate import fill_chain, sample_chain
 from tallybayes.models.chain_learning import ChainLearner
-from tallybayes.models.column_priors import prior_for
 from tallybayes.models.model_file import save_model
 from tallybayes.models.sequences import Sequences, open_sequences
 
@@ -67,7 +65,7 @@ class HiddenMarkovModel(ChainLearner):
     array([[0.667, 0.333],
            [0.333, 0.667]])
     >>> model.predict([[3, 1, 1]])
-    [array(['hot', 'cold', 'cold'], dtype=object)]
+    [array(['hot', 'cold', 'cold'], dtype='<U4')]
     """
 
     def __init__(
@@ -165,14 +163,14 @@ class HiddenMarkovModel(ChainLearner):
         sequences, arguments = self._asked(X, lengths, sequence, order)
         path, score = kernels.viterbi(*arguments)
         self._warn_impossible(sequences, score, arguments)
-        states = np.empty(len(self.states_) + 1, dtype=object)
-        states[:-1] = self.tally_.domains["state"].levels
-        return sequences.split(states[path])
+        states = self.states_  # of their own type, so that what is predicted compares with what was given
+        nothing = np.append(states.astype(object), [None])
+        return [nothing[part] if (part < 0).any() else states[part] for part in sequences.split(path)]
 
     def predict_proba(
         self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
     ) -> list[np.ndarray]:
-        """p(state | whole sequence) at every step: smoothed.
+        """p(state | whole sequence) at every step: smoothed; 0 in all states of an impossible sequence.
 
         Parameters
         ----------
@@ -191,7 +189,7 @@ class HiddenMarkovModel(ChainLearner):
     def filter_proba(
         self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
     ) -> list[np.ndarray]:
-        """p(state | the sequence so far) at every step.
+        """p(state | the sequence so far) at every step; 0 in all states from an impossible step on.
 
         Parameters
         ----------
@@ -382,17 +380,14 @@ class HiddenMarkovModel(ChainLearner):
             raise EstimateError(
                 "the states were expected by EM, so there is no evidence in closed form.\n    Fit labelled sequences."
             )
-        names, priors, estimate = self._names, read_prior(self.prior), self.estimate
-        total = 0.0
-        parts: list[tuple[str, str, Family]] = [("start", "start", Categorical()), ("to", "transition", Categorical())]
+        beliefs, total = self._beliefs(), 0.0
+        parts: list[tuple[str, str, Family]] = [("start", "start", Categorical()), ("transition", "to", Categorical())]
         parts += [("end", "end", Bernoulli())] if self.end_state else []
-        for column, part, family in parts:
-            statistics = self.tally_[names[column]]
-            total += float(np.sum(family.log_evidence(family.prior(priors[part], statistics, estimate), statistics)))
-        factors = [factor for factor, _ in self._emission_factors()]
+        for part, column, family in parts:
+            statistics: Any = self.tally_[self._names[column]]
+            total += float(np.sum(family.log_evidence(beliefs[part].prior, statistics)))
         for factor, statistics in self._emission_factors():
-            belief = factor.family.prior(prior_for(priors["emission"], factor, factors), statistics, estimate)
-            total += float(np.sum(factor.family.log_evidence(belief, statistics)))
+            total += float(np.sum(factor.family.log_evidence(beliefs[factor.columns].prior, statistics)))
         return total
 
     @property

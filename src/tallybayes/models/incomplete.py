@@ -85,10 +85,8 @@ class IncompleteClassifier(FactoredClassifier):
 
     def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> Tally:
         codes, local = self._labels(table, self._target)
-        if (
-            (codes < 0).any() and self._y_dtype is not None and self._y_dtype.kind == "O"
-        ):  # only because None is among them
-            self._y_dtype = None
+        if (codes < 0).any() and self._y_dtype is not None and self._y_dtype.kind == "O":
+            self._y_dtype = None  # only because None is among them
         weights = check_weight(weight, table.n_rows)
         counts = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
         if not counts.any():

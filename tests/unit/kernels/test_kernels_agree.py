@@ -192,6 +192,9 @@ def test_sum_moments(
     expected = outcome("reference", "sum_moments", X, anchor, *rows.arguments)
     found = outcome(tier, "sum_moments", X, anchor, *rows.arguments)
     assert [sums.shape for sums in found] == [sums.shape for sums in expected]
+    if rows.weight is not None and rows.weight.ndim == 2:  # blocks of rows are summed in plain float64
+        assert_same(as_pairs(found), as_pairs(expected), rtol=1e-13, atol=1e-12)
+        return
     # the pairs agree far beyond float64: exactly, when the small halves are compared as well
     assert_same(as_pairs(found), as_pairs(expected), rtol=1e-15, atol=1e-15)
     for high in (0, 2, 4):

@@ -1,0 +1,63 @@
+"""Sequences held out by subtraction are told by the model refitted on the others, its priors held."""
+
+import numpy as np
+import pytest
+
+import tallybayes as tb
+
+
+def sequences(kind, seed=0):
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for length in (6, 1, 9, 4, 0, 7, 5, 8):
+        state = np.cumsum(rng.random(length) < 0.3) % 2
+        y.append(state.tolist())
+        X.append(rng.normal(2.0 * state) if kind == "numbers" else (state + rng.integers(0, 2, length)).tolist())
+    return X, y
+
+
+@pytest.mark.parametrize("end_state", [False, True])
+@pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
+@pytest.mark.parametrize("kind", ["numbers", "labels"])
+def test_leaving_one_out_is_refitting(kind, estimate, end_state):
+    X, y = sequences(kind)
+    family = tb.Gaussian() if kind == "numbers" else tb.Categorical(levels=(0, 1, 2))
+    model = tb.HiddenMarkovModel(emission=family, estimate=estimate, end_state=end_state)
+    found = tb.leave_one_out(model, X, y)
+    prior = {part: belief for part, belief in found.model.prior_.items() if isinstance(part, str)}
+    prior["emission"] = next(belief for part, belief in found.model.prior_.items() if not isinstance(part, str))
+    steps = np.cumsum([0, *map(len, X)])
+    for place in range(len(X)):
+        if not len(X[place]):
+            continue
+        rest = [k for k in range(len(X)) if k != place]
+        other = tb.HiddenMarkovModel(emission=family, estimate=estimate, end_state=end_state)
+        if estimate != "mle":
+            other.set_params(prior=prior)
+        other.fit([X[k] for k in rest], [y[k] for k in rest])
+        assert found.log_likelihood[place] == pytest.approx(other.log_likelihood([X[place]])[0], abs=1e-9)
+        shown = np.exp(found.log_proba[steps[place] : steps[place + 1]])
+        np.testing.assert_allclose(shown, other.predict_proba([X[place]])[0], atol=1e-9)
+
+
+def test_folds_of_sequences_and_groups():
+    X, y = sequences("numbers")
+    model = tb.HiddenMarkovModel()
+    found = tb.cross_validate(model, X, y, folds=3)
+    assert sorted(set(found.fold.tolist())) == [0, 1, 2]
+    assert len(found.codes) == sum(map(len, X))
+    grouped = tb.cross_validate(model, X, y, folds=2, groups=[0, 0, 1, 1, 2, 2, 3, 3])
+    assert all(grouped.fold[k] == grouped.fold[k + 1] for k in (0, 2, 4, 6))
+    assert found.model.tally_ == tb.HiddenMarkovModel().fit(X, y).tally_
+    assert 0 <= found.accuracy.value <= 1
+
+
+def test_what_cannot_be_is_refused():
+    X, y = sequences("numbers")
+    with pytest.raises(ValueError, match="candidates"):
+        tb.leave_one_out(tb.HiddenMarkovModel(), X, y, candidates=[{"estimate": "map"}])
+    with pytest.raises(ValueError, match="held out whole"):
+        tb.cross_validate(tb.HiddenMarkovModel(), X, y, order=[1] * 8)
+    some = [[None, *part[1:]] if part else part for part in y]
+    with pytest.raises(ValueError, match="needs its state"):
+        tb.leave_one_out(tb.HiddenMarkovModel(n_iter=500), X, some)
