@@ -29,14 +29,13 @@ class Room {
     if (n > size_ || data_ == nullptr) {
       std::free(data_);
       size_ = 0;
-      const size_t n_bytes = (n * sizeof(T) / 64 + 1) * 64;
-      data_ = static_cast<T*>(std::aligned_alloc(64, n_bytes));
+      constexpr size_t line = 64, large_page = size_t{1} << 21;
+      const size_t unit = n * sizeof(T) >= large_page ? large_page : line;
+      const size_t n_bytes = (n * sizeof(T) + line) / unit * unit + unit;
+      data_ = static_cast<T*>(std::aligned_alloc(unit, n_bytes));
       if (data_ == nullptr) throw std::bad_alloc();
 #if defined(__linux__)
-      constexpr size_t page = 4096, large = size_t{1} << 22;
-      const uintptr_t first = (reinterpret_cast<uintptr_t>(data_) + page - 1) & ~(page - 1);
-      const uintptr_t last = reinterpret_cast<uintptr_t>(data_) + n_bytes;
-      if (n_bytes >= large) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+      if (unit == large_page) madvise(data_, n_bytes, MADV_HUGEPAGE);
 #endif
       size_ = n;
     }

@@ -1,5 +1,6 @@
 // Rows of emissions and of probabilities, between the caller's arrays and the loops.
 #include "chain.h"
+#include "score.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {
@@ -66,15 +67,48 @@ bool load_levels(const Column& column, size_t first, size_t n, uint32_t size, ui
   }
 }
 
+namespace {
+
+// Where a row is less than a vector, a square of rows is turned: a vector then holds one state of several rows, and no
+// lane is wasted.
+inline void exp_square(const double* rows, size_t n_states, double* out, double* maxima, Mask& bad, Mask& small) {
+  const Mask part = first_lanes(n_states);
+  Doubles square[lanes];
+  for (size_t r = 0; r < lanes; r++) square[r] = load_part(rows + r * n_states, part);
+  turn_square(square);
+  Doubles largest = square[0];
+  for (size_t j = 0; j < n_states; j++) {
+    bad |= ~(square[j] < __builtin_inf());
+    largest = larger_of(largest, square[j]);
+  }
+  largest = keep(largest, largest > minus_infinity);
+  store(maxima, largest);
+  for (size_t j = 0; j < n_states; j++) {
+    const Doubles x = square[j] - largest;
+    small |= (x < log_tiny) & (x > minus_infinity);
+    square[j] = exp_of_negative(x);
+  }
+  turn_square(square);
+  for (size_t r = 0; r < lanes; r++) store(out + r * lanes, square[r]);
+}
+
+}  // namespace
+
 bool exp_rows(const double* rows, size_t n_rows, size_t n_states, double* out, size_t pitch, double* maxima,
               bool& tiny) {
-  Mask small = {};
+  Mask small = {}, bad = {};
+  for (; n_states < lanes && n_rows >= lanes; n_rows -= lanes) {
+    exp_square(rows, n_states, out, maxima, bad, small);
+    rows += lanes * n_states;
+    out += lanes * pitch;
+    maxima += lanes;
+  }
   const bool good = shift_by_maximum(rows, n_rows, n_states, maxima, [&](size_t row, size_t v, Doubles x) {
     small |= (x < log_tiny) & (x > minus_infinity);
     store(out + row * pitch + v * lanes, exp_of_negative(x));
   });
   tiny = bits_of(small) != 0;
-  return good;
+  return good && bits_of(bad) == 0;
 }
 
 bool shift_rows(const double* rows, size_t n_rows, size_t n_states, double* out, size_t pitch, double* maxima) {

@@ -14,7 +14,7 @@ from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.poisson import Poisson
 
-_DIRECTIONS = 64  # sparse rows are seen from this many random sides
+_DIRECTIONS = 64  # sparse rows, and labels of many kinds, are seen from this many random sides
 _LLOYD_STEPS = 20
 
 
@@ -50,22 +50,26 @@ class Ruler:
                 return np.log(numbers)
         return np.sqrt(numbers) if isinstance(self.family, Poisson) else numbers
 
+    def _places(self, codes: np.ndarray, column: int) -> np.ndarray:
+        """Where labels lie: at the corners of a simplex or, if they are many, about as far apart in fewer columns."""
+        size = int(self.sizes[column])
+        if size > _DIRECTIONS:
+            sides = np.random.default_rng([self.seed, column]).standard_normal((size, _DIRECTIONS))
+            corners = sides / np.sqrt(_DIRECTIONS)
+        else:
+            corners = np.eye(size)
+        return np.concatenate([corners, np.full((1, corners.shape[1]), np.nan)])[codes]  # −1, missing, is the last
+
     def __call__(self, cells: Any) -> np.ndarray:
         """The cells as numbers, NaN where missing: shape (n, some columns)."""
         if isinstance(self.family, Categorical):
-            return np.concatenate([_one_hot(cells[:, j], int(size)) for j, size in enumerate(self.sizes)], axis=1)
+            return np.concatenate([self._places(cells[:, j], j) for j in range(len(self.sizes))], axis=1)
         if isinstance(self.family, Multinomial):
             return _directions(cells, self.seed)
         numbers = (self._numbers(cells) - self.centre) / self.spread
         if isinstance(self.family, Bernoulli) and not isinstance(self.family, Binomial):
             return numbers * np.minimum(self.spread * 2, 1.0)  # a column that is nearly always the same parts few rows
         return numbers
-
-
-def _one_hot(codes: np.ndarray, size: int) -> np.ndarray:
-    hot = (codes[:, None] == np.arange(size)).astype(float)
-    hot[codes < 0] = np.nan
-    return hot
 
 
 def _directions(cells: Any, seed: int) -> np.ndarray:

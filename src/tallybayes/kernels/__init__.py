@@ -300,8 +300,8 @@ def sum_moments(
     With v = x − anchor, rounded once to float64, the pairs high + low hold Σw, Σw·v and Σw·v² to about 1e-30 of the
     sum of the terms' magnitudes, so that rows can be subtracted again later.
 
-    Sums with a weight for every row and group are never subtracted: blocks of rows are added up in float64 near the
-    group's mean, then moved to the anchor. Weight, mean and scatter are good to about 1e-13 (the reference: as above).
+    Sums with soft weights, one for every row and group, are never subtracted: blocks of rows are added up in float64
+    near the group's mean, then moved to the anchor. Weight, mean and scatter are good to about 1e-13.
 
     Parameters
     ----------
@@ -348,8 +348,7 @@ def sum_scatter(
     """Sum weights, distances from an anchor and their outer products, each as a double-double pair.
 
     Blocks of rows are centred near their mean, multiplied in float64, then moved to the anchor and added in
-    double-double arithmetic: good to about 1e-15 of the scatter however far the anchor is from the rows (1e-13 with a
-    weight for every row and group).
+    double-double arithmetic: good to about 1e-15 of the scatter (1e-13 with soft weights) however far the anchor is.
 
     Parameters
     ----------

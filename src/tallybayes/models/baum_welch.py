@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, PriorError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.inference.em import climb
@@ -115,6 +115,8 @@ class _Learner:
         self.beliefs: list[Any] = [None] * len(emissions)
         self.flat = [np.zeros(0, dtype=np.intp)] * len(emissions)
         self.priors = read_prior(model.prior)
+        self.held: dict[str, Any] = {}
+        self.settled = False
         check_priors(self.priors["emission"], emissions)
         self.blocks = self._cut()
 
@@ -142,7 +144,7 @@ class _Learner:
             if self.how == "mle":
                 share = family.maximum_likelihood(ends)
             else:
-                belief = self._for_mode(family, self.priors["end"], ends)
+                belief = self._held("end", family, ends)
                 share = np.asarray(belief.update(ends).mode())
                 density += float(np.sum(belief.update(ends.scale(0.0)).log_prob(share)))
             with np.errstate(divide="ignore"):
@@ -154,12 +156,21 @@ class _Learner:
             found, more = maximised(factor, belief, flat, statistics, self.states.levels)
             scored.append(found)
             density += more
+        if density == np.inf:
+            raise PriorError(
+                "EM has no highest point to climb to: under a prior that prefers probabilities or rates of 0 (with a "
+                "parameter below 1) the log posterior has no upper bound.\n    Use estimate='bayes', or another prior."
+            )
         wide = [widened(part, like) for part, like in zip(scored, self.counter.like, strict=True)]
         domains = [self.counter.level_domains(number) for number in range(len(wide))]
         return Estimated(Chain(start, transition, end, wide, domains, "missing"), density), density
 
-    def _for_mode(self, family: Any, prior: Any, statistics: Any) -> Any:
-        return resolve_for_mode(Factor("x", (), family), prior, statistics, self.model.estimate)[0]
+    def _held(self, part: str, family: Any, statistics: Any) -> Any:
+        """The prior of starts, transitions or ends: found once, so that all steps climb the same hill."""
+        if part not in self.held:
+            reading = Factor("x", (), family)
+            self.held[part] = resolve_for_mode(reading, self.priors[part], statistics, self.model.estimate)[0]
+        return self.held[part]
 
     def _shares(self, table: np.ndarray, part: str) -> tuple[np.ndarray, float]:
         """The logs of a distribution over states, and its log prior."""
@@ -169,7 +180,7 @@ class _Learner:
             shares = np.where(np.isnan(shares), 1 / self.n_states, shares)
             density = 0.0
         else:
-            belief = self._for_mode(family, self.priors[part], counts)
+            belief = self._held(part, family, counts)
             shares = belief.update(counts).mode()
             density = float(np.sum(belief.update(counts.scale(0.0)).log_prob(shares)))
         with np.errstate(divide="ignore"):
@@ -226,35 +237,74 @@ class _Learner:
     # ---- The start ------------------------------------------------------------------------------------------------
 
     def seeded(self, rng: np.random.Generator) -> Expected:
-        """Every step in its state or, where that is not known, in that of the nearest centre (k-means++)."""
-        path = self.codes.copy()
-        if (path < 0).any():
-            path = self._nearest(rng)
+        """What labelled steps make of the others or, if some state has none, every step at the nearest centre."""
+        known = self.codes >= 0
+        if (np.bincount(self.codes[known], self.per_step[known], self.n_states) > 0).all():
+            start = self._softened(self._started(self.codes))
+        else:
+            start = self._started(self._nearest(rng))
+        self.settled = True
+        return start
+
+    def _started(self, path: np.ndarray) -> Expected:
+        """The statistics of steps in those states, but for −1, and the priors."""
+        known = path >= 0
         shares = np.zeros((len(path), self.n_states))
-        shares[np.arange(len(path)), path] = self.per_step
-        known, _ = self.counter.soft(self.sequences.table, shares, None)
-        if self.how == "map":
-            for number, factor in enumerate(self.emissions):
-                prior = prior_for(self.priors["emission"], factor, self.emissions)
-                self.beliefs[number], self.flat[number] = resolve_for_mode(
-                    factor, prior, known[number], self.model.estimate
-                )
+        shares[np.flatnonzero(known), path[known]] = self.per_step[known]
+        seen, _ = self.counter.soft(self.sequences.table, shares, None)
+        if self.how == "map" and not self.settled:
+            self._resolve(seen)
         filled = [
             Scored(f, uncorrelated(s) if isinstance(s, Moments) else None, False, flat)
-            for f, s, flat in zip(self.emissions, known, self.flat, strict=True)
+            for f, s, flat in zip(self.emissions, seen, self.flat, strict=True)
         ]
         statistics, _ = self.counter.soft(self.sequences.table, shares, filled)
-        first, last = self.sequences.offsets[:-1], self.sequences.offsets[1:]
-        some = last > first
-        start = np.bincount(path[first[some]], self.weight[some], self.n_states)
-        follows = np.ones(len(path), dtype=bool)
-        follows[first[some]] = False
+
+        def counted(steps: np.ndarray, of: np.ndarray, size: int) -> np.ndarray:
+            return np.bincount(of, self.per_step[steps], size)
+
+        some = self.sequences.lengths > 0
+        first, last = self.sequences.offsets[:-1][some], self.sequences.offsets[1:][some] - 1
+        follows = known.copy()
+        follows[first] = False
         after = np.flatnonzero(follows)
-        pairs = path[after - 1] * self.n_states + path[after]
-        transition = np.bincount(pairs, self.per_step[after], self.n_states**2).reshape(self.n_states, -1)
-        ends = np.bincount(path[last[some] - 1], self.weight[some], self.n_states)
-        goes_on = np.bincount(path, self.per_step, self.n_states) - ends
-        return Expected(start, transition + 0.0, np.stack([goes_on, ends], axis=-1), statistics)
+        after = after[known[after - 1]]
+        first, last, steps = first[known[first]], last[known[last]], np.flatnonzero(known)
+        n = self.n_states
+        ends = counted(last, path[last], n)
+        return Expected(
+            counted(first, path[first], n),
+            counted(after, path[after - 1] * n + path[after], n * n).reshape(n, n),
+            np.stack([counted(steps, path[steps], n) - ends, ends], axis=-1),
+            statistics,
+        )
+
+    def _resolve(self, seen: list[Any]) -> None:
+        """The priors of the emissions, and which columns have no spread to speak of."""
+        for number, factor in enumerate(self.emissions):
+            prior = prior_for(self.priors["emission"], factor, self.emissions)
+            found = resolve_for_mode(factor, prior, seen[number], self.model.estimate)
+            self.beliefs[number], self.flat[number] = found
+
+    def _softened(self, start: Expected) -> Expected:
+        """What the labelled steps expect of all.
+
+        Where that is nothing, because a sequence is impossible if its labels were never seen in a labelled step, and
+        for maximum likelihood, by default priors.
+        """
+        kept = self.how, self.priors, list(self.beliefs), list(self.flat)
+        expected = None if self.how == "mle" else self.expect(self.maximise(start)[0])[0]
+        whole = self.weight[self.sequences.lengths > 0].sum()
+        if expected is None or expected.start.sum() < (1 - 1e-9) * whole:
+            self.how, self.priors, self.held = "map", read_prior(None), {}
+            self._resolve(_diagonal(start.statistics))
+            expected = self.expect(self.maximise(start)[0])[0]
+            self.how, self.priors, self.beliefs, self.flat = kept
+        if not self.settled:
+            self.held = {}
+            if self.how == "map":
+                self._resolve(_diagonal(expected.statistics))  # the prior is that of all steps
+        return expected
 
     def _nearest(self, rng: np.random.Generator) -> np.ndarray:
         table, codes = self.sequences.table, self.codes
@@ -306,3 +356,8 @@ class _Learner:
             statistics.append(Totals(expected.end.sum(axis=1, keepdims=True), expected.end[:, 1:]))
         domains = {**self.counter.domains, "state": states}
         return Tally(factors, statistics, domains, schema, soft=True)
+
+
+def _diagonal(statistics: list[Any]) -> list[Any]:
+    """The statistics of the columns by themselves."""
+    return [part.diagonal() if isinstance(part, Moments) else part for part in statistics]

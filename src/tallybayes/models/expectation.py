@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError, PriorError
 from tallybayes.families.estimates import check_estimate
+from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import climb
 from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
@@ -260,9 +262,26 @@ class Expectation:
         start = self._started(lambda part, _: self._labelled_shares(part))
         if not self.unlabelled:
             return start
+        self._warn_swamped(start)
         expected = self._softened(start)
         self._resolve(self._known(expected))  # the prior is that of all rows
         return expected
+
+    def _warn_swamped(self, start: Expected) -> None:
+        """Say when a prior over many words is worth more than all that the labelled rows say."""
+        for factor, belief, statistics in zip(self.features, self.beliefs, start.statistics, strict=True):
+            if isinstance(factor.family, Multinomial) and isinstance(belief, Dirichlet):
+                total = np.asarray(statistics.total)
+                worth = float((np.broadcast_to(belief.concentration, total.shape) - 1).sum(axis=-1).mean())
+                tokens = float(total.sum(axis=-1).mean())
+                if worth > tokens:
+                    warnings.warn(
+                        f"the prior of {factor.columns[0]!r} is worth {worth:.0f} counts a class, the labelled rows have "
+                        f"{tokens:.0f}: unlabelled rows will follow the prior, not the labels.\n"
+                        "    Pass prior='empirical', or a Dirichlet of less.",
+                        UserWarning,
+                        stacklevel=7,
+                    )
 
     def _from_seeds(self, rng: np.random.Generator) -> Expected:
         """The labelled rows in their classes, the others in that of the nearest centre."""

@@ -110,7 +110,7 @@ def incomplete(seed, names):
 )
 def test_the_objective_never_falls(seed, names, start, estimate, prior, class_prior, share, weighted):
     rows, columns, labels, weight = incomplete(seed, names)
-    options = {"estimate": estimate, "prior": prior, "class_prior": class_prior, "random_state": 0}
+    options = {"estimate": estimate, "prior": prior, "class_prior": class_prior, "random_state": 0, "n_iter": 60}
     if start != "one class more" and isinstance(class_prior, tb.Dirichlet):
         options["class_prior"] = tb.Dirichlet(class_prior.concentration.ravel()[0])
     if start == "mixture":
@@ -134,7 +134,7 @@ def test_the_objective_never_falls(seed, names, start, estimate, prior, class_pr
     np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0, rtol=1e-12)
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(list(tb.GaussianDiscriminant.families)),
@@ -150,7 +150,7 @@ def test_the_objective_of_discriminants_never_falls(seed, covariance, estimate, 
     gone[:12] = False
     labels = np.where((rng.random(len(k)) < 0.5) & (np.arange(len(k)) >= 12), -1, k)
     model = tb.GaussianDiscriminant(covariance, estimate=estimate, prior=prior, unlabelled="em", missing_label=-1)
-    model.set_params(random_state=0, n_classes=3 if more else None)
+    model.set_params(random_state=0, n_classes=3 if more else None, n_iter=60)
     try:
         quiet(model, np.where(gone, np.nan, rows), labels)
     except EstimateError:

@@ -193,6 +193,14 @@ class TestWhatHasNoTop:
             tb.Mixture(3, estimate="mle", random_state=0, n_iter=5000).fit(x)
         assert tb.Mixture(3, random_state=0).fit(x).converged_
 
+    def test_another_start_may_do_better(self):
+        x = np.random.default_rng(13).normal(size=(25, 1))
+        x[0] = 4.0
+        model = tb.Mixture(3, estimate="mle", n_init=1, n_iter=300, random_state=0)
+        with pytest.raises(EstimateError, match="is 0, so its density"):
+            model.fit(x)
+        assert np.isfinite(quiet(model.set_params(n_init=8), x).history_).all()
+
     def test_classes_far_apart_are_no_collapse(self):
         rng = np.random.default_rng(0)
         x = np.r_[rng.normal(0, 1e-3, 30), rng.normal(1e5, 1e-3, 30)][:, None]

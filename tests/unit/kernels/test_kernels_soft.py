@@ -151,6 +151,26 @@ def test_missing_cells(tier: str, share: float) -> None:
         assert_same(found, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("d", [1, 6, 11])
+def test_a_single_missing_cell(tier: str, d: int) -> None:
+    """Pieces of rows with and without it take turns; nothing may be left over from one in the other."""
+    rng = np.random.default_rng(10)
+    weight = responsibilities(rng, N_ROWS, 3)
+    weight[600] = [0.5, 0.0, 0.5]
+    X = rng.poisson(2.0, (N_ROWS, d)).astype(np.float64)
+    X[100:400] = rng.integers(0, 2, (300, d))
+    X[600, d - 1] = np.nan
+    for name, arguments in {
+        "sum_dense": (X, "poisson"),
+        "sum_dense ": (np.minimum(X, 1.0), "binary"),
+        "sum_moments": (X, np.zeros(d)),
+    }.items():
+        expected, found = (outcome(each, name.strip(), *arguments, None, 3, weight) for each in ("reference", tier))
+        if name == "sum_moments":
+            expected, found = as_pairs(expected), as_pairs(found)
+        assert_same(found, expected)
+
+
 @pytest.mark.parametrize("garbage", [np.nan, np.inf, -1e300, 0.5])
 def test_rows_without_weight_are_not_looked_at(tier: str, garbage: float) -> None:
     rng = np.random.default_rng(6)

@@ -145,6 +145,14 @@ class TestColumnsThatSayNothing:
             assert model.evidence_bound_ == pytest.approx(plain.evidence_bound_, rel=1e-9)
             assert model.history_ == pytest.approx(plain.history_, rel=1e-9)
 
+    def test_whatever_the_weights(self):
+        rng = np.random.default_rng(8)
+        for value in (0.1, -3e5, 1e9 + 0.1):
+            weight = rng.random(60)
+            assert tb.NaiveBayes().fit(np.full((60, 1), value), K, weight).constant_columns_ == [0]
+            with pytest.raises(EstimateError, match="variance of column 0 in class 0 is 0"):
+                tb.NaiveBayes(estimate="mle").fit(np.full((60, 1), value), K, weight).predict([[value]])
+
     def test_labels_that_nobody_has(self):
         plain, model = mixture().fit({"a": X[:, 0]}), mixture().fit({"a": X[:, 0], "b": np.full(60, None)})
         assert model.history_ == pytest.approx(plain.history_, rel=1e-12)
