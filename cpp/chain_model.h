@@ -29,6 +29,7 @@ class Room {
     if (n > size_ || data_ == nullptr) {
       std::free(data_);
       size_ = 0;
+      n += n / 4;  // batches differ a little, and new memory is slow
       constexpr size_t line = 64, large_page = size_t{1} << 21;
       const size_t unit = n * sizeof(T) >= large_page ? large_page : line;
       const size_t n_bytes = (n * sizeof(T) + line) / unit * unit + unit;

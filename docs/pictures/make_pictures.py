@@ -17,6 +17,7 @@ from assumption import draw_dependence, draw_predictive_check
 from canvas import BLUE, GREEN, GREY, ORANGE, RED, STYLE, density, label, new_figure
 from comparing import draw_log_normal, draw_occam
 from deciding import draw_expected_cost, draw_intervals
+from hidden_markov import draw_earthquakes, draw_starts, draw_trellis
 from less import draw_geyser, draw_learning_curve
 from matplotlib.figure import Figure
 from measuring import draw_calibration, draw_confusion, draw_flattering_folds, draw_reliability
@@ -377,6 +378,9 @@ PICTURES = {
     "predictive-check": draw_predictive_check,
     "learning-curve": draw_learning_curve,
     "geyser": draw_geyser,
+    "trellis": draw_trellis,
+    "earthquakes": draw_earthquakes,
+    "starts": draw_starts,
 }
 
 

@@ -348,12 +348,14 @@ class HiddenMarkovModel(ChainLearner):
 
         return plot_states(self, steps, ax)
 
-    def plot_transitions(self, ax: Any = None) -> Any:
+    def plot_transitions(self, ax: Any = None, least: float = 0.01) -> Any:
         """A picture of the states and their transitions; needs matplotlib.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
+        least : float, default 0.01
+            Transitions less probable than this are not drawn.
 
         Returns
         -------
@@ -361,7 +363,7 @@ class HiddenMarkovModel(ChainLearner):
         """
         from tallybayes.plots.hidden_markov import plot_transitions
 
-        return plot_transitions(self, ax)
+        return plot_transitions(self, ax, least)
 
     def save(self, path: Any) -> None:
         """Write the model to a sealed file that `tb.load` reads; no pickle is involved.

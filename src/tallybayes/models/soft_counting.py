@@ -22,6 +22,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 
 _COLLAPSED = 1e-20  # a variance of this share of all rows' is rounding
+_FLATTENED = 1e-10  # the least eigenvalue of correlations; below, a group is falling in on a plane, with no end
 
 
 class SoftCounter:
@@ -155,8 +156,14 @@ def _without_collapse(parameters: Any, statistics: Any) -> Any:
     least = _COLLAPSED * pooled.scatter / np.maximum(pooled.weight, 1.0)
     if isinstance(parameters, Normal):
         return parameters._replace(variance=np.where(spread < least, 0.0, spread))
-    fallen = np.diagonal(spread, axis1=-2, axis2=-1) < least
-    return parameters._replace(covariance=np.where(fallen[..., None], 0.0, spread))
+    variance = np.diagonal(spread, axis1=-2, axis2=-1)
+    fallen = (variance < least).any(axis=-1)
+    usual = (variance > 0).all(axis=-1) & ~fallen
+    deviation = np.sqrt(np.where(usual[..., None], variance, 1.0))
+    correlation = spread / (deviation[..., :, None] * deviation[..., None, :])
+    correlation = np.where(usual[..., None, None], correlation, np.eye(spread.shape[-1]))
+    fallen |= np.linalg.eigvalsh(correlation)[..., 0] < _FLATTENED
+    return parameters._replace(covariance=np.where(fallen[..., None, None], 0.0, spread))
 
 
 def varied(statistics: Any, flat: np.ndarray) -> Any:

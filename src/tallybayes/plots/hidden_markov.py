@@ -32,6 +32,8 @@ def plot_states(model: Any, steps: Any, ax: Any = None) -> Any:
             axes[0].scatter(time[here], values[here], s=16, color=COLOURS[k % len(COLOURS)], label=label, zorder=2)
         if ticks is not None and len(columns) == 1:
             axes[0].set_yticks(range(len(ticks)), ticks)
+        if column.dtype.kind in "iu":
+            axes[0].yaxis.get_major_locator().set_params(integer=True)
     axes[0].set_ylabel(", ".join(str(name) for name in columns) if list(columns) != [0] else "step")
     axes[0].legend(title="state", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     bottom = np.zeros(len(proba))
@@ -43,6 +45,7 @@ def plot_states(model: Any, steps: Any, ax: Any = None) -> Any:
     axes[1].set_xlim(-0.5, len(proba) - 0.5)
     axes[1].set_ylabel("p(state)")
     axes[1].set_xlabel("time")
+    axes[1].xaxis.get_major_locator().set_params(integer=True)
     for each in axes:
         quiet(each)
     return axes
@@ -79,8 +82,9 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Any:
         text = f"{state}\n{transition[i, i]:.2f}" if transition[i, i] >= least else str(state)
         ax.text(*place[i], text, ha="center", va="center", zorder=4, fontsize=10)
     ax.set_aspect("equal")
-    ax.set_xlim(-1.5, 1.5)
-    ax.set_ylim(-1.5, 1.5)
+    low, high = np.minimum(place.min(axis=0) - 0.45, -1.0), np.maximum(place.max(axis=0) + 0.45, 1.0)
+    ax.set_xlim(low[0], high[0])
+    ax.set_ylim(low[1], high[1])
     ax.axis("off")
     ax.set_title("p(next state | state); in the circles, p(stay)")
     return ax
@@ -107,8 +111,9 @@ def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, colour: str,
         },
         zorder=2,
     )
-    middle = a + gap * 0.42 + normal * (0.05 + 0.06 * length + 0.05)
-    ax.text(*middle, f"{p:.2f}", color=colour, fontsize=9, ha="center", va="center", zorder=5)
+    middle = a + gap * 0.42 + normal * (0.05 + 0.06 * length)  # on the arrow, which bends by that much
+    behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    ax.text(*middle, f"{p:.2f}", color=colour, fontsize=9, ha="center", va="center", zorder=5, bbox=behind)
 
 
 def _columns(steps: Any) -> dict[Any, Any]:

@@ -19,6 +19,7 @@ from tallybayes.inference.em import climb
 def quiet(model, *data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="the prior of .* is worth")  # few labels, long rows of counts
         return model.fit(*data)
 
 

@@ -245,3 +245,17 @@ def test_every_type_is_widened(tier: str, dtype: str, n_columns: int) -> None:
         outcome(each, "sum_moments", X, np.zeros(n_columns), None, 2, weight) for each in ("reference", tier)
     )
     assert_same(as_pairs(found), as_pairs(expected), rtol=1e-12, atol=1e-9)
+
+
+def test_no_columns_and_no_groups(tier: str) -> None:
+    for weight in (np.full((5, 3), 0.25), np.zeros((5, 0))):
+        rows = (None, weight.shape[1], weight)
+        for d in (0, 4):
+            for name, arguments in {
+                "count_codes": (np.zeros((5, d), np.int8), [2] * d),
+                "sum_dense": (np.ones((5, d)), "multinomial"),
+                "sum_moments": (np.ones((5, d)), np.zeros(d)),
+                "sum_scatter": (np.ones((5, d)), np.zeros(d)),
+            }.items():
+                expected = outcome("reference", name, *arguments, *rows)
+                assert_same(outcome(tier, name, *arguments, *rows), expected)
