@@ -114,12 +114,13 @@ struct RowShape {
       : n_vectors((n_states + lanes - 1) / lanes), last(first_lanes(n_states - (n_vectors - 1) * lanes)) {}
 };
 
-// The shape of a row as compile-time constants: its number of vectors and of states, 0 where it is not known.
+// The shape of a row as compile-time constants: its number of vectors and, if the matrix fits the registers, of states;
+// 0 where that is not known.
 template <size_t n_vectors, size_t n_states>
 struct Shape {
   static constexpr size_t vectors = n_vectors, states = n_states;
 };
-constexpr size_t most_vectors = 8, most_states = 8;
+constexpr size_t most_vectors = 8;  // of sums, or of a matrix, in registers
 
 template <class F>
 static inline void with_vectors(size_t n_vectors, F f) {
@@ -136,19 +137,22 @@ static inline void with_vectors(size_t n_vectors, F f) {
   }
 }
 
-template <size_t n>
-using ShapeOf = Shape<(n + lanes - 1) / lanes, n>;
+template <size_t n, class F>
+static inline void with_states(F f) {
+  constexpr size_t n_vectors = (n + lanes - 1) / lanes;
+  f(Shape<n_vectors, n * n_vectors <= most_vectors ? n : 0>());
+}
 template <class F>
 static inline void with_shape(size_t n_states, F f) {
   switch (n_states) {
-    case 1: return f(ShapeOf<1>());
-    case 2: return f(ShapeOf<2>());
-    case 3: return f(ShapeOf<3>());
-    case 4: return f(ShapeOf<4>());
-    case 5: return f(ShapeOf<5>());
-    case 6: return f(ShapeOf<6>());
-    case 7: return f(ShapeOf<7>());
-    case 8: return f(ShapeOf<8>());
+    case 1: return with_states<1>(f);
+    case 2: return with_states<2>(f);
+    case 3: return with_states<3>(f);
+    case 4: return with_states<4>(f);
+    case 5: return with_states<5>(f);
+    case 6: return with_states<6>(f);
+    case 7: return with_states<7>(f);
+    case 8: return with_states<8>(f);
     default: return with_vectors((n_states + lanes - 1) / lanes, f);
   }
 }
@@ -208,16 +212,15 @@ class Mover {
   }
 
  private:
-  static constexpr bool small = Shape::states != 0 && Shape::states * Shape::vectors <= 8;
+  static constexpr bool small = Shape::states != 0;
 
   template <size_t n, class Then>
   inline __attribute__((always_inline)) void block(const double* x, size_t first, Then then) const {
     Doubles sum[n];
     const double* move = matrix_ + first * lanes;
-    const size_t n_states = Shape::states ? Shape::states : n_states_;
 #pragma GCC unroll 8
     for (size_t v = 0; v < n; v++) sum[v] = Join::nothing();
-    for (size_t i = 0; i < n_states; i++, move += pitch_) {
+    for (size_t i = 0; i < n_states_; i++, move += pitch_) {
       const Doubles a = repeat(x[i]);
 #pragma GCC unroll 8
       for (size_t v = 0; v < n; v++) sum[v] = Join::add(sum[v], a, load(move + v * lanes));

@@ -10,11 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.categorical import Categorical
+from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.inference.em import climb
 from tallybayes.inference.seeding import Ruler, seed_centres, squared_gaps
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chain import Chain, read_prior
+from tallybayes.models.chain import Chain, read_prior, with_singletons
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.expectation import Climbed
 from tallybayes.models.incomplete import new_names
@@ -289,22 +289,38 @@ class _Learner:
     def _softened(self, start: Expected) -> Expected:
         """What the labelled steps expect of all.
 
-        Where that is nothing, because a sequence is impossible if its labels were never seen in a labelled step, and
-        for maximum likelihood, by default priors.
+        For maximum likelihood, and where some sequence would be impossible, by default priors.
         """
         kept = self.how, self.priors, list(self.beliefs), list(self.flat)
-        expected = None if self.how == "mle" else self.expect(self.maximise(start)[0])[0]
+        expected = None if self.how == "mle" else self.expect(self._for_new_labels(start))[0]
         whole = self.weight[self.sequences.lengths > 0].sum()
         if expected is None or expected.start.sum() < (1 - 1e-9) * whole:
             self.how, self.priors, self.held = "map", read_prior(None), {}
             self._resolve(_diagonal(start.statistics))
-            expected = self.expect(self.maximise(start)[0])[0]
+            expected = self.expect(self._for_new_labels(start))[0]
             self.how, self.priors, self.beliefs, self.flat = kept
         if not self.settled:
             self.held = {}
             if self.how == "map":
                 self._resolve(_diagonal(expected.statistics))  # the prior is that of all steps
         return expected
+
+    def _for_new_labels(self, start: Expected) -> Estimated:
+        """The parameters of the labelled steps, as they would answer: what no such step has is new to them.
+
+        Its probability by the prior alone would be largest in the states with the fewest steps.
+        """
+        found, _ = self.maximise(start)
+        scored = []
+        for part, counts in zip(found.chain.scored, start.statistics, strict=True):
+            if isinstance(part.family, Categorical):
+                (table, segments), never = part.parameters, counts.table.sum(axis=0) == 0
+                wider = with_singletons(part, counts, counts.pooled()).parameters
+                kept = np.stack([column[:, -1] for column in wider.segments.split(wider.table)], axis=-1)
+                new = segments.spread(kept) if self.model.unseen == "smooth" else 1.0
+                part = part._replace(parameters=Probabilities(np.where(never, new, table), segments))
+            scored.append(part)
+        return found._replace(chain=found.chain._replace(scored=scored))
 
     def _nearest(self, rng: np.random.Generator) -> np.ndarray:
         table, codes = self.sequences.table, self.codes

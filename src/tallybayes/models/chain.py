@@ -68,7 +68,7 @@ def with_singletons(scored: Scored, counts: Counts, pooled: Counts) -> Scored:
     """
     parameters: Probabilities = scored.parameters
     segments = parameters.segments
-    once = np.where(pooled.table == 1, counts.table, 0.0)
+    once = np.where(np.abs(pooled.table - 1) < 1e-6, counts.table, 0.0)  # expected counts are rounded
     rows = segments.sum(counts.table)
     some = segments.sum(once)
     share = (some + 0.5) / (rows + 1.0)  # half a row either way, so that it is neither 0 nor all

@@ -270,7 +270,8 @@ class Expectation:
     def _warn_swamped(self, start: Expected) -> None:
         """Say when a prior over many words is worth more than all that the labelled rows say."""
         for factor, belief, statistics in zip(self.features, self.beliefs, start.statistics, strict=True):
-            if isinstance(factor.family, Multinomial) and isinstance(belief, Dirichlet):
+            found = isinstance(self.model._prior_of(factor), str)  # by the counts themselves
+            if isinstance(factor.family, Multinomial) and isinstance(belief, Dirichlet) and not found:
                 total = np.asarray(statistics.total)
                 worth = float((np.broadcast_to(belief.concentration, total.shape) - 1).sum(axis=-1).mean())
                 tokens = float(total.sum(axis=-1).mean())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from tallybayes.errors import DataError, LabelError, NotForgettableError
 from tallybayes.families.block import Codes, Sparse
@@ -58,7 +58,7 @@ class Rows(NamedTuple):
 
 def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
     """Read the rows, as `fit` would."""
-    if not isinstance(model, FactoredClassifier):
+    if not isinstance(model, FactoredClassifier) or not is_classifier(model):  # a mixture is none
         raise DataError.wrong_type(
             "model", type(model).__name__, "a NaiveBayes or a GaussianDiscriminant", "Others have to be refitted."
         )

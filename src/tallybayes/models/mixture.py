@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError
+from tallybayes.errors import DataError, EstimateError, StatisticsError
 from tallybayes.models.evidence import evidence_of
 from tallybayes.models.expectation import Climbed
 from tallybayes.models.features import open_features
@@ -145,6 +145,12 @@ class Mixture(NaiveBayes):
         ndarray of int of shape (n,)
         """
         return self.fit(X, y, sample_weight).predict(X)
+
+    def __add__(self, other: Any) -> Any:
+        raise StatisticsError(
+            "mixtures fitted apart number their components each in its own way, so they do not add up.\n"
+            "    Fit one on all rows."
+        )
 
     @property
     def bic_(self) -> float:

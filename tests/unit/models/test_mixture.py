@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tallybayes as tb
-from tallybayes.errors import DataError, EstimateError, NotForgettableError, PriorError
+from tallybayes.errors import DataError, EstimateError, NotForgettableError, PriorError, StatisticsError
 
 RNG = np.random.default_rng(0)
 K = np.repeat([0, 1], 30)
@@ -305,7 +305,7 @@ class TestMeasures:
 
     def test_are_gone_when_the_counts_change(self):
         model = mixture().fit(X)
-        for changed in (model + model, mixture().fit(X).drop_class(0), tb.Mixture(2).fit_tally(model.tally_)):
+        for changed in (mixture().fit(X).drop_class(0), tb.Mixture(2).fit_tally(model.tally_)):
             assert changed.history_ == []
             for measure in ("bic_", "evidence_bound_"):
                 with pytest.raises(EstimateError, match="counts have changed since EM ended"):
@@ -336,11 +336,13 @@ class TestAsAModel:
         assert other.history_ == model.history_
         assert is_parted(other.predict(X))
 
-    def test_adds_but_gives_nothing_back(self):
+    def test_neither_adds_nor_gives_back(self):
         model = mixture().fit(X)
-        total = model + mixture().fit(X)
-        assert total.tally_.soft
-        np.testing.assert_allclose(total.tally_.statistics[0].table, 2 * model.tally_.statistics[0].table)
+        with pytest.raises(StatisticsError, match="each in its own way"):
+            _ = model + mixture().fit(X)
+        for look in (tb.cross_validate, tb.leave_one_out):
+            with pytest.raises(DataError, match="model is Mixture"):
+                look(model, X, model.predict(X))
         before = model.tally_
         with pytest.raises(NotForgettableError):
             model.forget(X, model.predict(X))
