@@ -277,8 +277,8 @@ class Expectation:
                 tokens = float(total.sum(axis=-1).mean())
                 if worth > tokens:
                     warnings.warn(
-                        f"the prior of {factor.columns[0]!r} is worth {worth:.0f} counts a class, the labelled rows have "
-                        f"{tokens:.0f}: unlabelled rows will follow the prior, not the labels.\n"
+                        f"the prior of {factor.columns[0]!r} is worth {worth:.0f} counts a class, and the labelled rows "
+                        f"have {tokens:.0f}: unlabelled rows will follow the prior, not the labels.\n"
                         "    Pass prior='empirical', or a Dirichlet of less.",
                         UserWarning,
                         stacklevel=7,

@@ -158,7 +158,7 @@ def test_mixed_columns_are_scored_as_if_refitted(unseen):
         )
 
 
-# ---- Rows that closed forms are not to be trusted with ------------------------------------------------------------
+# ---- Rows that closed forms are not to be trusted with -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
@@ -238,20 +238,22 @@ def test_rows_without_weight_are_scored_by_all_the_others_and_count_for_nothing(
     np.testing.assert_allclose(found.log_loss.value, same.log_loss.value, rtol=1e-9)
 
 
-# ---- Folds ----------------------------------------------------------------------------------------------------------
+# ---- Folds ---------------------------------------------------------------------------------------------------------
 
 
 def test_folds_are_even_in_rows_and_classes():
     y = np.repeat([0, 1, 2], [100, 53, 7])
     found = tb.cross_validate(tb.NaiveBayes(), np.random.default_rng(0).normal(size=(160, 2)), y, folds=5)
     table = np.array([[np.sum((found.fold == k) & (y == c)) for c in range(3)] for k in range(5)])
-    assert (np.ptp(table, axis=0) <= 1).all() and np.ptp(table.sum(axis=1)) == 0
+    assert (np.ptp(table, axis=0) <= 1).all()
+    assert np.ptp(table.sum(axis=1)) == 0
 
 
 def test_the_same_seed_deals_the_same_folds():
     X, y = load_iris(return_X_y=True)
     folds = [tb.cross_validate(tb.NaiveBayes(), X, y, random_state=seed).fold for seed in (0, 0, 1)]
-    assert (folds[0] == folds[1]).all() and (folds[0] != folds[2]).any()
+    assert (folds[0] == folds[1]).all()
+    assert (folds[0] != folds[2]).any()
 
 
 def test_groups_stay_together():
@@ -276,7 +278,8 @@ def test_order_predicts_every_stretch_from_those_before():
     when = np.random.default_rng(1).integers(0, 30, len(y))
     found = tb.cross_validate(tb.NaiveBayes(), X, y, folds=3, order=when)
     (prior,) = found.model.prior_.values()
-    assert (found.fold == -1).sum() > 5 and len(found.rows) == (found.fold >= 0).sum()
+    assert (found.fold == -1).sum() > 5
+    assert len(found.rows) == (found.fold >= 0).sum()
     for fold in range(3):
         held = np.flatnonzero(found.fold == fold)
         before = when < when[held].min()
@@ -338,7 +341,7 @@ def test_another_model_is_refused():
         tb.leave_one_out(tb.NearestClassMean(), np.eye(3), [0, 1, 2])
 
 
-# ---- Candidates -------------------------------------------------------------------------------------------------------
+# ---- Candidates ----------------------------------------------------------------------------------------------------
 
 
 def test_candidates_share_one_count():
@@ -351,7 +354,8 @@ def test_candidates_share_one_count():
         np.testing.assert_allclose(result.log_proba, alone.log_proba, atol=1e-12)
     assert found.best.log_loss.value == min(result.log_loss.value for result in found)
     assert len(found.to_frame()) == len(found) == 4
-    assert "shrinkage" in repr(found) and "behind" in repr(found)
+    assert "shrinkage" in repr(found)
+    assert "behind" in repr(found)
     gap = found.behind(found[0])
     assert np.isclose(gap.value, found[0].log_loss.value - found.best.log_loss.value)
 

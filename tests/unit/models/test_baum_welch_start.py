@@ -45,19 +45,27 @@ def test_labels_are_where_it_begins(estimate):
     assert (np.diff(both.history_) > -1e-7).all()
 
 
-def test_the_first_step_is_what_the_labelled_ones_expect():
+@pytest.mark.parametrize(("n_words", "unseen"), [(5, "missing"), (90, "missing"), (90, "smooth")])
+def test_the_first_step_is_what_the_labelled_ones_expect(n_words, unseen):
     """An M-step on the labelled steps, an E-step on the others, an M-step on both, an E-step: by hand."""
-    X, y = talk(6, n_words=5)
-    model = tb.HiddenMarkovModel(emission=tb.Categorical(levels=range(5)), estimate="map", n_iter=1)
+    X, y = talk(6, n_words)
+    model = tb.HiddenMarkovModel(
+        emission=tb.Categorical(levels=range(n_words)), estimate="map", unseen=unseen, n_iter=1
+    )
     found = model.fit(X, some_labelled(y, 3))
-    fixed = [np.zeros(3), np.zeros((3, 3)), np.zeros((3, 5))]
+    fixed = [np.zeros(3), np.zeros((3, 3)), np.zeros((3, n_words))]
     for words, path in zip(X[:3], y[:3], strict=True):
         fixed[0][path[0]] += 1
         np.add.at(fixed[1], (path[:-1], path[1:]), 1.0)
         np.add.at(fixed[2], (path, words), 1.0)
     counts, offsets = fixed, np.arange(0, 61, 20)
-    for _ in range(2):  # the default of map, Dirichlet(2), adds one
+    never, once = fixed[2].sum(axis=0) == 0, fixed[2].sum(axis=0) == 1
+    assert never.any() == (n_words == 90)
+    for number in range(2):  # the default of map, Dirichlet(2), adds one
         start, moves, emits = (np.log((part + 1) / (part + 1).sum(axis=-1, keepdims=True)) for part in counts)
+        if number == 0:  # to the labelled steps these words are new: missing, or as likely as those seen once
+            share = (fixed[2][:, once].sum(axis=1, keepdims=True) + 0.5) / (fixed[2].sum(axis=1, keepdims=True) + 1)
+            emits[:, never] = np.log(share) if unseen == "smooth" else 0.0
         rest = chain.expected(start, moves, None, (np.concatenate(X[3:]), np.ascontiguousarray(emits.T)), offsets)
         counts = [a + b for a, b in zip(fixed, (rest.start, rest.transition, rest.emission.T), strict=True)]
     for name, expected in zip(("start", "to", 0), counts, strict=True):
