@@ -39,6 +39,7 @@ class PathWorker {
     const ChainInput& input = model_.input;
     const size_t n = batch_.n_steps;
     states_.of(n * pitch_);
+    scales_.of(n / chain_interval + 1);
     if (input.coded()) {
       return kernels_.load_levels(input.codes, batch_.first_step, n, static_cast<uint32_t>(input.n_levels),
                                   codes_.of(n));
@@ -66,6 +67,7 @@ class PathWorker {
       stream.rows = coded ? model_.table.logs.data() : rows_.data() + at * pitch_;
       stream.state = states_.data() + at * pitch_;
       stream.state_stride = static_cast<ptrdiff_t>(pitch_);
+      stream.scale = scales_.data() + at / chain_interval;
       const double *start = model_.start.logs.data(), *row = stream.rows + *stream.codes * pitch_;
       for (size_t j = 0; j < pitch_; j++) stream.state[j] = start[j] + row[j];
     };
@@ -92,7 +94,10 @@ class PathWorker {
     path[n - 1] = static_cast<int64_t>(best);
     if (score == -infinity) {
       std::fill_n(path, n, int64_t{-1});
-    } else if (!model_.input.coded()) {
+      return;
+    }
+    score_[sequence] += careful_sum((n - 1) / chain_interval, [&](size_t k) { return *(stream.scale - k - 1); });
+    if (!model_.input.coded()) {
       score_[sequence] += careful_sum(n, [&](size_t t) { return maxima_.data()[at + t]; });
     }
   }
@@ -119,7 +124,7 @@ class PathWorker {
   ChainStride stride_;
   ChainBatch batch_{};
   Room<uint32_t> codes_;
-  Room<double> rows_, maxima_, states_;
+  Room<double> rows_, maxima_, scales_, states_;
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ struct ChainStream {
   const double* rows;
   double* state;           // what the steps so far say of every state
   ptrdiff_t state_stride;  // to the next step's
-  double* scale;           // the next power of two that brings the sum of the states near 1 (backward: the last one used)
+  double* scale;           // what keeps the states near 1 (logarithms: near 0): the next one, or backward the last used
   double* belief;          // backward: what the later steps say of every state
   double* products;        // backward: emission · scale · belief of the current step goes here
   ptrdiff_t product_stride;
@@ -74,7 +74,7 @@ struct ChainKernels {
   // out = rows, each divided by its sum; 0 where that is 0.
   void (*share_rows)(const double* rows, size_t n_rows, size_t n_states, size_t pitch, double* out);
 
-  // Both: n_steps is a multiple of chain_interval, from and to such a multiple, or less than it; only in the former case
+  // All: n_steps is a multiple of chain_interval, from and to such a multiple, or less than it; only in the former case
   // is there a scale, at the last of every chain_interval steps.
   void (*forward)(const ChainMatrix&, const ChainStride&, bool watch, ChainStream*, size_t n_streams, size_t n_steps);
   // Goes back a step, then tells of it.
@@ -84,7 +84,7 @@ struct ChainKernels {
   void (*add_products)(const double* left, const double* right, size_t n_steps, size_t n_states, size_t pitch,
                        double* sums);
 
-  // Logarithms: the best score of every state.
+  // Logarithms: the best score of every state, less scales that are added up.
   void (*best_forward)(const ChainMatrix&, const ChainStride&, ChainStream*, size_t n_streams, size_t n_steps);
   void (*trace)(const ChainMatrix&, ChainStream*, size_t n_streams, size_t n_steps);
 

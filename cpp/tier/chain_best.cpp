@@ -1,4 +1,4 @@
-// The most probable path. Only the scores are kept on the way forward; on the way back the best predecessor of one state
+// Back along the most probable path. Only the scores were kept on the way forward; now the best predecessor of one state
 // is found again, which is less work than remembering that of every state.
 #include "chain.h"
 
@@ -6,24 +6,6 @@ namespace tallybayes {
 namespace TALLYBAYES_TIER {
 
 namespace {
-
-template <class Shape>
-void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams, size_t n_steps) {
-  const size_t pitch = Shape::vectors ? Shape::vectors * lanes : matrix.pitch;
-  const Mover<Shape, LargestOfSums> move(matrix.transition, matrix.n_states, pitch);
-  for (size_t k = 0; k < n_steps; k++) {
-    for (size_t g = 0; g < n_streams; g++) {
-      ChainStream& stream = streams[g];
-      const double* x = stream.state;
-      double* y = stream.state + stream.state_stride;
-      stream.state = y;
-      stream.codes += stride.code;
-      stream.rows += stride.row;
-      const double* row = stream.rows + *stream.codes * pitch;
-      move(x, [&](size_t v, Doubles best) { store(y + v * lanes, best + load(row + v * lanes)); });
-    }
-  }
-}
 
 // The first state from which the current one is reached with the best score.
 inline __attribute__((always_inline)) void step_back(const ChainMatrix& matrix, size_t pitch, ChainStream& stream) {
@@ -49,13 +31,6 @@ void run_back(const ChainMatrix& matrix, ChainStream* streams, size_t n_streams,
 }
 
 }  // namespace
-
-void best_forward(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams,
-                  size_t n_steps) {
-  with_shape(matrix.n_states, [&](auto shape) {
-    run<decltype(shape)>(matrix, stride, streams, n_streams, n_steps);
-  });
-}
 
 void trace_best(const ChainMatrix& matrix, ChainStream* streams, size_t n_streams, size_t n_steps) {
   with_vectors(matrix.pitch / lanes, [&](auto shape) {

@@ -1,4 +1,4 @@
-// Forward: what the steps so far say of every state.
+// Forward: what the steps so far say of every state, by adding up all paths or by taking the best.
 #include "chain.h"
 
 namespace tallybayes {
@@ -6,11 +6,30 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// 1 / the power of two in each lane, which is positive and finite. Exact, and its logarithms add up exactly.
-inline Doubles inverse_power(Doubles x) { return (Doubles)((2046 - ((Mask)x >> 52)) << 52); }
+// Probabilities, scaled by a power of two: exact, and its logarithms add up exactly.
+struct AllPaths : SumOfProducts {
+  static inline Doubles scale(const double* x, size_t n_vectors) {
+    Doubles sum = load(x);
+    for (size_t v = 1; v < n_vectors; v++) sum += load(x + v * lanes);
+    return (Doubles)((2046 - ((Mask)spread_sum(sum) >> 52)) << 52);
+  }
+  static inline Doubles scaled(Doubles emitted, Doubles scale) { return emitted * scale; }
+  static inline Doubles emit(Doubles moved, Doubles emitted) { return moved * emitted; }
+};
+// Logarithms, less the largest.
+struct BestPath : LargestOfSums {
+  static inline Doubles scale(const double* x, size_t n_vectors) {
+    Doubles largest = load(x);
+    for (size_t v = 1; v < n_vectors; v++) largest = larger_of(largest, load(x + v * lanes));
+    largest = spread_largest(largest);
+    return keep(largest, largest > minus_infinity);
+  }
+  static inline Doubles scaled(Doubles emitted, Doubles scale) { return emitted - scale; }
+  static inline Doubles emit(Doubles moved, Doubles emitted) { return moved + emitted; }
+};
 
 // Some steps of one stream, scaled at the last of them or not at all.
-template <class Shape, bool watch, bool scaled, class Moves>
+template <class Paths, bool watch, bool scaled, class Moves>
 inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t pitch, const ChainStride& stride,
                                                       ChainStream& stream, size_t n_steps) {
   const uint32_t* codes = stream.codes;
@@ -26,17 +45,16 @@ inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t 
     codes += stride.code;
     rows += stride.row;
     const double* row = rows + *codes * pitch;
-    Doubles scale = repeat(1.0);
-    if (scaled && k + 1 == n_steps) {
-      Doubles sum = load(x);
-      for (size_t v = 1; v < pitch / lanes; v++) sum += load(x + v * lanes);
-      scale = inverse_power(spread_sum(sum));
+    const bool now = scaled && k + 1 == n_steps;
+    Doubles scale = {};
+    if (now) {
+      scale = Paths::scale(x, pitch / lanes);
       *stream.scale++ = scale[0];
     }
     move(x, [&](size_t v, Doubles moved) {
       Doubles emitted = load(row + v * lanes);
-      if (scaled && k + 1 == n_steps) emitted *= scale;
-      const Doubles reached = moved * emitted;
+      if (now) emitted = Paths::scaled(emitted, scale);
+      const Doubles reached = Paths::emit(moved, emitted);
       if constexpr (watch) doubtful |= (reached > 0.0) & (reached < chain_tiny);
       store(y + v * lanes, reached);
     });
@@ -48,17 +66,17 @@ inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t 
   if constexpr (watch) mark(stream.watched, doubtful);
 }
 
-template <class Shape, bool watch>
+template <class Shape, class Paths, bool watch>
 void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams, size_t n_steps) {
   const size_t pitch = Shape::vectors ? Shape::vectors * lanes : matrix.pitch;
-  const Mover<Shape, SumOfProducts> move(matrix.transition, matrix.n_states, pitch);
+  const Mover<Shape, Paths> move(matrix.transition, matrix.n_states, pitch);
   for (size_t k = 0; k < n_steps / chain_interval; k++) {
     for (size_t g = 0; g < n_streams; g++) {
-      run_stream<Shape, watch, true>(move, pitch, stride, streams[g], chain_interval);
+      run_stream<Paths, watch, true>(move, pitch, stride, streams[g], chain_interval);
     }
   }
   for (size_t g = 0; g < n_streams; g++) {
-    run_stream<Shape, watch, false>(move, pitch, stride, streams[g], n_steps % chain_interval);
+    run_stream<Paths, watch, false>(move, pitch, stride, streams[g], n_steps % chain_interval);
   }
 }
 
@@ -68,8 +86,15 @@ void chain_forward(const ChainMatrix& matrix, const ChainStride& stride, bool wa
                    size_t n_streams, size_t n_steps) {
   with_shape(matrix.n_states, [&](auto shape) {
     using Known = decltype(shape);
-    if (watch) return run<Known, true>(matrix, stride, streams, n_streams, n_steps);
-    run<Known, false>(matrix, stride, streams, n_streams, n_steps);
+    if (watch) return run<Known, AllPaths, true>(matrix, stride, streams, n_streams, n_steps);
+    run<Known, AllPaths, false>(matrix, stride, streams, n_streams, n_steps);
+  });
+}
+
+void best_forward(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams,
+                  size_t n_steps) {
+  with_shape(matrix.n_states, [&](auto shape) {
+    run<decltype(shape), BestPath, false>(matrix, stride, streams, n_streams, n_steps);
   });
 }
 

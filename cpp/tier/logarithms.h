@@ -6,6 +6,8 @@
 namespace tallybayes {
 namespace TALLYBAYES_TIER {
 
+typedef uint64_t Words __attribute__((vector_size(8 * lanes)));  // whose sums may wrap around
+
 // ln 2 in two parts, the first with so few bits that its product with an exponent is exact.
 constexpr double log_two_high = 6.93147180369123816490e-01;
 constexpr double log_two_low = 1.90821492927058770002e-10;
@@ -82,7 +84,7 @@ static inline Doubles exp_of_negative(Doubles x) {
   p = multiply_add(p, r, repeat(1.0 / 6.0));
   p = multiply_add(p, r, repeat(0.5));
   p = multiply_add(p * r, r, r) + 1.0;
-  const Doubles scale = (Doubles)(((Mask)shifted << 52) + 0x3ff0000000000000);
+  const Doubles scale = (Doubles)(((Words)shifted << 52) + 0x3ff0000000000000);
   return keep(p * scale, ~(x < -708.0));
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
 
 Emission = Float64Array | tuple[AnyArray, Float64Array]
+SCALED_STEPS = 4  # once in so many, scores are brought back to 0
 
 
 def _log_sum(x: Float64Array, axis: int | None = None) -> Any:
@@ -30,7 +32,7 @@ def _levels(codes: AnyArray, n_levels: int) -> Int64Array:
         raise IndexError(
             f"step {step} has code {codes[step]}, expected 0 to {n_levels - 1}, or -1 where it is missing"
         )
-    return np.where(valid, codes, -1).astype(np.int64)
+    return np.where(valid, codes.astype(np.int64), -1)
 
 
 def _rows(emission: Emission) -> Float64Array:
@@ -196,22 +198,37 @@ def chain_viterbi(
     score: Float64Array,
     threads: int,
 ) -> None:
-    """Write the most probable states of every sequence, and log p(states, sequence)."""
+    """Write the most probable states of every sequence, and log p(states, sequence).
+
+    The largest is taken out of the scores now and then, so that no digits are lost: where and how the compiled loops do
+    it, because paths that are equally good are told apart by rounding.
+    """
     given = _rows(emission)
     score[:] = 0.0
     for k, steps in _sequences(offsets):
         rows = given[steps]
+        taken = [0.0] * len(rows) if isinstance(emission, tuple) else [_largest(row) for row in rows]
+        rows = rows - np.array(taken)[:, None]
         scores = np.empty_like(rows)
         scores[0] = start + rows[0]
         for t in range(1, len(rows)):
-            scores[t] = (scores[t - 1][:, None] + transition).max(axis=0) + rows[t]
+            shift = _largest(scores[t - 1]) if t % SCALED_STEPS == 0 else 0.0
+            taken.append(shift)
+            scores[t] = (scores[t - 1][:, None] + transition).max(axis=0) + (rows[t] - shift)
         final = scores[-1] + _ending(start, end)
         best = int(final.argmax())
-        score[k] = final[best]
-        if np.isneginf(score[k]):
+        if np.isneginf(final[best]):
+            score[k] = -np.inf
             path[steps] = -1
             continue
+        score[k] = final[best] + math.fsum(taken)
         path[steps.stop - 1] = best
         for t in range(len(rows) - 2, -1, -1):
             best = int((scores[t] + transition[:, best]).argmax())
             path[steps.start + t] = best
+
+
+def _largest(x: Float64Array) -> float:
+    """Return the largest number, or 0 where there is nothing but −inf."""
+    largest = float(x.max())
+    return 0.0 if largest == -math.inf else largest

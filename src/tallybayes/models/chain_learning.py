@@ -16,12 +16,13 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate, estimate_parameters
 from tallybayes.families.family import Family
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.models.chain import Chain, log_shares, read_prior, with_singletons
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.columns import read_columns
 from tallybayes.models.expectation import Climbed
 from tallybayes.models.features import free_name, labels_of
-from tallybayes.models.scoring import Resolved, Scored, check_spread_within, resolve, with_spread
+from tallybayes.models.scoring import Resolved, Scored, check_spread_within, chunk_of, resolve, with_spread
 from tallybayes.models.sequences import Sequences, open_labels, open_sequences, step_weights
 from tallybayes.models.tallied import Tallied
 from tallybayes.sources.collect import count
@@ -81,7 +82,9 @@ class ChainLearner(Tallied):
             for columns, family in read_columns(self.emission, sequences.table, [])
         ]
         labels, domain = self._labels(y, sequences)
-        if labels is not None and (labels >= 0).all() and not self._n_unnamed(domain):
+        known = labels is not None and (labels >= 0).all() and not self._n_unnamed(domain)
+        if known and not any(_has_holes(sequences.table, factor) for factor in emissions):
+            assert labels is not None
             tally, climbed = self._count(sequences, labels, domain, weight, names, emissions), None
         else:
             from tallybayes.models.baum_welch import learn_chain
@@ -428,3 +431,10 @@ class ChainLearner(Tallied):
         n_states = len(self.states_)
         chain = n_states - 1 + n_states * (n_states - 1) + (n_states if self.end_state else 0)
         return chain + sum(factor.family.n_parameters(statistics) for factor, statistics in self._emission_factors())
+
+
+def _has_holes(table: Table, factor: Factor) -> bool:
+    """Whether cells are missing that a covariance needs: they have to be expected."""
+    if not isinstance(factor.family, MultivariateGaussian):
+        return False
+    return bool(np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any())

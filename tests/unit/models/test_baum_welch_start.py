@@ -90,6 +90,17 @@ def test_words_that_no_labelled_step_has_are_not_lost(prior):
     assert np.isfinite(model.log_likelihood(X)).all()
 
 
+def test_words_expected_once_are_words_seen_once():
+    """Expected counts of a word add up to the times it occurs, but for rounding."""
+    X, y = talk(20)
+    model = tb.HiddenMarkovModel(emission=tb.Categorical(), unseen="smooth", n_iter=3).fit(X, some_labelled(y, 5))
+    counts = model.tally_[0].table
+    once = np.bincount(np.concatenate(X), minlength=300)[list(model.tally_.domains["0"].levels)] == 1
+    assert once.sum() > 10
+    share = (counts[:, once].sum(axis=1) + 0.5) / (counts.sum(axis=1) + 1)
+    np.testing.assert_allclose(1 - sum(model.emission_[0].values()), share, rtol=1e-9)
+
+
 def test_labels_of_numbers_and_ends():
     rng = np.random.default_rng(0)
     states = [np.repeat([0, 1, 0], 30) for _ in range(4)]
