@@ -279,7 +279,8 @@ Call::Call(const Scorer& scorer_, const std::vector<ScoreBlock>& blocks_, size_t
       row_bytes += size_of(blocks[f].table.column(j).type);
     }
   }
-  const size_t fitting = std::min({codes_in_chunk / most_codes, scores_in_chunk / n_classes, gathered_bytes / row_bytes});
+  const size_t fitting =
+      std::min({codes_in_chunk / most_codes, scores_in_chunk / n_classes, gathered_bytes / row_bytes});
   chunk_rows = std::min(std::clamp(fitting / row_pad * row_pad, row_pad, most_chunk_rows), n_rows);
   // Not a power of two, which would put the columns of a block into the same few places of the cache.
   pitch = (chunk_rows + row_pad - 1) / row_pad * row_pad + row_pad / 2;
@@ -316,7 +317,9 @@ bool score_by_part(const std::vector<const Scorer*>& scorers, const std::vector<
     std::vector<size_t> stops;
     std::vector<int64_t> rows;
   };
-  auto make = [&] { return Sorter{Worker(calls), std::vector<size_t>(n_scorers + 1), std::vector<int64_t>(grid.part_rows)}; };
+  auto make = [&] {
+    return Sorter{Worker(calls), std::vector<size_t>(n_scorers + 1), std::vector<int64_t>(grid.part_rows)};
+  };
   auto process = [&](Sorter& sorter, size_t part, Order&) {
     std::vector<size_t>& stops = sorter.stops;
     std::fill(stops.begin(), stops.end(), 0);

@@ -1,4 +1,4 @@
-// Chosen rows of dense tables, copied next to each other some at a time, so that the loops find them as they find others.
+// Chosen rows of dense tables, copied next to each other some at a time: the loops find them as they find all others.
 #pragma once
 
 #include <cstring>

@@ -67,7 +67,8 @@ struct ScoreKernels {
   void (*add_normal)(const DenseWork&);
   void (*add_student)(const DenseWork&);            // sum and exponent: the product of (1 + t), see there
   void (*add_student_by_column)(const DenseWork&);  // sum: Σ power · log(1 + t)
-  void (*add_left_out)(const DenseWork&);           // sum: Σ power · log(1 − t) of one class; NaN where 1 − t < least_left
+  // sum: Σ power · log(1 − t) of one class; NaN where 1 − t is below least_left
+  void (*add_left_out)(const DenseWork&);
   // sum = log of the product held by sum and exponent; NaN or infinity where it went out of range.
   void (*log_products)(double* sum, const double* exponent, size_t n);
 
@@ -98,8 +99,8 @@ struct ScoreKernels {
   // out[row · n_classes + class] = scores[class · pitch + row]
   void (*turn_scores)(const double* scores, size_t pitch, size_t n_rows, size_t n_classes, double* out);
 
-  // Bayes' rule: the scores become log p(class | row), and density[row] log p(row). Rows that are −inf in every class get
-  // `log_prior` and a density of −inf; those with a NaN become NaN.
+  // Bayes' rule: the scores become log p(class | row), and density[row] log p(row). Rows that are −inf in every class
+  // get `log_prior` and a density of −inf; those with a NaN become NaN.
   void (*normalise)(double* scores, size_t pitch, size_t n_rows, size_t n_classes, const double* log_prior,
                     double* density);
 

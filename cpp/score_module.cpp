@@ -138,8 +138,8 @@ class PythonScorer {
   }
 
   // As `posterior`, every row by the scorer of its part.
-  static void posterior_by_part(nb::list scorers, nb::handle blocks, size_t n_rows, nb::handle part, nb::handle log_prior,
-                                Matrix log_proba, Line log_density, size_t threads) {
+  static void posterior_by_part(nb::list scorers, nb::handle blocks, size_t n_rows, nb::handle part,
+                                nb::handle log_prior, Matrix log_proba, Line log_density, size_t threads) {
     std::vector<const PythonScorer*> given;
     for (nb::handle scorer : scorers) given.push_back(nb::cast<const PythonScorer*>(scorer));
     if (given.empty()) throw nb::value_error("expected at least one scorer");

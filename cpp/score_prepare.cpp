@@ -146,8 +146,10 @@ void Scorer::add_dense(FactorKind kind, Check check, size_t n_columns, std::vect
 
 bool Scorer::reads_like(const Scorer& other) const {
   auto same = [](const ScoreFactor& a, const ScoreFactor& b) {
-    const auto type = [](FactorKind kind) { return kind == FactorKind::student_by_column ? FactorKind::student : kind; };
-    return type(a.kind) == type(b.kind) && a.n_columns == b.n_columns;
+    const auto type = [](const ScoreFactor& factor) {
+      return factor.kind == FactorKind::student_by_column ? FactorKind::student : factor.kind;
+    };
+    return type(a) == type(b) && a.n_columns == b.n_columns;
   };
   return n_classes() == other.n_classes() &&
          std::equal(factors_.begin(), factors_.end(), other.factors_.begin(), other.factors_.end(), same);

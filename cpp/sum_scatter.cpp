@@ -18,6 +18,7 @@ constexpr size_t sampled_rows = 64;   // enough for a centre within a fraction o
 constexpr size_t packed_rows = 192;   // rows that are packed at a time: their panels stay in cache
 constexpr size_t soft_rows = 2048;    // rows in a block, where their products are written out for all groups
 constexpr size_t soft_bytes = 32 << 10;  // of such products at a time
+constexpr size_t tested_rows = 128;   // after which it is seen whether one centre will do for all groups
 constexpr size_t panel_rows = 196;    // from panel to panel: no multiple of 4 KiB, or all would share a few cache lines
 
 struct ScatterWorker {
@@ -155,24 +156,7 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
                               panel_rows, pitch, worker.product.data());
     }
   };
-  // The same for all groups at once: the products of a row are the same in all of them.
-  auto multiply_all = [&](ScatterWorker& worker, const SoftRows& rows) {
-    RowSet set{rows.base, rows.row_stride, worker.weighing.data(), 0, nullptr, 0};
-    for (size_t i = 0; i < rows.n_rows; i++) {
-      const double* weights = rows.weights + i * rows.weight_pitch;
-      worker.weighing[set.n_rows] = static_cast<uint32_t>(i);
-      set.n_rows += std::any_of(weights, weights + n_groups, [](double weight) { return weight != 0.0; });
-    }
-    choose_centre(set, d, worker.shared_centre.data());
-    std::fill(worker.sums.data(), worker.sums.data() + n_groups * cell_pitch, 0.0);
-    for (size_t start = 0; start < rows.n_rows; start += piece_rows) {
-      const SoftRows piece = worker.reader.part(rows, start, piece_rows);
-      kernels.write_product_cells(piece, d, worker.shared_centre.data(), worker.cells.data(), cell_pitch);
-      kernels.sum_soft(piece.weights, piece.weight_pitch, worker.cells.data(), cell_pitch, piece.n_rows, n_groups,
-                       n_products + d + 1, worker.sums.data());
-    }
-  };
-  // The sums of one group out of those; returns its weight.
+  // Those of one group out of the sums of all, made as follows; returns its weight.
   auto take = [&](ScatterWorker& worker, size_t group) {
     const double* from = worker.sums.data() + group * cell_pitch;
     for (size_t i = 0; i < d; i++) {
@@ -182,14 +166,40 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
     worker.centre = worker.shared_centre;
     return from[d];
   };
+  // Plain sums of all groups at once, for the products of a row are the same in all of them. False, and only some rows
+  // summed, where these show that most groups are too far from a common centre: each will need its own.
+  auto multiply_all = [&](ScatterWorker& worker, const SoftRows& rows) {
+    RowSet set{rows.base, rows.row_stride, worker.weighing.data(), 0, nullptr, 0};
+    for (size_t i = 0; i < rows.n_rows; i++) {
+      const double* weights = rows.weights + i * rows.weight_pitch;
+      worker.weighing[set.n_rows] = static_cast<uint32_t>(i);
+      set.n_rows += std::any_of(weights, weights + n_groups, [](double weight) { return weight != 0.0; });
+    }
+    choose_centre(set, d, worker.shared_centre.data());
+    std::fill(worker.sums.data(), worker.sums.data() + n_groups * cell_pitch, 0.0);
+    bool tested = rows.n_rows <= 2 * tested_rows;
+    for (size_t start = 0; start < rows.n_rows; start += piece_rows) {
+      const SoftRows piece = worker.reader.part(rows, start, piece_rows);
+      kernels.write_product_cells(piece, d, worker.shared_centre.data(), worker.cells.data(), cell_pitch);
+      kernels.sum_soft(piece.weights, piece.weight_pitch, worker.cells.data(), cell_pitch, piece.n_rows, n_groups,
+                       n_products + d + 1, worker.sums.data());
+      if (tested || start + piece_rows < tested_rows) continue;
+      tested = true;
+      size_t n_far = 0;
+      for (size_t group = 0; group < n_groups; group++) n_far += off_centre(worker, pitch, take(worker, group));
+      if (2 * n_far > n_groups) return false;
+    }
+    return true;
+  };
 
   auto process = [&](ScatterWorker& worker, size_t part, Order& order) {
     const size_t first = grid.first(part), n = grid.last(part) - first;
     if (!worker.rows.prepare(first, n)) return false;
     RowSet set{};
+    bool complete = false;
     if (shared) {
       const SoftRows rows = worker.reader.read(first, n);
-      multiply_all(worker, rows);
+      complete = multiply_all(worker, rows);
       set.base = rows.base;
       set.row_stride = rows.row_stride;
     } else if (in_place) {
@@ -205,9 +215,9 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
       bool done = false, centred = false;
       if (shared) {
         weight.high = take(worker, group);
-        done = weight.high == 0.0;
-        if (!done && find_shift(worker, pitch, anchor, weight)) {
-          done = !off_centre(worker, pitch, weight.high);
+        done = complete && weight.high == 0.0;
+        if (weight.high > 0.0 && find_shift(worker, pitch, anchor, weight)) {
+          done = complete && !off_centre(worker, pitch, weight.high);
           if (!done) move_centre(worker, weight.high);
           centred = true;
         }
@@ -221,7 +231,7 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
         if (members.n) {
           if (!centred) choose_centre(set, d, worker.centre.data());
           multiply(worker, set);
-          if (input.weights.soft && !centred && off_centre(worker, pitch, weight.high)) {
+          if (input.weights.soft && off_centre(worker, pitch, weight.high)) {
             move_centre(worker, weight.high);
             multiply(worker, set);
           }

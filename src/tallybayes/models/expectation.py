@@ -182,18 +182,24 @@ class Expectation:
         observed, entropy = [value], []
 
         def shares_of(part: slice, table: Table) -> np.ndarray:
-            joint, weights, codes = plan.joint(table), self.weights[part], self.codes[part]
-            shares = self._labelled_shares(part)
-            known = np.flatnonzero(codes >= 0)
-            observed.append(float(weights[known] @ joint[known, codes[known]]))
+            weights, codes = self.weights[part], self.codes[part]
             unknown = np.flatnonzero(codes < 0)
-            if len(unknown):
+            shares: np.ndarray | None = None
+            if len(unknown) == len(codes):
+                scores = plan.posterior(table, whole=True)
+            else:
+                joint, shares, known = plan.joint(table), self._labelled_shares(part), np.flatnonzero(codes >= 0)
+                observed.append(float(weights[known] @ joint[known, codes[known]]))
                 scores = normalised(joint[unknown], log_prior)
-                soft = np.exp(scores.log_proba)
-                unsure = -(soft * np.where(soft > 0, scores.log_proba, 0.0)).sum(axis=1)
-                entropy.append(float(weights[unknown] @ unsure))
-                observed.append(float(weights[unknown] @ scores.log_density))
-                shares[unknown] = soft * weights[unknown, None]
+            weights = weights[unknown]
+            observed.append(float(weights @ scores.log_density))
+            soft = np.exp(scores.log_proba)
+            unsure = -np.einsum("ij,ij->i", soft, np.maximum(scores.log_proba, -1e300))  # 0 · log 0 is 0
+            entropy.append(float(weights @ unsure))
+            soft *= weights[:, None]
+            if shares is None:
+                return soft
+            shares[unknown] = soft
             return shares
 
         expected = self._gathered(shares_of, wide)

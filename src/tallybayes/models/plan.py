@@ -62,12 +62,15 @@ class Plan:
         out[:, self._impossible] = -np.inf  # such a class may have no parameters either
         return out
 
-    def posterior(self, table: Table) -> Normalised:
-        """log p(class | row) of every row, and log p(row) less what its classes have in common."""
+    def posterior(self, table: Table, *, whole: bool = False) -> Normalised:
+        """log p(class | row) of every row, and log p(row); unless `whole`, less what its classes have in common."""
         numbers, scorer, blocks = self._kernel_parts(table)
         if len(numbers) < len(self.scored):
-            return normalised(self.joint(table, whole=False), self.log_prior)
-        return Normalised(*self._run(scorer.posterior, numbers, blocks, table.n_rows, self.log_prior))
+            return normalised(self.joint(table, whole=whole), self.log_prior)
+        found = Normalised(*self._run(scorer.posterior, numbers, blocks, table.n_rows, self.log_prior))
+        for base in self._log_bases(blocks, {}) if whole else ():
+            found.log_density[:] += base
+        return found
 
     def by_kernels(self, table: Table) -> bool:
         """Whether kernels score every factor of this table's rows."""
