@@ -243,9 +243,6 @@ class Worker {
     };
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
       set_beliefs(turn, stream, weight_of(turn.sequence));
-      for (size_t j = 0; j < pitch_; j++) {
-        if (!(stream.state[j] > chain_nothing)) stream.belief[j] = 0.0;
-      }
       stream.out = results_.rows ? result_row(turn.sequence) + (model_.length(turn.sequence) - 1) * n_states_
                                  : sums.levels.data();
       kernels_.tell(model_.plain, told, stream);

@@ -1,8 +1,8 @@
 """Draw the pictures of the handbook: ``python docs/pictures/make_pictures.py`` writes them next to this file.
 
 Every number comes from tallybayes itself; every random draw has a seed, so the same pictures come out each time. Names
-of pictures on the command line draw only these. Real data are read from ``../shared/data``; without them, their pictures
-stay. All but ``learning-curve``, which takes two minutes, take seconds.
+of pictures on the command line draw only these. Real data are read from ``../shared/data``; without these, their
+pictures stay. All but ``learning-curve``, which takes two minutes, take seconds.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from tallybayes.errors import FileError
 from tallybayes.value import Value, from_config, frozen_array
 
 VALUES = [
+    tb.Binned((0.0, 1.0, 2.5)),
+    tb.LogNormal(),
     tb.Bernoulli(),
     tb.Binomial(7),
     tb.Categorical(),

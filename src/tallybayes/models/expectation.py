@@ -129,8 +129,13 @@ class Expectation:
         seeded = not self.named.all()
         rng = np.random.default_rng(self.model.random_state)
         best, failed = None, None
-        for _ in range(self.model.n_init if seeded else 1):
-            start = self._from_seeds(rng) if seeded else self._from_labels()
+        # The priors are found from the first start and held for all, so it had better be the best one.
+        starts: list[Shares | None] = [None]
+        if seeded:
+            seeds = [self._seeds(rng) for _ in range(self.model.n_init)]
+            starts = [shares_of for _, shares_of in sorted(seeds, key=lambda seed: seed[0])]
+        for shares_of in starts:
+            start = self._from_labels() if shares_of is None else self._from_seeds(shares_of)
             tol = self.model.tol * max(self.total, 1.0)
             try:
                 done = climb(start, self.maximise, self.expect, n_iter=self.model.n_iter, tol=tol)
@@ -290,8 +295,8 @@ class Expectation:
                         stacklevel=7,
                     )
 
-    def _from_seeds(self, rng: np.random.Generator) -> Expected:
-        """The labelled rows in their classes, the others in that of the nearest centre."""
+    def _seeds(self, rng: np.random.Generator) -> tuple[float, Shares]:
+        """The labelled rows in their classes, the others in that of the nearest centre; and how far off those are."""
         sample = np.flatnonzero(self.codes < 0)
         if len(sample) > _SEEDING_ROWS:
             sample = np.sort(rng.choice(sample, _SEEDING_ROWS, replace=False))
@@ -322,6 +327,10 @@ class Expectation:
             shares[unknown, nearest] = self.weights[part][unknown]
             return shares
 
+        return float(self.weights[sample] @ squared_gaps(rows, centres).min(axis=1)), shares_of
+
+    def _from_seeds(self, shares_of: Shares) -> Expected:
+        """What the rows say in the classes they were put into."""
         start = self._started(shares_of)
         return self._softened(start) if self.how == "mle" else start
 

@@ -417,6 +417,21 @@ class TestNothingIsLost:
             same_everywhere((np.array([0.0, smallest, -np.inf]), transition, None, rows, [0, 25, 60]))
             same_everywhere((np.zeros(3), transition + [[-1], [-2], [-3]], np.zeros(3), rows, [0, 60]))
 
+    @pytest.mark.parametrize("coded", [True, False], ids=["codes", "array"])
+    def test_lost_at_one_blow_and_found_again_step_by_step(self, coded: bool) -> None:
+        """Of states that never meet, with nothing small on the way."""
+        table = np.array([[0.0, -800.0], [-40.0, 0.0]])
+        codes = np.array([0] + [1] * 40)
+        for n in (10, 21, 41):
+            emission = (codes[:n], table) if coded else table[codes[:n]]
+            same_everywhere((logs([0.5, 0.5]), logs(np.eye(2)), None, emission, [0, n]))
+            same_everywhere((np.array([0.0, -800.0]), logs(np.eye(2)), None, (codes[1:n], table), [0, n - 1]))
+
+    @pytest.mark.parametrize("n_steps", [2, 5, 8, 9, 12, 40])
+    def test_every_step_is_hardly_possible(self, n_steps: int) -> None:
+        rows = np.where(np.arange(n_steps)[:, None] % 2 == [0, 1], 0.0, -400.0)
+        same_everywhere((np.zeros(2), np.array([[0.0, -184.0], [-183.0, 0.0]]), None, rows, [0, n_steps]))
+
     def test_an_end_that_only_the_least_can_reach(self) -> None:
         rows = np.tile([0.0, -300.0, -301.0], (4, 1))
         for transition in (np.full((3, 3), np.log(1 / 3)), logs(np.eye(3))):
