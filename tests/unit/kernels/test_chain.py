@@ -431,6 +431,8 @@ class TestNothingIsLost:
     def test_every_step_is_hardly_possible(self, n_steps: int) -> None:
         rows = np.where(np.arange(n_steps)[:, None] % 2 == [0, 1], 0.0, -400.0)
         same_everywhere((np.zeros(2), np.array([[0.0, -184.0], [-183.0, 0.0]]), None, rows, [0, n_steps]))
+        moves = np.array([[0.0, -229.5], [-229.4, 0.0]])
+        same_everywhere((np.zeros(2), moves, np.array([0.0, -50.0]), rows[:4], [0, len(rows[:4])]))
 
     def test_an_end_that_only_the_least_can_reach(self) -> None:
         rows = np.tile([0.0, -300.0, -301.0], (4, 1))
