@@ -84,3 +84,53 @@ def posterior_by_part(
     threads: int,
 ) -> None: ...
 def column_ranges(columns: Columns, threads: int) -> tuple[Int64Array, Int64Array]: ...
+def chain_log_likelihood(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Float64Array | tuple[AnyArray, Float64Array],
+    offsets: Int64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> None: ...
+def chain_viterbi(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Float64Array | tuple[AnyArray, Float64Array],
+    offsets: Int64Array,
+    path: Int64Array,
+    score: Float64Array,
+    threads: int,
+) -> None: ...
+def chain_filter(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Float64Array | tuple[AnyArray, Float64Array],
+    offsets: Int64Array,
+    rows: Float64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> None: ...
+def chain_posterior(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Float64Array | tuple[AnyArray, Float64Array],
+    offsets: Int64Array,
+    rows: Float64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> None: ...
+def chain_expected(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Float64Array | tuple[AnyArray, Float64Array],
+    offsets: Int64Array,
+    weight: Float64Array | None,
+    rows: Float64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> tuple[Float64Array, Float64Array, Float64Array]: ...

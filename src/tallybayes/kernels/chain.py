@@ -1,7 +1,7 @@
 """Chains of hidden states: what hidden Markov models compute, for many sequences at once.
 
-A step t of a sequence has a hidden state s and emits x: p(s, x) = start[s₁] · Π transition[sₜ₋₁, sₜ] · Π emission[t, sₜ]
-· end[s_T]. Everything is given as logarithms.
+Step t of a sequence has a hidden state sₜ and emits what is seen. A path of states and a sequence have the probability
+start[s₁] · Π transition[sₜ₋₁, sₜ] · Π emission[t, sₜ] · end[last s]. Everything is given as logarithms.
 
 Conventions shared by all functions, S being the number of states:
 
@@ -16,8 +16,8 @@ emission
     (N,), any integer type, and a table (L, S) of log p(level | state); a missing code, −1 or the largest value of an
     unsigned type where that is no level, says nothing: it adds 0 in every state.
 offsets
-    int64 of shape (M + 1,): sequence m is the steps ``offsets[m]`` to ``offsets[m + 1]``, of the N that lie end to end. A
-    sequence may be empty: its likelihood is 1 whatever `start` and `end` say.
+    Whole numbers of shape (M + 1,): the N steps lie end to end, and sequence m is those from ``offsets[m]`` up to
+    ``offsets[m + 1]``. A sequence may be empty: its likelihood is 1 whatever `start` and `end` say.
 threads
     0 for as many as there are cores. The result is the same to the last bit for every number of threads, and a
     sequence's does not depend on the others.
@@ -56,8 +56,8 @@ class Expected(NamedTuple):
     end : array of shape (S,)
         Of the last steps.
     emission : array of shape (N, S), or (L, S) for codes
-        p(state | sequence) of every step, times the weight of its sequence; or the sum of these over the steps with each
-        level.
+        p(state | sequence) of every step, times the weight of its sequence; for codes the sum of these over the steps
+        with each level.
     log_likelihood : array of shape (M,)
         Not weighted.
     """
@@ -103,7 +103,7 @@ def log_likelihood(
     >>> table = np.log([[0.7, 0.1], [0.3, 0.9]])
     >>> found = chain.log_likelihood(start, transition, None, (np.array([0, 0, 1]), table), [0, 1, 3])
     >>> np.exp(found).round(4)
-    array([0.4  , 0.166])
+    array([0.4  , 0.165])
     """
     model = _check(start, transition, end, emission, offsets)
     found = np.empty(len(model[-1]) - 1)
@@ -145,9 +145,9 @@ def viterbi(
     >>> from tallybayes.kernels import chain
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> table = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> path, score = chain.viterbi(start, transition, None, (np.array([0, 0, 1, 1]), table), [0, 4])
-    >>> path.tolist(), np.exp(score).round(4).tolist()
-    ([0, 0, 1, 1], [0.0143])
+    >>> path, score = chain.viterbi(start, transition, None, (np.array([0, 0, 1, 1, 1]), table), [0, 5])
+    >>> path.tolist(), np.exp(score).round(5).tolist()
+    ([0, 0, 1, 1, 1], [0.01029])
     """
     model = _check(start, transition, end, emission, offsets)
     path, score = np.empty(model[-1][-1], dtype=np.int64), np.empty(len(model[-1]) - 1)
@@ -189,7 +189,7 @@ def filter(
     >>> emission = np.log([[0.7, 0.1], [0.3, 0.9]])
     >>> chain.filter(start, transition, None, emission, [0, 2])[0].round(3)
     array([[0.875, 0.125],
-           [0.583, 0.417]])
+           [0.591, 0.409]])
     """
     return _rows("chain_filter", start, transition, end, emission, offsets, threads)
 
@@ -227,8 +227,8 @@ def posterior(
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> emission = np.log([[0.7, 0.1], [0.3, 0.9]])
     >>> chain.posterior(start, transition, None, emission, [0, 2])[0].round(3)
-    array([[0.759, 0.241],
-           [0.583, 0.417]])
+    array([[0.764, 0.236],
+           [0.591, 0.409]])
     """
     return _rows("chain_posterior", start, transition, end, emission, offsets, threads)
 
@@ -269,10 +269,10 @@ def expected(
     >>> table = np.log([[0.7, 0.1], [0.3, 0.9]])
     >>> found = chain.expected(start, transition, None, (np.array([0, 1, -1]), table), [0, 3])
     >>> found.start.round(3), found.transition.sum().round(3)
-    (array([0.759, 0.241]), np.float64(2.0))
+    (array([0.764, 0.236]), np.float64(2.0))
     >>> found.emission.round(3)  # a missing step is not counted
-    array([[0.759, 0.241],
-           [0.583, 0.417]])
+    array([[0.764, 0.236],
+           [0.591, 0.409]])
     """
     model = _check(start, transition, end, emission, offsets)
     n_sequences, n_states = len(model[-1]) - 1, len(model[0])
@@ -285,8 +285,9 @@ def expected(
             raise ValueError(f"weight runs from {weights.min()} to {weights.max()}, expected finite numbers from 0 on")
     rows = np.empty((len(model[3][1]) if isinstance(model[3], tuple) else len(model[3]), n_states))
     found = np.empty(n_sequences)
-    counts = _implementation().chain_expected(*model, weights, rows, found, _arguments.check_threads(threads))
-    return Expected(*counts, rows, found)
+    workers = _arguments.check_threads(threads)
+    starts, moves, ends = _implementation().chain_expected(*model, weights, rows, found, workers)
+    return Expected(starts, moves, ends, rows, found)
 
 
 def _implementation() -> Any:

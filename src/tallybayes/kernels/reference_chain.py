@@ -29,9 +29,7 @@ def _levels(codes: AnyArray, n_levels: int) -> Int64Array:
     refused = ~valid & ~missing
     if refused.any():
         step = int(refused.argmax())
-        raise IndexError(
-            f"step {step} has code {codes[step]}, expected 0 to {n_levels - 1}, or -1 where it is missing"
-        )
+        raise IndexError(f"step {step} has code {codes[step]}, expected 0 to {n_levels - 1}, or -1 where it is missing")
     return np.where(valid, codes.astype(np.int64), -1)
 
 

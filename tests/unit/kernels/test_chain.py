@@ -1,4 +1,4 @@
-"""Chains of hidden states against all their paths, one by one; compiled against reference; and what is hard on numbers."""
+"""Chains of hidden states: against all their paths, compiled against reference, and where numbers are hard."""
 
 from __future__ import annotations
 
@@ -279,9 +279,7 @@ class TestEdges:
     def test_one_state(self, implementation: str) -> None:
         emission = np.array([[-1.0], [-2.5], [-1e5]])
         arguments = ([0.0], [[0.0]], [-0.5], emission, [0, 1, 3])
-        np.testing.assert_allclose(
-            run(implementation, "log_likelihood", *arguments)[0], [-1.5, -100003.0], rtol=1e-15
-        )
+        np.testing.assert_allclose(run(implementation, "log_likelihood", *arguments)[0], [-1.5, -100003.0], rtol=1e-15)
         assert run(implementation, "posterior", *arguments)[0].tolist() == [[1.0], [1.0], [1.0]]
         path, score = run(implementation, "viterbi", *arguments)
         assert path.tolist() == [0, 0, 0]
@@ -415,7 +413,7 @@ class TestNothingIsLost:
             transition = np.array([[0.0, smallest, -np.inf], [smallest, 0.0, smallest], [-np.inf, smallest, 0.0]])
             rows = rng.normal(0.0, 300.0, (60, 3))
             same_everywhere((np.array([0.0, smallest, -np.inf]), transition, None, rows, [0, 25, 60]))
-            same_everywhere((np.zeros(3), transition + [[-1], [-2], [-3]], np.zeros(3), rows, [0, 60]))
+            same_everywhere((np.zeros(3), transition - np.arange(3.0)[:, None], np.zeros(3), rows, [0, 60]))
 
     @pytest.mark.parametrize("coded", [True, False], ids=["codes", "array"])
     def test_lost_at_one_blow_and_found_again_step_by_step(self, coded: bool) -> None:
@@ -429,7 +427,7 @@ class TestNothingIsLost:
 
     @pytest.mark.parametrize("n_steps", [2, 5, 8, 9, 12, 40])
     def test_every_step_is_hardly_possible(self, n_steps: int) -> None:
-        rows = np.where(np.arange(n_steps)[:, None] % 2 == [0, 1], 0.0, -400.0)
+        rows = np.where(np.arange(n_steps)[:, None] % 2 == [0, 1], 0.0, -1000.0)
         same_everywhere((np.zeros(2), np.array([[0.0, -184.0], [-183.0, 0.0]]), None, rows, [0, n_steps]))
         moves = np.array([[0.0, -229.5], [-229.4, 0.0]])
         same_everywhere((np.zeros(2), moves, np.array([0.0, -50.0]), rows[:4], [0, len(rows[:4])]))
