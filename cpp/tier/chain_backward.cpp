@@ -147,6 +147,7 @@ void run_any(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* 
 
 void chain_backward(const ChainMatrix& matrix, const ChainStride& stride, ChainGoal goal, ChainStream* streams,
                     size_t n_streams, size_t n_steps) {
+  const WithoutSubnormals while_here;
   switch (goal) {
     case ChainGoal::certify: return run_any<ChainGoal::certify>(matrix, stride, streams, n_streams, n_steps);
     case ChainGoal::counts: return run_any<ChainGoal::counts>(matrix, stride, streams, n_streams, n_steps);

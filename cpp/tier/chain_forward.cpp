@@ -84,6 +84,7 @@ void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* stre
 
 void chain_forward(const ChainMatrix& matrix, const ChainStride& stride, bool watch, ChainStream* streams,
                    size_t n_streams, size_t n_steps) {
+  const WithoutSubnormals while_here;
   with_shape(matrix.n_states, [&](auto shape) {
     using Known = decltype(shape);
     if (watch) return run<Known, AllPaths, true>(matrix, stride, streams, n_streams, n_steps);

@@ -121,6 +121,8 @@ class Expectation:
         self.codes, self.weights, self.total = codes[rest], weights[rest], float(weights.sum())
         self.labelled = table, codes, weights, np.flatnonzero(codes >= 0)
         self.settled = False  # whether the priors are found
+        self.measuring = False  # whether to find out how unsure the classes of the rows are
+        self.weighted = bool((self.weights != 1).any())
         self.flat = [np.zeros(0, dtype=np.intp) for _ in self.features]
         self.beliefs: list[Any] = [None for _ in self.features]
 
@@ -149,8 +151,9 @@ class Expectation:
         belief = self.how == "map" or (self.unlabelled and isinstance(self.model.class_prior, Dirichlet))
         name = "log posterior" if belief else "log likelihood"
         log_likelihood = best.history[-1] - best.parameters.density
-        climbed = Climbed(best.history, name, best.converged, log_likelihood, best.expected.entropy)
-        return self._tally(best.expected), climbed
+        self.measuring = True
+        expected, _ = self.expect(best.parameters)
+        return self._tally(expected), Climbed(best.history, name, best.converged, log_likelihood, expected.entropy)
 
     # ---- The steps ------------------------------------------------------------------------------------------------
 
@@ -190,18 +193,20 @@ class Expectation:
             weights, codes = self.weights[part], self.codes[part]
             unknown = np.flatnonzero(codes < 0)
             shares: np.ndarray | None = None
-            if len(unknown) == len(codes):
+            if len(unknown) == len(codes):  # none is labelled
                 scores = plan.posterior(table, whole=True)
             else:
                 joint, shares, known = plan.joint(table), self._labelled_shares(part), np.flatnonzero(codes >= 0)
                 observed.append(float(weights[known] @ joint[known, codes[known]]))
                 scores = normalised(joint[unknown], log_prior)
-            weights = weights[unknown]
-            observed.append(float(weights @ scores.log_density))
-            soft = np.exp(scores.log_proba)
-            unsure = -np.einsum("ij,ij->i", soft, np.maximum(scores.log_proba, -1e300))  # 0 · log 0 is 0
-            entropy.append(float(weights @ unsure))
-            soft *= weights[:, None]
+            weights = weights if shares is None else weights[unknown]
+            observed.append(_dot(weights, scores.log_density))
+            if self.measuring:
+                surprise = np.maximum(scores.log_proba, -1e300)  # 0 · log 0 is 0
+                entropy.append(_dot(weights, -(np.exp(scores.log_proba) * surprise).sum(axis=1)))
+            soft = np.exp(scores.log_proba, out=scores.log_proba)
+            if self.weighted:
+                soft *= weights[:, None]
             if shares is None:
                 return soft
             shares[unknown] = soft
@@ -288,8 +293,8 @@ class Expectation:
                 tokens = float(total.sum(axis=-1).mean())
                 if worth > tokens:
                     warnings.warn(
-                        f"the prior of {factor.columns[0]!r} is worth {worth:.0f} counts a class, and the labelled rows "
-                        f"have {tokens:.0f}: unlabelled rows will follow the prior, not the labels.\n"
+                        f"the prior of {factor.columns[0]!r} is worth {worth:.0f} counts a class, labelled rows have "
+                        f"{tokens:.0f}: unlabelled rows will follow the prior, not the labels.\n"
                         "    Pass prior='empirical', or a Dirichlet of less.",
                         UserWarning,
                         stacklevel=7,
@@ -385,3 +390,8 @@ class Expectation:
 
 def _is_belief(class_prior: Any) -> bool:
     return class_prior is None or isinstance(class_prior, Dirichlet)
+
+
+def _dot(weights: np.ndarray, values: np.ndarray) -> float:
+    """A weighted sum; not by BLAS, whose threads would wait for each other longer than this takes."""
+    return float((weights * values).sum())
