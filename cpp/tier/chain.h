@@ -61,7 +61,7 @@ static inline Doubles exchange(Doubles v) {
 }
 
 // The sum, or the largest, of all lanes in every lane.
-static inline Doubles spread_sum(Doubles v) {
+static inline __attribute__((always_inline)) Doubles spread_sum(Doubles v) {
 #if defined(__AVX512F__)
   v += exchange<4>(v);
 #endif
@@ -70,7 +70,7 @@ static inline Doubles spread_sum(Doubles v) {
 #endif
   return v + exchange<1>(v);
 }
-static inline Doubles spread_largest(Doubles v) {
+static inline __attribute__((always_inline)) Doubles spread_largest(Doubles v) {
 #if defined(__AVX512F__)
   v = larger_of(v, exchange<4>(v));
 #endif
@@ -87,6 +87,14 @@ static inline unsigned bits_of(Mask mask) {
   return static_cast<unsigned>(_mm256_movemask_pd((__m256d)mask));
 #else
   return static_cast<unsigned>((mask[0] & 1) | (mask[1] & 2));
+#endif
+}
+
+static inline unsigned bits_where_equal(Doubles a, Doubles b) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ);
+#else
+  return bits_of(a == b);
 #endif
 }
 
@@ -177,11 +185,13 @@ static inline void with_shape(size_t n_states, F f) {
 // Two ways to join what comes from several states.
 struct SumOfProducts {
   static inline Doubles nothing() { return Doubles{}; }
+  static inline Doubles first(Doubles x, Doubles move) { return x * move; }
   static inline Doubles add(Doubles sum, Doubles x, Doubles move) { return multiply_add(x, move, sum); }
   static inline Doubles join(Doubles a, Doubles b) { return a + b; }
 };
 struct LargestOfSums {
   static inline Doubles nothing() { return repeat(minus_infinity); }
+  static inline Doubles first(Doubles x, Doubles move) { return x + move; }
   static inline Doubles add(Doubles best, Doubles x, Doubles move) { return larger_of(best, x + move); }
   static inline Doubles join(Doubles a, Doubles b) { return larger_of(a, b); }
 };
@@ -204,14 +214,12 @@ class Mover {
       constexpr size_t n = Shape::vectors;
       Doubles sum[n], other[n];
 #pragma GCC unroll 8
-      for (size_t v = 0; v < n; v++) sum[v] = other[v] = Join::nothing();
-#pragma GCC unroll 8
       for (size_t i = 0; i < Shape::states; i++) {
         const Doubles a = repeat(x[i]);
 #pragma GCC unroll 8
         for (size_t v = 0; v < n; v++) {
           Doubles& to = i % 2 ? other[v] : sum[v];
-          to = Join::add(to, a, kept_[i * n + v]);
+          to = i < 2 ? Join::first(a, kept_[i * n + v]) : Join::add(to, a, kept_[i * n + v]);
         }
       }
 #pragma GCC unroll 8

@@ -16,8 +16,8 @@ inline __attribute__((always_inline)) void step_back(const ChainMatrix& matrix, 
   for (size_t v = 1; v < n; v++) best = larger_of(best, load(x + v * lanes) + load(into + v * lanes));
   best = spread_largest(best);
   size_t v = 0;
-  unsigned equal = bits_of(load(x) + load(into) == best);
-  while (!equal && ++v < n) equal = bits_of(load(x + v * lanes) + load(into + v * lanes) == best);
+  unsigned equal = bits_where_equal(load(x) + load(into), best);
+  while (!equal && ++v < n) equal = bits_where_equal(load(x + v * lanes) + load(into + v * lanes), best);
   stream.best = static_cast<int64_t>(v * lanes + static_cast<size_t>(__builtin_ctz(equal | 1u << lanes)));
   *--stream.path = stream.best;
 }

@@ -238,7 +238,7 @@ class Expectation:
             shares = shares_of(part, table)
             statistics, entropy = self.counter.soft(table, shares, scored)
             sums = [a + b for a, b in zip(total.statistics, statistics, strict=True)]
-            total = Expected(total.classes + shares.sum(axis=0), sums, total.entropy + entropy)
+            total = Expected(total.classes + np.einsum("ij->j", shares), sums, total.entropy + entropy)
         return total
 
     def _known(self, expected: Expected) -> Expected:
