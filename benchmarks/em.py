@@ -44,11 +44,15 @@ def main() -> None:
     for name, family in (("diag", tb.Gaussian()), ("full", tb.MultivariateGaussian())):
 
         def ours(n_steps: int, family: Any = family) -> object:
-            model = tb.Mixture(N_COMPONENTS, family, estimate="mle", n_iter=n_steps, tol=1e-300, n_init=1, random_state=0)
+            model = tb.Mixture(
+                N_COMPONENTS, family, estimate="mle", n_iter=n_steps, tol=1e-300, n_init=1, random_state=0
+            )
             return model.fit(X)
 
         def theirs(n_steps: int, name: str = name) -> object:
-            return GaussianMixture(N_COMPONENTS, covariance_type=name, max_iter=n_steps, tol=1e-300, random_state=0).fit(X)
+            return GaussianMixture(
+                N_COMPONENTS, covariance_type=name, max_iter=n_steps, tol=1e-300, random_state=0
+            ).fit(X)
 
         times: dict[str, list[float]] = {"tallybayes": [], PEER: []}
         for _ in range(3):

@@ -66,7 +66,9 @@ def main() -> None:
         column = steps if steps.ndim == 2 else steps[:, None]
         path = theirs.predict(column, lengths)
         ours.fit(steps, path, lengths)  # counted from their own decoding: any parameters do for timing
-        learner = tb.HiddenMarkovModel(ours.n_states, ours.emission, estimate="mle", n_iter=1, tol=1e-300, random_state=0)
+        learner = tb.HiddenMarkovModel(
+            ours.n_states, ours.emission, estimate="mle", n_iter=1, tol=1e-300, random_state=0
+        )
         work = {
             "log-likelihood": (
                 lambda o=ours, s=steps, n=lengths: o.log_likelihood(s, n),
