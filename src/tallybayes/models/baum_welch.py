@@ -191,7 +191,8 @@ class _Learner:
         total, value = self._nothing(), 0.0
         for first, last in self.blocks:
             part, offsets, table = self._block(first, last)
-            emission = self._clamped(found.chain.emission(table), part)
+            chain = found.chain
+            emission = self._clamped(chain.coded(table) if chain.is_coded else chain.emission(table), part)
             weight = self.weight[first:last]
             done = kernels.expected(*found.chain.arguments, emission, offsets, weight)
             possible = np.isfinite(done.log_likelihood)
@@ -348,6 +349,10 @@ class _Learner:
             unknown = np.flatnonzero(path[part] < 0)
             nearest = squared_gaps(measured(table.rows(part))[unknown], centres).argmin(axis=1)
             path[start + unknown] = nearest
+        free = np.flatnonzero(codes < 0)
+        for k in np.flatnonzero(np.bincount(path, minlength=self.n_states) == 0):
+            # No step is nearest to it: more states than there are kinds of steps. Some steps at random, lest it be dead.
+            path[rng.choice(free, max(1, len(free) // (10 * self.n_states)))] = k
         return path
 
     # ---- The end --------------------------------------------------------------------------------------------------

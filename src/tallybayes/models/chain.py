@@ -10,10 +10,11 @@ from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import EstimateError
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.models.plan import Plan
-from tallybayes.models.scoring import Scored, rows_of
+from tallybayes.models.scoring import Scored, local_positions, rows_of
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 
 
@@ -28,14 +29,33 @@ class Chain(NamedTuple):
     unseen: str
 
     def emission(self, table: Table) -> Any:
-        """log p(step | state), shape (n, states); for one column of labels their codes and a table, which is faster."""
-        if len(self.scored) == 1 and isinstance(self.scored[0].family, Categorical) and len(self.domains[0]) == 1:
-            scored, names = self.scored[0], self.scored[0].factor.columns
-            codes = rows_of(table, names, scored.family, self.domains[0], self.unseen)[:, 0]
-            with np.errstate(divide="ignore"):
-                return np.ascontiguousarray(codes), np.ascontiguousarray(np.log(scored.parameters.table).T)
-        plan = Plan(self.scored, np.zeros(len(self.start)), self.domains, self.unseen)
-        return np.ascontiguousarray(plan.joint(table))
+        """log p(step | state), shape (n, states); for one column of labels their codes and a table, which is faster.
+
+        The codes are the table's own: rows are never rewritten, the small table is.
+        """
+        if not self.is_coded:
+            plan = Plan(self.scored, np.zeros(len(self.start)), self.domains, self.unseen)
+            return np.ascontiguousarray(plan.joint(table))
+        names, (known,) = self.scored[0].factor.columns, self.domains[0]
+        codes, (local,) = table.levels(names, lambda _: False)
+        column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
+        where = local_positions(column, local, known, names[0], self.unseen)
+        return column, take_or_zero(self._log_table(), 0, where)
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether a step is one label."""
+        return len(self.scored) == 1 and isinstance(self.scored[0].family, Categorical) and len(self.domains[0]) == 1
+
+    def coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """As `emission` for one column of labels, by codes of the model's own levels."""
+        scored = self.scored[0]
+        codes = rows_of(table, scored.factor.columns, scored.family, self.domains[0], self.unseen)[:, 0]
+        return np.ascontiguousarray(codes), self._log_table()
+
+    def _log_table(self) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.ascontiguousarray(np.log(self.scored[0].parameters.table).T)
 
     @property
     def arguments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

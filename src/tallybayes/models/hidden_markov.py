@@ -164,6 +164,8 @@ class HiddenMarkovModel(ChainLearner):
         path, score = kernels.viterbi(*arguments)
         self._warn_impossible(sequences, score, arguments)
         states = self.states_  # of their own type, so that what is predicted compares with what was given
+        if not np.isneginf(score).any():
+            return sequences.split(states[path])
         nothing = np.append(states.astype(object), [None])
         return [nothing[part] if (part < 0).any() else states[part] for part in sequences.split(path)]
 
@@ -435,4 +437,7 @@ def _dense(emission: Any) -> np.ndarray:
     if not isinstance(emission, tuple):
         return np.asarray(emission)
     codes, table = emission
-    return np.where(codes[:, None] < 0, 0.0, table[np.maximum(codes, 0)])
+    known = (codes >= 0) & (codes < len(table))
+    out = np.zeros((len(codes), table.shape[1]))
+    out[known] = table[codes[known].astype(np.intp)]
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,8 @@ class Sequences(NamedTuple):
 
     def split(self, steps: np.ndarray) -> list[np.ndarray]:
         """Something about every step, as a list with one array a sequence."""
-        return np.split(steps, self.offsets[1:-1]) if self.n_sequences else []
+        ends = self.offsets.tolist()
+        return [steps[a:b] for a, b in pairwise(ends)]
 
 
 def open_sequences(X: Any, lengths: Any = None, sequence: str | None = None, order: str | None = None) -> Sequences:

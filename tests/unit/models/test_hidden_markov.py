@@ -415,6 +415,17 @@ def test_what_em_expected_is_not_forgotten():
         model.log_evidence()
 
 
+def test_more_states_than_labels():
+    rng = np.random.default_rng(0)
+    for estimate in ("mle", "bayes"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = tb.HiddenMarkovModel(6, tb.Categorical(), estimate=estimate, n_iter=5, random_state=0)
+            model.fit([rng.integers(0, 2, 300)])
+        assert np.isfinite(model.history_).all()
+        assert np.isfinite(emissions(model)).all()
+
+
 def test_convergence_is_honest():
     X, _ = climbing(0, tb.Gaussian(), "map")
     with pytest.warns(ConvergenceWarning, match="still climbing after 2 steps"):
