@@ -73,7 +73,7 @@ def learn(ours: Any, steps: Any, lengths: list[int], n_steps: int) -> object:
 
 def relearn(theirs: Any, column: Any, lengths: list[int], n_steps: int) -> object:
     other = copy.deepcopy(theirs)
-    other.n_iter, other.tol = n_steps, -np.inf  # never stop early
+    other.monitor_.n_iter, other.monitor_.tol = n_steps, -np.inf  # never stop early
     return other.fit(column, lengths)
 
 

@@ -37,8 +37,8 @@ struct Results {
   double* rows = nullptr;  // one for each step
 };
 
-// The sums of one part. Transitions come as products, still to be multiplied by the probabilities of the moves, from the
-// fast loops, and complete from those on logarithms.
+// The sums of one part. Transitions come as products, still to be multiplied by the probabilities of the moves, from
+// the fast loops, and complete from those on logarithms.
 struct PartSums {
   Aligned<double> start, end, products, moves, levels;
   void clear(size_t n_states, size_t pitch, size_t n_levels) {

@@ -4,7 +4,8 @@
 // again on logarithms:
 //  - if every transition is possible, no state can be lost, because each is refilled in every step;
 //  - if no probability on the way, 0 apart, was tiny, the zeros are those of the model;
-//  - otherwise going back tells whether the later steps ask for what was lost.
+//  - otherwise going back tells whether the later steps ask for what was lost. (Filtering may not look at these; there a
+//    doubt is enough.)
 #pragma once
 
 #include "chain_kernels.h"

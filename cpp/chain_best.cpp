@@ -77,7 +77,8 @@ class PathWorker {
     for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
       if (model_.length(sequence) == 0) score_[sequence] = 0.0;
     }
-    run(false, begin, advance, [&](const ChainTurn& turn, const ChainStream& stream) { choose(turn.sequence, stream); });
+    auto finish = [&](const ChainTurn& turn, const ChainStream& stream) { choose(turn.sequence, stream); };
+    run(false, begin, advance, finish);
   }
 
   // The last state, and the score.

@@ -1,8 +1,8 @@
 // Chains of hidden states: what the loops of one instruction set offer.
 //
-// A vector holds several states of one step, so one long sequence is as welcome as many. A step waits for the one before
-// it; several sequences are therefore taken in turns, and the waiting of one is the time of the others. What is computed
-// for a sequence never depends on its company.
+// A vector holds several states of one step, so one long sequence is as welcome as many. A step waits for the one
+// before it; several sequences are therefore taken in turns, and the waiting of one is the time of the others. What is
+// computed for a sequence never depends on its company.
 #pragma once
 
 #include "views.h"
@@ -65,8 +65,8 @@ struct ChainKernels {
 
   // Codes as numbers in [0, size]; `size` for missing. False where a code is neither valid nor missing.
   bool (*load_levels)(const Column&, size_t first, size_t n, uint32_t size, uint32_t* out);
-  // exp(row − its maximum) and the maxima; rows of −inf become 0 with maximum 0. `tiny`: a number that is not 0 but below
-  // chain_tiny. False where there is NaN or +inf.
+  // exp(row − its maximum) and the maxima; rows of −inf become 0 with maximum 0. `tiny`: a number that is not 0 but
+  // below chain_tiny. False where there is NaN or +inf.
   bool (*exp_rows)(const double* rows, size_t n_rows, size_t n_states, double* out, size_t pitch, double* maxima,
                    bool& tiny);
   // The same without exp, −inf beyond the states.

@@ -108,9 +108,9 @@ struct ChainTurn {
 constexpr size_t no_sequence = ~size_t{0};
 enum class Odd : uint8_t { first, last };  // when to do the steps that are no whole chain_interval
 
-// Lets sequences take turns, each as soon as there is room. begin(turn, stream) prepares one; advance(turns, streams, n,
-// n_steps) moves n of them; finish(turn, stream) is called when no step is left. `next` gives the sequences, one after
-// another, and no_sequence at the end.
+// Lets sequences take turns, each as soon as there is room. begin(turn, stream) prepares one; advance(turns, streams,
+// n, n_steps) moves n of them; finish(turn, stream) is called when no step is left. `next` gives the sequences, one
+// after another, and no_sequence at the end.
 template <class Next, class Begin, class Advance, class Finish>
 void take_turns(const ChainModel& model, size_t most, size_t most_steps, Odd odd, Next next, Begin begin,
                 Advance advance, Finish finish) {

@@ -97,8 +97,9 @@ class Sequences {
         const std::string found = is_signed(input.codes.type)
                                       ? std::to_string(static_cast<int64_t>(cell_at(input.codes, t)))
                                       : std::to_string(code);
-        const std::string text = "step " + std::to_string(t) + " has code " + found + ", expected 0 to " +
-                                 std::to_string(static_cast<int64_t>(input.n_levels) - 1) + ", or -1 where it is missing";
+        const std::string last = std::to_string(static_cast<int64_t>(input.n_levels) - 1);
+        const std::string text = "step " + std::to_string(t) + " has code " + found + ", expected 0 to " + last +
+                                 ", or -1 where it is missing";
         throw nb::index_error(text.c_str());
       }
     } else {
