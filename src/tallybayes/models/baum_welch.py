@@ -351,7 +351,7 @@ class _Learner:
             path[start + unknown] = nearest
         free = np.flatnonzero(codes < 0)
         for k in np.flatnonzero(np.bincount(path, minlength=self.n_states) == 0):
-            # No step is nearest to it: more states than there are kinds of steps. Some steps at random, lest it be dead.
+            # No step is nearest to it, as where there are fewer kinds of steps than states: some at random instead.
             path[rng.choice(free, max(1, len(free) // (10 * self.n_states)))] = k
         return path
 
