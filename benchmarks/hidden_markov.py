@@ -73,7 +73,8 @@ def learn(ours: Any, steps: Any, lengths: list[int], n_steps: int) -> object:
 
 def relearn(theirs: Any, column: Any, lengths: list[int], n_steps: int) -> object:
     other = copy.deepcopy(theirs)
-    other.monitor_.n_iter, other.monitor_.tol = n_steps, -np.inf  # never stop early
+    other.n_iter = other.monitor_.n_iter = n_steps
+    other.monitor_.tol = -np.inf  # never stop early
     return other.fit(column, lengths)
 
 
