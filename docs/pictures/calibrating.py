@@ -53,7 +53,8 @@ def main() -> None:
     if not DATA.is_dir():
         print(f"no data at {DATA}: nothing to measure.")
         return
-    print(f"{'table':<14}{'method':<13}{'T':>6}{'log-loss':>10}{'cal. error':>12}{'accuracy':>10}{'seconds':>9}")
+    head = f"{'table':<14}{'method':<13}{'T':>6}{'log-loss':>10}{'cal. error':>12}{'accuracy':>10}{'worst 1 %':>11}"
+    print(head + f"{'mean top':>10}{'seconds':>9}")
     for name, columns, X, y, test, answers in tables():
         model = tb.NaiveBayes(columns).fit(X, y)
         for method in (None, "temperature", "isotonic"):
@@ -64,9 +65,14 @@ def main() -> None:
             found = tb.evaluate(model, test, answers)
             T = model.calibration_.temperature if method == "temperature" else 1.0
             numbers = found.log_loss.value, found.calibration_error.value, found.accuracy.value
+            losses = np.sort(-found.log_proba[np.arange(len(found.codes)), found.codes])
+            worst = (
+                losses[-(len(losses) // 100) :].sum() / losses.sum()
+            )  # the share of the loss in one row of a hundred
+            top = np.exp(found.log_proba.max(axis=1)).mean()
             print(
                 f"{name:<14}{method or 'none':<13}{T:>6.2f}{numbers[0]:>10.4f}{numbers[1]:>12.4f}{numbers[2]:>10.4f}"
-                f"{seconds:>9.2f}"
+                f"{worst:>11.2f}{top:>10.3f}{seconds:>9.2f}"
             )
 
 

@@ -236,7 +236,7 @@ def leave_one_out(model: Any, data: Any, target: Any, *, candidates: Any = None,
     """Score every row by the model of all other rows.
 
     What a row brought to the counts is taken out in closed form (for covariances, by a change of rank one), so this
-    costs about as much as counting once and scoring once. Only under ``shrinkage`` are rows left out one by one.
+    costs a few times what counting and scoring once do. Only under ``shrinkage`` are rows counted out one by one.
     ``prior_`` and the levels of the columns are held as found on all rows.
 
     Parameters
