@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tallybayes.families.multivariate_gaussian import MultivariateGaussian as MultivariateGaussian
     from tallybayes.families.multivariate_gaussian import TiedMultivariateGaussian as TiedMultivariateGaussian
     from tallybayes.families.poisson import Poisson as Poisson
+    from tallybayes.families.priors import K2 as K2
     from tallybayes.families.priors import BDeu as BDeu
     from tallybayes.files import load as load
     from tallybayes.insight.compare import Comparison as Comparison
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
     from tallybayes.models.mixture import Mixture as Mixture
     from tallybayes.models.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.models.nearest_mean import NearestClassMean as NearestClassMean
+    from tallybayes.models.network import BayesianNetwork as BayesianNetwork
+    from tallybayes.models.network_prior import BDe as BDe
+    from tallybayes.models.network_tree import learn_tree as learn_tree
     from tallybayes.sources.collect import count as count
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
@@ -67,7 +71,9 @@ __version__ = "0.1.0"
 
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
+    "BDe": "models.network_prior",
     "BDeu": "families.priors",
+    "BayesianNetwork": "models.network",
     "Bernoulli": "families.bernoulli",
     "Beta": "beliefs.beta",
     "Binned": "families.binned",
@@ -86,6 +92,7 @@ _PUBLIC = {
     "GaussianDiscriminant": "models.discriminant",
     "HiddenMarkovModel": "models.hidden_markov",
     "Hypotheses": "beliefs.hypotheses",
+    "K2": "families.priors",
     "Learned": "learned",
     "LogNormal": "families.log_normal",
     "Measure": "insight.intervals",
@@ -116,6 +123,7 @@ _PUBLIC = {
     "dependence": "insight.dependence",
     "evaluate": "insight.evaluate",
     "learn": "learned",
+    "learn_tree": "models.network_tree",
     "leave_one_out": "insight.cross_validation",
     "load": "files",
     "predictive_check": "insight.predictive_check",

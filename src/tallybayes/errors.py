@@ -202,6 +202,14 @@ class PriorError(TallybayesError, ValueError):
     """A prior that is no distribution, or does not belong to the family."""
 
     @classmethod
+    def no_highest_point(cls) -> PriorError:
+        """EM was to climb a log posterior that has no top."""
+        return cls(
+            "EM has no highest point to climb to: under a prior that prefers probabilities or rates of 0 (with a "
+            "parameter below 1) the log posterior has no upper bound.\n    Use estimate='bayes', or another prior."
+        )
+
+    @classmethod
     def not_positive(cls, belief: str, name: str, value: object) -> PriorError:
         """A parameter of a belief that must be positive is not."""
         return cls(f"{belief} needs {name} > 0, found {value}.")
@@ -246,6 +254,41 @@ class EstimateError(TallybayesError, ValueError):
         )
 
 
+class ImpossibleEvidenceError(EstimateError):
+    """What was observed cannot happen: its probability is 0, so nothing follows from it."""
+
+    @classmethod
+    def of(cls, evidence: dict[object, object]) -> ImpossibleEvidenceError:
+        """The observations that contradict each other, or the model."""
+        found = ", ".join(f"{node} = {value!r}" for node, value in evidence.items())
+        together = "these cannot happen together" if len(evidence) > 1 else "this cannot happen"
+        return cls(
+            f"the evidence is impossible: {found} has probability 0; {together}.\n"
+            "    Check the observations, or learn the network with a prior (estimate='bayes')."
+        )
+
+
+class TooLargeError(TallybayesError, MemoryError):
+    """Something that memory cannot hold was asked for; nothing was allocated."""
+
+    @classmethod
+    def cliques(cls, needed: int, available: int, n_cells: int, nodes: Sequence[object]) -> TooLargeError:
+        """Exact inference in a network needs too large a table."""
+        return cls(
+            f"exact inference would need {_bytes(needed)}, but {_bytes(available)} are free: these {len(nodes)} nodes "
+            f"have to be in one table of {n_cells:.3g} cells: {_listed(nodes)}.\n"
+            "    Leave out edges between them, or merge levels of those that have most."
+        )
+
+    @classmethod
+    def table(cls, node: object, parents: Sequence[object], n_cells: int) -> TooLargeError:
+        """A node has so many parents that its table would not fit."""
+        return cls(
+            f"the table of {node!r} would have {n_cells:.3g} cells, {_bytes(8 * n_cells)}: it has the parents "
+            f"{_listed(parents)}.\n    Give it fewer parents, or parents with fewer levels."
+        )
+
+
 class NotLinearError(EstimateError):
     """A model whose log-odds are not linear in its columns was asked for coefficients."""
 
@@ -259,7 +302,7 @@ class NotLinearError(EstimateError):
 
 
 class FileError(TallybayesError, ValueError):
-    """A file that is not a sealed Tallybayes file, or is damaged."""
+    """A file that is damaged, or is not what it should be. Nothing was loaded."""
 
     @classmethod
     def not_ours(cls, path: object, found: str) -> FileError:
@@ -288,9 +331,23 @@ class FileError(TallybayesError, ValueError):
         )
 
     @classmethod
+    def bad_line(cls, path: object, line: int, what: str, hint: str) -> FileError:
+        """A line of a text file that cannot be read."""
+        return cls(f"{path}, line {line}: {what}.\n    {hint}")
+
+    @classmethod
     def bad_strings(cls, found: str) -> FileError:
         """Two arrays of a file are no packed strings."""
         return cls(f"cannot unpack strings: {found}.\n    Expected the buffer and offsets made by pack_strings().")
+
+
+def _bytes(number: int) -> str:
+    """A size in words."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if number < 1024 or unit == "PiB":
+            return f"{number:.3g} {unit}"
+        number /= 1024  # type: ignore[assignment]
+    raise AssertionError
 
 
 def _listed(values: Iterable[object], most: int = 8) -> str:

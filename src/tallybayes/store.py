@@ -21,7 +21,8 @@ import os
 import re
 import secrets
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from io import BufferedWriter
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -89,6 +90,13 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
     array([3, 4])
     """
     members = list_members(*_described(kind, manifest, arrays))
+    with replacing(path) as file:
+        write_sealed(file, members, arrays)
+
+
+@contextlib.contextmanager
+def replacing(path: FilePath) -> Iterator[BufferedWriter]:
+    """A file open for writing that takes the place of `path` at the end: all of it or, after an error, nothing."""
     path = os.path.realpath(os.fsdecode(path))  # a link stays a link; what it points to is replaced
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
@@ -98,7 +106,7 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, os.stat(path).st_mode & 0o777)  # a private file stays private
-            write_sealed(file, members, arrays)
+            yield file
             file.flush()
             os.fsync(file.fileno())
             file.close()  # Windows does not move an open file

@@ -26,7 +26,7 @@ def test_learning_in_steps_is_learning_at_once(name, data):
         rows = testing.Rows({**pair, **given}, (factor,), rows.weight, rows.schema)
     parts = data.draw(strategies.splits(len(rows), 2))
     domains = rows.count().domains
-    first, second = (rows.take(part).count()._align(domains).statistics[0] for part in parts)
+    first, second = (rows.take(part).count().align(domains).statistics[0] for part in parts)
     prior = family.prior(belief, rows.count().statistics[0], "bayes")
     testing.check_belief(prior, first, second)
 

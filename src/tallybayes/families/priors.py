@@ -53,3 +53,19 @@ class BDeu(PriorRule):
         n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
         sizes = np.maximum(statistics.segments.sizes, 1)
         return Dirichlet(statistics.segments.spread(self.sample_size / (max(n_groups, 1) * sizes)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class K2(PriorRule):
+    """The prior of Cooper and Herskovits' K2 (1992): every distribution equally likely, ``Dirichlet(1)``.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn(["a", "b", "a"], tb.Categorical()).posterior(tb.K2())
+    Dirichlet([3., 2.])
+    """
+
+    def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:
+        """Dirichlet(1)."""
+        return Dirichlet(1.0)

@@ -15,6 +15,7 @@ from tallybayes.value import from_json, to_json
 
 # The classes that files may hold, and where they live.
 _MODELS = {
+    "BayesianNetwork": "network",
     "GaussianDiscriminant": "discriminant",
     "HiddenMarkovModel": "hidden_markov",
     "Mixture": "mixture",
@@ -27,9 +28,8 @@ def save_model(model: Any, path: Any) -> None:
     """Write a fitted model to a sealed file."""
     manifest, arrays = tally_to_parts(model.tally_)
     state = model._shape_to_json()
-    if hasattr(model, "_to_parts"):  # what this kind of model keeps besides its tally
-        state["own"], more = model._to_parts()
-        arrays = arrays | more
+    state["own"], more = model._to_parts()  # what this kind of model keeps besides its tally
+    arrays = arrays | more
     parameters = {
         name: None if is_missing(value) else to_json(value) for name, value in model.get_params(deep=False).items()
     }
@@ -49,6 +49,5 @@ def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     model._shape_from_json(state, tally)
     model._adopt(tally)
     model._check_loaded()
-    if hasattr(model, "_from_parts"):
-        model._from_parts(state.get("own", {}), arrays)
+    model._from_parts(state.get("own", {}), arrays)
     return model

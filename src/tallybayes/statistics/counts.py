@@ -78,6 +78,11 @@ class Counts(Statistics):
         """Re-index the flat axis: the new cell ``i`` is the old cell ``source[i]``, or 0 for −1."""
         return Counts(take_or_zero(self.table, self.table.ndim - 1, source), segments)
 
+    def columns(self, kept: np.ndarray) -> Counts:
+        """The counts of some of the columns, by position."""
+        cells = [np.arange(self.segments.offsets[k], self.segments.offsets[k + 1]) for k in kept]
+        return self.take_cells(np.concatenate(cells or [np.zeros(0, np.intp)]), Segments(self.segments.sizes[kept]))
+
     def with_unseen(self) -> Counts:
         """One more level in every column, never seen, behind the others."""
         starts, sizes = self.segments.offsets[:-1], self.segments.sizes

@@ -51,6 +51,10 @@ class Statistics:
         """The numbers that may never become negative, by the word an error message uses; each (*given, any)."""
         raise NotImplementedError
 
+    def columns(self, kept: Array) -> Statistics:
+        """The statistics of some of the columns, by position."""
+        raise NotImplementedError
+
     def presence(self) -> Array:
         """How much was counted in every group, shape (*given,): 0 where nothing was."""
         raise NotImplementedError

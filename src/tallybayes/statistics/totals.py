@@ -63,6 +63,11 @@ class Totals(Statistics):
         """The number of columns."""
         return int(self.total.shape[-1])
 
+    def columns(self, kept: np.ndarray) -> Totals:
+        """The totals of some of the columns, by position."""
+        parts = (self.weight, self.total, self.log_base)
+        return Totals(*(part if part.shape[-1] == 1 else part[..., kept] for part in parts))
+
     def nonnegative(self) -> dict[str, np.ndarray]:
         """Weights and totals."""
         return {"weight": self.weight, "total": self.total}

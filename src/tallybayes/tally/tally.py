@@ -113,7 +113,7 @@ class Tally:
         """Whether both hold the same levels, in any order, and the same numbers to `tolerance`."""
         if self._counting() != other._counting() or self.domains != other.domains:
             return False
-        aligned = other._align(self.domains).statistics
+        aligned = other.align(self.domains).statistics
         return all(mine.isclose(its, tolerance) for mine, its in zip(self.statistics, aligned, strict=True))
 
     def __add__(self, other: Tally) -> Tally:
@@ -154,7 +154,7 @@ class Tally:
         domains = self._unite_domains(other)
         pairs = dict(self.schema.domains) | dict(other.schema.domains)
         ordered = tuple(dict.fromkeys(self.schema.ordered + other.schema.ordered))
-        mine, its = self._align(domains), other._align(domains)
+        mine, its = self.align(domains), other.align(domains)
         statistics = mine.statistics + its.statistics
         factors, schema = self.factors + other.factors, Schema(pairs, ordered)
         return Tally(factors, statistics, domains, schema, soft=self.soft or other.soft)
@@ -183,21 +183,21 @@ class Tally:
                 cells = statistic.pooled().table > 0
                 for column, here in zip(factor.columns, statistic.segments.split(cells), strict=True):
                     present[self.schema.domain(column)] |= here
-        return self._align({name: domain.keep(present[name]) for name, domain in self.domains.items()})
+        return self.align({name: domain.keep(present[name]) for name, domain in self.domains.items()})
 
     def declare(self, column: Name, levels: Iterable[Any]) -> Tally:
         """The same counts where some levels of a column exist whether seen or not."""
         name = self.schema.domain(column)
         old = self.domains[name]
         more = Domain(levels, old.name, ordered=old.ordered)
-        return self._align(self.domains | {name: old.union(Domain(more.levels, old.name, declared=more.levels))})
+        return self.align(self.domains | {name: old.union(Domain(more.levels, old.name, declared=more.levels))})
 
     def over(self, other: Tally) -> Tally:
         """The same counts over another tally's levels: its new ones empty, this one's own dropped."""
         if self._counting() != other._counting():
             raise StatisticsError.incompatible("the factors", _titles(self.factors), _titles(other.factors))
         self._unite_domains(other)  # raises where the kinds of levels differ
-        return self._align(other.domains)
+        return self.align(other.domains)
 
     def drop_level(self, column: Name, level: Any) -> Tally:
         """Without a level, its rows, and the levels only they had."""
@@ -205,7 +205,7 @@ class Tally:
         old = self.domains[name]
         kept = [other for other in old.levels if other != level]
         domain = Domain(kept, old.name, declared=old.declared - {level}, ordered=old.ordered)
-        return self._align(self.domains | {name: domain}).pruned()
+        return self.align(self.domains | {name: domain}).pruned()
 
     def save(self, path: Any) -> None:
         """Write this tally to a sealed file that `tb.load` reads.
@@ -232,9 +232,9 @@ class Tally:
         if self._counting() != other._counting():
             raise StatisticsError.incompatible("the factors", _titles(self.factors), _titles(other.factors))
         domains = self._unite_domains(other)
-        return self._align(domains), other._align(domains)
+        return self.align(domains), other.align(domains)
 
-    def _align(self, domains: Mapping[str, Domain]) -> Tally:
+    def align(self, domains: Mapping[str, Domain]) -> Tally:
         """The same statistics over other levels: new ones empty, absent ones dropped."""
         source = {
             name: None if domain.levels == self.domains[name].levels else self.domains[name].positions_of(domain.levels)

@@ -60,10 +60,10 @@ def assert_agree(
         _require(isinstance(found, Tally), law, "type", type(found), Tally)
         _require(found._counting() == expected._counting(), law, "factors", found._counting(), expected._counting())
         _require(found.domains == expected.domains, law, "levels", found.domains, expected.domains)
-        parts = found._align(expected.domains).statistics
+        parts = found.align(expected.domains).statistics
         most = expected if held is None else held
         bits = [exact] * len(parts) if isinstance(exact, bool) else list(exact)
-        aligned = most._align(expected.domains).statistics
+        aligned = most.align(expected.domains).statistics
         for number, (factor, wanted) in enumerate(zip(expected.factors, expected.statistics, strict=True)):
             name = f"{law}, factor {factor!r}"
             before = most.statistics[number]  # with the groups that are gone by now

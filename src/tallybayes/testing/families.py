@@ -96,6 +96,6 @@ def _check_table(family: Family, rows: Rows, rng: np.random.Generator) -> None:
     check_weights(rows, rng.integers(0, 3, n))
     whole = rows.count()
     first, rest = (
-        rows.take(half).count()._align(whole.domains).statistics[0] for half in (range(n // 2), range(n // 2, n))
+        rows.take(half).count().align(whole.domains).statistics[0] for half in (range(n // 2), range(n // 2, n))
     )
     check_belief(family.prior(None, whole.statistics[0], "bayes"), first, rest)

@@ -1,0 +1,108 @@
+"""Conditional: p(node | parents) as it is shown."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tallybayes.models.scoring import Scored
+from tallybayes.tally.factor import Name
+
+_SHOWN = 24  # lines
+
+
+class Conditional:
+    """p(node | parents): a line for every combination of the parents' levels.
+
+    Attributes
+    ----------
+    node : name
+    parents : tuple of names
+    columns : tuple
+        The node's levels, or for a measured node the names of its parameters.
+    values : ndarray of shape (*levels of the parents, columns)
+        NaN where maximum likelihood has no row to go by.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"rain": [0, 0, 0, 1], "wet": ["no", "no", "yes", "yes"]}
+    >>> tb.BayesianNetwork({"wet": ["rain"]}, estimate="mle").fit(rows).table("wet")
+    p(wet | rain)
+      rain  'no'    'yes'
+      0     0.6667  0.3333
+      1     0       1
+    """
+
+    def __init__(
+        self,
+        node: Name,
+        parents: tuple[Name, ...],
+        parent_levels: tuple[tuple[Any, ...], ...],
+        levels: tuple[Any, ...] | None,
+        table: np.ndarray | Scored,
+    ) -> None:
+        self.node, self.parents, self._above = node, parents, parent_levels
+        if isinstance(table, Scored):
+            self.columns, flat = _parameters(table)
+            self.values = flat.reshape(*(len(found) for found in parent_levels), len(self.columns))
+        else:
+            assert levels is not None
+            self.columns, self.values = levels, np.asarray(table)
+
+    def __getitem__(self, configuration: Any) -> dict[Any, float]:
+        """The line of one combination of the parents' levels: a level, or a tuple of them."""
+        given = configuration if isinstance(configuration, tuple) else (configuration,)
+        if len(given) != len(self.parents):
+            raise KeyError(configuration)
+        try:
+            place = tuple(levels.index(level) for level, levels in zip(given, self._above, strict=True))
+        except ValueError:
+            raise KeyError(configuration) from None
+        return dict(zip(self.columns, self.values[place].tolist(), strict=True))
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a line for every combination of the parents' levels."""
+        import pandas as pd
+
+        frame = pd.DataFrame(list(product(*self._above)), columns=list(self.parents))
+        values = self.values.reshape(-1, len(self.columns))
+        return pd.concat([frame, pd.DataFrame(values, columns=[str(column) for column in self.columns])], axis=1)
+
+    def __repr__(self) -> str:
+        title = f"p({self.node}{' | ' + ', '.join(map(str, self.parents)) if self.parents else ''})"
+        measured = [isinstance(column, str) and column in _PARAMETERS for column in self.columns]
+        head = [*map(str, self.parents), *(c if m else repr(c) for c, m in zip(self.columns, measured, strict=True))]
+        values = self.values.reshape(-1, len(self.columns))
+        lines = [
+            [*map(repr, above), *("unknown" if np.isnan(x) else f"{x:.4g}" for x in row)]
+            for above, row in zip(product(*self._above), values[:_SHOWN], strict=False)
+        ]
+        widths = [max(len(line[k]) for line in [head, *lines]) for k in range(len(head))]
+        shown = [
+            "  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths, strict=True)).rstrip()
+            for line in [head, *lines]
+        ]
+        if len(values) > _SHOWN:
+            shown.append(f"  … {len(values) - _SHOWN} more")
+        return "\n".join([title, *shown])
+
+
+_PARAMETERS = ("mean", "variance", "rate", "probability")
+
+
+def _parameters(scored: Scored) -> tuple[tuple[str, ...], np.ndarray]:
+    """The parameters of a measured node by name, (combinations, parameters); of a posterior, their means."""
+    found = scored.family.from_belief(scored.parameters, "mean") if scored.predictive else scored.parameters
+    if isinstance(found, tuple) and hasattr(found, "mean") and hasattr(found, "variance"):
+        parts = {"mean": found.mean, "variance": found.variance}
+    else:
+        parts = {"mean": scored.family.expected(found)}
+    arrays = {name: np.asarray(part, dtype=float) for name, part in parts.items()}
+    n = len(arrays["mean"])
+    if arrays["mean"].shape[-1] == 1:
+        return tuple(arrays), np.concatenate([part.reshape(n, 1) for part in arrays.values()], axis=1)
+    width = arrays["mean"].shape[-1]  # a block of columns: their means
+    return tuple(f"mean {k}" for k in range(width)), arrays["mean"].reshape(n, width)

@@ -1,0 +1,434 @@
+"""BayesianNetwork: who depends on whom, tables by counting, exact answers to any question."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import DataError, ImpossibleEvidenceError
+from tallybayes.models.answer import Answer, MostProbable, Posteriors
+from tallybayes.models.features import labels_of
+from tallybayes.models.generate import sample_factor
+from tallybayes.models.graph import Graph
+from tallybayes.models.network_exchange import NetworkExchange
+from tallybayes.models.network_inference import Known
+from tallybayes.tally.factor import Name
+
+
+class BayesianNetwork(NetworkExchange):
+    """A Bayesian network: p(all nodes) = Π p(node | its parents).
+
+    Its tables are counted in one pass; they add, forget and are re-estimated like every model here. Questions are
+    answered exactly, by a clique tree that serves many rows of evidence at once, whatever is known in each of them. A
+    network too large for memory is refused before anything is allocated.
+
+    Parameters
+    ----------
+    parents : mapping from node to its parents, list of edges (parent, child), or networkx DiGraph
+        Nodes are columns of the data. Those named only as parents have none of their own.
+    columns : "auto", a Family, or a mapping from nodes to families, default "auto"
+        ``"auto"`` reads types, never values: nodes are labels, whole numbers included; floats without children are
+        Gaussian. Nodes with children are always labels; others may be of any family, given their parents.
+        ``tb.Categorical(levels=...)`` declares levels.
+    estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
+        ``"bayes"`` takes the posterior mean of every table and integrates the parameters of measured nodes out.
+    prior : Belief, rule, "empirical", Tally, BDe, mapping from nodes to these, or None
+        ``tb.Dirichlet(α)``, ``tb.K2()``, ``tb.BDeu(sample_size)``; ``tb.BDe(network, sample_size)`` takes another
+        network; a tally counts as seen before. None takes the families' defaults, add-one.
+    unseen : {"missing", "error"}, default "missing"
+        What a label is in rows to be answered that no row had at fitting: not known, or an error.
+    missing : {"available", "em"}, default "available"
+        A row with a missing cell is left out of the tables that need the cell, and of no other; or its missing labels
+        are expected from the others, by EM.
+    n_iter, tol : int and float
+        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+    random_state : int, Generator or None
+        For the start of EM where a node is never seen.
+
+    Attributes
+    ----------
+    tally_ : Tally
+        All that was learnt.
+    levels_ : dict
+        The levels of every node that has labels.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"rain": [0, 0, 0, 1, 1, 0], "sprinkler": [1, 0, 1, 0, 0, 0], "wet": [1, 0, 1, 1, 1, 0]}
+    >>> model = tb.BayesianNetwork({"wet": ["rain", "sprinkler"]}, estimate="map").fit(rows)
+    >>> model.query("rain", {"wet": 1})
+    p(rain | wet = 1)
+      0  0.5263  ███████████
+      1  0.4737  █████████
+    """
+
+    def __init__(
+        self,
+        parents: Any,
+        *,
+        columns: Any = "auto",
+        estimate: str = "bayes",
+        prior: Any = None,
+        unseen: str = "missing",
+        missing: str = "available",
+        n_iter: int = 200,
+        tol: float = 1e-6,
+        random_state: Any = None,
+    ) -> None:
+        self.parents = parents if isinstance(parents, dict) else Graph.read(parents).parents
+        self.columns = columns
+        self.estimate = estimate
+        self.prior = prior
+        self.unseen = unseen
+        self.missing = missing
+        self.n_iter = n_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def query(
+        self, nodes: Any, evidence: Mapping[Name, Any] | None = None, *, do: Mapping[Name, Any] | None = None
+    ) -> Answer:
+        """p(nodes | evidence), exactly.
+
+        Parameters
+        ----------
+        nodes : name, or sequence of names
+            What is asked for: labels; of several, their joint distribution.
+        evidence : mapping from node to what is known of it, optional
+            A level, or a measured value; soft evidence is a mapping from every level to its likelihood,
+            p(what was noticed | level), up to a factor.
+        do : mapping from node to level, optional
+            Nodes that are set from outside, so that their parents have no say.
+
+        Returns
+        -------
+        Answer
+            A mapping from levels, or tuples of levels, to probabilities.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> barometer = tb.BayesianNetwork.from_tables(
+        ...     {"glass": ["storm"]}, {"storm": ["no", "yes"], "glass": ["high", "low"]},
+        ...     {"storm": [0.9, 0.1], "glass": [[0.9, 0.1], [0.2, 0.8]]})
+        >>> round(barometer.query("storm", {"glass": "low"})["yes"], 3)       # a falling glass tells of storms
+        0.471
+        >>> round(barometer.query("storm", do={"glass": "low"})["yes"], 3)    # turning its hand makes none
+        0.1
+        """
+        asked = (nodes,) if isinstance(nodes, str | int) else tuple(nodes)
+        self._require_labels(asked)
+        if not asked or len(set(asked)) < len(asked):
+            raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
+        found, known = self._inference, self._inference.read_evidence(evidence, do)
+        compiled = found.compile(do or (), asked)
+        likelihoods, _ = found.likelihoods(known, slice(0, 1), do or ())
+        answer = compiled.tree.propagate(compiled.potentials, likelihoods, 1)
+        self._refuse_impossible(answer.log_evidence[0], evidence, do)
+        found.refuse_unknown(answer, known, slice(0, 1), asked, do or ())
+        table = answer.marginal(found.scope(asked))[..., 0]
+        return Answer(asked, tuple(found.levels[node] for node in asked), table, {**(evidence or {}), **_done(do)})
+
+    def most_probable(
+        self, evidence: Mapping[Name, Any] | None = None, *, do: Mapping[Name, Any] | None = None
+    ) -> MostProbable:
+        """The most probable levels of all nodes together, given the evidence (MPE).
+
+        It need not be made of the most probable level of each.
+
+        Parameters
+        ----------
+        evidence, do
+            As for `query`.
+
+        Returns
+        -------
+        MostProbable
+            A mapping from node to level.
+        """
+        found, known = self._inference, self._inference.read_evidence(evidence, do)
+        compiled = found.compile(do or ())
+        likelihoods, _ = found.likelihoods(known, slice(0, 1), do or ())
+        whole = compiled.tree.propagate(compiled.potentials, likelihoods, 1)
+        self._refuse_impossible(whole.log_evidence[0], evidence, do)
+        found.refuse_unknown(whole, known, slice(0, 1), found.levels, do or ())
+        codes, log_probability = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
+        levels = {node: found.levels[node][int(code)] for node, code in zip(found.levels, codes[:, 0], strict=True)}
+        return MostProbable(
+            levels, float(log_probability[0] - whole.log_evidence[0]), {**(evidence or {}), **_done(do)}
+        )
+
+    def probability_of_evidence(self, evidence: Mapping[Name, Any], *, do: Mapping[Name, Any] | None = None) -> float:
+        """p(evidence): a density where measured nodes are among it; 0 where it is impossible.
+
+        Parameters
+        ----------
+        evidence, do
+            As for `query`.
+
+        Returns
+        -------
+        float
+        """
+        found, known = self._inference, self._inference.read_evidence(evidence, do)
+        ((rows, answer),) = found.batches(known, do or ())
+        found.refuse_unknown(answer, known, rows, (), do or ())
+        return float(np.exp(answer.log_evidence[0]))
+
+    def log_likelihood(self, X: Any, *, names: Any = None) -> np.ndarray:
+        """Log p(what is known of the row), everything missing summed out; −inf for an impossible row.
+
+        Parameters
+        ----------
+        X, names
+            As for `fit`; columns may be absent.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        found = self._inference
+        known = self._read(X, names)
+        out = np.empty(known.n_rows)
+        whole = known.whole(found.levels)
+        if whole.any():
+            out[whole] = found.log_joint(known, np.flatnonzero(whole))
+        rest = known.take(np.flatnonzero(~whole))
+        partly = np.empty(rest.n_rows)
+        for rows, answer in found.batches(rest, down=bool(found.unknown)):
+            if found.unknown:
+                found.refuse_unknown(answer, rest, rows, ())
+            partly[rows] = answer.log_evidence
+        out[~whole] = partly
+        return out
+
+    def predict_proba(
+        self, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
+    ) -> Any:
+        """p(node | what is known of the row), for many rows with any pattern of missing cells.
+
+        Parameters
+        ----------
+        X : as for `fit`; columns may be absent
+        columns : name, or sequence of names, optional
+            The nodes to predict, from all other columns: their own cells are not looked at. None predicts the missing
+            cells of all nodes, from everything that is known.
+        do : mapping from node to level, optional
+            Nodes that are set from outside in every row.
+        names : sequence, optional
+            The names of an array's columns.
+
+        Returns
+        -------
+        ndarray of shape (n, levels) for a single name, else Posteriors
+            A mapping from node to such arrays, with a flag for impossible rows. Those get the probabilities that hold
+            without any evidence, and a warning.
+        """
+        asked = list(self._inference.levels) if columns is None else _listed(columns)
+        self._require_labels(asked)
+        posteriors, _, log_likelihood = self._predict(X, columns, asked, do, names)
+        if isinstance(columns, str | int):
+            return posteriors[columns]
+        return Posteriors(posteriors, {node: self.levels_[node] for node in asked}, log_likelihood)
+
+    def predict(self, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None) -> Any:
+        """The most probable level of each node by itself; of measured nodes, the mean.
+
+        Parameters
+        ----------
+        X, columns, do, names
+            As for `predict_proba`; columns may be measured nodes, too. None fills in the missing cells of all nodes.
+
+        Returns
+        -------
+        ndarray of shape (n,) for a single name, else dict from node to such arrays
+        """
+        asked = list(self.graph_.nodes) if columns is None else _listed(columns)
+        self.graph_.require(asked)
+        posteriors, means, _ = self._predict(X, columns, asked, do, names)
+        labels = {node: labels_of(self.levels_[node], None)[found.argmax(axis=1)] for node, found in posteriors.items()}
+        out = {node: (labels | means)[node] for node in asked}
+        return out[columns] if isinstance(columns, str | int) else out
+
+    def _predict(
+        self, X: Any, columns: Any, asked: list[Name], do: Mapping[Name, Any] | None, names: Any
+    ) -> tuple[dict[Name, np.ndarray], dict[Name, np.ndarray], np.ndarray]:
+        """The posteriors of labels, the means of measured nodes, and the log likelihood of every row."""
+        found, done = self._inference, do or {}
+        known = self._read(X, names, () if columns is None else asked, do)
+        posteriors = {node: np.empty((known.n_rows, len(found.levels[node]))) for node in asked if node in found.levels}
+        means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if node in found.leaves}
+        log_likelihood = np.empty(known.n_rows)
+        for rows, answer in found.batches(known, done):
+            log_likelihood[rows] = answer.log_evidence
+            found.refuse_unknown(answer, known, rows, asked, done)
+            for node, table in posteriors.items():
+                table[rows] = answer.marginal(found.scope([node])).T
+            for node, parts in means.items():
+                parts.append(found.expected(node, answer, known, rows))
+        self._mend_impossible(posteriors, log_likelihood, do)
+        joined = {node: np.concatenate(parts) if parts else np.zeros(0) for node, parts in means.items()}
+        return posteriors, joined, log_likelihood
+
+    def sample(
+        self,
+        n: int = 1,
+        evidence: Mapping[Name, Any] | None = None,
+        *,
+        do: Mapping[Name, Any] | None = None,
+        random_state: Any = None,
+    ) -> dict[Name, np.ndarray]:
+        """Rows drawn from the network, or from what it says given the evidence.
+
+        Parameters
+        ----------
+        n : int, default 1
+        evidence, do
+            As for `query`.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        dict from node to an array of shape (n,)
+            Columns, as `fit` takes them.
+        """
+        if not isinstance(n, int | np.integer) or n < 0:
+            raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
+        rng = np.random.default_rng(random_state)
+        found, known = self._inference, self._inference.read_evidence(evidence, do)
+        ((rows, answer),) = found.batches(known, do or ())
+        self._refuse_impossible(answer.log_evidence[0], evidence, do)
+        found.refuse_unknown(answer, known, rows, found.graph.nodes, do or ())
+        codes = answer.sample(int(n), rng)
+        out: dict[Name, np.ndarray] = {}
+        for node in self.graph_.nodes:
+            if node in found.leaves:
+                value = {**(evidence or {}), **(do or {})}.get(node)
+                if value is not None:
+                    out[node] = np.repeat(np.asarray([value]), n, axis=0)
+                    continue
+                group = found.group(node, dict(zip(found.levels, codes, strict=True)), int(n))
+                drawn = sample_factor(found.leaves[node], group, self._nodes[node].flat(), rng)
+                out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
+            else:
+                out[node] = labels_of(found.levels[node], None)[codes[found.index[node]]]
+        return out
+
+    # ---- Pictures ---------------------------------------------------------------------------------------------------
+
+    def plot(self, ax: Any = None, *, evidence: Any = None, do: Any = None, tables: bool = True) -> Any:
+        """A picture of the network, parents above children; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        evidence, do
+            As for `query`. With either, the boxes show every node before and after; without, their tables.
+        tables : bool, default True
+            Whether small tables are written into the boxes; never of more than 16 nodes.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from tallybayes.plots.network import plot_network
+
+        return plot_network(self, ax, evidence=evidence, do=do, tables=tables)
+
+    def plot_posteriors(self, evidence: Mapping[Name, Any], nodes: Any = None, ax: Any = None) -> Any:
+        """A picture of what the evidence tells: nodes before and after, with the bits learned; needs matplotlib.
+
+        Parameters
+        ----------
+        evidence
+            As for `query`.
+        nodes : name, or sequence of names, optional
+            None draws the 12 that moved most, by information.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from tallybayes.plots.network import plot_posteriors
+
+        return plot_posteriors(self, evidence, nodes, ax)
+
+    # ---- Checks -----------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, names: Any, without: Sequence[Name] = (), do: Mapping[Name, Any] | None = None) -> Known:
+        """What is known of the rows of X, and of the nodes that are set."""
+        found = self._inference
+        known = found.read_rows(self._open(X, names), self.unseen, (*without, *(do or ())))
+        done = found.read_evidence(None, do)
+        for kept, given in ((known.codes, done.codes), (known.cells, done.cells)):
+            kept.update({node: np.repeat(value, known.n_rows, axis=0) for node, value in given.items()})
+        return known
+
+    def _require_labels(self, nodes: Sequence[Name]) -> None:
+        self.graph_.require(nodes)
+        measured = [node for node in nodes if node in self._inference.leaves]
+        if measured:
+            raise DataError(
+                f"node {measured[0]!r} is measured, so it has no probabilities by level.\n"
+                "    Use predict for its mean, sample for draws, or probability_of_evidence for a density."
+            )
+
+    def _refuse_impossible(self, log_evidence: float, evidence: Any, do: Any) -> None:
+        """Name what cannot happen: as little of the evidence as contradicts the network."""
+        if not np.isneginf(log_evidence):
+            return
+        blamed = dict(evidence or {})
+        for node in list(blamed):
+            rest = {other: value for other, value in blamed.items() if other != node}
+            if self._inference_of(rest, do) == -np.inf:
+                blamed = rest
+        raise ImpossibleEvidenceError.of(blamed)
+
+    def _inference_of(self, evidence: Mapping[Name, Any], do: Any) -> float:
+        ((_, answer),) = self._inference.batches(self._inference.read_evidence(evidence, do), do or (), down=False)
+        return float(answer.log_evidence[0])
+
+    def _mend_impossible(self, posteriors: dict[Name, np.ndarray], log_likelihood: np.ndarray, do: Any) -> None:
+        """Give impossible rows what holds without evidence, and say so once."""
+        wrong = np.flatnonzero(np.isneginf(log_likelihood))
+        if not len(wrong):
+            return
+        found = self._inference
+        ((_, answer),) = found.batches(found.read_evidence(None, do), do or ())
+        for node, table in posteriors.items():
+            table[wrong] = answer.marginal(found.scope([node])).T
+        warnings.warn(
+            f"row {int(wrong[0])} is impossible under this network ({len(wrong)} of {len(log_likelihood)} are), so "
+            "nothing follows from it: it got the probabilities that hold without evidence.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        if not hasattr(self, "tally_"):
+            return super().__repr__(N_CHAR_MAX)
+        n_nodes, n_edges = len(self.graph_.nodes), len(self.graph_.edges)
+        lines = [
+            f"BayesianNetwork: {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}, "
+            f"{self.n_parameters_} parameters (a table of all labels: {self.n_joint_parameters_:.6g})"
+        ]
+        for name, node in list(self._nodes.items())[:12]:
+            parents = ", ".join(map(str, node.factor.given))
+            shown = f"{len(self.levels_[name])} levels" if node.is_label else repr(node.family)
+            lines.append(f"  p({name}{' | ' + parents if parents else ''})  {shown}")
+        if n_nodes > 12:
+            lines.append(f"  … {n_nodes - 12} more")
+        return "\n".join(lines)
+
+
+def _done(do: Mapping[Name, Any] | None) -> dict[str, Any]:
+    return {f"do({node})": value for node, value in (do or {}).items()}
+
+
+def _listed(columns: Any) -> list[Name]:
+    return [columns] if isinstance(columns, str | int) else list(columns)

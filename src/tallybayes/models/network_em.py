@@ -1,0 +1,222 @@
+"""EM for Bayesian networks: missing labels counted as the rest of their row makes them probable, exactly."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from tallybayes.errors import PriorError
+from tallybayes.families.categorical import Categorical
+from tallybayes.inference.em import Climbed, check_settings, climb, warn_unless_converged
+from tallybayes.models.network_inference import Known, NetworkInference
+from tallybayes.models.scoring import Scored, chunk_of, rows_of
+from tallybayes.models.soft_counting import maximised, resolve_for_mode, widened
+from tallybayes.sources.collect import count
+from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.tally.factor import Name
+from tallybayes.tally.tally import Tally
+
+
+class Estimated(NamedTuple):
+    """What an M-step finds: the parameters of every node, and their log prior."""
+
+    scored: dict[Name, Scored]
+    density: float
+
+
+def learn_network(
+    model: Any, table: Table, weight: np.ndarray | None, available: Tally
+) -> tuple[Tally, Climbed | None]:
+    """The expected counts of all rows, missing labels included.
+
+    Parameters
+    ----------
+    model : BayesianNetwork
+        Its structure, estimate, priors and EM settings.
+    table : Table
+    weight : ndarray of shape (n,), or None
+    available : Tally
+        What the rows tell where they are complete, factor by factor.
+
+    Returns
+    -------
+    tally : Tally
+        Soft, unless no label was missing.
+    climbed : Climbed or None
+        How EM ended, if it was needed.
+    """
+    check_settings(model)
+    work = _Expectation(model, table, weight, available)
+    if not work.known.n_rows:
+        return available, None
+    done = climb(work.start(), work.maximise, work.expect, n_iter=model.n_iter, tol=model.tol * max(work.total, 1.0))
+    log_likelihood = done.history[-1] - done.parameters.density
+    name = "log posterior" if work.how == "map" else "log likelihood"
+    climbed = Climbed(done.history, name, done.converged, log_likelihood)
+    warn_unless_converged(climbed, 4)
+    return work.tally(done.expected), climbed
+
+
+class _Expectation:
+    """One network and one table. Rows of which all labels are known are counted once."""
+
+    def __init__(self, model: Any, table: Table, weight: np.ndarray | None, available: Tally) -> None:
+        self.available, self.how = available, "map" if model.estimate in ("bayes", "map") else "mle"
+        self.model = clone(model)._adopt(available)
+        self.nodes = self.model._nodes
+        self.rng = np.random.default_rng(model.random_state)
+        weights = np.ones(table.n_rows) if weight is None else weight
+        counted = np.flatnonzero(weights > 0)
+        table, weights = table.rows(counted), weights[counted]
+        levels = self.model.levels_
+        parents = self.model.graph_.parents
+        even = {name: np.ones([len(levels[other]) for other in (*parents[name], name)]) for name in levels}
+        self.inference = NetworkInference(self.model.graph_, levels, even, {})
+        known = self._known(table)
+        self.seen = set(known.codes)
+        whole = known.whole(levels)
+        fixed, rest = np.flatnonzero(whole), np.flatnonzero(~whole)
+        self.fixed = self._counted(table.rows(fixed), weights[fixed])
+        self.table, self.weights, self.total = table.rows(rest), weights[rest], float(weights.sum())
+        self.all, self.all_weights = table, weights
+        self.known = known.take(rest)
+        self.measured = [factor for factor in available.factors if not isinstance(factor.family, Categorical)]
+        if not self.measured:
+            self._gather()
+        self.beliefs: dict[Name, Any] = dict.fromkeys(self.nodes)
+        self.flat: dict[Name, np.ndarray] = dict.fromkeys(self.nodes, np.zeros(0, dtype=np.intp))
+
+    def _known(self, table: Table) -> Known:
+        known = self.inference.read_rows(table, "missing")
+        for factor in self.available.factors:
+            if not isinstance(factor.family, Categorical):
+                for name in factor.columns:
+                    known.cells[name] = chunk_of(rows_of(table, [name], factor.family, [], "missing"), slice(None))
+        return known
+
+    def _gather(self) -> None:
+        """Equal rows once, with the sum of their weights."""
+        nodes = list(self.inference.levels)
+        codes = np.full((self.known.n_rows, len(nodes)), -1, dtype=np.int32)
+        for place, node in enumerate(nodes):
+            if node in self.known.codes:
+                codes[:, place] = self.known.codes[node]
+        different, again = np.unique(codes, axis=0, return_inverse=True)
+        self.weights = np.bincount(again.ravel(), self.weights, len(different))
+        columns = {node: different[:, place].astype(np.intp) for place, node in enumerate(nodes)}
+        self.known = Known(len(different), {n: c for n, c in columns.items() if (c >= 0).any()}, {}, {})
+
+    def _counted(self, table: Table, weight: np.ndarray) -> list[Any]:
+        """The statistics of some rows, where they are complete, over all levels."""
+        tally = count(table, self.available.factors, weight=weight, schema=self.available.schema, like=self.available)
+        return list(tally.over(self.available).statistics)
+
+    # ---- The start --------------------------------------------------------------------------------------------------
+
+    def start(self) -> list[Any]:
+        """What the parameters expect that the known cells suggest; a node never seen starts with levels at random."""
+        table = self.all
+        for name, node in self.nodes.items():
+            if node.is_label and name not in self.seen:
+                domain = self.available.domains[str(name)]
+                table = table.with_codes(name, self.rng.integers(len(domain.levels), size=table.n_rows), domain)
+        begun = self._counted(table, self.all_weights) if table is not self.all else list(self.available.statistics)
+        for name, statistics in self._by_node(begun).items():
+            node = self.nodes[name]
+            if self.how == "map":
+                factors = [other.factor for other in self.nodes.values()]
+                prior = self.model._prior_of(node, factors)
+                self.beliefs[name], self.flat[name] = resolve_for_mode(
+                    node.factor, prior, statistics, self.model.estimate
+                )
+        held = self.beliefs, self.flat
+        default = {
+            name: resolve_for_mode(self.nodes[name].factor, None, statistics, "map")  # so that nothing starts at zero
+            for name, statistics in self._by_node(begun).items()
+        }
+        self.beliefs, self.flat = ({name: part[k] for name, part in default.items()} for k in (0, 1))
+        expected, _ = self.expect(self.maximise(begun)[0])
+        self.beliefs, self.flat = held
+        return expected
+
+    def _by_node(self, statistics: list[Any]) -> dict[Name, Any]:
+        """The statistics of every node: labels by the axes of their parents, measured ones with one axis of groups."""
+        found: dict[Name, Any] = {}
+        for factor, part in zip(self.available.factors, statistics, strict=True):
+            for place, name in enumerate(factor.columns):
+                one = part if len(factor.columns) == 1 else part.columns(np.array([place]))
+                node = self.nodes[name]
+                found[name] = one if node.is_label else one.reshape_groups((math.prod(one.given_shape),))
+        return found
+
+    # ---- The steps --------------------------------------------------------------------------------------------------
+
+    def maximise(self, expected: list[Any]) -> tuple[Estimated, float]:
+        """The M-step: the most probable parameters of every node, and their log prior."""
+        scored, density = {}, 0.0
+        for name, statistics in self._by_node(expected).items():
+            factor = self.nodes[name].factor
+            levels = tuple(self.model._configurations(factor.given))
+            found, its_density = maximised(factor, self.beliefs[name], self.flat[name], statistics, levels)
+            scored[name] = found if self.nodes[name].is_label else widened(found, statistics.pooled())
+            density += its_density
+        if density == math.inf:
+            raise PriorError.no_highest_point()
+        return Estimated(scored, density), density
+
+    def expect(self, found: Estimated) -> tuple[list[Any], float]:
+        """The E-step: the counts that the parameters expect, and the log likelihood of what is known."""
+        tables = {name: part.parameters.table for name, part in found.scored.items() if self.nodes[name].is_label}
+        leaves = {name: part for name, part in found.scored.items() if not self.nodes[name].is_label}
+        inference = self.inference.with_parameters(tables, leaves)
+        value = self._fixed_likelihood(found)
+        labels: list[np.ndarray] | None = None
+        totals: dict[Any, Any] = {}
+        for rows, answer in inference.batches(self.known):
+            weights = self.weights[rows]
+            value += float((weights * answer.log_evidence).sum())
+            more = answer.expected(weights)[: len(inference.levels)]
+            labels = more if labels is None else [part + other for part, other in zip(labels, more, strict=True)]
+            for factor in self.measured:
+                totals[factor] = self._soft(factor, answer, rows, weights, totals.get(factor))
+        expected = dict(zip(inference.levels, labels or [], strict=True))
+        return [
+            fixed + self._factor_statistics(factor, fixed, expected, totals)
+            for factor, fixed in zip(self.available.factors, self.fixed, strict=True)
+        ], value
+
+    def _factor_statistics(
+        self, factor: Any, fixed: Any, expected: dict[Name, np.ndarray], totals: dict[Any, Any]
+    ) -> Any:
+        if isinstance(factor.family, Categorical):
+            return Counts(np.concatenate([expected[name] for name in factor.columns], axis=-1), fixed.segments)
+        return totals[factor].reshape_groups(fixed.given_shape)
+
+    def _soft(self, factor: Any, answer: Any, rows: slice, weights: np.ndarray, before: Any) -> Any:
+        """The statistics of a measured node, each row in every combination of its parents' levels in part."""
+        n_rows = len(weights)
+        shares = np.ones((1, n_rows))
+        if factor.given:
+            shares = answer.marginal(self.inference.scope(factor.given)).reshape(-1, n_rows)
+        block = np.concatenate([self.known.cells[name][rows].reshape(n_rows, -1) for name in factor.columns], axis=1)
+        like = self.available.statistics[self.available.factors.index(factor)].pooled()
+        soft = np.ascontiguousarray((shares * weights).T)
+        found = factor.family.collect(block, None, len(shares), soft, like=like)
+        return found if before is None else before + found
+
+    def _fixed_likelihood(self, found: Estimated) -> float:
+        """Log p of the rows that are counted once."""
+        value = 0.0
+        for name, statistics in self._by_node(self.fixed).items():
+            scored = found.scored[name]
+            logs = np.asarray(scored.family.log_likelihood(scored.parameters, statistics))
+            value += float(np.where(np.isnan(logs), 0.0, logs).sum())  # nothing was counted where nothing is known
+        return value
+
+    def tally(self, expected: list[Any]) -> Tally:
+        """The expected counts as a tally, which cannot be taken apart again."""
+        return Tally(self.available.factors, expected, self.available.domains, self.available.schema, soft=True)

@@ -1,0 +1,353 @@
+"""Questions to a Bayesian network as likelihoods on a clique tree: what is known of rows, and what follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import DataError, EstimateError, LabelError
+from tallybayes.families.block import Sparse
+from tallybayes.families.categorical import Categorical
+from tallybayes.inference.junction import CliqueTree, Likelihood, Propagated
+from tallybayes.models.graph import Graph
+from tallybayes.models.scoring import Scored, chunk_of, rows_of, wrong_cell
+from tallybayes.sources.table import Table
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Name
+
+_LABELS = Categorical()
+_CELLS = 1 << 22  # of the scores of some rows of a measured node
+
+
+class Known(NamedTuple):
+    """What is known of some rows.
+
+    Attributes
+    ----------
+    n_rows : int
+    codes : dict from node to an array of int of shape (n,)
+        −1 where the level is not known.
+    likelihoods : dict from node to an array of shape (levels,)
+        Soft evidence, the same for all rows.
+    cells : dict from measured node to its cells
+        NaN where they are not known.
+    """
+
+    n_rows: int
+    codes: dict[Name, np.ndarray]
+    likelihoods: dict[Name, np.ndarray]
+    cells: dict[Name, Any]
+
+    def is_known(self, node: Name, rows: slice) -> np.ndarray | bool:
+        """In which rows something is known of a node."""
+        if node in self.codes:
+            return self.codes[node][rows] >= 0
+        if node in self.cells:
+            cells = chunk_of(self.cells[node], rows)
+            return ~np.isnan(cells).reshape(len(cells), -1).all(axis=1)
+        return node in self.likelihoods
+
+    def whole(self, labels: Iterable[Name]) -> np.ndarray:
+        """The rows of which all labels are known."""
+        found = np.full(self.n_rows, not self.likelihoods)
+        for node in labels:
+            found &= self.is_known(node, slice(None))
+        return found
+
+    def take(self, rows: np.ndarray) -> Known:
+        """Some of the rows."""
+        codes = {node: found[rows] for node, found in self.codes.items()}
+        cells = {n: found.rows(rows) if isinstance(found, Sparse) else found[rows] for n, found in self.cells.items()}
+        return Known(len(rows), codes, self.likelihoods, cells)
+
+
+class Compiled(NamedTuple):
+    """A clique tree of one network, perhaps with some nodes set from outside."""
+
+    tree: CliqueTree
+    potentials: list[np.ndarray]
+
+
+class NetworkInference:
+    """The tables of a network, ready for questions.
+
+    Parameters
+    ----------
+    graph : Graph
+    levels : mapping from node to a tuple of labels
+        Of the nodes that have labels.
+    tables : mapping from node to an array of shape (*parents, levels)
+        NaN in rows that are not known.
+    leaves : mapping from measured node to Scored
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        levels: Mapping[Name, tuple[Any, ...]],
+        tables: Mapping[Name, np.ndarray],
+        leaves: Mapping[Name, Scored],
+    ) -> None:
+        self.graph, self.levels, self.leaves = graph, levels, leaves
+        self.domains = {node: Domain(found, str(node)) for node, found in levels.items()}
+        self.index = {node: place for place, node in enumerate(levels)}
+        self.sizes = [len(found) for found in levels.values()]
+        self.unknown = {node: np.isnan(table).any(axis=-1) for node, table in tables.items()}
+        self.unknown = {node: rows for node, rows in self.unknown.items() if rows.any()}
+        self.tables = {node: _filled(table) for node, table in tables.items()}
+        self.trees: dict[Any, CliqueTree] = {}
+        self.compiled: dict[Any, Compiled] = {}
+
+    def with_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, Scored]) -> NetworkInference:
+        """The same network with other numbers: its trees are kept."""
+        other = NetworkInference(self.graph, self.levels, tables, leaves)
+        other.trees = self.trees
+        return other
+
+    def scope(self, nodes: Iterable[Name]) -> tuple[int, ...]:
+        """The places of some nodes."""
+        return tuple(self.index[node] for node in nodes)
+
+    def compile(self, do: Iterable[Name] = (), together: Iterable[Name] = ()) -> Compiled:
+        """The tree in which the nodes of `do` depend on nothing, and those of `together` share a clique."""
+        cut, joined = frozenset(do), frozenset(together)
+        if joined:
+            plain, wanted = self.compile(cut), set(self.scope(joined))
+            if any(wanted.issubset(clique.variables) for clique in plain.tree.cliques):
+                return plain
+        if (cut, joined) not in self.compiled:
+            graph = self.graph.cut(cut)
+            scopes = [self.scope((*graph.parents[node], node)) for node in self.levels]
+            tables = [np.ones(len(self.levels[n])) if n in cut else self.tables[n] for n in self.levels]
+            for nodes in [*(graph.parents[leaf] for leaf in self.leaves), tuple(joined)]:
+                if nodes:
+                    scopes.append(self.scope(nodes))
+                    tables.append(np.ones([len(self.levels[name]) for name in nodes]))
+            if (cut, joined) not in self.trees:
+                self.trees[cut, joined] = CliqueTree(self.sizes, scopes, list(self.levels))
+            tree = self.trees[cut, joined]
+            self.compiled[cut, joined] = Compiled(tree, tree.load(tables))
+        return self.compiled[cut, joined]
+
+    # ---- What is known ----------------------------------------------------------------------------------------------
+
+    def read_rows(self, table: Table, unseen: str, without: Iterable[Name] = ()) -> Known:
+        """What the rows of a table tell; columns that are absent are not known."""
+        left_out = set(without)
+        labels = [node for node in self.levels if node in table.columns and node not in left_out]
+        codes = {}
+        for node in labels:
+            found = rows_of(table, [node], _LABELS, [self.domains[node]], unseen)[:, 0]
+            if (found >= 0).any():
+                codes[node] = found
+        cells = {}
+        for node, scored in self.leaves.items():
+            if node in table.columns and node not in left_out:
+                cells[node] = rows_of(table, [node], scored.family, [], unseen)
+                if isinstance(cells[node], list):
+                    cells[node] = chunk_of(cells[node], slice(None))
+                if not isinstance(cells[node], Sparse):
+                    wrong = wrong_cell(scored.family, np.asarray(cells[node], dtype=float))
+                    if wrong is not None:
+                        value = np.asarray(cells[node])[wrong]
+                        raise DataError.bad_cell(value, wrong[0], node, scored.family.expects)
+        return Known(table.n_rows, codes, {}, cells)
+
+    def read_evidence(self, evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None) -> Known:
+        """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells."""
+        given, done = dict(evidence or {}), dict(do or {})
+        self.graph.require([*given, *done])
+        both = [node for node in done if node in given]
+        if both:
+            raise DataError(f"node {both[0]!r} is both observed and set by do=; expected one of them.")
+        codes: dict[Name, np.ndarray] = {}
+        likelihoods: dict[Name, np.ndarray] = {}
+        cells: dict[Name, Any] = {}
+        for node, value in (given | done).items():
+            if node in self.leaves:
+                cells |= self.read_rows(Table({node: np.asarray([value])}), "error").cells
+            elif isinstance(value, Mapping):
+                if node in done:
+                    raise DataError(f"do= sets {node!r} to {value!r}; expected one level.")
+                likelihoods[node] = self._likelihood(node, value)
+            else:
+                codes[node] = np.array([self._code(node, value)])
+        return Known(1, codes, likelihoods, cells)
+
+    def _code(self, node: Name, level: Any) -> int:
+        domain = self.domains[node]
+        plain = level.item() if isinstance(level, np.generic) else level
+        known = domain.index.get(plain) if isinstance(plain, bool | int | float | str) else None
+        if known is None or type(domain.levels[known]) is not type(plain):
+            raise LabelError(
+                f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.levels[:8]))}).\n"
+                "    Check its spelling and type, or leave the node out where it is not known."
+            )
+        return known
+
+    def _likelihood(self, node: Name, value: Mapping[Any, Any]) -> np.ndarray:
+        places = {self._code(node, level): number for level, number in value.items()}
+        levels = self.levels[node]
+        try:
+            found = np.array([float(places[place]) for place in range(len(levels))])
+        except (KeyError, TypeError, ValueError):
+            found = np.full(1, np.nan)
+        if not (np.isfinite(found) & (found >= 0)).all():
+            raise DataError.wrong_type(
+                f"the soft evidence of {node!r}",
+                repr(dict(value)),
+                f"a likelihood of at least 0 for each of {', '.join(map(repr, levels[:8]))}",
+            )
+        return found
+
+    def likelihoods(self, known: Known, rows: slice, do: Iterable[Name] = ()) -> tuple[list[Likelihood], np.ndarray]:
+        """The evidence of some rows, and the logs of the factors taken out of it."""
+        n_rows = len(range(known.n_rows)[rows])
+        found, offset, cut = [], np.zeros(n_rows), set(do)
+        for node, codes in known.codes.items():
+            part = codes[rows]
+            if (part >= 0).any():
+                levels = np.arange(len(self.levels[node]))[:, None]
+                found.append(Likelihood(self.scope([node]), ((part == levels) | (part < 0)).astype(float)))
+        for node, likelihood in known.likelihoods.items():
+            found.append(Likelihood(self.scope([node]), likelihood[:, None]))
+        for node, cells in known.cells.items():
+            if node in cut:
+                continue
+            logs = _leaf_logs(self.leaves[node], chunk_of(cells, rows))
+            parents = self.graph.parents[node]
+            if not parents:
+                offset += logs[:, 0]
+                continue
+            lost = np.isnan(logs)  # not known under maximum likelihood: as likely as the best, until looked at
+            logs = np.where(lost, np.where(lost, -np.inf, logs).max(axis=1, keepdims=True), logs)
+            top = logs.max(axis=1)
+            finite = np.where(np.isneginf(top), 0.0, top)
+            offset += finite
+            shape = [len(self.levels[name]) for name in parents]
+            found.append(Likelihood(self.scope(parents), (logs - finite[:, None]).T.reshape(*shape, -1), True))
+        return found, offset
+
+    def batches(
+        self, known: Known, do: Iterable[Name] = (), *, down: bool = True
+    ) -> Iterator[tuple[slice, Propagated]]:
+        """What follows from the rows, some at a time."""
+        compiled = self.compile(do)
+        step = compiled.tree.batch_rows
+        for start in range(0, known.n_rows, step):
+            rows = slice(start, min(start + step, known.n_rows))
+            evidence, offset = self.likelihoods(known, rows, do)
+            found = compiled.tree.propagate(compiled.potentials, evidence, rows.stop - rows.start, down=down)
+            found.log_evidence[:] += offset
+            yield rows, found
+
+    # ---- What follows -----------------------------------------------------------------------------------------------
+
+    def log_joint(self, known: Known, rows: np.ndarray) -> np.ndarray:
+        """Log p(row) of rows of which all labels are known: a look-up in every table."""
+        some, out = known.take(rows), np.zeros(len(rows))
+        for node in self.levels:
+            names = (*self.graph.parents[node], node)
+            place = tuple(some.codes[name] for name in names)
+            if node in self.unknown and self.unknown[node][place[:-1]].any():
+                row = int(np.flatnonzero(self.unknown[node][place[:-1]])[0])
+                raise self._not_known(node, [int(codes[row]) for codes in place[:-1]], f" (row {int(rows[row])})")
+            with np.errstate(divide="ignore"):
+                out += np.log(self.tables[node])[place]
+        for node, cells in some.cells.items():
+            step = max(1, _CELLS // max(1, self._n_groups(node)))
+            group = self.group(node, some.codes, len(rows))
+            for start in range(0, len(rows), step):
+                part = slice(start, start + step)
+                logs = _leaf_logs(self.leaves[node], chunk_of(cells, part))
+                logs = logs[np.arange(len(logs)), group[part]]
+                if np.isnan(logs).any():
+                    row = start + int(np.flatnonzero(np.isnan(logs))[0])
+                    where = [int(some.codes[name][row]) for name in self.graph.parents[node]]
+                    raise self._not_known(node, where, f" (row {int(rows[row])})")
+                out[part] += logs
+        return out
+
+    def _n_groups(self, node: Name) -> int:
+        return math.prod(len(self.levels[name]) for name in self.graph.parents[node])
+
+    def group(self, node: Name, codes: Mapping[Name, np.ndarray], n_rows: int) -> np.ndarray:
+        """Which combination of its parents' levels every row has."""
+        group = np.zeros(n_rows, dtype=np.intp)
+        for name in self.graph.parents[node]:
+            group = group * len(self.levels[name]) + codes[name]
+        return group
+
+    def expected(self, node: Name, found: Propagated, known: Known, rows: slice) -> np.ndarray:
+        """The mean of a measured node in every row; where it is known, what it is."""
+        scored = self.leaves[node]
+        means = np.nan_to_num(scored.family.expected(scored.parameters))
+        means = means.reshape(self._n_groups(node), -1)
+        parents = self.graph.parents[node]
+        n_rows = len(found.log_evidence)
+        shares = found.marginal(self.scope(parents)).reshape(-1, n_rows) if parents else np.ones((1, n_rows))
+        out = shares.T @ means
+        if node in known.cells:
+            cells = np.asarray(chunk_of(known.cells[node], rows), dtype=float).reshape(len(out), -1)
+            out = np.where(np.isnan(cells), out, cells)
+        return out if out.shape[1] > 1 else out[:, 0]
+
+    def _not_known(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
+        pairs = zip(self.graph.parents[node], place, strict=True)
+        shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs)
+        return EstimateError(
+            f"no row shows {node!r} where {shown}, so its probability there is not known under maximum likelihood, and "
+            f"this answer{where} depends on it.\n"
+            "    Use estimate='bayes' or 'map', where a prior speaks for what was not seen."
+        )
+
+    # ---- What is not known ------------------------------------------------------------------------------------------
+
+    def refuse_unknown(
+        self, found: Propagated, known: Known, rows: slice, asked: Iterable[Name], do: Iterable[Name] = ()
+    ) -> None:
+        """Refuse an answer that depends on a row of a table that maximum likelihood could not tell."""
+        graph, wanted = self.graph.cut(do), set(asked)
+        for node, lost in self._unknown_rows().items():
+            parents = graph.parents[node]
+            if node in set(do):
+                continue
+            below = graph.descendants(node)
+            concerned = np.full(len(found.log_evidence), bool(below & wanted))
+            for other in below:
+                concerned |= known.is_known(other, rows)
+            concerned &= ~np.isneginf(found.log_evidence)
+            if not concerned.any():
+                continue
+            some = (found.marginal(self.scope(parents))[lost] > 0) & concerned
+            if some.any():
+                place, row = (int(k[0]) for k in np.nonzero(some))
+                of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""
+                raise self._not_known(node, np.argwhere(lost)[place].tolist(), of_row)
+
+    def _unknown_rows(self) -> dict[Name, np.ndarray]:
+        """Which combinations of parents' levels nothing is known of, by node."""
+        found = dict(self.unknown)
+        for node, scored in self.leaves.items():
+            parameters = scored.parameters
+            if not scored.predictive and self.graph.parents[node]:
+                first = np.asarray(parameters[0] if isinstance(parameters, tuple) else parameters, dtype=float)
+                lost = np.isnan(first).reshape(len(first), -1).any(axis=1)
+                if lost.any():
+                    found[node] = lost.reshape([len(self.levels[name]) for name in self.graph.parents[node]])
+        return found
+
+
+def _leaf_logs(scored: Scored, cells: np.ndarray) -> np.ndarray:
+    """Log p(cell | every combination of parents' levels), (n, combinations)."""
+    logs = scored.log_prob(cells if cells.ndim == 2 else cells[:, None])
+    return logs.sum(axis=-1) if scored.family.columnwise else logs
+
+
+def _filled(table: np.ndarray) -> np.ndarray:
+    """The table with rows that are not known made even: they are looked for where they matter."""
+    lost = np.isnan(table).any(axis=-1, keepdims=True)
+    return np.where(lost, 1.0 / table.shape[-1], table) if lost.any() else table

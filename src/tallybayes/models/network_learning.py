@@ -1,0 +1,288 @@
+"""NetworkLearner: the tables of a Bayesian network, counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, FileError, StatisticsError, TooLargeError
+from tallybayes.families.block import Sparse
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.estimates import check_estimate
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian
+from tallybayes.memory import available_memory
+from tallybayes.models.graph import Graph
+from tallybayes.models.network_parameters import NetworkParameters
+from tallybayes.models.network_tables import NetworkTables
+from tallybayes.sources.collect import check_weight, count
+from tallybayes.sources.table import Table, open_table
+from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.tally import Tally
+
+
+class NetworkLearner(NetworkParameters):
+    """Tables by counting: one factor p(node | parents) for every node, or for nodes that are alike."""
+
+    columns: Any
+    missing: str
+
+    def fit(self, X: Any, sample_weight: Any = None, *, names: Any = None) -> Self:
+        """Count the rows, forgetting any counted before.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, list of dicts, or array
+            Columns that are no nodes are ignored. None and NaN are missing.
+        sample_weight : array-like of shape (n,), optional
+        names : sequence, optional
+            The names of an array's columns; without, its nodes are called 0, 1, 2, …
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(self._open(X, names), sample_weight)
+
+    def partial_fit(self, X: Any, sample_weight: Any = None, *, names: Any = None) -> Self:
+        """Count more rows; new levels may appear. Any order, any split gives what `fit` on all gives.
+
+        Parameters
+        ----------
+        X, sample_weight, names
+            As for `fit`. With ``missing="em"`` no cell may be missing here.
+
+        Returns
+        -------
+        self
+        """
+        table = self._open(X, names)
+        if not hasattr(self, "tally_"):
+            return self._learn(table, sample_weight)
+        self._refuse_given("more rows cannot be added to")
+        return self._adopt(self.tally_ + self._count_more(table, sample_weight))
+
+    def forget(self, X: Any, sample_weight: Any = None, *, names: Any = None) -> Self:
+        """Take rows out again, exactly: as if they had never been seen.
+
+        Parameters
+        ----------
+        X, sample_weight, names
+            Rows that were learned, as for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "tally_")
+        self._refuse_given("no row can be taken out of")
+        return self._adopt(self.tally_ - self._count_more(self._open(X, names), sample_weight))
+
+    def fit_tally(self, tally: Tally) -> Self:
+        """Learn from a tally counted elsewhere: by another model, in a file, a shard, a database.
+
+        Parameters
+        ----------
+        tally : Tally
+            A factor p(columns | parents) for every node; several nodes with the same parents may be in one.
+
+        Returns
+        -------
+        self
+        """
+        self._check_structure(tally)
+        self._given = None
+        return self._adopt(tally)
+
+    def __add__(self, other: Self) -> Self:
+        for model in (self, other):
+            if isinstance(model, NetworkLearner):
+                model._refuse_given("nothing can be added to")
+        return super().__add__(other)
+
+    def _learn(self, table: Table, sample_weight: Any) -> Self:
+        check_estimate(self.estimate)
+        if self.missing not in ("available", "em"):
+            raise DataError(f"missing is {self.missing!r}; expected 'available' or 'em'.")
+        weight = check_weight(sample_weight, table.n_rows)
+        if table.n_rows == 0 or (weight is not None and not (weight > 0).any()):
+            found = "there are 0 rows to learn from" if table.n_rows == 0 else "the weight of every row is zero"
+            raise DataError(f"{found}; expected at least 1 that counts.")
+        graph = Graph.read(self.parents)
+        absent = [node for node in graph.nodes if node not in table.columns]
+        if absent:
+            raise DataError.unknown_column(absent, table.columns)
+        factors = self._make_factors(graph, table)
+        tally = self._count(table, weight, factors)
+        if self.missing == "em":  # a level counts even if its parents are never known beside it
+            labels = tuple(name for factor in factors for name in factor.level_columns)
+            seen = self._count(table, weight, [Factor(labels, (), Categorical())]) if labels else tally
+            tally = tally.align({name: domain.union(seen.domains[name]) for name, domain in tally.domains.items()})
+        empty = [name for name, domain in tally.domains.items() if not domain.levels]
+        if empty:
+            raise DataError(
+                f"no row shows {empty[0]!r} together with its parents, so its levels are not known.\n"
+                f"    Declare them, columns={{{empty[0]!r}: tb.Categorical(levels=[...])}}, or use missing='em'."
+            )
+        climbed = None
+        if self.missing == "em":
+            from tallybayes.models.network_em import learn_network
+
+            tally, climbed = learn_network(self, table, weight, tally)
+        self._given = None
+        return self._adopt(tally, climbed)
+
+    def _open(self, X: Any, names: Any = None) -> Table:
+        table = open_table(X, None if names is None else list(names))
+        if names is None and list(table.columns) == list(range(len(table.columns))):
+            unnamed = [node for node in Graph.read(self.parents).nodes if isinstance(node, str)]
+            if unnamed:
+                raise DataError(
+                    f"the data have no column names, so which column is {unnamed[0]!r} is not known.\n"
+                    "    Pass names=[...], one for every column, or a data frame or mapping of columns."
+                )
+        return table
+
+    def _count(self, table: Table, weight: Any, factors: list[Factor], like: Tally | None = None) -> Tally:
+        self._check_tables(table, factors)
+        declared = {name for f in factors if getattr(f.family, "levels", None) is not None for name in f.columns}
+        labels = [name for f in factors if isinstance(f.family, Categorical) for name in f.columns]
+        schema = Schema(ordered=tuple(str(name) for name in labels if name not in declared))
+        return count(table, factors, weight=weight, schema=schema, like=like)
+
+    def _count_more(self, table: Table, sample_weight: Any) -> Tally:
+        """The tally of rows that are added to others, or taken out of them."""
+        if self.missing == "em":
+            for factor in self.tally_.factors:
+                for name in factor.level_columns:
+                    if (np.asarray(table.levels([name], lambda _: True)[0].columns[0]) < 0).any():
+                        raise DataError(
+                            f"column {name!r} has missing cells, which under missing='em' are expected from all rows "
+                            "at once.\n    Use fit on all rows, or leave the incomplete ones out."
+                        )
+        return self._count(table, sample_weight, list(self.tally_.factors), self.tally_)
+
+    def _make_factors(self, graph: Graph, table: Table) -> list[Factor]:
+        """One factor for the nodes that have the same parents and family."""
+        families = self._families(graph, table)
+        blocks: dict[Any, list[Name]] = {}
+        for node, parents in graph.parents.items():
+            alone = not families[node].columnwise or table.is_block(node)
+            blocks.setdefault((parents, families[node], node if alone else None), []).append(node)
+        return [Factor(tuple(nodes), parents, family) for (parents, family, _), nodes in blocks.items()]
+
+    def _families(self, graph: Graph, table: Table) -> dict[Name, Family]:
+        """What every node is: as `columns` says; else floats without children are Gaussian, all else labels."""
+        given: Mapping[Name, Any] = {}
+        if isinstance(self.columns, Mapping):
+            given = self.columns
+            graph.require(given)
+        elif isinstance(self.columns, Family):
+            given = dict.fromkeys(graph.nodes, self.columns)
+        elif self.columns != "auto":
+            raise DataError.wrong_type("columns", repr(self.columns), "'auto', a family, or {node: family}")
+        children = graph.children()
+        found: dict[Name, Family] = {}
+        for node in graph.nodes:
+            measured = not children[node] and is_measured(table, node)
+            found[node] = given.get(node, Gaussian() if measured else Categorical())
+            if not isinstance(found[node], Family):
+                raise DataError.wrong_type(
+                    f"the family of {node!r}", repr(found[node]), "a family such as tb.Poisson()"
+                )
+            if children[node] and not isinstance(found[node], Categorical):
+                raise DataError(
+                    f"node {node!r} is {found[node]!r} and has the child {children[node][0]!r}; expected labels: only "
+                    "then are all questions answered exactly.\n    Cut it into bins, or turn the edge round."
+                )
+        return found
+
+    def _check_tables(self, table: Table, factors: list[Factor]) -> None:
+        """Refuse tables that memory cannot hold, before they are made."""
+        sizes: dict[Name, int] = {}
+        for factor in factors:
+            for name in (*factor.given, *factor.level_columns):
+                if name not in table.columns:
+                    raise DataError.unknown_column([name], table.columns)
+                if name not in sizes:
+                    sizes[name] = max(1, len(table.levels([name], lambda _: True)[1][0].levels))
+        available = available_memory()
+        for factor in factors:
+            n_groups = math.prod(sizes[name] for name in factor.given)
+            for name in factor.columns:
+                n_cells = n_groups * sizes.get(name, 1)
+                if 8 * n_cells * 4 > available:  # its counts, twice while they are laid out, and the probabilities
+                    raise TooLargeError.table(name, factor.given, n_cells)
+
+    def _check_structure(self, tally: Tally) -> None:
+        """Refuse a tally of another structure."""
+        wanted = {node: set(parents) for node, parents in Graph.read(self.parents).parents.items()}
+        found = {name: set(factor.given) for factor in tally.factors for name in factor.columns}
+        whole = {factor.columns: factor for factor in tally.factors if not factor.family.columnwise}
+        if found != wanted or any(len(columns) > 1 for columns in whole):
+            raise StatisticsError(
+                f"this tally is not that of the network {_structure(wanted)}: found\n"
+                + "\n".join("    " + line for line in repr(tally).splitlines())
+            )
+        for factor in tally.factors:
+            for name in factor.given:
+                other = next(f for f in tally.factors if name in f.columns)
+                if not isinstance(other.family, Categorical):
+                    raise StatisticsError(f"the parent {name!r} is {other.family!r} in this tally; expected labels.")
+
+    def _take_from(self, other: Any) -> Self:
+        self._given = other._given
+        return self
+
+    def _retally(self, other: Any) -> Tally:
+        other._check_structure(self.tally_)
+        return self.tally_
+
+    def _shape_to_json(self) -> dict[str, Any]:
+        """What is known besides the tally: whether the tables were given."""
+        return {"given": self._given is not None}
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        self._check_structure(tally)
+
+    def _check_loaded(self) -> None:
+        """Refuse a tally that is no network."""
+        _ = self._nodes, self.levels_
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        state, arrays = super()._to_parts()
+        if self._given is None:
+            return state, arrays
+        tables = {f"given/{place}": self._given.tables[node] for place, node in enumerate(self.graph_.nodes)}
+        return state | {"given": True}, arrays | tables
+
+    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        super()._from_parts(state, arrays)
+        if state.get("given"):
+            nodes = self.graph_.nodes
+            if any(f"given/{place}" not in arrays for place in range(len(nodes))):
+                raise FileError("the network's tables are not all in its file.")
+            tables = {node: arrays[f"given/{place}"] for place, node in enumerate(nodes)}
+            self._given = NetworkTables(self.graph_.parents, self.levels_, tables)
+
+
+def is_measured(table: Table, node: Name) -> bool:
+    """Whether a column's type is that of measured numbers: floats. Whole numbers are labels here."""
+    column = table.columns[node]
+    if isinstance(column, Sparse) or table.is_block(node):
+        return True
+    if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+        return column.dtype.kind == "f"
+    return table.kind(node) == "number" and str(getattr(column, "type", "")).startswith(("float", "double", "half"))
+
+
+def _structure(parents: Mapping[Name, set[Name]]) -> str:
+    shown = [
+        f"{node} | {', '.join(map(str, sorted(given, key=str)))}" if given else str(node)
+        for node, given in parents.items()
+    ]
+    return "; ".join(shown[:6]) + ("; …" if len(shown) > 6 else "")
