@@ -19,7 +19,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up: a part may import itself and what stands before it. `testing` and `demo` may use everything.
 LAYERS = [
     ["errors"],
-    ["value", "sealed_zip", "progress"],
+    ["value", "sealed_zip", "progress", "memory"],
     ["store"],
     ["kernels"],
     ["statistics"],
@@ -38,7 +38,7 @@ HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 ON_REQUEST = {("models", "plots"), ("insight", "plots")}
 ANYTHING = {"testing", "demo", "__init__"}
 # Optional libraries and the one part that may import each at module level; None: only inside functions.
-OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "pandas": None, "polars": None, "pytest": "testing"}
+OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "networkx": None, "pandas": None, "polars": None, "pytest": "testing"}
 
 
 def part_of(module: Path) -> str:

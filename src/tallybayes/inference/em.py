@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from tallybayes.errors import EstimateError
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.progress import progress
 
 Parameters = TypeVar("Parameters")
@@ -14,7 +18,7 @@ Expected = TypeVar("Expected")
 
 
 class Climb(NamedTuple):
-    """How EM ended.
+    """Where EM ended.
 
     Attributes
     ----------
@@ -29,6 +33,30 @@ class Climb(NamedTuple):
     parameters: Any
     history: list[float]
     converged: bool
+
+
+class Climbed(NamedTuple):
+    """How EM ended: what a model remembers of it while its counts are those that EM expected."""
+
+    history: list[float]  # the objective after every step, in nats
+    objective: str
+    converged: bool
+    log_likelihood: float  # of what was observed, under the last parameters
+    entropy: float = 0.0  # of what was not, given what was; 0 where it is not measured
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Numbers and arrays for a file."""
+        numbers = {name: value for name, value in self._asdict().items() if name != "history"}
+        return {"em": numbers}, {"em/history": np.array(self.history)}
+
+    @classmethod
+    def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> Climbed | None:
+        """What `to_parts` gave; None where there was nothing."""
+        if "em" not in state:
+            return None
+        kept, history = state["em"], [float(value) for value in arrays["em/history"]]
+        numbers = float(kept["log_likelihood"]), float(kept["entropy"])
+        return cls(history, str(kept["objective"]), bool(kept["converged"]), *numbers)
 
 
 def climb(
@@ -84,3 +112,67 @@ def climb(
         if gain < tol:
             return Climb(expected, parameters, history, True)
     return Climb(expected, parameters, history, False)
+
+
+def climb_best(
+    starts: Iterable[Callable[[], Expected]],
+    maximise: Callable[[Expected], tuple[Parameters, float]],
+    expect: Callable[[Parameters], tuple[Expected, float]],
+    *,
+    n_iter: int,
+    tol: float,
+    what: str = "EM",
+) -> Climb:
+    """Climb from every start; the climb that ends highest counts.
+
+    Parameters
+    ----------
+    starts : iterable of callables
+        Each gives expected statistics to begin with. One may fail, as where a group falls in on few rows; not all.
+    maximise, expect, n_iter, tol, what
+        As for `climb`.
+
+    Returns
+    -------
+    Climb
+    """
+    best, failed = None, None
+    for start in starts:
+        try:
+            done = climb(start(), maximise, expect, n_iter=n_iter, tol=tol, what=what)
+        except EstimateError as error:
+            failed = error
+            continue
+        best = done if best is None or done.history[-1] > best.history[-1] else best
+    if best is None:
+        assert failed is not None
+        raise failed
+    return best
+
+
+def warn_unless_converged(climbed: Climbed, stacklevel: int) -> None:
+    """Say that EM had to stop on the way, in the name of the caller so many levels up."""
+    if not climbed.converged:
+        warnings.warn(
+            f"EM was still climbing after {len(climbed.history)} steps.\n"
+            "    Raise n_iter, or tol if this is good enough.",
+            ConvergenceWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def check_settings(model: Any) -> None:
+    """Refuse settings that EM cannot follow: of ``n_iter``, ``tol`` and, where a model has them, of others."""
+    for name in ("n_iter", "n_init"):
+        number = getattr(model, name, 1)
+        if not is_whole(number):
+            raise DataError(f"{name} is {number!r}; expected a whole number of at least 1.")
+    for name in ("tol", "unlabelled_weight"):
+        number = getattr(model, name, 1.0)
+        if not isinstance(number, int | float | np.integer | np.floating) or not 0 < number < np.inf:
+            raise DataError(f"{name} is {number!r}; expected a positive number.")
+
+
+def is_whole(number: Any, least: int = 1) -> bool:
+    """Whether a setting is a whole number of at least so much; True and False are none."""
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(number >= least)

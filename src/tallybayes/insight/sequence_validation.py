@@ -12,7 +12,6 @@ from tallybayes.insight.evaluation import Evaluation
 from tallybayes.insight.folds import group_folds
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.hidden_markov import HiddenMarkovModel
-from tallybayes.models.sequences import Sequences
 from tallybayes.progress import progress
 from tallybayes.tally.tally import Tally
 
@@ -59,9 +58,11 @@ def validate_sequences(
     """Hold every sequence out by itself, or folds of them; priors and levels are those of all."""
     whole = clone(model).fit(X, y, sample_weight=sample_weight)
     sequences, labels = whole._open(X, y, None, None, None)
-    codes, _ = whole._labels(labels, sequences)
+    codes, domain = whole._labels(labels)
     if codes is None or whole.tally_.soft:
         raise LabelError("every step needs its state to be held out.\n    Leave unlabelled sequences out.")
+    # Steps of sequences without weight may have other states, or none: they count as the first.
+    codes = np.maximum(np.append(whole._state_domain.positions_of(domain.levels), -1)[codes], 0)
     n_sequences = sequences.n_sequences
     fold = np.arange(n_sequences)
     if n_folds is not None:
@@ -71,11 +72,11 @@ def validate_sequences(
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     for number in progress(range(int(fold.max(initial=-1)) + 1), "holding sequences out"):
         chosen = np.flatnonzero(fold == number)
-        steps, part = _some(sequences, chosen)
+        steps, part = sequences.some(chosen)
         gone = whole._count(
             part,
             codes[steps],
-            whole.tally_.domains["state"],
+            whole._state_domain,
             None if weight is None else weight[chosen],
             whole._names,
             [factor for factor, _ in whole._emission_factors()],
@@ -91,12 +92,3 @@ def validate_sequences(
             log_proba[steps] = np.log(smoothed / smoothed.sum(axis=1, keepdims=True))
     per_step = None if weight is None else np.repeat(weight, sequences.lengths)
     return SequenceValidation(whole, codes, log_proba, per_step, fold, score)
-
-
-def _some(sequences: Sequences, chosen: np.ndarray) -> tuple[np.ndarray, Sequences]:
-    """Some of the sequences, and where their steps are."""
-    lengths = sequences.lengths[chosen]
-    steps = np.concatenate([np.arange(sequences.offsets[k], sequences.offsets[k + 1]) for k in chosen])
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    steps = steps.astype(np.intp)
-    return steps, Sequences(sequences.table.rows(steps), offsets, None)

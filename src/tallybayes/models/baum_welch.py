@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, Probabilities
-from tallybayes.inference.em import climb
-from tallybayes.inference.seeding import Ruler, seed_centres, squared_gaps
+from tallybayes.inference.em import Climbed, check_settings, climb_best, warn_unless_converged
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chain import Chain, read_prior, with_singletons
+from tallybayes.models.chain_names import state_schema
 from tallybayes.models.column_priors import check_priors, prior_for
-from tallybayes.models.expectation import Climbed
 from tallybayes.models.incomplete import new_names
 from tallybayes.models.scoring import Scored
 from tallybayes.models.sequences import Sequences
-from tallybayes.models.soft_counting import SoftCounter, maximised, resolve_for_mode, uncorrelated, widened
+from tallybayes.models.soft_counting import Nearest, SoftCounter, maximised, resolve_for_mode, uncorrelated, widened
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.totals import Totals
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
 _STEPS = 1 << 16  # steps whose states are held at a time: whole sequences, at least one
-_SEEDING_STEPS = 10_000
 
 
 class Expected(NamedTuple):
@@ -61,35 +59,27 @@ def learn_chain(
     """The tally of expected statistics, and how EM ended; the best of several starts."""
     n_more = model._n_unnamed(domain)
     levels = [*domain.levels, *new_names(list(domain.levels), n_more)]
-    states = Domain(levels, "state", ordered=True)
+    states = Domain(levels, names["state"], ordered=True)
     codes = np.full(int(sequences.offsets[-1]), -1)
     if labels is not None:
         codes = np.append(states.positions_of(domain.levels), -1)[labels].astype(np.int64)
     if not len(codes):
         raise DataError("there are 0 steps to learn from; expected at least 1.")
+    check_settings(model)
     learner = _Learner(model, sequences, codes, states, weight, names, emissions)
-    best = None
-    rng = np.random.default_rng(model.random_state)
-    for _ in range(max(int(model.n_init), 1)):
-        done = climb(
-            learner.seeded(rng),
-            learner.maximise,
-            learner.expect,
-            n_iter=model.n_iter,
-            tol=model.tol * max(learner.total, 1.0),
-            what="Baum-Welch",
-        )
-        best = done if best is None or done.history[-1] > best.history[-1] else best
-    assert best is not None
-    if not best.converged:
-        warnings.warn(
-            f"EM was still climbing after {len(best.history)} steps.\n    Raise n_iter, or tol if this is good enough.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+    best = climb_best(
+        learner.starts(np.random.default_rng(model.random_state)),
+        learner.maximise,
+        learner.expect,
+        n_iter=model.n_iter,
+        tol=model.tol * max(learner.total, 1.0),
+        what="Baum-Welch",
+    )
     name = "log posterior" if learner.how == "map" else "log likelihood"
     log_likelihood = best.history[-1] - best.parameters.density
-    return learner.tally(best.expected), Climbed(best.history, name, best.converged, log_likelihood, 0.0)
+    climbed = Climbed(best.history, name, best.converged, log_likelihood)
+    warn_unless_converged(climbed, stacklevel=3)
+    return learner.tally(best.expected), climbed
 
 
 class _Learner:
@@ -157,10 +147,7 @@ class _Learner:
             scored.append(found)
             density += more
         if density == np.inf:
-            raise PriorError(
-                "EM has no highest point to climb to: under a prior that prefers probabilities or rates of 0 (with a "
-                "parameter below 1) the log posterior has no upper bound.\n    Use estimate='bayes', or another prior."
-            )
+            raise PriorError.no_highest_point()
         wide = [widened(part, like) for part, like in zip(scored, self.counter.like, strict=True)]
         domains = [self.counter.level_domains(number) for number in range(len(wide))]
         return Estimated(Chain(start, transition, end, wide, domains, "missing"), density), density
@@ -237,15 +224,13 @@ class _Learner:
 
     # ---- The start ------------------------------------------------------------------------------------------------
 
-    def seeded(self, rng: np.random.Generator) -> Expected:
+    def starts(self, rng: np.random.Generator) -> list[Callable[[], Expected]]:
         """What labelled steps make of the others or, if some state has none, every step at the nearest centre."""
-        known = self.codes >= 0
-        if (np.bincount(self.codes[known], self.per_step[known], self.n_states) > 0).all():
-            start = self._softened(self._started(self.codes))
-        else:
-            start = self._started(self._nearest(rng))
-        self.settled = True
-        return start
+        if len(np.unique(self.codes[self.codes >= 0])) == self.n_states:
+            return [lambda: self._softened(self._started(self.codes))]
+        # The priors are found from the first start and held for all, so it had better be the best one.
+        seeds = self.counter.seeds(self.sequences.table, self.codes, self.per_step, self.model.n_init, rng)
+        return [partial(self._from_seeds, nearest, rng) for nearest in seeds]
 
     def _started(self, path: np.ndarray) -> Expected:
         """The statistics of steps in those states, but for −1, and the priors."""
@@ -282,6 +267,7 @@ class _Learner:
 
     def _resolve(self, seen: list[Any]) -> None:
         """The priors of the emissions, and which columns have no spread to speak of."""
+        self.settled = True
         for number, factor in enumerate(self.emissions):
             prior = prior_for(self.priors["emission"], factor, self.emissions)
             found = resolve_for_mode(factor, prior, seen[number], self.model.estimate)
@@ -300,10 +286,9 @@ class _Learner:
             self._resolve(_diagonal(start.statistics))
             expected = self.expect(self._for_new_labels(start))[0]
             self.how, self.priors, self.beliefs, self.flat = kept
-        if not self.settled:
-            self.held = {}
-            if self.how == "map":
-                self._resolve(_diagonal(expected.statistics))  # the prior is that of all steps
+        self.held = {}
+        if self.how == "map":
+            self._resolve(_diagonal(expected.statistics))  # the prior is that of all steps
         return expected
 
     def _for_new_labels(self, start: Expected) -> Estimated:
@@ -323,44 +308,22 @@ class _Learner:
             scored.append(part)
         return found._replace(chain=found.chain._replace(scored=scored))
 
-    def _nearest(self, rng: np.random.Generator) -> np.ndarray:
-        table, codes = self.sequences.table, self.codes
-        sample = np.arange(len(codes))
-        if len(sample) > _SEEDING_STEPS:
-            sample = np.sort(rng.choice(len(sample), _SEEDING_STEPS, replace=False))
-        some, seed = table.rows(sample), int(rng.integers(2**31))
-        rulers = []
-        for number, factor in enumerate(self.emissions):
-            sizes = [len(domain.levels) for domain in self.counter.level_domains(number)]
-            rulers.append(Ruler(factor.family, sizes, self.counter.cells(some, number), seed))
-
-        def measured(rows: Table) -> np.ndarray:
-            return np.concatenate([r(self.counter.cells(rows, n)) for n, r in enumerate(rulers)], axis=1)
-
-        rows, of = measured(some), codes[sample]
-        named = [k for k in range(self.n_states) if (of == k).any()]
-        means = [np.nan_to_num(np.nanmean(rows[of == k], axis=0)) for k in named]
-        found = seed_centres(rows[of < 0], self.n_states - len(named), np.array(means).reshape(-1, rows.shape[1]), rng)
-        centres = np.empty_like(found)
-        centres[[*named, *(k for k in range(self.n_states) if k not in named)]] = found
-        path = codes.copy()
-        for start in range(0, len(path), _STEPS):
-            part = slice(start, start + _STEPS)
-            unknown = np.flatnonzero(path[part] < 0)
-            nearest = squared_gaps(measured(table.rows(part))[unknown], centres).argmin(axis=1)
-            path[start + unknown] = nearest
-        free = np.flatnonzero(codes < 0)
+    def _from_seeds(self, nearest: Nearest, rng: np.random.Generator) -> Expected:
+        """What the steps say: labelled ones in their states, the others in that of the nearest centre."""
+        path, free = self.codes.copy(), np.flatnonzero(self.codes < 0)
+        for start in range(0, len(free), _STEPS):
+            part = free[start : start + _STEPS]
+            path[part] = nearest(self.sequences.table.rows(part))
         for k in np.flatnonzero(np.bincount(path, minlength=self.n_states) == 0):
             # No step is nearest to it, as where there are fewer kinds of steps than states: some at random instead.
             path[rng.choice(free, max(1, len(free) // (10 * self.n_states)))] = k
-        return path
+        return self._started(path)
 
     # ---- The end --------------------------------------------------------------------------------------------------
 
     def tally(self, expected: Expected) -> Tally:
         """The statistics with their levels."""
         names, states = self.names, self.states
-        schema = Schema({names[part]: "state" for part in ("start", "from", "to", "state")}, ordered=("state",))
         factors = [
             Factor(names["start"], (), Categorical()),
             Factor(names["to"], (names["from"],), Categorical()),
@@ -375,8 +338,8 @@ class _Learner:
         if self.model.end_state:
             factors.append(Factor(names["end"], (names["state"],), Bernoulli()))
             statistics.append(Totals(expected.end.sum(axis=1, keepdims=True), expected.end[:, 1:]))
-        domains = {**self.counter.domains, "state": states}
-        return Tally(factors, statistics, domains, schema, soft=True)
+        domains = {**self.counter.domains, names["state"]: states}
+        return Tally(factors, statistics, domains, state_schema(names), soft=True)
 
 
 def _diagonal(statistics: list[Any]) -> list[Any]:

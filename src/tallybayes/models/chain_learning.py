@@ -5,33 +5,31 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, FileError, LabelError, StatisticsError
+from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate, estimate_parameters
 from tallybayes.families.family import Family
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.inference.em import is_whole
 from tallybayes.models.chain import Chain, log_shares, read_prior, with_singletons
+from tallybayes.models.chain_names import PARTS, free_names, names_in, state_schema
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.columns import read_columns
-from tallybayes.models.expectation import Climbed
-from tallybayes.models.features import free_name, labels_of
-from tallybayes.models.scoring import Resolved, Scored, check_spread_within, chunk_of, resolve, with_spread
+from tallybayes.models.features import labels_of
+from tallybayes.models.scoring import Resolved, Scored, check_spread_within, resolve, with_spread
 from tallybayes.models.sequences import Sequences, open_labels, open_sequences, step_weights
+from tallybayes.models.soft_counting import with_holes
 from tallybayes.models.tallied import Tallied
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-
-_NAMES = {name: name for name in ("start", "from", "to", "end", "state")}
 
 
 class ChainLearner(Tallied):
@@ -43,7 +41,6 @@ class ChainLearner(Tallied):
     prior: Any
     unseen: str
     end_state: bool
-    _climb: Climbed | None = None
     _names: dict[str, str]
 
     def fit(
@@ -76,22 +73,32 @@ class ChainLearner(Tallied):
         check_estimate(self.estimate)
         sequences, y = self._open(X, y, lengths, sequence, order)
         weight = step_weights(sample_weight, sequences)
-        names = {name: free_name(name, list(sequences.table.columns)) for name in _NAMES}
+        if weight is not None and not weight.all():  # a sequence of weight 0 is absent, whatever it holds
+            if not weight.any():
+                raise DataError("the weight of every sequence is zero; expected at least one that counts.")
+            steps, sequences = sequences.some(np.flatnonzero(weight))
+            y, weight = None if y is None else Table({"state": y}).rows(steps).columns["state"], weight[weight > 0]
+        names = free_names(sequences.table)
         emissions = [
             Factor(columns, (names["state"],), family)
             for columns, family in read_columns(self.emission, sequences.table, [])
         ]
-        labels, domain = self._labels(y, sequences)
-        known = labels is not None and (labels >= 0).all() and not self._n_unnamed(domain)
-        if known and not any(_has_holes(sequences.table, factor) for factor in emissions):
+        labels, domain = self._labels(y)
+        n_more, known = self._n_unnamed(domain), labels is not None and len(labels) > 0 and (labels >= 0).all()
+        if known and n_more:
+            raise DataError(
+                f"n_states is {self.n_states!r}, but every step has a state and these show {len(domain.levels)}.\n"
+                "    Leave n_states out, or leave some steps without their state."
+            )
+        if known and not with_holes(sequences.table, emissions).any():
             assert labels is not None
             tally, climbed = self._count(sequences, labels, domain, weight, names, emissions), None
         else:
             from tallybayes.models.baum_welch import learn_chain
 
             tally, climbed = learn_chain(self, sequences, labels, domain, weight, names, emissions)
-        self._names, self._climb = names, climbed
-        return self._adopt(tally)
+        self._names = names
+        return self._adopt(tally, climbed)
 
     def partial_fit(
         self,
@@ -116,9 +123,7 @@ class ChainLearner(Tallied):
         """
         if not hasattr(self, "tally_"):
             return self.fit(X, y, lengths, sequence=sequence, order=order, sample_weight=sample_weight)
-        more = self._counted(X, y, lengths, sequence, order, sample_weight)
-        self._climb = None
-        return self._adopt(self.tally_ + more)
+        return self._adopt(self.tally_ + self._counted(X, y, lengths, sequence, order, sample_weight))
 
     def forget(
         self,
@@ -142,9 +147,7 @@ class ChainLearner(Tallied):
         self
         """
         check_is_fitted(self, "tally_")
-        rest = self.tally_ - self._counted(X, y, lengths, sequence, order, sample_weight)
-        self._climb = None
-        return self._adopt(rest)
+        return self._adopt(self.tally_ - self._counted(X, y, lengths, sequence, order, sample_weight))
 
     def fit_tally(self, tally: Tally) -> Self:
         """Learn from a tally counted elsewhere: by another model, in a file or a shard.
@@ -152,19 +155,14 @@ class ChainLearner(Tallied):
         Parameters
         ----------
         tally : Tally
-            As a fitted `HiddenMarkovModel` has it.
+            As a fitted `HiddenMarkovModel` has it, whatever its columns are called; with ``end_state``, its last factor
+            is p(end | state).
 
         Returns
         -------
         self
         """
-        found = {factor.columns: factor for factor in tally.factors}
-        if ("start",) not in found or ("to",) not in found or "state" not in tally.domains:
-            raise StatisticsError(
-                "this tally is not a hidden Markov model's: expected factors p(start), p(to | from) and p(… | state), "
-                "found\n" + "\n".join("    " + line for line in repr(tally).splitlines())
-            )
-        self._names, self._climb = dict(_NAMES), None
+        self._names = names_in(tally, self.end_state)
         return self._adopt(tally)
 
     def _open(self, X: Any, y: Any, lengths: Any, sequence: Any, order: Any) -> tuple[Sequences, Any]:
@@ -177,7 +175,7 @@ class ChainLearner(Tallied):
             sequences = sequences._replace(table=sequences.table.without(y))
         return sequences, labels
 
-    def _labels(self, y: Any, sequences: Sequences) -> tuple[np.ndarray | None, Domain]:
+    def _labels(self, y: Any) -> tuple[np.ndarray | None, Domain]:
         """The states as codes, −1 where unknown."""
         if y is None:
             return None, Domain([], "state", ordered=True)
@@ -197,22 +195,21 @@ class ChainLearner(Tallied):
                 raise DataError("no step has a state, so how many there are is not known.\n    Pass n_states.")
             return 0
         given: Any = self.n_states
-        if not isinstance(given, Integral) or int(given) < max(n_named, 1):
+        if not is_whole(given, max(n_named, 1)):
             hint = "Families are given as emission=." if isinstance(given, Family | Mapping) else ""
             raise DataError.wrong_type("n_states", repr(given), f"a whole number of at least {max(n_named, 1)}", hint)
         return int(given) - n_named
 
     def _counted(self, X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_weight: Any) -> Tally:
         sequences, y = self._open(X, y, lengths, sequence, order)
-        labels, domain = self._labels(y, sequences)
+        labels, domain = self._labels(y)
         if labels is None or (labels < 0).any():
             where = "" if labels is None else f" ({int((labels < 0).sum())} of {len(labels)} are missing)"
             raise LabelError(
                 f"every step needs its state here{where}; without, the model has to be learned as a whole.\n"
                 "    Use fit on all sequences."
             )
-        emissions = [factor for factor in self.tally_.factors if factor.given == (self._names["state"],)]
-        emissions = [factor for factor in emissions if factor.columns != (self._names["end"],)]
+        emissions = [factor for factor, _ in self._emission_factors()]
         weight = step_weights(sample_weight, sequences)
         return self._count(sequences, labels, domain, weight, self._names, emissions, self.tally_)
 
@@ -233,7 +230,7 @@ class ChainLearner(Tallied):
         follows = np.ones(len(labels), dtype=bool)
         follows[first[some]] = False
         after = np.flatnonzero(follows)
-        schema = Schema({names[part]: "state" for part in ("start", "from", "to", "state")}, ordered=("state",))
+        schema = state_schema(names)
 
         def table(n_rows: int, **codes: np.ndarray) -> Table:
             found = Table({"row": np.zeros(n_rows)})
@@ -271,7 +268,7 @@ class ChainLearner(Tallied):
         return tally | count(steps, factors, weight=per_step, schema=schema, like=anchors)
 
     def _take_from(self, other: Any) -> Self:
-        self._names, self._climb = dict(other._names), other._climb
+        self._names = dict(other._names)
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
@@ -279,22 +276,15 @@ class ChainLearner(Tallied):
         return {"names": self._names}
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
-        self._names = {name: str(state["names"][name]) for name in _NAMES}
+        self._names = {name: str(state["names"][name]) for name in PARTS}
         columns = {column for factor in tally.factors for column in factor.columns}
         needed = {self._names["start"], self._names["to"], *([self._names["end"]] if self.end_state else [])}
-        if not needed <= columns or "state" not in tally.domains:
+        if not needed <= columns or tally.schema.domain(self._names["state"]) not in tally.domains:
             raise FileError(f"the model's factors {sorted(needed)} are not all in its tally.")
 
     def _check_loaded(self) -> None:
         """Refuse a tally that is no chain."""
         _ = self._chain
-
-    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """How EM ended, if it was needed."""
-        return ({}, {}) if self._climb is None else self._climb.to_parts()
-
-    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        self._climb = Climbed.from_parts(state, arrays)
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
 
@@ -302,7 +292,11 @@ class ChainLearner(Tallied):
     def states_(self) -> np.ndarray:
         """The states, sorted."""
         check_is_fitted(self, "tally_")
-        return labels_of(self.tally_.domains["state"].levels, None)
+        return labels_of(self._state_domain.levels, None)
+
+    @property
+    def _state_domain(self) -> Domain:
+        return self.tally_.domains[self.tally_.schema.domain(self._names["state"])]
 
     @property
     def start_(self) -> np.ndarray:
@@ -370,6 +364,12 @@ class ChainLearner(Tallied):
             self.unseen,
         )
 
+    def _chain_parts(self) -> list[tuple[str, Family, Any]]:
+        """The parts besides the emissions: what each is called, its family and its statistics."""
+        parts: list[tuple[str, str, Family]] = [("start", "start", Categorical()), ("transition", "to", Categorical())]
+        parts += [("end", "end", Bernoulli())] if self.end_state else []
+        return [(part, family, self.tally_[self._names[column]]) for part, column, family in parts]
+
     def _emission_factors(self) -> list[tuple[Factor, Any]]:
         pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
         state, end = self._names["state"], self._names["end"]
@@ -393,12 +393,9 @@ class ChainLearner(Tallied):
         priors, pairs = read_prior(self.prior), self._emission_factors()
         factors = [factor for factor, _ in pairs]
         check_priors(priors["emission"], factors)
-        parts: list[tuple[str, str, Family]] = [("start", "start", Categorical()), ("transition", "to", Categorical())]
-        parts += [("end", "end", Bernoulli())] if self.end_state else []
         found: dict[Any, Resolved] = {}
-        for part, column, family in parts:
-            statistics: Any = self.tally_[self._names[column]]
-            found[part] = resolve(Factor(column, (), family), statistics, priors[part], self.estimate)
+        for part, family, statistics in self._chain_parts():
+            found[part] = resolve(Factor(part, (), family), statistics, priors[part], self.estimate)
         for factor, statistics in pairs:
             prior = prior_for(priors["emission"], factor, factors)
             found[factor.columns] = resolve(factor, statistics, prior, self.estimate)
@@ -418,7 +415,7 @@ class ChainLearner(Tallied):
             spread = with_spread(statistics, constant, factor.family)
             parameters = estimate_parameters(factor.family, belief, spread, self.estimate)
             scored.append(Scored(factor, parameters, False, constant))
-            check_spread_within(scored[-1], statistics, self.tally_.domains["state"].levels)
+            check_spread_within(scored[-1], statistics, self._state_domain.levels)
             domains.append([self.tally_.domains[str(name)] for name in factor.level_columns])
             if smooth and isinstance(factor.family, Categorical):
                 scored[-1] = with_singletons(scored[-1], statistics, statistics.pooled())
@@ -431,10 +428,3 @@ class ChainLearner(Tallied):
         n_states = len(self.states_)
         chain = n_states - 1 + n_states * (n_states - 1) + (n_states if self.end_state else 0)
         return chain + sum(factor.family.n_parameters(statistics) for factor, statistics in self._emission_factors())
-
-
-def _has_holes(table: Table, factor: Factor) -> bool:
-    """Whether cells are missing that a covariance needs: they have to be expected."""
-    if not isinstance(factor.family, MultivariateGaussian):
-        return False
-    return bool(np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any())

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate
+from tallybayes.inference.em import Climbed
 from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.calibration import Calibration
 from tallybayes.models.class_prior import log_class_prior
@@ -149,9 +150,9 @@ class FactoredClassifier(FactoredModel):
         check_is_fitted(self, "tally_")
         return self._calibration
 
-    def _adopt(self, tally: Tally) -> Self:
+    def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
         self._calibration = None
-        return super()._adopt(tally)
+        return super()._adopt(tally, climbed)
 
     def _update(self, tally: Tally) -> Self:
         """Keep the calibration while the classes are the same, and say when it is getting old."""
@@ -178,13 +179,14 @@ class FactoredClassifier(FactoredModel):
         return float(counts.table.sum())
 
     def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What the tally does not tell, for a file."""
+        state, arrays = super()._to_parts()
         if self._calibration is None:
-            return {}, {}
-        state, arrays = self._calibration.to_parts()
-        return {"calibration": state}, arrays
+            return state, arrays
+        mended, curves = self._calibration.to_parts()
+        return state | {"calibration": mended}, arrays | curves
 
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        super()._from_parts(state, arrays)
         if "calibration" in state:
             self._calibration = Calibration.from_parts(state["calibration"], arrays, len(self.classes_))
 

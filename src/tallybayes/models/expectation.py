@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.errors import DataError, EstimateError, PriorError
+from tallybayes.errors import DataError, PriorError
 from tallybayes.families.estimates import check_estimate
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.inference.em import climb
-from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
+from tallybayes.inference.em import Climbed, climb_best
 from tallybayes.models.bayes_rule import normalised
 from tallybayes.models.class_prior import log_class_prior
 from tallybayes.models.plan import Plan
 from tallybayes.models.scoring import Scored, not_estimated
-from tallybayes.models.soft_counting import SoftCounter, maximised, resolve_for_mode, uncorrelated, varied, widened
+from tallybayes.models.soft_counting import (
+    Nearest,
+    SoftCounter,
+    maximised,
+    resolve_for_mode,
+    uncorrelated,
+    varied,
+    widened,
+    with_holes,
+)
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
@@ -28,33 +37,7 @@ from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
 
 _CELLS = 1 << 21  # of the shares of a block of rows: they are made, used and dropped block by block
-_SEEDING_ROWS = 10_000
-_COLLAPSED = 1e-20  # a variance of this share of all rows' is rounding
 Shares = Callable[[slice, Table], np.ndarray]
-
-
-class Climbed(NamedTuple):
-    """How EM ended."""
-
-    history: list[float]  # the objective after every step, in nats
-    objective: str
-    converged: bool
-    log_likelihood: float  # of what was observed, under the last parameters
-    entropy: float  # of what was not, given what was
-
-    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Numbers and arrays for a file."""
-        numbers = {name: value for name, value in self._asdict().items() if name != "history"}
-        return {"em": numbers}, {"em/history": np.array(self.history)}
-
-    @classmethod
-    def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> Climbed | None:
-        """What `to_parts` gave; None where there was nothing."""
-        if "em" not in state:
-            return None
-        kept, history = state["em"], [float(value) for value in arrays["em/history"]]
-        numbers = float(kept["log_likelihood"]), float(kept["entropy"])
-        return cls(history, str(kept["objective"]), bool(kept["converged"]), *numbers)
 
 
 class Expected(NamedTuple):
@@ -112,14 +95,14 @@ class Expectation:
         self.counter = SoftCounter(self.features, table, self.n_classes)
         weights = np.ones(table.n_rows) if weight is None else np.array(weight, dtype=float)
         weights[codes < 0] *= model.unlabelled_weight
-        holed = self._with_holes(table)
+        holed = with_holes(table, self.features)
         self.unlabelled, self.holed = bool((codes < 0).any()), bool(holed.any())
         whole = (codes >= 0) & ~holed
         fixed, rest = np.flatnonzero(whole), np.flatnonzero(~whole)
         self.fixed = self._counted(table.rows(fixed), codes[fixed], weights[fixed])
         self.table = table if len(rest) == table.n_rows else table.rows(rest)
         self.codes, self.weights, self.total = codes[rest], weights[rest], float(weights.sum())
-        self.labelled = table, codes, weights, np.flatnonzero(codes >= 0)
+        self.rows = table, codes, weights
         self.settled = False  # whether the priors are found
         self.measuring = False  # whether to find out how unsure the classes of the rows are
         self.weighted = bool((self.weights != 1).any())
@@ -128,26 +111,14 @@ class Expectation:
 
     def run(self) -> tuple[Tally, Climbed]:
         """Take turns: from the labelled rows or, where classes have none, from the best of several seeded starts."""
-        seeded = not self.named.all()
-        rng = np.random.default_rng(self.model.random_state)
-        best, failed = None, None
-        # The priors are found from the first start and held for all, so it had better be the best one.
-        starts: list[Shares | None] = [None]
-        if seeded:
-            seeds = [self._seeds(rng) for _ in range(self.model.n_init)]
-            starts = [shares_of for _, shares_of in sorted(seeds, key=lambda seed: seed[0])]
-        for shares_of in starts:
-            start = self._from_labels() if shares_of is None else self._from_seeds(shares_of)
-            tol = self.model.tol * max(self.total, 1.0)
-            try:
-                done = climb(start, self.maximise, self.expect, n_iter=self.model.n_iter, tol=tol)
-            except EstimateError as error:  # a class fell in on few rows; another start may do better
-                failed = error
-                continue
-            best = done if best is None or done.history[-1] > best.history[-1] else best
-        if best is None:
-            assert failed is not None
-            raise failed
+        starts: list[Callable[[], Expected]] = [self._from_labels]
+        if not self.named.all():
+            # The priors are found from the first start and held for all, so it had better be the best one.
+            rng = np.random.default_rng(self.model.random_state)
+            seeds = self.counter.seeds(*self.rows, self.model.n_init, rng)
+            starts = [partial(self._from_seeds, nearest) for nearest in seeds]
+        tol = self.model.tol * max(self.total, 1.0)
+        best = climb_best(starts, self.maximise, self.expect, n_iter=self.model.n_iter, tol=tol)
         belief = self.how == "map" or (self.unlabelled and isinstance(self.model.class_prior, Dirichlet))
         name = "log posterior" if belief else "log likelihood"
         log_likelihood = best.history[-1] - best.parameters.density
@@ -170,10 +141,7 @@ class Expectation:
                     where = f"column {column!r} in class {self.classes.levels[code]!r}"
                     raise DataError.no_data(where, self.model.estimate)
         if density == np.inf:
-            raise PriorError(
-                "EM has no highest point to climb to: under a prior that prefers probabilities or rates of 0 (with a "
-                "parameter below 1) the log posterior has no upper bound.\n    Use estimate='bayes', or another prior."
-            )
+            raise PriorError.no_highest_point()
         return Estimated(log_prior, scored, density), density
 
     def expect(self, found: Estimated) -> tuple[Expected, float]:
@@ -257,14 +225,6 @@ class Expectation:
         """The statistics of complete rows."""
         return Expected(np.bincount(codes, weights, self.n_classes), self.counter.hard(table, codes, weights))
 
-    def _with_holes(self, table: Table) -> np.ndarray:
-        """Which rows lack cells that only the rest of their row can tell."""
-        holed = np.zeros(table.n_rows, dtype=bool)
-        for number, factor in enumerate(self.features):
-            if isinstance(factor.family, MultivariateGaussian):
-                holed |= np.isnan(self.counter.cells(table, number)).any(axis=1)
-        return holed
-
     def _tally(self, expected: Expected) -> Tally:
         target = str(self.factors[0].columns[0])
         classes = Counts(expected.classes, (self.n_classes,))
@@ -297,45 +257,17 @@ class Expectation:
                         f"{tokens:.0f}: unlabelled rows will follow the prior, not the labels.\n"
                         "    Pass prior='empirical', or a Dirichlet of less.",
                         UserWarning,
-                        stacklevel=7,
+                        stacklevel=8,
                     )
 
-    def _seeds(self, rng: np.random.Generator) -> tuple[float, Shares]:
-        """The labelled rows in their classes, the others in that of the nearest centre; and how far off those are."""
-        sample = np.flatnonzero(self.codes < 0)
-        if len(sample) > _SEEDING_ROWS:
-            sample = np.sort(rng.choice(sample, _SEEDING_ROWS, replace=False))
-        table, seed = self.table.rows(sample), int(rng.integers(2**31))
-        rulers = []
-        for number, factor in enumerate(self.features):
-            sizes = [len(domain.levels) for domain in self.counter.level_domains(number)]
-            rulers.append(Ruler(factor.family, sizes, self.counter.cells(table, number), seed, self.weights[sample]))
+    def _from_seeds(self, nearest: Nearest) -> Expected:
+        """What the rows say: labelled ones in their classes, the others in that of the nearest centre."""
 
-        def measured(rows: Table) -> np.ndarray:
-            return np.concatenate(
-                [ruler(self.counter.cells(rows, number)) for number, ruler in enumerate(rulers)], axis=1
-            )
-
-        whole, codes, weights, labelled = self.labelled
-        labelled = rng.permutation(labelled)[:_SEEDING_ROWS] if len(labelled) > _SEEDING_ROWS else labelled
-        examples, of, rows = measured(whole.rows(labelled)), codes[labelled], measured(table)
-        seen = [int(k) for k in np.flatnonzero(self.named) if (of == k).any()]
-        means = [known_mean(examples[of == k], weights[labelled[of == k]], np.zeros(rows.shape[1])) for k in seen]
-        fixed = np.array(means).reshape(-1, rows.shape[1])
-        found = seed_centres(rows, self.n_classes - len(seen), fixed, rng, self.weights[sample])
-        centres = np.empty_like(found)
-        centres[[*seen, *(k for k in range(self.n_classes) if k not in seen)]] = found
-
-        def shares_of(part: slice, block: Table) -> np.ndarray:
+        def shares_of(part: slice, table: Table) -> np.ndarray:
             shares, unknown = self._labelled_shares(part), np.flatnonzero(self.codes[part] < 0)
-            nearest = squared_gaps(measured(block)[unknown], centres).argmin(axis=1)
-            shares[unknown, nearest] = self.weights[part][unknown]
+            shares[unknown, nearest(table.rows(unknown))] = self.weights[part][unknown]
             return shares
 
-        return float(self.weights[sample] @ squared_gaps(rows, centres).min(axis=1)), shares_of
-
-    def _from_seeds(self, shares_of: Shares) -> Expected:
-        """What the rows say in the classes they were put into."""
         start = self._started(shares_of)
         return self._softened(start) if self.how == "mle" else start
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, FileError, LabelError, StatisticsError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
+from tallybayes.inference.em import Climbed
 from tallybayes.models.features import (
     check_target,
     continuous_target,
@@ -168,17 +169,17 @@ class FactoredModel(ClassifierMixin, Tallied):
         if table.n_rows == 0:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         factors = [Factor(fresh._target, (), Categorical()), *fresh._make_factors(table, fresh._target)]
-        tally = fresh._count_first(table, weight, factors)
+        tally, climbed = fresh._count_first(table, weight, factors)
         if not tally.domains[str(fresh._target)].levels:
             raise DataError("the weight of every row is zero; expected at least one row that counts.")
         if classes is not None:
             tally = tally.declare(fresh._target, list(classes))
         self._clear()
-        return self._take_from(fresh)._adopt(tally)
+        return self._take_from(fresh)._adopt(tally, climbed)
 
-    def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> Tally:
-        """The tally of the first rows, which decide what there is to count."""
-        return self._count(table, weight, factors)
+    def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, Climbed | None]:
+        """The tally of the first rows, which decide what there is to count; and how EM ended, if it was needed."""
+        return self._count(table, weight, factors), None
 
     def _count(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
         like = getattr(self, "tally_", None)

@@ -9,9 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.categorical import Categorical
-from tallybayes.families.family import Family
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chain_generate import fill_chain, sample_chain
 from tallybayes.models.chain_learning import ChainLearner
@@ -134,10 +131,10 @@ class HiddenMarkovModel(ChainLearner):
         if y is None:
             return float(self.log_likelihood(X, lengths, **where).mean())
         sequences, y = self._open(X, y, lengths, where.get("sequence"), where.get("order"))
-        codes, domain = self._labels(y, sequences)
+        codes, domain = self._labels(y)
         assert codes is not None
         path = kernels.viterbi(*self._asked_of(sequences))[0]
-        truth = np.append(self.tally_.domains["state"].positions_of(domain.levels), -2)[codes]
+        truth = np.append(self._state_domain.positions_of(domain.levels), -2)[codes]
         known = codes >= 0
         return float(np.mean(path[known] == truth[known]))
 
@@ -277,10 +274,10 @@ class HiddenMarkovModel(ChainLearner):
         ndarray of shape (sequences,)
         """
         sequences, y = self._open(X, y, lengths, sequence, order)
-        labels, domain = self._labels(y, sequences)
+        labels, domain = self._labels(y)
         if labels is None or (labels < 0).any():
             raise DataError("every step needs its state here.\n    Use log_likelihood where some are not known.")
-        path = self.tally_.domains["state"].positions_of(domain.levels)[labels]
+        path = self._state_domain.positions_of(domain.levels)[labels]
         start, transition, end = self._chain.arguments
         emission = _dense(self._chain.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
         known = path >= 0
@@ -385,29 +382,11 @@ class HiddenMarkovModel(ChainLearner):
                 "the states were expected by EM, so there is no evidence in closed form.\n    Fit labelled sequences."
             )
         beliefs, total = self._beliefs(), 0.0
-        parts: list[tuple[str, str, Family]] = [("start", "start", Categorical()), ("transition", "to", Categorical())]
-        parts += [("end", "end", Bernoulli())] if self.end_state else []
-        for part, column, family in parts:
-            statistics: Any = self.tally_[self._names[column]]
+        for part, family, statistics in self._chain_parts():
             total += float(np.sum(family.log_evidence(beliefs[part].prior, statistics)))
         for factor, statistics in self._emission_factors():
             total += float(np.sum(factor.family.log_evidence(beliefs[factor.columns].prior, statistics)))
         return total
-
-    @property
-    def history_(self) -> list[float]:
-        """The objective after every step of EM, in nats; empty where states were counted."""
-        return [] if self._climb is None else list(self._climb.history)
-
-    @property
-    def objective_(self) -> str | None:
-        """What ``history_`` is: the "log posterior", or under mle the "log likelihood"."""
-        return None if self._climb is None else self._climb.objective
-
-    @property
-    def converged_(self) -> bool:
-        """Whether EM stopped because the objective hardly rose any more; True where states were counted."""
-        return self._climb is None or self._climb.converged
 
     def _warn_impossible(self, sequences: Sequences, score: np.ndarray, arguments: tuple[Any, ...]) -> None:
         """Name the first impossible sequence, and the step at which it becomes so."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from itertools import count
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from tallybayes.errors import DataError, LabelError
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.inference.em import Climbed, check_settings, is_whole, warn_unless_converged
 from tallybayes.models.classifier import FactoredClassifier
-from tallybayes.models.expectation import Climbed, Expectation
-from tallybayes.models.factored import FactoredModel
+from tallybayes.models.expectation import Expectation
 from tallybayes.models.features import continuous_target
-from tallybayes.models.scoring import chunk_of
+from tallybayes.models.soft_counting import with_holes
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table
@@ -36,22 +33,6 @@ class IncompleteClassifier(FactoredClassifier):
     tol: float = 1e-6
     n_init: int = 1
     random_state: Any = None
-    _climb: Climbed | None = None
-
-    @property
-    def history_(self) -> list[float]:
-        """The objective after every step of EM, in nats; empty where `fit` only had to count."""
-        return [] if self._climb is None else list(self._climb.history)
-
-    @property
-    def objective_(self) -> str | None:
-        """What ``history_`` is: the "log posterior" of all that was observed, or its "log likelihood" under mle."""
-        return None if self._climb is None else self._climb.objective
-
-    @property
-    def converged_(self) -> bool:
-        """Whether EM stopped because the objective hardly rose any more; True where there was nothing to expect."""
-        return self._climb is None or self._climb.converged
 
     def _check_labels(self, table: Table, target: Name, first: bool) -> None:
         if self.unlabelled not in (None, "em", "skip"):
@@ -83,7 +64,7 @@ class IncompleteClassifier(FactoredClassifier):
         marked = [code for code, level in enumerate(local.levels) if _is_same(level, marker)]
         return np.where(np.isin(codes, marked), -1, codes) if marked else codes, local
 
-    def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> Tally:
+    def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, Climbed | None]:
         codes, local = self._labels(table, self._target)
         if (codes < 0).any() and self._y_dtype is not None and self._y_dtype.kind == "O":
             self._y_dtype = None  # only because None is among them
@@ -102,36 +83,20 @@ class IncompleteClassifier(FactoredClassifier):
         n_more = self._n_unnamed(len(named), int((codes < 0).sum()))
         if (codes >= 0).all():
             try:
-                return self._count(table, weights, factors)
+                return self._count(table, weights, factors), None
             except DataError:
-                if not self._has_holes(table, factors):
+                if not with_holes(table, factors).any():
                     raise
         levels = [local.levels[k] for k in named]
         names = new_names(levels, n_more, self.missing_label)
         domain = Domain([*levels, *names], str(self._target), ordered=True)
         where = np.full(len(local.levels) + 1, -1)
         where[named] = domain.positions_of(levels)
-        self._check_settings()
+        check_settings(self)
         has_rows = np.isin(np.arange(len(domain.levels)), where[named])
         tally, done = Expectation(self, table, where[codes], domain, has_rows, weights, factors).run()
-        if not done.converged:
-            warnings.warn(
-                f"EM was still climbing after {len(done.history)} steps.\n"
-                "    Raise n_iter, or tol if this is good enough.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        self._climb = done
-        return tally
-
-    def _check_settings(self) -> None:
-        for name in ("n_iter", "n_init"):
-            if not _is_whole(getattr(self, name)) or getattr(self, name) < 1:
-                raise DataError(f"{name} is {getattr(self, name)!r}; expected a whole number of at least 1.")
-        for name in ("unlabelled_weight", "tol"):
-            number = getattr(self, name)
-            if not isinstance(number, int | float | np.integer | np.floating) or not 0 < number < np.inf:
-                raise DataError(f"{name} is {number!r}; expected a positive number.")
+        warn_unless_converged(done, stacklevel=4)
+        return tally, done
 
     def _n_unnamed(self, n_named: int, n_unlabelled: int) -> int:
         """How many classes there are besides those that have labels."""
@@ -144,7 +109,7 @@ class IncompleteClassifier(FactoredClassifier):
             return 0
         if self.unlabelled != "em":
             raise DataError(f"n_classes={self.n_classes!r} needs rows without labels.\n    Pass unlabelled='em'.")
-        if not _is_whole(self.n_classes) or self.n_classes < max(n_named, 1):
+        if not is_whole(self.n_classes, max(n_named, 1)):
             raise DataError(
                 f"n_classes is {self.n_classes!r}; expected a whole number of at least {max(n_named, 1)}"
                 + (", the classes that have labels." if n_named else ".")
@@ -156,12 +121,6 @@ class IncompleteClassifier(FactoredClassifier):
             )
         return int(self.n_classes) - n_named
 
-    def _has_holes(self, table: Table, factors: list[Factor] | tuple[Factor, ...]) -> bool:
-        """Whether cells are missing that a covariance needs."""
-        blocks = [f.columns for f in factors if isinstance(f.family, MultivariateGaussian)]
-        cells = [chunk_of(table.numbers(names), slice(None)) for names in blocks]
-        return any(np.isnan(part).any() for part in cells)
-
     def _count(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
         if factors is None and self.unlabelled == "skip":
             known = np.flatnonzero(self._labels(table, self._target)[0] >= 0)
@@ -170,56 +129,12 @@ class IncompleteClassifier(FactoredClassifier):
         try:
             return super()._count(table, weight, factors)
         except DataError:
-            if factors is not None or not self._has_holes(table, self.tally_.factors):
+            if factors is not None or not with_holes(table, self.tally_.factors).any():
                 raise
             raise DataError(
                 "some of these rows have missing cells, which under a full covariance are filled in by EM over all "
                 "rows at once.\n    Use fit on all rows, or leave the incomplete ones out."
             ) from None
-
-    def _update(self, tally: Tally) -> Self:
-        super()._update(tally)
-        self._climb = None  # it was of other rows
-        return self
-
-    def __add__(self, other: Self) -> Self:
-        total = super().__add__(other)
-        if total is not NotImplemented:
-            total._climb = None
-        return total
-
-    def drop_class(self, label: Any) -> Self:
-        """Forget a class and all its rows.
-
-        Parameters
-        ----------
-        label : bool, int or str
-
-        Returns
-        -------
-        self
-        """
-        super().drop_class(label)._climb = None
-        return self
-
-    def _clear(self) -> None:
-        super()._clear()
-        self._climb = None
-
-    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        state, arrays = super()._to_parts()
-        if self._climb is None:
-            return state, arrays
-        how, history = self._climb.to_parts()
-        return state | how, arrays | history
-
-    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        super()._from_parts(state, arrays)
-        self._climb = Climbed.from_parts(state, arrays)
-
-    def _take_from(self, other: FactoredModel) -> Self:
-        self._climb = getattr(other, "_climb", None)
-        return super()._take_from(other)
 
     def _reading(self, factor: Factor) -> Factor:
         """The factor as the model reads its statistics."""
@@ -249,7 +164,3 @@ def _is_same(label: Any, marker: Any) -> bool:
     if isinstance(label, bool | np.bool_) != isinstance(marker, bool | np.bool_):
         return False
     return not is_missing(label) and not is_missing(marker) and bool(label == marker)
-
-
-def _is_whole(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)

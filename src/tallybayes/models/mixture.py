@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError, StatisticsError
+from tallybayes.errors import DataError, EstimateError, NotForgettableError, StatisticsError
+from tallybayes.inference.em import Climbed, is_whole
 from tallybayes.models.evidence import evidence_of
-from tallybayes.models.expectation import Climbed
 from tallybayes.models.features import open_features
 from tallybayes.models.naive_bayes import NaiveBayes
 
@@ -103,10 +103,9 @@ class Mixture(NaiveBayes):
         -------
         self
         """
-        whole = isinstance(self.n_components, int | np.integer) and not isinstance(self.n_components, bool)
-        if not whole or self.n_components < 1:
+        if not is_whole(self.n_components):
             raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
-        super().fit(X, np.full(open_features(X).n_rows, None), sample_weight)
+        self._learn(X, np.full(open_features(X).n_rows, None), sample_weight, None)
         self._y_dtype = np.dtype(np.int64)
         return self
 
@@ -116,6 +115,21 @@ class Mixture(NaiveBayes):
         raise AttributeError(
             "a Mixture has no partial_fit: its components are found from all rows at once.\n    Use fit with all rows."
         )
+
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """A mixture cannot: every row counts in part in every component, by what all rows together say.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Not used.
+
+        Raises
+        ------
+        NotForgettableError
+        """
+        check_is_fitted(self, "tally_")
+        raise NotForgettableError.soft()
 
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """The mean log p(row), in nats.

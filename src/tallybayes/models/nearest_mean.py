@@ -14,6 +14,7 @@ from tallybayes.errors import DataError, EstimateError, FileError, StatisticsErr
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, pooled_spread
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.inference.em import Climbed
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.features import labels_of
 from tallybayes.models.metric import Trained, root_of, train, whitening
@@ -216,9 +217,9 @@ class NearestClassMean(FactoredModel):
         super()._clear()
         self._trained = self._kept = None
 
-    def _adopt(self, tally: Tally) -> Self:
+    def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
         self._kept = None  # the metric follows the tally
-        return super()._adopt(tally)
+        return super()._adopt(tally, climbed)
 
     def _projection(self) -> np.ndarray | None:
         """W of the metric, or None for a callable."""

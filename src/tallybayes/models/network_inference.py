@@ -152,7 +152,7 @@ class NetworkInference:
                 if not isinstance(cells[node], Sparse):
                     wrong = wrong_cell(scored.family, np.asarray(cells[node], dtype=float))
                     if wrong is not None:
-                        value = np.asarray(cells[node])[wrong]
+                        value = np.asarray(cells[node]).reshape(table.n_rows, -1)[wrong].item()
                         raise DataError.bad_cell(value, wrong[0], node, scored.family.expects)
         return Known(table.n_rows, codes, {}, cells)
 

@@ -37,6 +37,12 @@ class Sequences(NamedTuple):
         ends = self.offsets.tolist()
         return [steps[a:b] for a, b in pairwise(ends)]
 
+    def some(self, chosen: np.ndarray) -> tuple[np.ndarray, Sequences]:
+        """Where the steps of some of the sequences are, and those sequences."""
+        steps = np.concatenate([np.arange(*self.offsets[k : k + 2], dtype=np.intp) for k in chosen])
+        offsets = np.concatenate([[0], np.cumsum(self.lengths[chosen])]).astype(np.int64)
+        return steps, Sequences(self.table.rows(steps), offsets, None)
+
 
 def open_sequences(X: Any, lengths: Any = None, sequence: str | None = None, order: str | None = None) -> Sequences:
     """Sequences from a list of them, from one array and their lengths, or from a frame of steps.

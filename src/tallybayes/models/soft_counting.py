@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tallybayes.families.gaussian import Gaussian, pooled_spread
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.priors import PriorRule
 from tallybayes.inference.missing_cells import expected_moments
+from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
 from tallybayes.models.scoring import Scored, check_spread_within, chunk_of, rows_of
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
@@ -23,6 +25,8 @@ from tallybayes.tally.factor import Factor
 
 _COLLAPSED = 1e-20  # a variance of this share of all rows' is rounding
 _FLATTENED = 1e-10  # the least eigenvalue of correlations; below, a group is falling in on a plane, with no end
+_SEEDING_ROWS = 10_000
+Nearest = Callable[[Table], np.ndarray]
 
 
 class SoftCounter:
@@ -84,6 +88,62 @@ class SoftCounter:
             family = Gaussian() if whole and scored is None else family
             statistics.append(family.collect(block, None, self.n_groups, shares, like=self.like[number]))
         return statistics, entropy
+
+    def seeds(
+        self, table: Table, codes: np.ndarray, weight: np.ndarray, n_starts: int, rng: np.random.Generator
+    ) -> list[Nearest]:
+        """Where to start: functions that tell the groups of rows, by the nearest of some centres; the tightest first.
+
+        Parameters
+        ----------
+        table : Table
+        codes : ndarray of int of shape (n,)
+            The group of every row, −1 where it is not known; of some it is not.
+        weight : ndarray of shape (n,)
+            All above 0.
+        n_starts : int
+        rng : Generator
+        """
+        found = [self._seed(table, codes, weight, rng) for _ in range(n_starts)]
+        return [nearest for _, nearest in sorted(found, key=lambda seed: seed[0])]
+
+    def _seed(
+        self, table: Table, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+    ) -> tuple[float, Nearest]:
+        """How far off rows are, squared and summed, and what finds the nearest centre.
+
+        A group that rows are known of has its centre at their mean; the others are at heaps of the rest (k-means++).
+        """
+        known, rest = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+        if len(rest) > _SEEDING_ROWS:
+            rest = np.sort(rng.choice(rest, _SEEDING_ROWS, replace=False))
+        sample, seed, rulers = table.rows(rest), int(rng.integers(2**31)), []
+        for number, factor in enumerate(self.factors):
+            sizes = [len(domain.levels) for domain in self.level_domains(number)]
+            rulers.append(Ruler(factor.family, sizes, self.cells(sample, number), seed, weight[rest]))
+
+        def measured(some: Table) -> np.ndarray:
+            return np.concatenate([ruler(self.cells(some, number)) for number, ruler in enumerate(rulers)], axis=1)
+
+        known = rng.permutation(known)[:_SEEDING_ROWS] if len(known) > _SEEDING_ROWS else known
+        examples, of, rows = measured(table.rows(known)), codes[known], measured(sample)
+        seen, middle = np.unique(of), np.zeros(rows.shape[1])
+        means = [known_mean(examples[of == k], weight[known[of == k]], middle) for k in seen]
+        fixed = np.array(means).reshape(-1, rows.shape[1])
+        found = seed_centres(rows, self.n_groups - len(seen), fixed, rng, weight[rest])
+        centres = np.empty_like(found)
+        centres[[*seen, *np.setdiff1d(np.arange(self.n_groups), seen)]] = found
+        far = float(weight[rest] @ squared_gaps(rows, centres).min(axis=1))
+        return far, lambda some: squared_gaps(measured(some), centres).argmin(axis=1)
+
+
+def with_holes(table: Table, factors: Iterable[Factor]) -> np.ndarray:
+    """Which rows lack cells that a covariance needs, so that they have to be expected: bool, shape (n,)."""
+    holed = np.zeros(table.n_rows, dtype=bool)
+    for factor in factors:
+        if isinstance(factor.family, MultivariateGaussian):
+            holed |= np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any(axis=1)
+    return holed
 
 
 def _alone(factor: Factor) -> Factor:

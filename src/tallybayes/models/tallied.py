@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import StatisticsError
+from tallybayes.inference.em import Climbed
 from tallybayes.sources.encode import is_missing
 from tallybayes.tally.tally import Tally
 from tallybayes.value import to_json
@@ -18,6 +20,23 @@ class Tallied(BaseEstimator):
 
     A subclass says in `_take_from` what else it remembers of the shape of its input.
     """
+
+    _climb: Climbed | None = None  # how EM ended, while the counts are those it expected
+
+    @property
+    def history_(self) -> list[float]:
+        """The objective after every step of EM, in nats; empty where `fit` only counted, or counts have changed."""
+        return [] if self._climb is None else list(self._climb.history)
+
+    @property
+    def objective_(self) -> str | None:
+        """What ``history_`` is: the "log posterior" of all that was observed, or its "log likelihood" under mle."""
+        return None if self._climb is None else self._climb.objective
+
+    @property
+    def converged_(self) -> bool:
+        """Whether EM stopped because the objective hardly rose any more; True where there was nothing to expect."""
+        return self._climb is None or self._climb.converged
 
     def _take_from(self, other: Any) -> Self:
         """What was learnt about the shape of the input."""
@@ -37,7 +56,7 @@ class Tallied(BaseEstimator):
         """
         check_is_fitted(self, "tally_")
         other = clone(self).set_params(**parameters)
-        return other._take_from(self)._adopt(self._retally(other))
+        return other._take_from(self)._adopt(self._retally(other), self._climb)
 
     def _retally(self, other: Self) -> Tally:
         """The tally as the other model reads it."""
@@ -56,7 +75,7 @@ class Tallied(BaseEstimator):
         self
         """
         super().set_params(**parameters)
-        return self._adopt(self.tally_) if hasattr(self, "tally_") else self
+        return self._adopt(self.tally_, self._climb) if hasattr(self, "tally_") else self
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
@@ -71,9 +90,12 @@ class Tallied(BaseEstimator):
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
 
-    def _adopt(self, tally: Tally) -> Self:
-        """Make a tally this model's own: the last step of every change, so that an error changes nothing."""
-        self.tally_ = tally
+    def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
+        """Make a tally this model's own: the last step of every change, so that an error changes nothing.
+
+        How EM ended is of those very counts: where they have changed, it is forgotten.
+        """
+        self.tally_, self._climb = tally, climbed
         self._derived: dict[str, Any] = {}  # what was made of the tally so far
         return self
 
@@ -86,6 +108,13 @@ class Tallied(BaseEstimator):
         if name not in self._derived:
             self._derived[name] = make()
         return self._derived[name]
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What the tally does not tell, for a file."""
+        return ({}, {}) if self._climb is None else self._climb.to_parts()
+
+    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self._climb = Climbed.from_parts(state, arrays)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

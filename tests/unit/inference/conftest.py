@@ -2,14 +2,13 @@
 
 import pytest
 
-from tallybayes.inference.em import climb
-from tallybayes.models import expectation
+from tallybayes.inference import em
 
 
 @pytest.fixture
 def climbs(monkeypatch):
     """The parameters at every step of every climb there was."""
-    found = []
+    found, climb = [], em.climb
 
     def recorded(start, maximise, expect, **options):
         steps = []
@@ -22,5 +21,5 @@ def climbs(monkeypatch):
         found.append(steps)
         return climb(start, noted, expect, **options)
 
-    monkeypatch.setattr(expectation, "climb", recorded)
+    monkeypatch.setattr(em, "climb", recorded)
     return found

@@ -1,6 +1,8 @@
 """EM: it climbs the log posterior of what was observed, step by step as the textbook has it, and ends on top."""
 
+import copy
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from sklearn.mixture import GaussianMixture
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.inference.em import climb
+from tallybayes.inference.em import check_settings, climb, climb_best
 
 
 def quiet(model, *data):
@@ -55,6 +57,55 @@ class TestClimb:
     def test_takes_a_step_at_least(self):
         with pytest.raises(EstimateError, match="n_iter is 0; expected at least 1"):
             self.coin(0, 1e-3)
+
+
+class TestClimbBest:
+    """Each start is the top of its own hill; those below 0 fail."""
+
+    @staticmethod
+    def ends(*tops):
+        def expect(top):
+            if top < 0:
+                raise EstimateError(f"no way up from {top}")
+            return top, top
+
+        return climb_best(
+            [lambda top=top: top for top in tops], lambda top: (top, 0.0), expect, n_iter=9, tol=1e-9
+        ).parameters
+
+    def test_the_highest_counts(self):
+        assert self.ends(2.0) == 2.0
+        assert self.ends(1.0, 3.0, 2.0) == 3.0
+
+    def test_some_may_fail(self):
+        assert self.ends(-1.0, 2.0, -3.0) == 2.0
+        with pytest.raises(EstimateError, match="no way up from -3"):
+            self.ends(-1.0, -3.0)
+
+    def test_other_errors_are_not_swallowed(self):
+        with pytest.raises(DataError):
+            climb_best([self.no_data, lambda: 1.0], lambda x: (x, 0.0), lambda x: (x, 0.0), n_iter=9, tol=1e-9)
+
+    @staticmethod
+    def no_data():
+        raise DataError("nothing there")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [tb.Mixture(2), tb.HiddenMarkovModel(2), tb.NaiveBayes(unlabelled="em"), SimpleNamespace(n_iter=100, tol=1e-6)],
+    ids=["mixture", "chain", "classifier", "without n_init"],
+)
+def test_settings_are_those_a_model_has(model):
+    check_settings(model)
+    for name, values in {"n_iter": (0, 1.0, None), "n_init": (0, -1, True), "tol": (0, np.inf, "x")}.items():
+        for value in values:
+            wrong = copy.copy(model)
+            setattr(wrong, name, value)
+            with pytest.raises(
+                DataError, match=f"{name} is .*; expected a (whole number of at least 1|positive number)"
+            ):
+                check_settings(wrong)
 
 
 FAMILIES = {

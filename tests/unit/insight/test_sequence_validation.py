@@ -52,6 +52,19 @@ def test_folds_of_sequences_and_groups():
     assert 0 <= found.accuracy.value <= 1
 
 
+@pytest.mark.parametrize("states", [["a", "a", "a"], [None, "a", "hot"], [None] * 3], ids=str)
+def test_sequences_without_weight_are_absent(states):
+    X, y = [[3, 3, 2], [1, 1, 2], [1, 2, 3]], [["hot", "hot", "cold"], ["cold"] * 3, ["cold", "hot", "hot"]]
+    model = tb.HiddenMarkovModel(emission=tb.Categorical())
+    expected = tb.leave_one_out(model, X, y)
+    found = tb.leave_one_out(model, [[1, 9, 2], *X], [states, *y], sample_weight=[0, 1, 1, 1])
+    assert found.classes.tolist() == ["cold", "hot"]
+    assert found.model.tally_ == expected.model.tally_
+    np.testing.assert_array_equal(found.log_proba[3:], expected.log_proba)
+    np.testing.assert_array_equal(found.log_likelihood[1:], expected.log_likelihood)
+    assert (found.log_loss, found.confusion.tolist()) == (expected.log_loss, expected.confusion.tolist())
+
+
 def test_what_cannot_be_is_refused():
     X, y = sequences("numbers")
     with pytest.raises(ValueError, match="candidates"):

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from scipy.special import betaln, gammaln, logsumexp
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -344,8 +344,11 @@ class TestAsAModel:
             with pytest.raises(DataError, match="model is Mixture"):
                 look(model, X, model.predict(X))
         before = model.tally_
-        with pytest.raises(NotForgettableError):
-            model.forget(X, model.predict(X))
+        for rows in ((X,), (X[:1],), (X, model.predict(X))):
+            with pytest.raises(NotForgettableError, match="EM filled in what was missing"):
+                model.forget(*rows)
+        with pytest.raises(NotFittedError):
+            mixture().forget(X)
         with pytest.raises(NotForgettableError):
             model.calibrate(X, model.predict(X))
         with pytest.raises(EstimateError, match="evidence_bound_"):
