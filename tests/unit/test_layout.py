@@ -38,7 +38,8 @@ HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 ON_REQUEST = {("models", "plots"), ("insight", "plots")}
 ANYTHING = {"testing", "demo", "__init__"}
 # Optional libraries and the one part that may import each at module level; None: only inside functions.
-OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "networkx": None, "pandas": None, "polars": None, "pytest": "testing"}
+OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "pytest": "testing"}
+OPTIONAL |= {"networkx": None, "pandas": None, "polars": None}
 
 
 def part_of(module: Path) -> str:

@@ -21,6 +21,7 @@ from tallybayes.models.network_parameters import NetworkParameters
 from tallybayes.models.network_tables import NetworkTables
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.table import Table, open_table
+from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
 
@@ -120,8 +121,13 @@ class NetworkLearner(NetworkParameters):
         tally = self._count(table, weight, factors)
         if self.missing == "em":  # a level counts even if its parents are never known beside it
             labels = tuple(name for factor in factors for name in factor.level_columns)
-            seen = self._count(table, weight, [Factor(labels, (), Categorical())]) if labels else tally
-            tally = tally.align({name: domain.union(seen.domains[name]) for name, domain in tally.domains.items()})
+            seen = count(table, [Factor(labels, (), Categorical())], weight=weight).domains if labels else {}
+            tally = tally.align(
+                {
+                    name: domain.union(Domain(seen[name].levels, name, ordered=domain.ordered))
+                    for name, domain in tally.domains.items()
+                }
+            )
         empty = [name for name, domain in tally.domains.items() if not domain.levels]
         if empty:
             raise DataError(

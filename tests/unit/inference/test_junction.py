@@ -1,0 +1,132 @@
+"""Clique trees: cliques that hold every scope, and messages that equal sums over everything."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tallybayes.errors import TooLargeError
+from tallybayes.inference import junction
+from tallybayes.inference.junction import CliqueTree, Likelihood
+from tallybayes.inference.triangulate import find_cliques
+
+scopes = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True), min_size=1, max_size=10)
+
+
+@settings(max_examples=200)
+@given(scopes, st.lists(st.integers(1, 4), min_size=8, max_size=8))
+def test_cliques_form_a_tree_that_holds_every_scope(wanted, sizes):
+    cliques, above = find_cliques(sizes, wanted)
+    for scope in wanted:
+        assert any(set(scope) <= clique for clique in cliques)
+    for first, second in permutations(cliques, 2):
+        assert not first <= second
+    for variable in range(8):  # the cliques of a variable hang together: one of them is on top
+        tops = [
+            k for k, c in enumerate(cliques) if variable in c and (above[k] < 0 or variable not in cliques[above[k]])
+        ]
+        assert len(tops) == 1
+    for place in range(len(cliques)):
+        seen = set()
+        while place >= 0:
+            assert place not in seen
+            seen.add(place)
+            place = above[place]
+
+
+def test_large_structures_are_triangulated():
+    n = 1500
+    rng = np.random.default_rng(0)
+    chain = [(k, *(int(j) for j in rng.integers(max(0, k - 6), k, 2))) if k else (0,) for k in range(n)]
+    cliques, _ = find_cliques([2] * n, [tuple(set(scope)) for scope in chain])
+    assert max(map(len, cliques)) <= 8
+    assert len(find_cliques([2] * n, [(0, k) for k in range(1, n)])[0]) == n - 1
+
+
+def _case(seed, n_rows):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 6))
+    sizes = rng.integers(1, 4, n).tolist()
+    wanted = [tuple(rng.permutation(n)[: rng.integers(1, min(n, 3) + 1)].tolist()) for _ in range(n + 1)]
+    tables = [rng.random([sizes[v] for v in scope]) for scope in wanted]
+    tables = [np.where(rng.random(table.shape) < 0.15, 0.0, table) for table in tables]
+    evidence = []
+    for variable in range(n):
+        if rng.random() < 0.6:
+            table = rng.random((sizes[variable], n_rows if rng.random() < 0.7 else 1))
+            table = np.where(rng.random(table.shape) < 0.2, 0.0, table)
+            logarithmic = bool(rng.random() < 0.3)
+            with np.errstate(divide="ignore"):
+                evidence.append(Likelihood((variable,), np.log(table) if logarithmic else table, logarithmic))
+    joint = np.ones((*sizes, n_rows))
+    parts = [(scope, table[..., None]) for scope, table in zip(wanted, tables, strict=True)]
+    parts += [(item.scope, np.exp(item.table) if item.logarithmic else item.table) for item in evidence]
+    for scope, table in parts:
+        turned = table.transpose(*np.argsort(scope), len(scope))
+        joint = joint * turned.reshape([sizes[v] if v in scope else 1 for v in range(n)] + [-1])
+    return sizes, wanted, tables, evidence, joint
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_messages_equal_sums_over_everything(seed, by_logarithms):
+    n_rows = 3
+    sizes, wanted, tables, evidence, joint = _case(seed, n_rows)
+    everything = tuple(range(len(sizes)))
+    total = joint.sum(axis=everything)
+    tree = CliqueTree(sizes, wanted)
+    potentials = tree.load(tables)
+    kept = [table.copy() for table in potentials]
+    smallest = junction._SMALLEST
+    try:
+        junction._SMALLEST = np.inf if by_logarithms else smallest  # every row takes the other way
+        found = tree.propagate(potentials, evidence, n_rows)
+        alone = tree.propagate(potentials, evidence, n_rows, down=False)
+    finally:
+        junction._SMALLEST = smallest
+    for before, after in zip(kept, potentials, strict=True):
+        np.testing.assert_array_equal(before, after)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(found.log_evidence, np.log(total), atol=1e-10)
+    np.testing.assert_allclose(alone.log_evidence, found.log_evidence, atol=1e-12)
+    possible = total > 0
+    for scope in [*wanted, *((v,) for v in everything)]:
+        summed = joint.sum(axis=tuple(v for v in everything if v not in scope))
+        expected = summed.transpose(*np.argsort(np.argsort(scope)), len(scope)) / np.where(possible, total, 1.0)
+        np.testing.assert_allclose(found.marginal(scope)[..., possible], expected[..., possible], atol=1e-12)
+    if possible.all():
+        weight = np.array([0.5, 2.0, 1.0])
+        for scope, counted in zip(wanted, found.expected(weight), strict=True):
+            np.testing.assert_allclose(counted, found.marginal(scope) @ weight, atol=1e-12)
+    codes, log_best = tree.most_probable(potentials, evidence, n_rows)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(log_best, np.log(joint.reshape(-1, n_rows).max(axis=0)), atol=1e-10)
+    for row in np.flatnonzero(possible):
+        assert joint[(*codes[:, row], row)] == pytest.approx(joint[..., row].max())
+
+
+def test_no_evidence_costs_one_row():
+    tree = CliqueTree([2, 2], [(0,), (0, 1)])
+    found = tree.propagate(tree.load([np.array([0.5, 0.5]), np.eye(2)]), [], 1000)
+    assert all(table.shape[-1] == 1 for table in found.cliques)
+    assert found.marginal((1,)).shape == (2, 1000)
+    np.testing.assert_array_equal(found.log_evidence, np.zeros(1000))
+    np.testing.assert_allclose(found.expected(np.ones(1000))[1], 500 * np.eye(2))
+
+
+def test_trees_too_large_are_refused_by_name(monkeypatch):
+    monkeypatch.setattr(junction, "available_memory", lambda: 8 * 4 * 1000 - 1)
+    with pytest.raises(
+        TooLargeError, match=r"31.2 KiB, but 31.2 KiB are free: these 3 nodes .* 1e\+03 cells: 'c', 'a', 'b'"
+    ):
+        CliqueTree([10, 5, 20], [(0, 1, 2)], ["a", "b", "c"])
+    monkeypatch.setattr(junction, "available_memory", lambda: 8 * 4 * 1000)
+    CliqueTree([10, 5, 20], [(0, 1, 2)], ["a", "b", "c"])
+
+
+def test_variables_that_share_no_clique_are_not_answered():
+    tree = CliqueTree([2, 2, 2], [(0, 1), (1, 2)])
+    with pytest.raises(KeyError, match=r"no clique holds the variables \(0, 2\)"):
+        tree.home((0, 2))

@@ -1,0 +1,164 @@
+"""EM in networks: against EM written out over all completions, and what it must never do."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given as hypothesis_given
+from hypothesis import settings
+from hypothesis import strategies as st
+from network_cases import given, networks
+from sklearn.exceptions import ConvergenceWarning
+
+import tallybayes as tb
+from tallybayes.errors import DataError, EstimateError, NotForgettableError, PriorError
+
+
+def _reference(tables, rows, weight, more, start, n_steps):
+    """EM by summing over every completion of every row: expected tables after so many steps."""
+    nodes, current = list(tables.parents), start
+    for _ in range(n_steps):
+        counts = {node: np.zeros(tables.tables[node].shape) for node in nodes}
+        value = 0.0
+        for row, w in zip(zip(*(rows[node] for node in nodes), strict=True), weight, strict=True):
+            choices = [
+                range(len(tables.levels[node])) if cell is None else [tables.levels[node].index(cell)]
+                for node, cell in zip(nodes, row, strict=True)
+            ]
+            shares = []
+            for codes in product(*choices):
+                code = dict(zip(nodes, codes, strict=True))
+                places = {node: tuple(code[name] for name in (*tables.parents[node], node)) for node in nodes}
+                shares.append((math.prod(current[node][places[node]] for node in nodes), places))
+            total = math.fsum(share for share, _ in shares)
+            value += w * math.log(total)
+            for share, places in shares:
+                for node, place in places.items():
+                    counts[node][place] += w * share / total
+        current = {node: _normalised(table + more) for node, table in counts.items()}
+    return current, value, counts
+
+
+def _normalised(table):
+    total = table.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, table / np.where(total > 0, total, 1.0), 1.0 / table.shape[-1])
+
+
+def _holed(data, tables, n_rows):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    drawn = given(tables).sample(n_rows, random_state=rng)
+    rows = {node: [None if rng.random() < 0.3 else cell.item() for cell in cells] for node, cells in drawn.items()}
+    for node, levels in tables.levels.items():
+        for place, level in enumerate(levels):
+            rows[node][place] = level  # all levels are seen
+    return rows, rng.choice([0.5, 1.0, 2.0], n_rows)
+
+
+@settings(max_examples=25, deadline=None)
+@hypothesis_given(st.data())
+def test_em_equals_summing_over_all_completions(data):
+    tables = data.draw(networks(3, zeros=False))
+    rows, weight = _holed(data, tables, 12)
+    columns = {node: tb.Categorical(levels=levels) for node, levels in tables.levels.items()}
+    for estimate, more in (("mle", 0.0), ("map", 1.0), ("bayes", 1.0)):
+        network = tb.BayesianNetwork(tables.parents, columns=columns, missing="em", estimate=estimate, tol=1e-300)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # three steps are enough to compare
+            model = network.set_params(n_iter=3).fit(rows, weight)
+        available = tb.BayesianNetwork(tables.parents, columns=columns).fit(rows, weight)
+        start = {node: available.table(node).values for node in tables.parents}
+        found, _, counts = _reference(tables, rows, weight, more, start, 1)
+        if model.history_:
+            found, value, counts = _reference(tables, rows, weight, more, found, len(model.history_))
+            assert model._climb.log_likelihood == pytest.approx(value, abs=1e-9)
+        for node in tables.parents:
+            np.testing.assert_allclose(model._nodes[node].statistics.table, counts[node], atol=1e-9)
+        history = np.array(model.history_)
+        assert (np.diff(history) > -1e-9).all()
+
+
+def test_the_objective_is_the_likelihood_of_what_is_known():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 200)
+    rows = {"a": a.tolist(), "b": (a ^ (rng.random(200) < 0.1)).tolist(), "x": rng.normal(a * 3.0, 1.0)}
+    for name in ("a", "b"):
+        rows[name] = [None if rng.random() < 0.3 else int(cell) for cell in rows[name]]
+    rows["x"][rng.random(200) < 0.2] = np.nan
+    mle = tb.BayesianNetwork({"b": ["a"], "x": ["a"]}, missing="em", estimate="mle", n_iter=500, tol=1e-12).fit(rows)
+    assert mle.objective_ == "log likelihood"
+    assert mle.converged_
+    assert mle.history_[-1] == pytest.approx(mle.log_likelihood(rows).sum(), abs=1e-6)
+    assert (np.diff(mle.history_) > -1e-9).all()
+    posterior = tb.BayesianNetwork({"b": ["a"], "x": ["a"]}, missing="em", estimate="map").fit(rows)
+    assert posterior.objective_ == "log posterior"
+    assert (np.diff(posterior.history_) > -1e-9).all()
+
+
+def test_em_is_right_where_available_cases_are_not():
+    # The parent is hidden more often where the child is "yes": complete cases then show too few of those.
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 2, 20_000)
+    b = (rng.random(20_000) < np.where(a == 1, 0.8, 0.4)).astype(int)
+    hidden = rng.random(20_000) < np.where(b == 1, 0.8, 0.1)
+    rows = {"a": [None if h else int(v) for v, h in zip(a, hidden, strict=True)], "b": b}
+    em = tb.BayesianNetwork({"b": ["a"]}, missing="em").fit(rows)
+    available = tb.BayesianNetwork({"b": ["a"]}).fit(rows)
+    assert em.table("b").values[1, 1] == pytest.approx(0.8, abs=0.02)
+    assert em.table("a").values[1] == pytest.approx(0.5, abs=0.02)
+    assert available.table("b").values[1, 1] < 0.6
+
+
+def test_a_node_that_is_never_seen_is_learned_from_the_others():
+    rng = np.random.default_rng(2)
+    hidden = rng.random(3000) < 0.4
+    rows = {"h": [None] * 3000, "x": rng.normal(np.where(hidden, 4.0, 0.0), 1.0)}
+    for name in "uvw":
+        rows[name] = (rng.random(3000) < np.where(hidden, 0.9, 0.2)).astype(int)
+    parents = {name: ["h"] for name in "uvwx"}
+    model = tb.BayesianNetwork(
+        parents, columns={"h": tb.Categorical(levels=(0, 1))}, missing="em", random_state=0, n_iter=500
+    ).fit(rows)
+    share = model.table("h").values
+    assert sorted(share) == pytest.approx([0.4, 0.6], abs=0.03)
+    assert sorted(model.table("x").values[:, 0]) == pytest.approx([0.0, 4.0], abs=0.15)
+
+
+def test_complete_rows_need_no_em():
+    rows = {"a": [0, 1, 1], "b": [1, 1, 0]}
+    model = tb.BayesianNetwork({"b": ["a"]}, missing="em").fit(rows)
+    assert model.history_ == []
+    assert not model.tally_.soft
+    assert model.tally_ == tb.BayesianNetwork({"b": ["a"]}).fit(rows).tally_
+    model.partial_fit(rows).forget(rows)
+
+
+def test_what_em_cannot_do_is_refused():
+    rows = {"a": [0, 1, 1, None], "b": [1, 1, 0, 0]}
+    model = tb.BayesianNetwork({"b": ["a"]}, missing="em").fit(rows)
+    assert model.tally_.soft
+    model.partial_fit({"a": [0], "b": [1]})
+    assert model.history_ == []
+    with pytest.raises(NotForgettableError, match=r"EM filled in"):
+        model.forget({"a": [0], "b": [1]})
+    with pytest.raises(DataError, match=r"column 'a' has missing cells, which under missing='em'"):
+        model.partial_fit({"a": [None], "b": [1]})
+    for ask in (model.log_evidence, model.bits, lambda: model.bic_):
+        with pytest.raises(EstimateError, match=r"EM filled in"):
+            ask()
+    with pytest.raises(PriorError, match=r"no highest point"):
+        tb.BayesianNetwork({"b": ["a"]}, missing="em", estimate="map", prior=tb.Dirichlet(0.1)).fit(
+            {"a": [0, 1, 0, None], "b": [1, 0, 1, 0]}
+        )
+    for setting in ({"n_iter": 0}, {"tol": -1.0}):
+        with pytest.raises(DataError, match=r"n_iter is 0|tol is -1.0"):
+            tb.BayesianNetwork({"b": ["a"]}, missing="em", **setting).fit(rows)
+
+
+def test_levels_seen_only_beside_missing_parents_count():
+    rows = {"a": [0, 1, None], "b": ["x", "y", "z"]}
+    assert tb.BayesianNetwork({"b": ["a"]}, missing="em").fit(rows).levels_["b"] == ("x", "y", "z")
+    assert tb.BayesianNetwork({"b": ["a"]}).fit(rows).levels_["b"] == ("x", "y")
