@@ -85,7 +85,8 @@ class CliqueTree:
     def _check_size(self, cliques: list[frozenset[int]], names: Sequence[Any]) -> None:
         """Refuse a tree that memory cannot hold, before anything is made."""
         largest = max(cliques, key=lambda clique: n_cells(clique, self.sizes), default=frozenset[int]())
-        needed = 8 * (2 * self.n_cells + 2 * n_cells(largest, self.sizes))  # the tables, one row of them, and work
+        # The tables, those of one row, their logarithms for the most probable levels, and work on the largest.
+        needed = 8 * (3 * self.n_cells + 2 * n_cells(largest, self.sizes))
         here = available_memory()
         if needed > here:
             blamed = sorted(largest, key=lambda variable: -self.sizes[variable])

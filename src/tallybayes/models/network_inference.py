@@ -14,6 +14,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.inference.junction import CliqueTree, Likelihood, Propagated
 from tallybayes.models.graph import Graph
 from tallybayes.models.scoring import Scored, chunk_of, rows_of, wrong_cell
+from tallybayes.progress import progress
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -180,6 +181,7 @@ class NetworkInference:
     def _code(self, node: Name, level: Any) -> int:
         domain = self.domains[node]
         plain = level.item() if isinstance(level, np.generic) else level
+        plain = int(plain) if isinstance(plain, float) and plain.is_integer() else plain
         known = domain.index.get(plain) if isinstance(plain, bool | int | float | str) else None
         if known is None or type(domain.levels[known]) is not type(plain):
             raise LabelError(
@@ -237,7 +239,7 @@ class NetworkInference:
         """What follows from the rows, some at a time."""
         compiled = self.compile(do)
         step = compiled.tree.batch_rows
-        for start in range(0, known.n_rows, step):
+        for start in progress(range(0, known.n_rows, step), "answering"):
             rows = slice(start, min(start + step, known.n_rows))
             evidence, offset = self.likelihoods(known, rows, do)
             found = compiled.tree.propagate(compiled.potentials, evidence, rows.stop - rows.start, down=down)

@@ -135,10 +135,14 @@ class NetworkParameters(Tallied):
             return None
         return prior_for(self.prior, node.factor, factors)
 
+    @property
     def _tables(self) -> dict[Name, np.ndarray]:
         """p(node | parents) of every node with labels, (*parents, levels); NaN where maximum likelihood has no row."""
         if self._given is not None:
             return dict(self._given.tables)
+        return self._derive("tables", self._make_tables)
+
+    def _make_tables(self) -> dict[Name, np.ndarray]:
         found = {}
         for name, node in self._nodes.items():
             if node.is_label:
@@ -146,8 +150,12 @@ class NetworkParameters(Tallied):
                 found[name] = estimate_parameters(node.family, prior, node.statistics, self.estimate).table
         return found
 
+    @property
     def _leaves(self) -> dict[Name, Scored]:
         """Every measured node, ready to score rows in each combination of its parents' levels."""
+        return self._derive("leaves", self._make_leaves)
+
+    def _make_leaves(self) -> dict[Name, Scored]:
         found = {}
         for name, node in self._nodes.items():
             if not node.is_label:
@@ -201,7 +209,7 @@ class NetworkParameters(Tallied):
     def _make_inference(self) -> NetworkInference:
         if self.unseen not in ("missing", "error"):
             raise DataError(f"unseen is {self.unseen!r}; expected 'missing' or 'error'.")
-        return NetworkInference(self.graph_, self.levels_, self._tables(), self._leaves())
+        return NetworkInference(self.graph_, self.levels_, self._tables, self._leaves)
 
     def table(self, node: Name) -> Conditional:
         """p(node | its parents): it prints as a table.
@@ -219,8 +227,8 @@ class NetworkParameters(Tallied):
         parents = self.graph_.parents[node]
         above = tuple(self.levels_[name] for name in parents)
         if node in self.levels_:
-            return Conditional(node, parents, above, self.levels_[node], self._tables()[node])
-        return Conditional(node, parents, above, None, self._leaves()[node])
+            return Conditional(node, parents, above, self.levels_[node], self._tables[node])
+        return Conditional(node, parents, above, None, self._leaves[node])
 
     # ---- Comparing structures ---------------------------------------------------------------------------------------
 

@@ -117,12 +117,12 @@ def test_no_evidence_costs_one_row():
 
 
 def test_trees_too_large_are_refused_by_name(monkeypatch):
-    monkeypatch.setattr(junction, "available_memory", lambda: 8 * 4 * 1000 - 1)
+    monkeypatch.setattr(junction, "available_memory", lambda: 8 * 5 * 1000 - 1)
     with pytest.raises(
-        TooLargeError, match=r"31.2 KiB, but 31.2 KiB are free: these 3 nodes .* 1e\+03 cells: 'c', 'a', 'b'"
+        TooLargeError, match=r"39.1 KiB, but 39.1 KiB are free: these 3 nodes .* 1e\+03 cells: 'c', 'a', 'b'"
     ):
         CliqueTree([10, 5, 20], [(0, 1, 2)], ["a", "b", "c"])
-    monkeypatch.setattr(junction, "available_memory", lambda: 8 * 4 * 1000)
+    monkeypatch.setattr(junction, "available_memory", lambda: 8 * 5 * 1000)
     CliqueTree([10, 5, 20], [(0, 1, 2)], ["a", "b", "c"])
 
 
