@@ -21,6 +21,7 @@ from hidden_markov import draw_earthquakes, draw_starts, draw_trellis
 from less import draw_geyser, draw_learning_curve
 from matplotlib.figure import Figure
 from measuring import draw_calibration, draw_confusion, draw_flattering_folds, draw_reliability
+from networks import draw_alarm_network, draw_fire_alarm, draw_network_learning, draw_what_moved
 from PIL import Image
 from real_data import DATA, mnist
 from sklearn.datasets import load_iris
@@ -381,6 +382,10 @@ PICTURES = {
     "trellis": draw_trellis,
     "earthquakes": draw_earthquakes,
     "starts": draw_starts,
+    "fire-alarm": draw_fire_alarm,
+    "what-moved": draw_what_moved,
+    "network-learning": draw_network_learning,
+    "alarm-network": draw_alarm_network,
 }
 
 

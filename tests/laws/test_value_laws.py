@@ -15,6 +15,8 @@ VALUES = {
     **{name: belief for name, (belief, _) in BELIEFS.items()},
     "BDeu": tb.BDeu(4.0),
     "BDeu, default": tb.BDeu(),
+    "K2": tb.K2(),
+    "BDe": tb.BDe(tb.BayesianNetwork.from_tables({"a": []}, {"a": ["u", "v"]}, {"a": [1 / 3, 2 / 3]}), 4),
     "Factor": tb.Factor(("length", "width"), "kind", tb.Gaussian(), tb.NormalInverseGamma(0, 1, 2, 3)),
     "Factor without prior": tb.Factor(0, (), tb.Categorical(levels=(True, False))),
     "Schema": tb.Schema({"from": "state", "to": "state"}, ordered=("state",)),
@@ -60,8 +62,8 @@ def test_different_values_differ():
 
 def evaluates_back(value):
     """Whether all that a value holds can be read in its repr: no arrays, which are shown in short."""
-    if isinstance(value, tb.Hypotheses):
-        return False  # shows probabilities, not how it was made
+    if isinstance(value, tb.Hypotheses | tb.BDe):
+        return False  # shows probabilities, or how large a network is, not how it was made
     return not any(isinstance(part, np.ndarray) and part.ndim for part in value._fields().values())
 
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 import tallybayes as tb
 from tallybayes.errors import FileError
+from tallybayes.models.network_tables import NetworkTables
 from tallybayes.value import Value, from_config, frozen_array
 
 VALUES = [
@@ -43,6 +44,8 @@ VALUES = [
     tb.NormalInverseWishart([0.0, 1.0], 1, 4, np.eye(2)),
     tb.BDeu(),
     tb.BDeu(2.5),
+    tb.K2(),
+    tb.BDe(NetworkTables({"a": (), 1: ("a",)}, {"a": (0, 1), 1: ("u",)}, {"a": [0.1, 0.9], 1: [[1.0], [1.0]]}), 3),
     tb.Hypotheses({"fair": 0.5, "biased": 0.9}),
     tb.Hypotheses({1: (0.0, 1.0), 2: (1.0, 2.0)}, prior=[0.25, 0.75]),
     tb.Hypotheses({"die": {"a": 0.5, "b": 0.5}, "type": {"a": 0.1, "b": 0.9}}),
@@ -110,7 +113,10 @@ def test_the_table_above_is_complete():
     assert values <= tested
 
 
-@pytest.mark.parametrize("value", [v for v in VALUES if not isinstance(v, tb.Hypotheses | tb.Schema)], ids=repr)
+TYPED = [value for value in VALUES if not isinstance(value, tb.Hypotheses | tb.Schema | tb.BDe)]
+
+
+@pytest.mark.parametrize("value", TYPED, ids=repr)
 def test_what_is_printed_can_be_typed(value):
     typed = eval(repr(value), {name: getattr(tb, name) for name in tb._PUBLIC})
     assert typed == value

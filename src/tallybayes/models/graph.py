@@ -96,9 +96,30 @@ class Graph(NamedTuple):
                 waiting += self.parents[node]
         return found
 
-    def descendants(self, node: Name) -> set[Name]:
-        """The node itself and all that depends on it."""
-        return {other for other in self.parents if node in self.ancestors([other])}
+    def reached(self, node: Name, observed: Iterable[Name], hinted: Iterable[Name] = ()) -> set[Name]:
+        """The nodes whose posterior a change of p(node | parents) can move, by the graph alone (Bayes ball).
+
+        Parameters
+        ----------
+        node : name
+        observed : nodes that are known
+        hinted : nodes of which something is known
+        """
+        known, some, children = set(observed), set(hinted), self.children()
+        found: set[Name] = set()
+        seen: set[tuple[Name, bool]] = set()
+        waiting = [(node, True)]  # as if from a parent: the table itself
+        while waiting:
+            place, from_parent = step = waiting.pop()
+            if step in seen:
+                continue
+            seen.add(step)
+            if place not in known:
+                found.add(place)
+                waiting += [(child, True) for child in children[place]]
+            if (place in known or place in some) if from_parent else place not in known:
+                waiting += [(parent, False) for parent in self.parents[place]]
+        return found
 
     def cut(self, nodes: Iterable[Name]) -> Graph:
         """The graph in which some nodes depend on nothing: they are set from outside."""

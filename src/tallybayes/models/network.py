@@ -176,7 +176,7 @@ class BayesianNetwork(NetworkExchange):
         """
         found, known = self._inference, self._inference.read_evidence(evidence, do)
         ((rows, answer),) = found.batches(known, do or ())
-        found.refuse_unknown(answer, known, rows, (), do or ())
+        found.refuse_unknown(answer, known, rows, None, do or ())
         return float(np.exp(answer.log_evidence[0]))
 
     def log_likelihood(self, X: Any, *, names: Any = None) -> np.ndarray:
@@ -199,9 +199,10 @@ class BayesianNetwork(NetworkExchange):
             out[whole] = found.log_joint(known, np.flatnonzero(whole))
         rest = known.take(np.flatnonzero(~whole))
         partly = np.empty(rest.n_rows)
-        for rows, answer in found.batches(rest, down=bool(found.unknown)):
-            if found.unknown:
-                found.refuse_unknown(answer, rest, rows, ())
+        unsure = self.estimate in ("mle", "unbiased")
+        for rows, answer in found.batches(rest, down=unsure):
+            if unsure:
+                found.refuse_unknown(answer, rest, rows, None)
             partly[rows] = answer.log_evidence
         out[~whole] = partly
         return out

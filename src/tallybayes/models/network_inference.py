@@ -309,26 +309,37 @@ class NetworkInference:
     # ---- What is not known ------------------------------------------------------------------------------------------
 
     def refuse_unknown(
-        self, found: Propagated, known: Known, rows: slice, asked: Iterable[Name], do: Iterable[Name] = ()
+        self, found: Propagated, known: Known, rows: slice, asked: Iterable[Name] | None, do: Iterable[Name] = ()
     ) -> None:
-        """Refuse an answer that depends on a row of a table that maximum likelihood could not tell."""
-        graph, wanted = self.graph.cut(do), set(asked)
-        for node, lost in self._unknown_rows().items():
+        """Refuse an answer that depends on a row of a table that maximum likelihood could not tell.
+
+        Asked for are the posteriors of some nodes or, if None, the probability of what is known.
+        """
+        lost_rows = self._unknown_rows()
+        if not lost_rows:
+            return
+        graph, cut = self.graph.cut(do), set(do)
+        possible = ~np.isneginf(found.log_evidence)
+        for node, lost in lost_rows.items():
             parents = graph.parents[node]
-            if node in set(do):
+            if node in cut:
                 continue
-            below = graph.descendants(node)
-            concerned = np.full(len(found.log_evidence), bool(below & wanted))
-            for other in below:
-                concerned |= known.is_known(other, rows)
-            concerned &= ~np.isneginf(found.log_evidence)
-            if not concerned.any():
-                continue
-            some = (found.marginal(self.scope(parents))[lost] > 0) & concerned
-            if some.any():
-                place, row = (int(k[0]) for k in np.nonzero(some))
-                of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""
-                raise self._not_known(node, np.argwhere(lost)[place].tolist(), of_row)
+            some = (found.marginal(self.scope(parents))[lost] > 0) & possible
+            for row in np.flatnonzero(some.any(axis=0)):
+                if self._depends(graph, node, known, rows.start + int(row), asked):
+                    place = int(np.flatnonzero(some[:, row])[0])
+                    of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""
+                    raise self._not_known(node, np.argwhere(lost)[place].tolist(), of_row)
+
+    def _depends(self, graph: Graph, node: Name, known: Known, row: int, asked: Iterable[Name] | None) -> bool:
+        """Whether the table of a node has a say in what is asked about a row, by the graph alone."""
+        part = slice(row, row + 1)
+        observed = [
+            other for other in graph.nodes if np.all(known.is_known(other, part)) and other not in known.likelihoods
+        ]
+        if asked is None:
+            return node in graph.ancestors([*observed, *known.likelihoods])
+        return bool(graph.reached(node, observed, known.likelihoods) & set(asked))
 
     def _unknown_rows(self) -> dict[Name, np.ndarray]:
         """Which combinations of parents' levels nothing is known of, by node."""

@@ -154,10 +154,9 @@ class NetworkLearner(NetworkParameters):
         return table
 
     def _count(self, table: Table, weight: Any, factors: list[Factor], like: Tally | None = None) -> Tally:
-        self._check_tables(table, factors)
-        declared = {name for f in factors if getattr(f.family, "levels", None) is not None for name in f.columns}
-        labels = [name for f in factors if isinstance(f.family, Categorical) for name in f.columns]
-        schema = Schema(ordered=tuple(str(name) for name in labels if name not in declared))
+        free = {name for f in factors if getattr(f.family, "levels", None) is None for name in f.level_columns}
+        schema = Schema(ordered=tuple(str(name) for name in table.columns if name in free))
+        self._check_tables(table, factors, free)
         return count(table, factors, weight=weight, schema=schema, like=like)
 
     def _count_more(self, table: Table, sample_weight: Any) -> Tally:
@@ -207,21 +206,23 @@ class NetworkLearner(NetworkParameters):
                 )
         return found
 
-    def _check_tables(self, table: Table, factors: list[Factor]) -> None:
+    def _check_tables(self, table: Table, factors: list[Factor], free: set[Name]) -> None:
         """Refuse tables that memory cannot hold, before they are made."""
-        sizes: dict[Name, int] = {}
-        for factor in factors:
-            for name in (*factor.given, *factor.level_columns):
-                if name not in table.columns:
-                    raise DataError.unknown_column([name], table.columns)
-                if name not in sizes:
-                    sizes[name] = max(1, len(table.levels([name], lambda _: True)[1][0].levels))
+        labels = {name: factor.family for factor in factors for name in factor.level_columns}
+        absent = [name for name in labels if name not in table.columns]
+        if absent:
+            raise DataError.unknown_column(absent, table.columns)
+        names = [name for name in table.columns if name in labels]
+        domains = table.levels(names, lambda name: name in free)[1]
+        declared = {name: len(getattr(labels[name], "levels", None) or ()) for name in names}
+        sizes = {name: max(1, len(d.levels), declared[name]) for name, d in zip(names, domains, strict=True)}
         available = available_memory()
         for factor in factors:
             n_groups = math.prod(sizes[name] for name in factor.given)
             for name in factor.columns:
                 n_cells = n_groups * sizes.get(name, 1)
-                if 8 * n_cells * 4 > available:  # its counts, twice while they are laid out, and the probabilities
+                available -= 8 * n_cells * 4  # its counts, twice while they are laid out, and the probabilities
+                if available < 0:
                     raise TooLargeError.table(name, factor.given, n_cells)
 
     def _check_structure(self, tally: Tally) -> None:

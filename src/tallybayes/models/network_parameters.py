@@ -85,11 +85,16 @@ class NetworkParameters(Tallied):
     @property
     def levels_(self) -> dict[Name, tuple[Any, ...]]:
         """The levels of every node that has labels, in the order of the tables."""
+        check_is_fitted(self, "tally_")
+        return dict(self._derive("levels", self._make_levels))
+
+    def _make_levels(self) -> dict[Name, tuple[Any, ...]]:
         return {name: self.tally_.domains[str(name)].levels for name, node in self._nodes.items() if node.is_label}
 
     @property
     def prior_(self) -> dict[Name, Any]:
         """The prior of every node as it was resolved from the tally."""
+        check_is_fitted(self, "tally_")
         return {node: found.prior for node, found in self._derive("beliefs", self._beliefs).items()}
 
     @property

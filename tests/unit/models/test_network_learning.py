@@ -174,6 +174,53 @@ def test_the_mle_does_not_invent_what_it_has_not_seen():
     assert sum(bayes.query("c").values()) == pytest.approx(1.0)
 
 
+def test_what_is_not_known_is_refused_only_where_it_matters():
+    rows = {"a": [0, 0, 1], "b": [0, 1, 0], "c": [0, 1, 1], "d": [0, 1, 0]}
+    mle = tb.BayesianNetwork({"c": ["a", "b"], "d": ["c"]}, estimate="mle").fit(rows)
+    assert mle.unseen_configurations_ == {"c": [{"a": 1, "b": 1}]}
+    assert mle.query("d", {"c": 1})[1] == pytest.approx(0.5)  # the table of c has no say
+    assert mle.query("a", {"b": 1})[1] == pytest.approx(1 / 3)
+    np.testing.assert_allclose(mle.predict_proba({"c": [1, None], "b": [None, 0]}, "d")[0], [0.5, 0.5])
+    for ask in (
+        lambda: mle.query("b", {"a": 1, "c": 1}),
+        lambda: mle.query("b", {"a": 1, "d": {0: 0.5, 1: 1.0}}),
+        lambda: mle.predict_proba({"c": [1, None], "b": [None, None]}, "d"),
+        lambda: mle.probability_of_evidence({"c": 1}),
+    ):
+        with pytest.raises(EstimateError, match=r"no row shows 'c' where a = 1, b = 1"):
+            ask()
+    assert mle.query("a", do={"c": 1})[1] == pytest.approx(1 / 3)
+    assert mle.query("d", do={"c": 1})[1] == pytest.approx(0.5)
+
+
+@settings(max_examples=100)
+@hypothesis_given(st.data())
+def test_the_graph_tells_which_tables_have_a_say(data):
+    tables = data.draw(networks(5, zeros=False))
+    node = data.draw(st.sampled_from(list(tables.parents)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    changed = dict(tables.tables) | {
+        node: rng.dirichlet(np.ones(len(tables.levels[node])), tables.tables[node].shape[:-1])
+    }
+    evidence, hints = {}, {}
+    for name, levels in tables.levels.items():
+        what = data.draw(st.integers(0, 3))
+        if what == 1:
+            evidence[name] = levels[-1]
+        elif what == 2:
+            hints[name] = {level: 1.0 + 0.7 * k for k, level in enumerate(levels)}
+    before, after = (
+        tb.BayesianNetwork.from_tables(tables.parents, tables.levels, found) for found in (tables.tables, changed)
+    )
+    reached = Graph(tables.parents).reached(node, evidence, hints)
+    for other in tables.parents:
+        first, second = (model.query(other, evidence | hints).probabilities for model in (before, after))
+        if other not in reached:
+            np.testing.assert_allclose(first, second, atol=1e-12)
+        elif other == node and other not in evidence and len(tables.levels[node]) > 1:
+            assert np.abs(first - second).max() > 0  # its own table always has
+
+
 def test_naive_bayes_is_the_star():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 200)
