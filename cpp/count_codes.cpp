@@ -9,10 +9,9 @@ namespace tallybayes {
 
 namespace {
 
-constexpr size_t most_narrow_levels = 254;  // codes below 254 fit the bytes that load_narrow_codes makes
-constexpr size_t column_chunk = 256;        // columns handled at a time, to bound the scratch
-constexpr size_t most_pair_keys = 8192;     // larger joint tables leave the first-level cache
-constexpr size_t word_rows = 512;           // rows in eight words of bits
+constexpr size_t column_chunk = 256;     // columns handled at a time, to bound the scratch
+constexpr size_t most_pair_keys = 8192;  // larger joint tables leave the first-level cache
+constexpr size_t word_rows = 512;        // rows in eight words of bits
 
 // The scratch of a block should stay in cache. So should the block itself where columns are read one by one from rows.
 size_t choose_code_rows(const Table& table, const int64_t* sizes) {

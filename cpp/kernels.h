@@ -93,11 +93,25 @@ constexpr size_t scatter_tile = 8;
 constexpr size_t length_panel = 32;
 constexpr size_t length_block = 4;
 
+// Columns of so many levels fit the bytes that load_narrow_codes makes.
+constexpr size_t most_narrow_levels = 254;
+
 // Columns of codes that are counted together, so that sums of one need not wait for those of another.
 constexpr size_t most_soft_columns = 4;
 
 // Products of all pairs of columns are written out for soft weights while that is worth it.
 constexpr size_t most_product_columns = 32;
+
+// Words of bits, a row each, that are counted together for a cell of a joint table.
+constexpr size_t joint_strip = 32;
+
+// A column of a joint table, in the forms its rows were loaded in for the sets that need them.
+struct JointMember {
+  const uint64_t* masks;  // the rows of every level as bits, n_words words each
+  const uint8_t* bytes;   // 255 for missing
+  const uint32_t* codes;  // `size` for missing
+  uint32_t size, stride;  // the number of levels, and how far apart the cells of two neighbours are
+};
 
 struct Kernels {
   uint64_t (*sum_words)(Bytes bytes, size_t n_bytes);
@@ -142,6 +156,17 @@ struct Kernels {
   // next, at most most_soft_columns of them; `pitch` is a multiple of eight.
   void (*count_soft)(const uint32_t* codes, size_t capacity, size_t n_columns, const double* weights, size_t n,
                      size_t pitch, double* const* sums);
+
+  // Joint tables. masks[level · n_words + word]: which of the n rows hold that level, as bits.
+  void (*level_masks)(const uint8_t* codes, size_t n, size_t n_levels, uint64_t* masks, size_t n_words);
+  // counts[cell] (eight partial sums each) += rows of that cell. n_words is a multiple of joint_strip.
+  void (*count_joint_masks)(const JointMember*, size_t n_members, size_t n_words, uint64_t* counts);
+  // counts[Σ code · stride] += 1, or counts[n_cells] where a code is missing. Four tables take turns, `pitch` apart, so
+  // that equal neighbours do not wait for each other; 0: there is only one.
+  void (*count_joint_bytes)(const JointMember*, size_t n_members, size_t n, uint16_t n_cells, uint32_t* counts,
+                            size_t pitch);
+  // keys[row] = Σ code · stride, or n_cells where a code is missing.
+  void (*join_codes)(const JointMember*, size_t n_members, size_t n, uint32_t n_cells, uint32_t* keys);
 
   // total[j] += Σ x over byte cells 0 or 1; false where a cell is larger. n_columns >= 64, at most 255 rows.
   bool (*sum_binary_bytes)(const RowSet&, size_t n_columns, uint32_t* total);

@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -37,7 +39,10 @@ const std::vector<Tier>& tiers() {
     if (v2_runs) list.push_back({"v2", v2::kernels});
     if (v3_runs) list.push_back({"v3", v3::kernels});
     if (v4_runs) list.push_back({"v4", v4::kernels});
-    if (v4_runs && !__builtin_cpu_supports("avx512vpopcntdq")) list.back().kernels.count_masks = nullptr;
+    if (v4_runs && !__builtin_cpu_supports("avx512vpopcntdq")) {
+      list.back().kernels.count_masks = nullptr;
+      list.back().kernels.count_joint_masks = v3::kernels.count_joint_masks;
+    }
 #else
     list.push_back({"native", native::kernels});
 #endif
@@ -111,6 +116,17 @@ nb::tuple python_count_groups(nb::handle group, size_t n_groups, nb::handle weig
   return nb::make_tuple(to_array(std::move(counted), {n_groups}), to_array(std::move(weighed), {n_groups}));
 }
 
+// The numbers of levels, one for every column of codes.
+const int64_t* check_levels(const Borrowed& sizes, const Table& table) {
+  const auto* level = reinterpret_cast<const int64_t*>(sizes.require({Type::int64}).data());
+  if (sizes.length(0) != table.n_columns) throw nb::value_error("expected a size for every column");
+  for (size_t j = 0; j < table.n_columns; j++) {
+    if (level[j] < 0 || level[j] >= INT32_MAX) throw nb::value_error("expected sizes from 0 to 2147483646");
+    if (table.column(j).type >= Type::float32) throw nb::type_error("expected integer codes");
+  }
+  return level;
+}
+
 nb::object python_count_codes(nb::handle columns, nb::handle sizes, nb::handle group, size_t n_groups, nb::handle weight,
                               size_t threads) {
   const BorrowedRows rows = borrow_rows(group, n_groups, weight);
@@ -118,19 +134,44 @@ nb::object python_count_codes(nb::handle columns, nb::handle sizes, nb::handle g
   const Table& table = borrowed.table;
   check_rows(rows, table.n_rows);
   const Borrowed levels(sizes);
-  const auto* level = reinterpret_cast<const int64_t*>(levels.require({Type::int64}).data());
-  if (levels.length(0) != table.n_columns) throw nb::value_error("expected a size for every column");
-  size_t n_levels = 0;
-  for (size_t j = 0; j < table.n_columns; j++) {
-    if (level[j] < 0 || level[j] >= INT32_MAX) throw nb::value_error("expected sizes from 0 to 2147483646");
-    if (table.column(j).type >= Type::float32) throw nb::type_error("expected integer codes");
-    n_levels += static_cast<size_t>(level[j]);
-  }
+  const int64_t* level = check_levels(levels, table);
+  const size_t n_levels = static_cast<size_t>(std::accumulate(level, level + table.n_columns, int64_t{0}));
   const Input input{*chosen, rows.groups, rows.weights, threads};
   Vector counts;
   run(input, 0, 0, [&] { return count_codes(input, table, level, counts); },
       [&] { return find_bad_code(input, table, level); });
   return to_array(std::move(counts), {n_groups, n_levels});
+}
+
+nb::object python_count_joint(nb::handle columns, nb::handle sizes, const std::vector<std::vector<size_t>>& sets,
+                              nb::handle weight, size_t threads) {
+  const BorrowedRows rows = borrow_rows(nb::none(), 1, weight);
+  const BorrowedTable borrowed = borrow_table(columns, rows.n_rows);
+  const Table& table = borrowed.table;
+  check_rows(rows, table.n_rows);
+  if (rows.weights.soft) throw nb::value_error("expected one weight for every row");
+  const Borrowed levels(sizes);
+  const int64_t* level = check_levels(levels, table);
+  std::vector<JointSet> joint;
+  size_t n_cells = 0;
+  for (const std::vector<size_t>& set : sets) {
+    uint64_t cells = 1;
+    bool empty = false;
+    if (set.empty()) throw nb::value_error("expected at least one column in every set");
+    for (const size_t j : set) {
+      if (j >= table.n_columns) throw nb::value_error("a set names a column that does not exist");
+      empty |= level[j] == 0;
+      cells = std::min<uint64_t>(cells * static_cast<uint64_t>(std::max<int64_t>(level[j], 1)), uint64_t{1} << 31);
+    }
+    if (cells >= uint64_t{1} << 31) throw nb::value_error("expected fewer than 2147483648 cells in a set");
+    joint.push_back({set, empty ? 0 : static_cast<size_t>(cells)});
+    n_cells += joint.back().n_cells;
+  }
+  const Input input{*chosen, rows.groups, rows.weights, threads};
+  Vector tables;
+  run(input, 0, 0, [&] { return count_joint(input, table, level, joint, tables); },
+      [&] { return find_bad_code(input, table, level); });
+  return to_array(std::move(tables), {n_cells});
 }
 
 nb::tuple give_sums(CountSums& sums, Kind kind, size_t n_groups, size_t n_columns) {
@@ -263,6 +304,8 @@ NB_MODULE(_compiled, module) {
              nb::arg("n_rows"));
   module.def("count_codes", &python_count_codes, nb::arg("columns"), nb::arg("sizes"), nb::arg("group").none(),
              nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
+  module.def("count_joint", &python_count_joint, nb::arg("columns"), nb::arg("sizes"), nb::arg("sets"),
+             nb::arg("weight").none(), nb::arg("threads"));
   module.def("sum_dense", &python_sum_dense, nb::arg("columns"), nb::arg("kind"), nb::arg("group").none(),
              nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("sum_csr", &python_sum_csr, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("n_columns"),

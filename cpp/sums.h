@@ -37,6 +37,14 @@ struct Input {
 };
 
 bool count_codes(const Input&, const Table&, const int64_t* sizes, Vector& table);
+// The columns of a joint table, and its number of cells: all combinations of levels, those of the last column side by
+// side.
+struct JointSet {
+  std::vector<size_t> columns;
+  size_t n_cells;
+};
+// The tables of all sets, one after another.
+bool count_joint(const Input&, const Table&, const int64_t* sizes, const std::vector<JointSet>& sets, Vector& tables);
 bool count_groups(const Input&, size_t n_rows, std::vector<int64_t>& rows, Vector& weight);
 
 struct CountSums {

@@ -6,6 +6,10 @@ namespace tallybayes {
 namespace TALLYBAYES_TIER {
 
 bool has_bad_bytes(const uint8_t* codes, const uint8_t* present, size_t n, uint8_t limit) {
+  // One more than the missing code is 0, so nearly always the largest tells.
+  uint8_t largest = 0;
+  for (size_t i = 0; i < n; i++) largest = larger(largest, static_cast<uint8_t>(codes[i] + 1));
+  if (largest <= limit) return false;
   uint8_t bad = 0;
   for (size_t i = 0; i < n; i++) {
     bad |= static_cast<uint8_t>((codes[i] >= limit) & (codes[i] != 255)) & present[i];

@@ -21,6 +21,10 @@ void count_single(const uint32_t*, const uint32_t*, size_t, uint32_t, uint32_t*)
 void count_weighted(const uint32_t*, const uint32_t*, const double*, size_t, uint32_t, double*);
 void load_weights(const Weights&, size_t, size_t, size_t, double*, size_t, uint8_t*);
 void count_soft(const uint32_t*, size_t, size_t, const double*, size_t, size_t, double* const*);
+void level_masks(const uint8_t*, size_t, size_t, uint64_t*, size_t);
+void count_joint_masks(const JointMember*, size_t, size_t, uint64_t*);
+void count_joint_bytes(const JointMember*, size_t, size_t, uint16_t, uint32_t*, size_t);
+void join_codes(const JointMember*, size_t, size_t, uint32_t, uint32_t*);
 bool sum_binary_bytes(const RowSet&, size_t, uint32_t*);
 Outcome sum_dense(const RowSet&, Kind, size_t, double, const DenseSums&);
 void multinomial_terms(Bytes, ptrdiff_t, size_t, size_t, double*);

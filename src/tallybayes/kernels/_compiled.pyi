@@ -18,6 +18,9 @@ def count_codes(
     weight: Float64Array | None,
     threads: int,
 ) -> Float64Array: ...
+def count_joint(
+    columns: Columns, sizes: Int64Array, sets: list[tuple[int, ...]], weight: Float64Array | None, threads: int
+) -> Float64Array: ...
 def sum_dense(
     columns: Columns, kind: str, group: AnyArray | None, n_groups: int, weight: Float64Array | None, threads: int
 ) -> tuple[Float64Array, Float64Array, Float64Array]: ...

@@ -11,12 +11,15 @@ import numpy as np
 from tallybayes.errors import CellError, DataError, LabelError, StatisticsError
 from tallybayes.families.block import Block, cell, n_columns
 from tallybayes.families.categorical import Categorical
+from tallybayes.kernels.joint import MOST_CELLS, count_joint
 from tallybayes.sources.table import Table, open_table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally, realign
+
+_FEW = 8  # columns that are counted with their groups, one by one; more are counted as a block, group by group
 
 
 def count(
@@ -67,9 +70,11 @@ class Collector:
             raise StatisticsError.incompatible("the factors of like", like.factors, factors)
         self.weight = check_weight(weight, table.n_rows)
         self.local: dict[Name, Domain] = {}  # the levels of each column as encoded here
+        self.together: dict[int, tuple[Counts, dict[Name, Domain]]] = {}  # by factor: what one pass over all counted
 
     def collect(self) -> Tally:
         """The tally, over the levels of all columns of every domain."""
+        self._count_together()
         counted = [self._count(factor, number) for number, factor in enumerate(self.factors)]
         domains: dict[str, Domain] = {}
         for column, local in self.local.items():
@@ -77,8 +82,10 @@ class Collector:
             if name not in domains and local.name != name:  # several columns share it
                 domains[name] = Domain([], name, ordered=local.ordered)
             domains[name] = domains[name].union(local) if name in domains else local
-        for name, levels in self._declared().items():
-            domains[name] = self._declare(name, domains[name], levels, counted)
+        declared = self._declared()
+        weights = self._weights_of_levels(counted) if declared else {}
+        for name, levels in declared.items():
+            domains[name] = self._declare(name, domains[name], levels, weights.get(name, []))
         statistics = []
         for factor, statistic in zip(self.factors, counted, strict=True):
             where = {column: self._positions(column, domains) for column in self._level_columns(factor)}
@@ -95,6 +102,10 @@ class Collector:
 
     def _count(self, factor: Factor, number: int) -> Statistics:
         """The statistics of one factor, over the levels of each column's own encoding."""
+        if number in self.together:
+            counts, domains_here = self.together[number]
+            self.local.update(domains_here)
+            return counts
         group, sizes, weight = self._groups(factor)
         block: Block
         if isinstance(factor.family, Categorical):
@@ -115,6 +126,39 @@ class Collector:
                 cell(block, error.row, error.column), error.row, name, factor.family.expects
             ) from None
         return statistic.reshape_groups(tuple(sizes))
+
+    def _count_together(self) -> None:
+        """Count the tables of a network, p(column | given) of a few columns of labels, in one pass over all."""
+        found = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
+        if not any(factor.given for factor in found.values()):
+            return
+        used = {name for factor in found.values() for name in self._level_columns(factor)}
+        names = [name for name in self.table.columns if name in used]  # in their order an array's need no copy
+        block, domains = self.table.levels(names, self._is_ordered)
+        local = dict(zip(names, domains, strict=True))
+        place = {name: position for position, name in enumerate(names)}
+        sizes = {name: len(local[name].levels) or 1 for name in names}
+        for number, factor in list(found.items()):
+            if math.prod(sizes[name] for name in factor.given) * max(sizes[c] for c in factor.columns) > MOST_CELLS:
+                del found[number]  # refused when it is counted alone
+        sets = [[place[name] for name in (*f.given, column)] for f in found.values() for column in f.columns]
+        try:
+            tables = iter(count_joint(block.columns, block.sizes, sets, self.weight))
+        except CellError as error:
+            value = cell(block, error.row, error.column)
+            raise DataError.bad_cell(value, error.row, names[error.column], Categorical.expects) from None
+        for number, factor in found.items():
+            parts = [next(tables) for _ in factor.columns]
+            table = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+            counts = Counts(table, [part.shape[-1] for part in parts])
+            self.together[number] = counts, {name: local[name] for name in self._level_columns(factor)}
+
+    def _is_table(self, factor: Factor) -> bool:
+        """Whether a factor is a few columns of labels, the levels of others their groups."""
+        names = self._level_columns(factor)
+        few = 1 <= len(factor.columns) <= _FEW
+        plain = type(factor.family).collect is Categorical.collect and few
+        return plain and len(set(names)) == len(names) and not any(map(self.table.is_block, names))
 
     def _groups(self, factor: Factor) -> tuple[np.ndarray | None, list[int], np.ndarray | None]:
         """The group of every row, the numbers of groups along each axis, and the weights; soft groups are weights."""
@@ -150,16 +194,24 @@ class Collector:
                     found[name] = (*before, *(x for x in factor.family.levels if x not in before))
         return found
 
-    def _declare(self, name: str, seen: Domain, levels: tuple[Any, ...], counted: list[Statistics]) -> Domain:
+    def _weights_of_levels(self, counted: list[Statistics]) -> dict[str, list[tuple[Name, np.ndarray]]]:
+        """By domain: the weight of every level of its columns, wherever they occur."""
+        found: dict[str, list[tuple[Name, np.ndarray]]] = {}
+        for factor, statistic in zip(self.factors, counted, strict=True):
+            for column, weight in _weights_of_levels(factor, statistic):
+                found.setdefault(self.schema.domain(column), []).append((column, weight))
+        return found
+
+    def _declare(
+        self, name: str, seen: Domain, levels: tuple[Any, ...], weights: list[tuple[Name, np.ndarray]]
+    ) -> Domain:
         """The declared levels; a label among the rows that is not one of them is an error."""
         domain = Domain(levels, name, declared=levels, ordered=seen.ordered)
         domain.union(seen)  # raises if the kinds differ
-        for factor, statistic in zip(self.factors, counted, strict=True):
-            for column, weight in _weights_of_levels(factor, statistic):
-                if self.schema.domain(column) == name:
-                    for level, count in zip(self.local[column].levels, weight, strict=True):
-                        if count > 0 and level not in domain.index:
-                            raise LabelError.undeclared(level, str(column), domain.levels)
+        for column, weight in weights:
+            for level, count in zip(self.local[column].levels, weight, strict=True):
+                if count > 0 and level not in domain.index:
+                    raise LabelError.undeclared(level, str(column), domain.levels)
         return domain
 
 

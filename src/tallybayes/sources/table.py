@@ -102,18 +102,25 @@ class Table:
         if len(found) == 1 and (isinstance(found[0], Sparse) or getattr(found[0], "ndim", 1) == 2):
             block = found[0]
             return block if isinstance(block, Sparse) else _numeric(block, names[0])
-        if self.matrix is not None:
-            positions = [self._order[name] for name in names]
-            first = positions[0] if positions else 0
-            if first >= 0 and positions == list(range(first, first + len(positions))):
-                return _numeric(self.matrix[:, first : first + len(positions)], names[0] if names else 0)
+        stretch = self._stretch(names)
+        if stretch is not None:
+            return _numeric(stretch, names[0] if names else 0)
         return [_numeric(column, name) for column, name in zip(found, names, strict=True)]
+
+    def _stretch(self, names: Sequence[Name]) -> np.ndarray | None:
+        """The part of the array that is these columns, where they lie side by side in one."""
+        if self.matrix is None:
+            return None
+        positions = [self._order.get(name, -1) for name in names]
+        first = positions[0] if positions else 0
+        found = first >= 0 and positions == list(range(first, first + len(positions)))
+        return self.matrix[:, first : first + len(positions)] if found else None
 
     def levels(self, names: Sequence[Name], ordered: Callable[[Name], bool]) -> tuple[Codes, list[Domain]]:
         """Columns of labels as codes, and the domain of each."""
         if self.matrix is not None and self.matrix.dtype.kind in "iu" and len(names) > 1:
-            block = self.numbers(names)
-            if isinstance(block, np.ndarray):
+            block = self._stretch(names)
+            if block is not None:
                 high = direct_levels(block)
                 if high is not None:  # the array's columns are codes already: count them where they lie
                     found = [Domain(range(h + 1), str(n), ordered=ordered(n)) for h, n in zip(high, names, strict=True)]

@@ -1,0 +1,111 @@
+"""Joint counts: how often every combination of the codes of some columns occurs, for many sets of columns at once.
+
+These are the tables of a Bayesian network, p(node | parents) for every node: the columns are read once for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from tallybayes.kernels import arguments as _arguments
+from tallybayes.kernels import reference_joint as _reference_joint
+from tallybayes.kernels.arguments import Columns, Float64Array, Int64Array
+
+__all__ = ["MOST_CELLS", "count_joint"]
+
+MOST_CELLS = 2**31 - 1
+MOST_AXES = 64  # of a NumPy array
+
+
+def count_joint(
+    columns: Columns,
+    sizes: Sequence[int] | Int64Array,
+    sets: Sequence[Sequence[int]],
+    weight: Float64Array | None = None,
+    threads: int = 0,
+) -> list[Float64Array]:
+    """Count how often every combination of codes occurs, in each of several sets of columns.
+
+    Parameters
+    ----------
+    columns : (n, d) array or list of d (n,) arrays, bool or any integer type
+        Codes in ``[0, size)``. −1, or the largest value of an unsigned type where it is no valid code, is a missing
+        cell: its row is left out of the sets that have the column, and of no other.
+    sizes : sequence of d int
+        The number of levels of every column.
+    sets : sequence of sequences of int
+        The positions of the columns that are counted together: one at least, and none twice.
+    weight : float64 array of shape (n,), optional
+        1 for every row if left out. Rows of weight 0 are absent: their codes are not looked at.
+    threads : int, default 0
+        0 for as many as there are cores. The result is the same to the last bit for every number of threads.
+
+    Returns
+    -------
+    list of float64 arrays
+        For every set the total weight of each combination, of shape ``(sizes[set[0]], sizes[set[1]], …)``.
+
+    Raises
+    ------
+    CellError
+        At the first cell, by row then column, whose code is neither valid nor missing.
+    ValueError, TypeError
+        Where an array has another shape or type, a set is empty or has more than 64 columns, repeats one or names one
+        that does not exist, or has 2³¹ combinations or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.kernels.joint import count_joint
+    >>> codes = np.array([[0, 2], [1, 2], [1, 0], [1, -1]])
+    >>> alone, together = count_joint(codes, [2, 3], [(0,), (0, 1)])
+    >>> alone
+    array([1., 3.])
+    >>> together
+    array([[0., 0., 1.],
+           [1., 0., 1.]])
+    """
+    n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, _arguments.known_rows(None, weight))
+    levels = _arguments.check_sizes(sizes, d)
+    if isinstance(weight, np.ndarray) and weight.ndim != 1:
+        raise ValueError(f"weight has shape {weight.shape}, expected ({n},)")
+    _arguments.check_groups(None, 1, weight, n)
+    chosen, shapes = _check_sets(sets, levels.tolist())
+    tables = _implementation().count_joint(columns, levels, chosen, weight, _arguments.check_threads(threads))
+    ends = accumulate(map(math.prod, shapes), initial=0)
+    return [tables[first:last].reshape(shape) for (first, last), shape in zip(pairwise(ends), shapes, strict=True)]
+
+
+def _implementation() -> Any:
+    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
+    from tallybayes import kernels
+
+    return _reference_joint if kernels._kernels is kernels._reference else kernels._kernels
+
+
+def _check_sets(sets: Sequence[Sequence[int]], sizes: list[int]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Return the sets as tuples of plain numbers, and the shapes of their tables."""
+    chosen: list[tuple[int, ...]] = []
+    shapes: list[tuple[int, ...]] = []
+    for number, members in enumerate(sets):
+        places = tuple(map(index, members))
+        if not 1 <= len(places) <= MOST_AXES:
+            raise ValueError(f"set {number} has {len(places)} columns, expected 1 to {MOST_AXES}")
+        if min(places) < 0 or max(places) >= len(sizes):
+            raise ValueError(f"set {number} is {places}, expected columns from 0 to {len(sizes) - 1}")
+        if len(set(places)) < len(places):
+            raise ValueError(f"set {number} is {places}, expected every column at most once")
+        shape = tuple(sizes[place] for place in places)
+        n_cells = math.prod(size or 1 for size in shape)  # NumPy refuses huge axes even where another one is empty
+        if n_cells > MOST_CELLS:
+            found = f"{n_cells} combinations of levels ({' × '.join(map(str, shape))})"
+            raise ValueError(f"set {number} has {found}, expected fewer than 2**31; take fewer columns")
+        chosen.append(places)
+        shapes.append(shape)
+    return chosen, shapes
