@@ -276,7 +276,7 @@ class TooLargeError(TallybayesError, MemoryError):
         """Exact inference in a network needs too large a table."""
         return cls(
             f"exact inference would need {_bytes(needed)}, but {_bytes(available)} are free: these {len(nodes)} nodes "
-            f"have to be in one table of {n_cells:.3g} cells: {_listed(nodes)}.\n"
+            f"have to be in one table of {shortened(n_cells)} cells: {_listed(nodes)}.\n"
             "    Leave out edges between them, or merge levels of those that have most."
         )
 
@@ -284,7 +284,7 @@ class TooLargeError(TallybayesError, MemoryError):
     def table(cls, node: object, parents: Sequence[object], n_cells: int) -> TooLargeError:
         """A node has so many parents that its table would not fit."""
         return cls(
-            f"the table of {node!r} would have {n_cells:.3g} cells, {_bytes(8 * n_cells)}: it has the parents "
+            f"the table of {node!r} would have {shortened(n_cells)} cells, {_bytes(8 * n_cells)}: it has the parents "
             f"{_listed(parents)}.\n    Give it fewer parents, or parents with fewer levels."
         )
 
@@ -341,13 +341,20 @@ class FileError(TallybayesError, ValueError):
         return cls(f"cannot unpack strings: {found}.\n    Expected the buffer and offsets made by pack_strings().")
 
 
+def shortened(number: int, digits: int = 3) -> str:
+    """A whole number of any size in a few digits."""
+    if number.bit_length() < 1000:  # as far as floats reach
+        return f"{number:.{digits}g}"
+    return f"about 10^{int(number.bit_length() * 0.30103)}"
+
+
 def _bytes(number: int) -> str:
     """A size in words."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if number < 1024 or unit == "PiB":
-            return f"{number:.3g} {unit}"
-        number /= 1024  # type: ignore[assignment]
-    raise AssertionError
+    units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+    place = min((max(number, 1).bit_length() - 1) // 10, len(units) - 1)
+    shift = 10 * place
+    whole = number >> shift
+    return f"{number / 2**shift:.3g} {units[place]}" if whole < 2**40 else f"{shortened(whole)} {units[place]}"
 
 
 def _listed(values: Iterable[object], most: int = 8) -> str:

@@ -75,7 +75,7 @@ class CliqueTree:
 
     def __init__(self, sizes: Sequence[int], scopes: Sequence[Scope], names: Sequence[Any] | None = None) -> None:
         self.sizes, self.scopes = tuple(sizes), [tuple(scope) for scope in scopes]
-        cliques, above = find_cliques(sizes, scopes)
+        cliques, above = find_cliques(sizes, scopes, most=available_memory() / 8)
         self.n_cells = sum(n_cells(clique, sizes) for clique in cliques)
         self._check_size(cliques, range(len(sizes)) if names is None else names)
         self.cliques = _laid_out(cliques, above, self.sizes)

@@ -10,7 +10,9 @@ from itertools import combinations
 _EXACT_DEGREE = 64  # the fill of nodes with more neighbours is only counted anew when they come up
 
 
-def find_cliques(sizes: Sequence[int], scopes: Iterable[Sequence[int]]) -> tuple[list[frozenset[int]], list[int]]:
+def find_cliques(
+    sizes: Sequence[int], scopes: Iterable[Sequence[int]], most: float = math.inf
+) -> tuple[list[frozenset[int]], list[int]]:
     """Cliques such that every scope lies in one, and for each the clique it hangs on, −1 for a root.
 
     The variables are taken out one by one, each joining its neighbours: that which joins the fewest new pairs first, or
@@ -23,6 +25,8 @@ def find_cliques(sizes: Sequence[int], scopes: Iterable[Sequence[int]]) -> tuple
         How many levels every variable has.
     scopes : iterable of sequences of int
         Variables that must be together.
+    most : float, default inf
+        The most cells a clique may have; one that has more is returned alone.
 
     Returns
     -------
@@ -41,11 +45,15 @@ def find_cliques(sizes: Sequence[int], scopes: Iterable[Sequence[int]]) -> tuple
     """
     graph: list[set[int]] = [set() for _ in sizes]
     for scope in scopes:
+        if n_cells(set(scope), sizes) > most:
+            return [frozenset(scope)], [-1]
         for first, second in combinations(set(scope), 2):
             graph[first].add(second)
             graph[second].add(first)
-    tried = [_eliminate([set(near) for near in graph], sizes, by_fill) for by_fill in (True, False)]
-    return _join(min(tried, key=lambda cliques: sum(n_cells(clique, sizes) for _, clique in cliques)))
+    tried = [_eliminate([set(near) for near in graph], sizes, by_fill, most) for by_fill in (True, False)]
+    best = min(tried, key=lambda cliques: sum(n_cells(clique, sizes) for _, clique in cliques))
+    too_large = best[-1][1] if best and n_cells(best[-1][1], sizes) > most else None
+    return _join(best) if too_large is None else ([too_large], [-1])
 
 
 def n_cells(clique: Iterable[int], sizes: Sequence[int]) -> int:
@@ -53,8 +61,10 @@ def n_cells(clique: Iterable[int], sizes: Sequence[int]) -> int:
     return math.prod(sizes[variable] for variable in clique)
 
 
-def _eliminate(near: list[set[int]], sizes: Sequence[int], by_fill: bool) -> list[tuple[int, frozenset[int]]]:
-    """Every variable in turn, with itself and its neighbours of that time."""
+def _eliminate(
+    near: list[set[int]], sizes: Sequence[int], by_fill: bool, most: float
+) -> list[tuple[int, frozenset[int]]]:
+    """Every variable in turn, with itself and its neighbours of that time; up to one with more cells than allowed."""
 
     def cost(variable: int) -> tuple[float, float, int]:
         around = near[variable]
@@ -80,6 +90,8 @@ def _eliminate(near: list[set[int]], sizes: Sequence[int], by_fill: bool) -> lis
             continue
         around = near[variable]
         found.append((variable, frozenset((variable, *around))))
+        if n_cells(found[-1][1], sizes) > most:
+            break
         gone[variable] = True
         changed = set(around)
         for other in around:

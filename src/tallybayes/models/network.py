@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import DataError, ImpossibleEvidenceError
+from tallybayes.errors import DataError, ImpossibleEvidenceError, shortened
 from tallybayes.models.answer import Answer, MostProbable, Posteriors
 from tallybayes.models.features import labels_of
 from tallybayes.models.generate import sample_factor
@@ -200,7 +200,7 @@ class BayesianNetwork(NetworkExchange):
         rest = known.take(np.flatnonzero(~whole))
         partly = np.empty(rest.n_rows)
         unsure = self.estimate in ("mle", "unbiased")
-        for rows, answer in found.batches(rest, down=unsure):
+        for rows, answer in found.batches(rest, down=unsure, what="scoring"):
             if unsure:
                 found.refuse_unknown(answer, rest, rows, None)
             partly[rows] = answer.log_evidence
@@ -264,15 +264,15 @@ class BayesianNetwork(NetworkExchange):
         posteriors = {node: np.empty((known.n_rows, len(found.levels[node]))) for node in asked if node in found.levels}
         means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if node in found.leaves}
         log_likelihood = np.empty(known.n_rows)
-        for rows, answer in found.batches(known, done):
+        for rows, answer in found.batches(known, done, what="predicting"):
             log_likelihood[rows] = answer.log_evidence
             found.refuse_unknown(answer, known, rows, asked, done)
             for node, table in posteriors.items():
                 table[rows] = answer.marginal(found.scope([node])).T
             for node, parts in means.items():
                 parts.append(found.expected(node, answer, known, rows))
-        self._mend_impossible(posteriors, log_likelihood, do)
         joined = {node: np.concatenate(parts) if parts else np.zeros(0) for node, parts in means.items()}
+        self._mend_impossible(posteriors, joined, log_likelihood, do)
         return posteriors, joined, log_likelihood
 
     def sample(
@@ -394,15 +394,20 @@ class BayesianNetwork(NetworkExchange):
         ((_, answer),) = self._inference.batches(self._inference.read_evidence(evidence, do), do or (), down=False)
         return float(answer.log_evidence[0])
 
-    def _mend_impossible(self, posteriors: dict[Name, np.ndarray], log_likelihood: np.ndarray, do: Any) -> None:
+    def _mend_impossible(
+        self, posteriors: dict[Name, np.ndarray], means: dict[Name, np.ndarray], log_likelihood: np.ndarray, do: Any
+    ) -> None:
         """Give impossible rows what holds without evidence, and say so once."""
         wrong = np.flatnonzero(np.isneginf(log_likelihood))
         if not len(wrong):
             return
         found = self._inference
-        ((_, answer),) = found.batches(found.read_evidence(None, do), do or ())
+        nothing = found.read_evidence(None, do)
+        ((rows, answer),) = found.batches(nothing, do or ())
         for node, table in posteriors.items():
             table[wrong] = answer.marginal(found.scope([node])).T
+        for node, mean in means.items():
+            mean[wrong] = found.expected(node, answer, nothing, rows)
         warnings.warn(
             f"row {int(wrong[0])} is impossible under this network ({len(wrong)} of {len(log_likelihood)} are), so "
             "nothing follows from it: it got the probabilities that hold without evidence.",
@@ -416,7 +421,7 @@ class BayesianNetwork(NetworkExchange):
         n_nodes, n_edges = len(self.graph_.nodes), len(self.graph_.edges)
         lines = [
             f"BayesianNetwork: {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}, "
-            f"{self.n_parameters_} parameters (a table of all labels: {self.n_joint_parameters_:.6g})"
+            f"{self.n_parameters_} parameters (a table of all labels: {shortened(self.n_joint_parameters_, 6)})"
         ]
         for name, node in list(self._nodes.items())[:12]:
             parents = ", ".join(map(str, node.factor.given))

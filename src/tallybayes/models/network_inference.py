@@ -159,6 +159,9 @@ class NetworkInference:
 
     def read_evidence(self, evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None) -> Known:
         """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells."""
+        for name, value in (("evidence", evidence), ("do", do)):
+            if value is not None and not isinstance(value, Mapping):
+                raise DataError.wrong_type(name, repr(value)[:60], "a mapping, as in {'fire': True}")
         given, done = dict(evidence or {}), dict(do or {})
         self.graph.require([*given, *done])
         both = [node for node in done if node in given]
@@ -234,12 +237,13 @@ class NetworkInference:
         return found, offset
 
     def batches(
-        self, known: Known, do: Iterable[Name] = (), *, down: bool = True
+        self, known: Known, do: Iterable[Name] = (), *, down: bool = True, what: str | None = None
     ) -> Iterator[tuple[slice, Propagated]]:
-        """What follows from the rows, some at a time."""
+        """What follows from the rows, some at a time; `what` is the name of the work, if it shall show progress."""
         compiled = self.compile(do)
-        step = compiled.tree.batch_rows
-        for start in progress(range(0, known.n_rows, step), "answering"):
+        step = min([compiled.tree.batch_rows, *(self._step(node, known) for node in known.cells)])
+        starts = range(0, known.n_rows, step)
+        for start in starts if what is None else progress(starts, what):
             rows = slice(start, min(start + step, known.n_rows))
             evidence, offset = self.likelihoods(known, rows, do)
             found = compiled.tree.propagate(compiled.potentials, evidence, rows.stop - rows.start, down=down)
@@ -260,7 +264,7 @@ class NetworkInference:
             with np.errstate(divide="ignore"):
                 out += np.log(self.tables[node])[place]
         for node, cells in some.cells.items():
-            step = max(1, _CELLS // max(1, self._n_groups(node)))
+            step = self._step(node, some)
             group = self.group(node, some.codes, len(rows))
             for start in range(0, len(rows), step):
                 part = slice(start, start + step)
@@ -272,6 +276,12 @@ class NetworkInference:
                     raise self._not_known(node, where, f" (row {int(rows[row])})")
                 out[part] += logs
         return out
+
+    def _step(self, node: Name, known: Known) -> int:
+        """How many rows of a measured node to score at a time."""
+        cells = known.cells[node]
+        width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
+        return max(1, _CELLS // max(1, width * self._n_groups(node)))
 
     def _n_groups(self, node: Name) -> int:
         return math.prod(len(self.levels[name]) for name in self.graph.parents[node])

@@ -39,7 +39,7 @@ class NetworkLearner(NetworkParameters):
         ----------
         X : data frame, mapping of columns, list of dicts, or array
             Columns that are no nodes are ignored. None and NaN are missing.
-        sample_weight : array-like of shape (n,), optional
+        sample_weight : array-like of shape (n,), or the name of a column, optional
         names : sequence, optional
             The names of an array's columns; without, its nodes are called 0, 1, 2, …
 
@@ -109,7 +109,7 @@ class NetworkLearner(NetworkParameters):
         check_estimate(self.estimate)
         if self.missing not in ("available", "em"):
             raise DataError(f"missing is {self.missing!r}; expected 'available' or 'em'.")
-        weight = check_weight(sample_weight, table.n_rows)
+        weight = check_weight(_weights(table, sample_weight), table.n_rows)
         if table.n_rows == 0 or (weight is not None and not (weight > 0).any()):
             found = "there are 0 rows to learn from" if table.n_rows == 0 else "the weight of every row is zero"
             raise DataError(f"{found}; expected at least 1 that counts.")
@@ -169,7 +169,7 @@ class NetworkLearner(NetworkParameters):
                             f"column {name!r} has missing cells, which under missing='em' are expected from all rows "
                             "at once.\n    Use fit on all rows, or leave the incomplete ones out."
                         )
-        return self._count(table, sample_weight, list(self.tally_.factors), self.tally_)
+        return self._count(table, _weights(table, sample_weight), list(self.tally_.factors), self.tally_)
 
     def _make_factors(self, graph: Graph, table: Table) -> list[Factor]:
         """One factor for the nodes that have the same parents and family."""
@@ -275,6 +275,11 @@ class NetworkLearner(NetworkParameters):
                 raise FileError("the network's tables are not all in its file.")
             tables = {node: arrays[f"given/{place}"] for place, node in enumerate(nodes)}
             self._given = NetworkTables(self.graph_.parents, self.levels_, tables)
+
+
+def _weights(table: Table, sample_weight: Any) -> Any:
+    """Weights, which may be a column of the table."""
+    return np.asarray(table._column(sample_weight)) if isinstance(sample_weight, str) else sample_weight
 
 
 def is_measured(table: Table, node: Name) -> bool:

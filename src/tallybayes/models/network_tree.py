@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from tallybayes.errors import DataError, TooLargeError
+from tallybayes.errors import DataError, TooLargeError, shortened
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.memory import available_memory
@@ -77,7 +77,7 @@ def learn_tree(
     cells = sum(int(np.prod([sizes.get(name, 1) for name in (*f.given, *f.columns)], dtype=object)) for f in factors)
     if 32 * cells > available_memory():
         raise TooLargeError(
-            f"the tables of all pairs of {len(labels)} columns would have {cells:.3g} cells: too many for memory.\n"
+            f"the tables of all pairs of {len(labels)} columns would have {shortened(cells)} cells: too many.\n"
             "    Merge rare levels, or leave columns with very many levels out."
         )
     schema = Schema(ordered=tuple(str(name) for name in (*given, *labels)))

@@ -45,6 +45,20 @@ def test_large_structures_are_triangulated():
     assert len(find_cliques([2] * n, [(0, k) for k in range(1, n)])[0]) == n - 1
 
 
+def test_triangulation_stops_where_a_clique_is_too_large():
+    everyone = [tuple(range(2000))]
+    assert find_cliques([2] * 2000, everyone, most=1e9) == ([frozenset(range(2000))], [-1])
+    with pytest.raises(
+        TooLargeError, match=r"about 10\^5\d\d PiB, .* these 2000 nodes .* of about 10\^60\d cells: 0, 1"
+    ):
+        CliqueTree([2] * 2000, everyone)
+    rng = np.random.default_rng(0)
+    tangled = [(k, *rng.choice(k, 3, replace=False).tolist()) if k > 3 else (k,) for k in range(4000)]
+    cliques, above = find_cliques([3] * 4000, tangled, most=1e9)
+    assert above == [-1]
+    assert 19 <= len(cliques[0]) < 30  # the first with more than 10⁹ cells
+
+
 def _case(seed, n_rows):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))

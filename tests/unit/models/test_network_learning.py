@@ -294,6 +294,15 @@ def test_arrays_have_names_or_numbers():
         by_name.predict(X, "b", names=["a", "b", "c"])
 
 
+def test_weights_may_be_a_column():
+    rows = {"a": [0, 1, 1], "b": [1, 1, 0], "w": [1.0, 0.5, 2.0]}
+    named = tb.BayesianNetwork({"b": ["a"]}).fit(rows, "w")
+    assert named.tally_ == tb.BayesianNetwork({"b": ["a"]}).fit(rows, rows["w"]).tally_
+    assert (
+        named.partial_fit(rows, "w").forget(rows, "w").tally_ == tb.BayesianNetwork({"b": ["a"]}).fit(rows, "w").tally_
+    )
+
+
 def test_rows_that_cannot_be_learned_are_refused():
     model = tb.BayesianNetwork({"b": ["a"]})
     with pytest.raises(DataError, match=r"no column 'b'"):

@@ -219,3 +219,33 @@ def test_answers_read_as_mappings():
         answer.marginal("c")
     assert repr(model.query("b", {"a": 0})).splitlines()[0] == "p(b | a = 0)"
     assert "(known)" in repr(model.most_probable({"a": 0}))
+
+
+def test_rows_and_questions_at_the_edges():
+    rng = np.random.default_rng(0)
+    model = tb.BayesianNetwork(
+        {"b": ["a"], "x": ["a"]}, columns={"b": tb.Categorical(levels=(0, 1, 2))}, estimate="mle"
+    )
+    model.fit({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "x": [0.0, 1.0, 5.0, 6.0]})
+    empty = model.predict({"a": [], "x": []})
+    assert [len(cells) for cells in empty.values()] == [0, 0, 0]
+    assert model.predict_proba({"a": []}, "b").shape == (0, 3)
+    assert model.log_likelihood({"a": []}).shape == (0,)
+    with pytest.warns(UserWarning, match=r"row 1 is impossible under this network \(1 of 2 are\)"):
+        filled = model.predict({"a": [0, 0], "b": [None, 1]})
+    assert filled["x"].tolist() == [0.5, 3.0]  # the mean of all, where nothing follows
+    with pytest.raises(DataError, match=r"evidence is \['a'\]; expected a mapping"):
+        model.query("a", ["a"])
+    with pytest.raises(DataError, match=r"do is 'a'; expected a mapping"):
+        model.query("a", do="a")
+    lonely = tb.BayesianNetwork({"x": []}).fit({"x": rng.normal(size=50)})
+    assert lonely.levels_ == {}
+    assert np.isfinite(lonely.log_likelihood({"x": [0.1, np.nan]})).all()
+    assert lonely.predict({"x": [np.nan]})["x"][0] == pytest.approx(lonely.table("x").values[0])
+    one = tb.BayesianNetwork({"a": []}).fit({"a": ["only"]})
+    assert dict(one.query("a")) == {"only": 1.0}
+    many = tb.BayesianNetwork({f"x{k}": ["y"] for k in range(2000)}).fit(
+        {"y": [0, 1, 1], **{f"x{k}": [0, 1, k % 2] for k in range(2000)}}
+    )
+    assert "about 10^60" in repr(many)
+    assert many.predict({f"x{k}": [1] for k in range(2000)}, "y").tolist() == [1]
