@@ -19,7 +19,8 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally, realign
 
-_FEW = 8  # columns that are counted with their groups, one by one; more are counted as a block, group by group
+# So many columns are counted together with their groups, or without any; more are counted as a block, group by group.
+_FEW, _FEW_ALONE = 8, 64
 
 
 def count(
@@ -156,7 +157,7 @@ class Collector:
     def _is_table(self, factor: Factor) -> bool:
         """Whether a factor is a few columns of labels, the levels of others their groups."""
         names = self._level_columns(factor)
-        few = 1 <= len(factor.columns) <= _FEW
+        few = 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
         plain = type(factor.family).collect is Categorical.collect and few
         return plain and len(set(names)) == len(names) and not any(map(self.table.is_block, names))
 
