@@ -44,7 +44,7 @@ class Conditional:
         levels: tuple[Any, ...] | None,
         table: np.ndarray | Scored,
     ) -> None:
-        self.node, self.parents, self._above = node, parents, parent_levels
+        self.node, self.parents, self._above, self._measured = node, parents, parent_levels, isinstance(table, Scored)
         if isinstance(table, Scored):
             self.columns, flat = _parameters(table)
             self.values = flat.reshape(*(len(found) for found in parent_levels), len(self.columns))
@@ -73,8 +73,7 @@ class Conditional:
 
     def __repr__(self) -> str:
         title = f"p({self.node}{' | ' + ', '.join(map(str, self.parents)) if self.parents else ''})"
-        measured = [isinstance(column, str) and column in _PARAMETERS for column in self.columns]
-        head = [*map(str, self.parents), *(c if m else repr(c) for c, m in zip(self.columns, measured, strict=True))]
+        head = [*map(str, self.parents), *map(str if self._measured else repr, self.columns)]
         values = self.values.reshape(-1, len(self.columns))
         lines = [
             [*map(repr, above), *("unknown" if np.isnan(x) else f"{x:.4g}" for x in row)]
@@ -88,9 +87,6 @@ class Conditional:
         if len(values) > _SHOWN:
             shown.append(f"  … {len(values) - _SHOWN} more")
         return "\n".join([title, *shown])
-
-
-_PARAMETERS = ("mean", "variance", "rate", "probability")
 
 
 def _parameters(scored: Scored) -> tuple[tuple[str, ...], np.ndarray]:

@@ -15,6 +15,8 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.multinomial import Multinomial
+from tallybayes.inference.em import Climbed
 from tallybayes.memory import available_memory
 from tallybayes.models.graph import Graph
 from tallybayes.models.network_parameters import NetworkParameters
@@ -95,9 +97,8 @@ class NetworkLearner(NetworkParameters):
         -------
         self
         """
-        self._check_structure(tally)
-        self._given = None
-        return self._adopt(tally)
+        self._adopt(tally)._given = None
+        return self
 
     def __add__(self, other: Self) -> Self:
         for model in (self, other):
@@ -194,7 +195,8 @@ class NetworkLearner(NetworkParameters):
         found: dict[Name, Family] = {}
         for node in graph.nodes:
             measured = not children[node] and is_measured(table, node)
-            found[node] = given.get(node, Gaussian() if measured else Categorical())
+            default = (Multinomial() if table.kind(node) == "sparse" else Gaussian()) if measured else Categorical()
+            found[node] = given.get(node, default)
             if not isinstance(found[node], Family):
                 raise DataError.wrong_type(
                     f"the family of {node!r}", repr(found[node]), "a family such as tb.Poisson()"
@@ -245,16 +247,16 @@ class NetworkLearner(NetworkParameters):
         self._given = other._given
         return self
 
-    def _retally(self, other: Any) -> Tally:
-        other._check_structure(self.tally_)
-        return self.tally_
+    def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
+        self._check_structure(tally)
+        return super()._adopt(tally, climbed)
 
     def _shape_to_json(self) -> dict[str, Any]:
-        """What is known besides the tally: whether the tables were given."""
-        return {"given": self._given is not None}
+        """All that is known of the shape of the input is in the tally."""
+        return {}
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
-        self._check_structure(tally)
+        """Nothing to read; see `_shape_to_json`."""
 
     def _check_loaded(self) -> None:
         """Refuse a tally that is no network."""
