@@ -30,7 +30,6 @@ from tallybayes.models.generate import (
 from tallybayes.models.held_out import calibration_of
 from tallybayes.models.incomplete import IncompleteClassifier
 from tallybayes.models.linear import Linear, to_linear
-from tallybayes.models.model_file import save_model
 from tallybayes.models.show_work import show_work
 from tallybayes.models.uncertainty import credible_set, predict_interval
 from tallybayes.tally.factor import Name
@@ -415,13 +414,3 @@ class GenerativeClassifier(IncompleteClassifier):
             return form
         order = sorted(range(len(columns)), key=lambda place: fitted.index(columns[place]))  # as X has them
         return form._replace(coef=form.coef[:, order], columns=tuple(columns[place] for place in order))
-
-    def save(self, path: Any) -> None:
-        """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
-
-        Parameters
-        ----------
-        path : str or path-like
-        """
-        check_is_fitted(self, "tally_")
-        save_model(self, path)

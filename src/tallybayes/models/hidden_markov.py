@@ -12,7 +12,6 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chain_generate import fill_chain, sample_chain
 from tallybayes.models.chain_learning import ChainLearner
-from tallybayes.models.model_file import save_model
 from tallybayes.models.sequences import Sequences, open_sequences
 
 
@@ -363,16 +362,6 @@ class HiddenMarkovModel(ChainLearner):
         from tallybayes.plots.hidden_markov import plot_transitions
 
         return plot_transitions(self, ax, least)
-
-    def save(self, path: Any) -> None:
-        """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
-
-        Parameters
-        ----------
-        path : str or path-like
-        """
-        check_is_fitted(self, "tally_")
-        save_model(self, path)
 
     def log_evidence(self) -> float:
         """log p(sequences, states) in nats, all parameters integrated out, for labelled sequences."""

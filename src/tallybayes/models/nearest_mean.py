@@ -18,7 +18,6 @@ from tallybayes.inference.em import Climbed
 from tallybayes.models.factored import FactoredModel
 from tallybayes.models.features import labels_of
 from tallybayes.models.metric import Trained, root_of, train, whitening
-from tallybayes.models.model_file import save_model
 from tallybayes.models.scoring import chunk_of, rows_of
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
@@ -387,7 +386,7 @@ class NearestClassMean(FactoredModel):
                 "cannot save a metric that is a callable: files hold no code.\n"
                 "    Save reestimate(metric='euclidean') and set the callable again after loading, with set_params."
             )
-        save_model(self, path)
+        super().save(path)
 
     def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What the tally does not tell: the metric that was learned, or kept when a class was added."""

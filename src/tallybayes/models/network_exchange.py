@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.graph import Graph
-from tallybayes.models.model_file import save_model
 from tallybayes.models.network_learning import NetworkLearner
 from tallybayes.models.network_tables import NetworkTables
 from tallybayes.statistics.counts import Counts
@@ -124,13 +122,3 @@ class NetworkExchange(NetworkLearner):
             for node, table in self._inference.tables.items():
                 graph.nodes[node].update(levels=self.levels_[node], table=table, parents=self.graph_.parents[node])
         return graph
-
-    def save(self, path: Any) -> None:
-        """Write this model to a sealed file that `tb.load` reads.
-
-        Parameters
-        ----------
-        path : str or path-like
-        """
-        check_is_fitted(self, "tally_")
-        save_model(self, path)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import StatisticsError
 from tallybayes.inference.em import Climbed
+from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
 from tallybayes.tally.tally import Tally
 from tallybayes.value import to_json
@@ -89,6 +90,16 @@ class Tallied(BaseEstimator):
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+
+    def save(self, path: Any) -> None:
+        """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        check_is_fitted(self, "tally_")
+        save_model(self, path)
 
     def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
         """Make a tally this model's own: the last step of every change, so that an error changes nothing.
