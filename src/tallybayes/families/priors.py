@@ -43,7 +43,7 @@ class BDeu(PriorRule):
     sample_size: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.sample_size > 0:
+        if not isinstance(self.sample_size, int | float | np.number) or not self.sample_size > 0:
             raise PriorError.not_positive("BDeu", "sample_size", self.sample_size)
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:

@@ -17,6 +17,7 @@ from tallybayes.inference.triangulate import find_cliques, n_cells
 from tallybayes.memory import available_memory
 
 _BATCH_CELLS = 1 << 18  # cells of all cliques together for the rows of one batch: they should stay in cache
+_MOST_AXES = 60  # variables of a clique: NumPy's arrays have 64 axes at most, and the rows need one
 _SMALLEST = 1e-200  # messages have a maximum of 1; a product below this may have lost what counts: logarithms then
 
 Scope = tuple[int, ...]
@@ -80,6 +81,10 @@ class CliqueTree:
         self._check_size(cliques, range(len(sizes)) if names is None else names)
         self.cliques = _laid_out(cliques, above, self.sizes)
         self.homes: dict[Scope, int] = {}
+        self.holders: list[list[int]] = [[] for _ in sizes]  # the cliques of every variable
+        for number, clique in enumerate(self.cliques):
+            for variable in clique.variables:
+                self.holders[variable].append(number)
         self.batch_rows = max(1, min(4096, _BATCH_CELLS // max(1, self.n_cells)))
 
     def _check_size(self, cliques: list[frozenset[int]], names: Sequence[Any]) -> None:
@@ -88,7 +93,7 @@ class CliqueTree:
         # The tables, those of one row, their logarithms for the most probable levels, and work on the largest.
         needed = 8 * (3 * self.n_cells + 2 * n_cells(largest, self.sizes))
         here = available_memory()
-        if needed > here:
+        if needed > here or len(largest) > _MOST_AXES:
             blamed = sorted(largest, key=lambda variable: -self.sizes[variable])
             raise TooLargeError.cliques(
                 needed, here, n_cells(largest, self.sizes), [names[variable] for variable in blamed]
@@ -98,8 +103,8 @@ class CliqueTree:
         """The smallest clique that holds these variables."""
         key = tuple(scope)
         if key not in self.homes:
-            wanted = set(key)
-            holding = [k for k, clique in enumerate(self.cliques) if wanted.issubset(clique.variables)]
+            nearest = min((self.holders[variable] for variable in key), key=len, default=[])
+            holding = [k for k in nearest if set(key).issubset(self.cliques[k].variables)]
             if not holding:
                 raise KeyError(f"no clique holds the variables {key}")
             self.homes[key] = min(holding, key=lambda k: math.prod(self.cliques[k].shape))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.models.features import free_name
 from tallybayes.tally.factor import Name
 
 _SHOWN = 12
@@ -48,18 +49,16 @@ class Answer(Mapping[Any, float]):
         self.nodes, self.levels, self.evidence = nodes, levels, dict(evidence)
         self.probabilities = np.array(probabilities)
         self.probabilities.setflags(write=False)
+        self._index = [{(_is_bool(level), level): k for k, level in enumerate(found)} for found in levels]
 
     def _place(self, level: Any) -> tuple[int, ...]:
         given = (level,) if len(self.nodes) == 1 else level
         if not isinstance(given, tuple) or len(given) != len(self.nodes):
             raise KeyError(level)
-        place = []
-        for one, levels in zip(given, self.levels, strict=True):
-            found = [k for k, other in enumerate(levels) if other == one and isinstance(other, bool) == _is_bool(one)]
-            if not found:
-                raise KeyError(level)
-            place.append(found[0])
-        return tuple(place)
+        try:
+            return tuple(index[_is_bool(one), one] for one, index in zip(given, self._index, strict=True))
+        except (KeyError, TypeError):
+            raise KeyError(level) from None
 
     def __getitem__(self, level: Any) -> float:
         return float(self.probabilities[self._place(level)])
@@ -98,9 +97,8 @@ class Answer(Mapping[Any, float]):
         import pandas as pd
 
         rows = list(product(*self.levels))
-        frame = pd.DataFrame(rows, columns=list(self.nodes))
-        frame["probability"] = self.probabilities.ravel()
-        return frame
+        name = free_name("probability", self.nodes)
+        return pd.DataFrame(rows, columns=list(self.nodes)).assign(**{name: self.probabilities.ravel()})
 
     def __repr__(self) -> str:
         known = ", ".join(f"{node} = {value!r}" for node, value in self.evidence.items())
@@ -138,12 +136,12 @@ class MostProbable(Mapping[Any, Any]):
     def __len__(self) -> int:
         return len(self._levels)
 
+    def _why(self, node: Name) -> str:
+        return "  (known)" if node in self.evidence else "  (set)" if f"do({node})" in self.evidence else ""
+
     def __repr__(self) -> str:
         width = max(map(len, map(str, self._levels)), default=0)
-        lines = [
-            f"  {node!s:<{width}}  {level!r}{'  (known)' if node in self.evidence else ''}"
-            for node, level in self._levels.items()
-        ]
+        lines = [f"  {node!s:<{width}}  {level!r}{self._why(node)}" for node, level in self._levels.items()]
         return "\n".join([f"most probable together, p = {np.exp(self.log_probability):.4g}", *lines])
 
 

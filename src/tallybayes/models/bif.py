@@ -43,7 +43,7 @@ def read_bif(source: Any) -> NetworkTables:
     Raises
     ------
     FileError
-        If the file is not BIF in UTF-8; holds more than 256 MiB or declares tables of more than 2²⁷ cells together; a
+        If the file is not BIF in UTF-8; holds more than 256 MiB or declares tables of more than 2²⁵ cells together; a
         variable, a level or a row is unknown, missing or there twice; a number is negative or a row does not sum to 1
         within 0.001; or the network has a cycle.
 
@@ -149,7 +149,7 @@ def _pieces(tables: NetworkTables) -> Iterator[str]:
 def _text_of(source: Any) -> tuple[str, str]:
     """The text of a source, and what messages call it."""
     if isinstance(source, str) and "\n" in source:
-        hint = "Wrap the text of a file: read_bif(io.StringIO(text))."
+        hint = "Wrap the text of a file: tb.BayesianNetwork.from_bif(io.StringIO(text))."
         raise DataError.wrong_type("source", "text of several lines", "a path or a file object", hint)
     if isinstance(source, str | os.PathLike):
         name = os.fsdecode(source)
@@ -197,5 +197,5 @@ def _read(file: Any, name: str) -> Any:
 
 
 def _not_utf8(name: str, line: int, found: str) -> FileError:
-    hint = "Save it as UTF-8, or pass it opened with its encoding: read_bif(open(path, encoding='latin-1'))."
+    hint = "Save it as UTF-8, or pass it opened with its encoding: from_bif(open(path, encoding='latin-1'))."
     return FileError.bad_line(name, line, f"found {found}; expected text in UTF-8", hint)

@@ -50,26 +50,28 @@ class Conditional:
             self.values = flat.reshape(*(len(found) for found in parent_levels), len(self.columns))
         else:
             assert levels is not None
-            self.columns, self.values = levels, np.asarray(table)
+            self.columns, self.values = levels, np.array(table)
+        self.values.setflags(write=False)
 
     def __getitem__(self, configuration: Any) -> dict[Any, float]:
         """The line of one combination of the parents' levels: a level, or a tuple of them."""
         given = configuration if isinstance(configuration, tuple) else (configuration,)
         if len(given) != len(self.parents):
             raise KeyError(configuration)
-        try:
-            place = tuple(levels.index(level) for level, levels in zip(given, self._above, strict=True))
-        except ValueError:
-            raise KeyError(configuration) from None
-        return dict(zip(self.columns, self.values[place].tolist(), strict=True))
+        place = []
+        for level, levels in zip(given, self._above, strict=True):
+            found = [k for k, other in enumerate(levels) if other == level and type(other) is type(level)]
+            if not found:
+                raise KeyError(configuration)
+            place.append(found[0])
+        return dict(zip(self.columns, self.values[tuple(place)].tolist(), strict=True))
 
     def to_frame(self) -> Any:
-        """A pandas data frame with a line for every combination of the parents' levels."""
+        """A pandas data frame with a line for every combination of the parents' levels, which are its index."""
         import pandas as pd
 
-        frame = pd.DataFrame(list(product(*self._above)), columns=list(self.parents))
-        values = self.values.reshape(-1, len(self.columns))
-        return pd.concat([frame, pd.DataFrame(values, columns=[str(column) for column in self.columns])], axis=1)
+        rows = pd.MultiIndex.from_tuples(list(product(*self._above)), names=self.parents) if self.parents else None
+        return pd.DataFrame(self.values.reshape(-1, len(self.columns)), index=rows, columns=list(self.columns))
 
     def __repr__(self) -> str:
         title = f"p({self.node}{' | ' + ', '.join(map(str, self.parents)) if self.parents else ''})"

@@ -35,6 +35,8 @@ class Graph(NamedTuple):
         given: dict[Name, list[Name]] = {}
         if isinstance(source, Mapping):
             for node, parents in source.items():
+                if parents is not None and not isinstance(parents, str | int | Iterable):
+                    raise DataError.wrong_type(f"the parents of {node!r}", repr(parents), "a list of names")
                 found = [parents] if isinstance(parents, str | int) else list(parents or ())
                 given[_name(node)] = [_name(parent) for parent in found]
         elif hasattr(source, "predecessors") and hasattr(source, "nodes"):
@@ -128,7 +130,7 @@ class Graph(NamedTuple):
 
     def require(self, nodes: Iterable[Any]) -> None:
         """Refuse names that are no nodes."""
-        unknown = [node for node in nodes if node not in self.parents]
+        unknown = [node for node in nodes if not isinstance(node, str | int) or node not in self.parents]
         if unknown:
             known = ", ".join(repr(node) for node in list(self.parents)[:8]) + (", …" if len(self.parents) > 8 else "")
             raise DataError(f"the network has no node {unknown[0]!r} (found: {known}).\n    Check the spelling.")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tallybayes.errors import DataError, ImpossibleEvidenceError, shortened
-from tallybayes.models.answer import Answer, MostProbable, Posteriors
+from tallybayes.models.answer import Answer, MostProbable
 from tallybayes.models.features import labels_of
 from tallybayes.models.generate import sample_factor
 from tallybayes.models.graph import Graph
-from tallybayes.models.network_exchange import NetworkExchange
-from tallybayes.models.network_inference import Known
+from tallybayes.models.network_rows import NetworkRows, listed
 from tallybayes.tally.factor import Name
 
 
-class BayesianNetwork(NetworkExchange):
+class BayesianNetwork(NetworkRows):
     """A Bayesian network: p(all nodes) = Π p(node | its parents).
 
     Its tables are counted in one pass; they add, forget and are re-estimated like every model here. Questions are
@@ -54,6 +52,18 @@ class BayesianNetwork(NetworkExchange):
         All that was learnt.
     levels_ : dict
         The levels of every node that has labels.
+    graph_ : Graph
+        Who depends on whom: ``nodes``, ``edges``, ``parents``.
+    prior_ : dict
+        The prior of every node as resolved.
+    unseen_configurations_ : dict
+        The combinations of parents' levels that no row showed.
+    n_parameters_, n_parameters_joint_ : int
+        The free parameters, and those of one table of all labels.
+    bic_ : float
+        The Bayesian information criterion.
+    history_, objective_, converged_
+        How EM ended.
 
     Examples
     --------
@@ -120,15 +130,15 @@ class BayesianNetwork(NetworkExchange):
         >>> round(barometer.query("storm", do={"glass": "low"})["yes"], 3)    # turning its hand makes none
         0.1
         """
-        asked = (nodes,) if isinstance(nodes, str | int) else tuple(nodes)
+        asked = tuple(listed(nodes))
         self._require_labels(asked)
         if not asked or len(set(asked)) < len(asked):
             raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
         found, known = self._inference, self._inference.read_evidence(evidence, do)
         compiled = found.compile(do or (), asked)
-        likelihoods, _ = found.likelihoods(known, slice(0, 1), do or ())
+        likelihoods, offset = found.likelihoods(known, slice(0, 1), do or ())
         answer = compiled.tree.propagate(compiled.potentials, likelihoods, 1)
-        self._refuse_impossible(answer.log_evidence[0], evidence, do)
+        self._refuse_impossible(answer.log_evidence[0] + offset[0], evidence, do)
         found.refuse_unknown(answer, known, slice(0, 1), asked, do or ())
         table = answer.marginal(found.scope(asked))[..., 0]
         return Answer(asked, tuple(found.levels[node] for node in asked), table, {**(evidence or {}), **_done(do)})
@@ -152,9 +162,9 @@ class BayesianNetwork(NetworkExchange):
         """
         found, known = self._inference, self._inference.read_evidence(evidence, do)
         compiled = found.compile(do or ())
-        likelihoods, _ = found.likelihoods(known, slice(0, 1), do or ())
+        likelihoods, offset = found.likelihoods(known, slice(0, 1), do or ())
         whole = compiled.tree.propagate(compiled.potentials, likelihoods, 1)
-        self._refuse_impossible(whole.log_evidence[0], evidence, do)
+        self._refuse_impossible(whole.log_evidence[0] + offset[0], evidence, do)
         found.refuse_unknown(whole, known, slice(0, 1), found.levels, do or ())
         codes, log_probability = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
         levels = {node: found.levels[node][int(code)] for node, code in zip(found.levels, codes[:, 0], strict=True)}
@@ -179,102 +189,6 @@ class BayesianNetwork(NetworkExchange):
         found.refuse_unknown(answer, known, rows, None, do or ())
         return float(np.exp(answer.log_evidence[0]))
 
-    def log_likelihood(self, X: Any, *, names: Any = None) -> np.ndarray:
-        """Log p(what is known of the row), everything missing summed out; −inf for an impossible row.
-
-        Parameters
-        ----------
-        X, names
-            As for `fit`; columns may be absent.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        found = self._inference
-        known = self._read(X, names)
-        out = np.empty(known.n_rows)
-        whole = known.whole(found.levels)
-        if whole.any():
-            out[whole] = found.log_joint(known, np.flatnonzero(whole))
-        rest = known.take(np.flatnonzero(~whole))
-        partly = np.empty(rest.n_rows)
-        unsure = self.estimate in ("mle", "unbiased")
-        for rows, answer in found.batches(rest, down=unsure, what="scoring"):
-            if unsure:
-                found.refuse_unknown(answer, rest, rows, None)
-            partly[rows] = answer.log_evidence
-        out[~whole] = partly
-        return out
-
-    def predict_proba(
-        self, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
-    ) -> Any:
-        """p(node | what is known of the row), for many rows with any pattern of missing cells.
-
-        Parameters
-        ----------
-        X : as for `fit`; columns may be absent
-        columns : name, or sequence of names, optional
-            The nodes to predict, from all other columns: their own cells are not looked at. None predicts the missing
-            cells of all nodes, from everything that is known.
-        do : mapping from node to level, optional
-            Nodes that are set from outside in every row.
-        names : sequence, optional
-            The names of an array's columns.
-
-        Returns
-        -------
-        ndarray of shape (n, levels) for a single name, else Posteriors
-            A mapping from node to such arrays, with a flag for impossible rows. Those get the probabilities that hold
-            without any evidence, and a warning.
-        """
-        asked = list(self._inference.levels) if columns is None else _listed(columns)
-        self._require_labels(asked)
-        posteriors, _, log_likelihood = self._predict(X, columns, asked, do, names)
-        if isinstance(columns, str | int):
-            return posteriors[columns]
-        return Posteriors(posteriors, {node: self.levels_[node] for node in asked}, log_likelihood)
-
-    def predict(self, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None) -> Any:
-        """The most probable level of each node by itself; of measured nodes, the mean.
-
-        Parameters
-        ----------
-        X, columns, do, names
-            As for `predict_proba`; columns may be measured nodes, too. None fills in the missing cells of all nodes.
-
-        Returns
-        -------
-        ndarray of shape (n,) for a single name, else dict from node to such arrays
-        """
-        asked = list(self.graph_.nodes) if columns is None else _listed(columns)
-        self.graph_.require(asked)
-        posteriors, means, _ = self._predict(X, columns, asked, do, names)
-        labels = {node: labels_of(self.levels_[node], None)[found.argmax(axis=1)] for node, found in posteriors.items()}
-        out = {node: (labels | means)[node] for node in asked}
-        return out[columns] if isinstance(columns, str | int) else out
-
-    def _predict(
-        self, X: Any, columns: Any, asked: list[Name], do: Mapping[Name, Any] | None, names: Any
-    ) -> tuple[dict[Name, np.ndarray], dict[Name, np.ndarray], np.ndarray]:
-        """The posteriors of labels, the means of measured nodes, and the log likelihood of every row."""
-        found, done = self._inference, do or {}
-        known = self._read(X, names, () if columns is None else asked, do)
-        posteriors = {node: np.empty((known.n_rows, len(found.levels[node]))) for node in asked if node in found.levels}
-        means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if node in found.leaves}
-        log_likelihood = np.empty(known.n_rows)
-        for rows, answer in found.batches(known, done, what="predicting"):
-            log_likelihood[rows] = answer.log_evidence
-            found.refuse_unknown(answer, known, rows, asked, done)
-            for node, table in posteriors.items():
-                table[rows] = answer.marginal(found.scope([node])).T
-            for node, parts in means.items():
-                parts.append(found.expected(node, answer, known, rows))
-        joined = {node: np.concatenate(parts) if parts else np.zeros(0) for node, parts in means.items()}
-        self._mend_impossible(posteriors, joined, log_likelihood, do)
-        return posteriors, joined, log_likelihood
-
     def sample(
         self,
         n: int = 1,
@@ -296,6 +210,13 @@ class BayesianNetwork(NetworkExchange):
         -------
         dict from node to an array of shape (n,)
             Columns, as `fit` takes them.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> coin = tb.BayesianNetwork.from_tables({"coin": []}, {"coin": ["heads", "tails"]}, {"coin": [0.5, 0.5]})
+        >>> coin.sample(3, random_state=0)
+        {'coin': array(['tails', 'heads', 'heads'], dtype='<U5')}
         """
         if not isinstance(n, int | np.integer) or n < 0:
             raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
@@ -340,13 +261,20 @@ class BayesianNetwork(NetworkExchange):
 
         return plot_network(self, ax, evidence=evidence, do=do, tables=tables)
 
-    def plot_posteriors(self, evidence: Mapping[Name, Any], nodes: Any = None, ax: Any = None) -> Any:
+    def plot_posteriors(
+        self,
+        evidence: Mapping[Name, Any] | None,
+        nodes: Any = None,
+        ax: Any = None,
+        *,
+        do: Mapping[Name, Any] | None = None,
+    ) -> Any:
         """A picture of what the evidence tells: nodes before and after, with the bits learned; needs matplotlib.
 
         Parameters
         ----------
-        evidence
-            As for `query`.
+        evidence, do
+            As for `query`; without `do`, there has to be evidence.
         nodes : name, or sequence of names, optional
             None draws the 12 that moved most, by information.
         ax : matplotlib Axes, optional
@@ -357,27 +285,7 @@ class BayesianNetwork(NetworkExchange):
         """
         from tallybayes.plots.network import plot_posteriors
 
-        return plot_posteriors(self, evidence, nodes, ax)
-
-    # ---- Checks -----------------------------------------------------------------------------------------------------
-
-    def _read(self, X: Any, names: Any, without: Sequence[Name] = (), do: Mapping[Name, Any] | None = None) -> Known:
-        """What is known of the rows of X, and of the nodes that are set."""
-        found = self._inference
-        known = found.read_rows(self._open(X, names), self.unseen, (*without, *(do or ())))
-        done = found.read_evidence(None, do)
-        for kept, given in ((known.codes, done.codes), (known.cells, done.cells)):
-            kept.update({node: np.repeat(value, known.n_rows, axis=0) for node, value in given.items()})
-        return known
-
-    def _require_labels(self, nodes: Sequence[Name]) -> None:
-        self.graph_.require(nodes)
-        measured = [node for node in nodes if node in self._inference.leaves]
-        if measured:
-            raise DataError(
-                f"node {measured[0]!r} is measured, so it has no probabilities by level.\n"
-                "    Use predict for its mean, sample for draws, or probability_of_evidence for a density."
-            )
+        return plot_posteriors(self, evidence, nodes, ax, do=do)
 
     def _refuse_impossible(self, log_evidence: float, evidence: Any, do: Any) -> None:
         """Name what cannot happen: as little of the evidence as contradicts the network."""
@@ -388,53 +296,30 @@ class BayesianNetwork(NetworkExchange):
             rest = {other: value for other, value in blamed.items() if other != node}
             if self._inference_of(rest, do) == -np.inf:
                 blamed = rest
-        raise ImpossibleEvidenceError.of(blamed)
+        raise ImpossibleEvidenceError.of(blamed | _done(do))
 
     def _inference_of(self, evidence: Mapping[Name, Any], do: Any) -> float:
         ((_, answer),) = self._inference.batches(self._inference.read_evidence(evidence, do), do or (), down=False)
         return float(answer.log_evidence[0])
 
-    def _mend_impossible(
-        self, posteriors: dict[Name, np.ndarray], means: dict[Name, np.ndarray], log_likelihood: np.ndarray, do: Any
-    ) -> None:
-        """Give impossible rows what holds without evidence, and say so once."""
-        wrong = np.flatnonzero(np.isneginf(log_likelihood))
-        if not len(wrong):
-            return
-        found = self._inference
-        nothing = found.read_evidence(None, do)
-        ((rows, answer),) = found.batches(nothing, do or ())
-        for node, table in posteriors.items():
-            table[wrong] = answer.marginal(found.scope([node])).T
-        for node, mean in means.items():
-            mean[wrong] = found.expected(node, answer, nothing, rows)
-        warnings.warn(
-            f"row {int(wrong[0])} is impossible under this network ({len(wrong)} of {len(log_likelihood)} are), so "
-            "nothing follows from it: it got the probabilities that hold without evidence.",
-            UserWarning,
-            stacklevel=4,
-        )
-
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "tally_"):
             return super().__repr__(N_CHAR_MAX)
         n_nodes, n_edges = len(self.graph_.nodes), len(self.graph_.edges)
+        n_joint = shortened(self.n_parameters_joint_, 6)
         lines = [
             f"BayesianNetwork: {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}, "
-            f"{self.n_parameters_} parameters (a table of all labels: {shortened(self.n_joint_parameters_, 6)})"
+            f"{self.n_parameters_} parameters (a table of all labels: {n_joint})"
         ]
         for name, node in list(self._nodes.items())[:12]:
             parents = ", ".join(map(str, node.factor.given))
-            shown = f"{len(self.levels_[name])} levels" if node.is_label else repr(node.family)
+            n_levels = len(self.levels_.get(name, ()))
+            shown = f"{n_levels} level{'s' * (n_levels != 1)}" if node.is_label else repr(node.family)
             lines.append(f"  p({name}{' | ' + parents if parents else ''})  {shown}")
         if n_nodes > 12:
             lines.append(f"  … {n_nodes - 12} more")
         return "\n".join(lines)
 
 
-def _done(do: Mapping[Name, Any] | None) -> dict[str, Any]:
+def _done(do: Mapping[Name, Any] | None) -> dict[Any, Any]:
     return {f"do({node})": value for node, value in (do or {}).items()}
-
-
-def _listed(columns: Any) -> list[Name]:
-    return [columns] if isinstance(columns, str | int) else list(columns)

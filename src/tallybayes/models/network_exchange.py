@@ -119,6 +119,7 @@ class NetworkExchange(NetworkLearner):
         graph.add_nodes_from(self.graph_.nodes)
         graph.add_edges_from(self.graph_.edges)
         if hasattr(self, "tally_"):
-            for node, table in self._inference.tables.items():
-                graph.nodes[node].update(levels=self.levels_[node], table=table, parents=self.graph_.parents[node])
+            for node, table in self._tables.items():
+                about = {"levels": self.levels_[node], "table": table.copy(), "parents": self.graph_.parents[node]}
+                graph.nodes[node].update(about)
         return graph

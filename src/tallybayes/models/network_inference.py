@@ -8,18 +8,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import DataError, EstimateError, LabelError
+from tallybayes.errors import CellError, DataError, EstimateError, LabelError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
+from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.log_normal import LogNormal
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.junction import CliqueTree, Likelihood, Propagated
 from tallybayes.models.graph import Graph
 from tallybayes.models.scoring import Scored, chunk_of, rows_of, wrong_cell
 from tallybayes.progress import progress
+from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 _LABELS = Categorical()
+_KEPT = 8  # trees of other questions than the plain ones
 _CELLS = 1 << 22  # of the scores of some rows of a measured node
 
 
@@ -83,6 +88,8 @@ class NetworkInference:
     tables : mapping from node to an array of shape (*parents, levels)
         NaN in rows that are not known.
     leaves : mapping from measured node to Scored
+    widths : mapping from measured node to int, optional
+        How many columns each has.
     """
 
     def __init__(
@@ -91,8 +98,10 @@ class NetworkInference:
         levels: Mapping[Name, tuple[Any, ...]],
         tables: Mapping[Name, np.ndarray],
         leaves: Mapping[Name, Scored],
+        widths: Mapping[Name, int] | None = None,
     ) -> None:
-        self.graph, self.levels, self.leaves = graph, levels, leaves
+        self.graph, self.levels, self.widths = graph, levels, widths or {}
+        self.leaves = {node: _without_flat_groups(scored) for node, scored in leaves.items()}
         self.domains = {node: Domain(found, str(node)) for node, found in levels.items()}
         self.index = {node: place for place, node in enumerate(levels)}
         self.sizes = [len(found) for found in levels.values()]
@@ -104,7 +113,7 @@ class NetworkInference:
 
     def with_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, Scored]) -> NetworkInference:
         """The same network with other numbers: its trees are kept."""
-        other = NetworkInference(self.graph, self.levels, tables, leaves)
+        other = NetworkInference(self.graph, self.levels, tables, leaves, self.widths)
         other.trees = self.trees
         return other
 
@@ -121,16 +130,17 @@ class NetworkInference:
                 return plain
         if (cut, joined) not in self.compiled:
             graph = self.graph.cut(cut)
-            scopes = [self.scope((*graph.parents[node], node)) for node in self.levels]
-            tables = [np.ones(len(self.levels[n])) if n in cut else self.tables[n] for n in self.levels]
-            for nodes in [*(graph.parents[leaf] for leaf in self.leaves), tuple(joined)]:
-                if nodes:
-                    scopes.append(self.scope(nodes))
-                    tables.append(np.ones([len(self.levels[name]) for name in nodes]))
-            if (cut, joined) not in self.trees:
+            married = [nodes for nodes in (*(graph.parents[leaf] for leaf in self.leaves), tuple(joined)) if nodes]
+            scopes = [self.scope(nodes) for nodes in (*((*graph.parents[n], n) for n in self.levels), *married)]
+            if (cut, joined) not in self.trees:  # sizes are checked here, before anything is made
                 self.trees[cut, joined] = CliqueTree(self.sizes, scopes, list(self.levels))
             tree = self.trees[cut, joined]
+            tables = [np.ones(len(self.levels[n])) if n in cut else self.tables[n] for n in self.levels]
+            tables += [np.ones([len(self.levels[name]) for name in nodes]) for nodes in married]
             self.compiled[cut, joined] = Compiled(tree, tree.load(tables))
+            for kept in (self.compiled, self.trees):  # the plain tree, and the last few
+                for key in list(kept)[1:-_KEPT]:
+                    del kept[key]
         return self.compiled[cut, joined]
 
     # ---- What is known ----------------------------------------------------------------------------------------------
@@ -147,15 +157,27 @@ class NetworkInference:
         cells = {}
         for node, scored in self.leaves.items():
             if node in table.columns and node not in left_out:
-                cells[node] = rows_of(table, [node], scored.family, [], unseen)
-                if isinstance(cells[node], list):
-                    cells[node] = chunk_of(cells[node], slice(None))
-                if not isinstance(cells[node], Sparse):
-                    wrong = wrong_cell(scored.family, np.asarray(cells[node], dtype=float))
-                    if wrong is not None:
-                        value = np.asarray(cells[node]).reshape(table.n_rows, -1)[wrong].item()
-                        raise DataError.bad_cell(value, wrong[0], node, scored.family.expects)
+                cells[node] = self._read_leaf(node, rows_of(table, [node], scored.family, [], unseen))
         return Known(table.n_rows, codes, {}, cells)
+
+    def _read_leaf(self, node: Name, found: Any) -> Any:
+        """The cells of a measured node, if they are what was fitted."""
+        family, cells = self.leaves[node].family, chunk_of(found, slice(None)) if isinstance(found, list) else found
+        width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
+        if width != self.widths.get(node, width):
+            raise DataError(f"node {node!r} has {width} columns here; expected {self.widths[node]}, as at fitting.")
+        wrong = None
+        try:
+            if isinstance(cells, Sparse):
+                family.collect(cells)
+            else:
+                wrong = wrong_cell(family, np.asarray(cells, dtype=float).reshape(len(cells), width))
+        except CellError as error:
+            wrong = error.row, error.column
+        if wrong is not None:
+            row = np.ravel(chunk_of(cells, slice(wrong[0], wrong[0] + 1)))
+            raise DataError.bad_cell(row[wrong[1]].item(), wrong[0], node, family.expects)
+        return cells
 
     def read_evidence(self, evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None) -> Known:
         """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells."""
@@ -172,6 +194,8 @@ class NetworkInference:
         cells: dict[Name, Any] = {}
         for node, value in (given | done).items():
             if node in self.leaves:
+                if is_missing(value) or isinstance(value, Mapping):
+                    raise DataError(f"node {node!r} is measured, and known as {value!r}; expected a number.")
                 cells |= self.read_rows(Table({node: np.asarray([value])}), "error").cells
             elif isinstance(value, Mapping):
                 if node in done:
@@ -228,7 +252,8 @@ class NetworkInference:
                 offset += logs[:, 0]
                 continue
             lost = np.isnan(logs)  # not known under maximum likelihood: as likely as the best, until looked at
-            logs = np.where(lost, np.where(lost, -np.inf, logs).max(axis=1, keepdims=True), logs)
+            best = np.where(lost, -np.inf, logs).max(axis=1, keepdims=True)
+            logs = np.where(lost, np.where(np.isneginf(best), 0.0, best), logs)
             top = logs.max(axis=1)
             finite = np.where(np.isneginf(top), 0.0, top)
             offset += finite
@@ -255,12 +280,12 @@ class NetworkInference:
     def log_joint(self, known: Known, rows: np.ndarray) -> np.ndarray:
         """Log p(row) of rows of which all labels are known: a look-up in every table."""
         some, out = known.take(rows), np.zeros(len(rows))
+        lost: dict[Name, np.ndarray] = {}
         for node in self.levels:
             names = (*self.graph.parents[node], node)
             place = tuple(some.codes[name] for name in names)
-            if node in self.unknown and self.unknown[node][place[:-1]].any():
-                row = int(np.flatnonzero(self.unknown[node][place[:-1]])[0])
-                raise self._not_known(node, [int(codes[row]) for codes in place[:-1]], f" (row {int(rows[row])})")
+            if node in self.unknown:
+                lost[node] = self.unknown[node][place[:-1]]
             with np.errstate(divide="ignore"):
                 out += np.log(self.tables[node])[place]
         for node, cells in some.cells.items():
@@ -270,11 +295,13 @@ class NetworkInference:
                 part = slice(start, start + step)
                 logs = _leaf_logs(self.leaves[node], chunk_of(cells, part))
                 logs = logs[np.arange(len(logs)), group[part]]
-                if np.isnan(logs).any():
-                    row = start + int(np.flatnonzero(np.isnan(logs))[0])
-                    where = [int(some.codes[name][row]) for name in self.graph.parents[node]]
-                    raise self._not_known(node, where, f" (row {int(rows[row])})")
-                out[part] += logs
+                lost.setdefault(node, np.zeros(len(rows), dtype=bool))[part] = np.isnan(logs)
+                out[part] += np.where(np.isnan(logs), 0.0, logs)
+        for node, unknown in lost.items():
+            asked = np.flatnonzero(unknown & ~np.isneginf(out))  # an impossible row is so whatever the others say
+            if len(asked):
+                where = [int(some.codes[name][asked[0]]) for name in self.graph.parents[node]]
+                raise self._not_known(node, where, f" (row {int(rows[asked[0]])})")
         return out
 
     def _step(self, node: Name, known: Known) -> int:
@@ -295,24 +322,25 @@ class NetworkInference:
 
     def expected(self, node: Name, found: Propagated, known: Known, rows: slice) -> np.ndarray:
         """The mean of a measured node in every row; where it is known, what it is."""
-        scored = self.leaves[node]
-        means = np.nan_to_num(scored.family.expected(scored.parameters))
-        means = means.reshape(self._n_groups(node), -1)
+        scored, n_rows = self.leaves[node], len(found.log_evidence)
         parents = self.graph.parents[node]
-        n_rows = len(found.log_evidence)
         shares = found.marginal(self.scope(parents)).reshape(-1, n_rows) if parents else np.ones((1, n_rows))
-        out = shares.T @ means
-        if node in known.cells:
-            cells = np.asarray(chunk_of(known.cells[node], rows), dtype=float).reshape(len(out), -1)
-            out = np.where(np.isnan(cells), out, cells)
+        means = scored.family.expected(scored.parameters).reshape(self._n_groups(node), -1)
+        if node not in known.cells:
+            out = shares.T @ np.nan_to_num(means)
+        else:
+            cells = np.asarray(chunk_of(known.cells[node], rows), dtype=float).reshape(n_rows, means.shape[1])
+            each = scored.family.conditional_means(scored.parameters, cells).reshape(n_rows, len(means), -1)
+            out = np.where(np.isnan(cells), np.einsum("gn,ngc->nc", shares, np.nan_to_num(each)), cells)
         return out if out.shape[1] > 1 else out[:, 0]
 
     def _not_known(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
         pairs = zip(self.graph.parents[node], place, strict=True)
-        shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs)
+        shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs) or "nothing is given"
+        spread = ", or none with any spread" if node in self.leaves else ""
         return EstimateError(
-            f"no row shows {node!r} where {shown}, so its probability there is not known under maximum likelihood, and "
-            f"this answer{where} depends on it.\n"
+            f"no row shows {node!r} where {shown}{spread}, so its probability there is not known under maximum "
+            f"likelihood, and this answer{where} depends on it.\n"
             "    Use estimate='bayes' or 'map', where a prior speaks for what was not seen."
         )
 
@@ -330,43 +358,64 @@ class NetworkInference:
             return
         graph, cut = self.graph.cut(do), set(do)
         possible = ~np.isneginf(found.log_evidence)
+        sure = [known.is_known(node, rows) & (node not in known.likelihoods) for node in graph.nodes]
+        patterns = np.stack([np.broadcast_to(here, len(possible)) for here in sure], axis=1)
+        depends: dict[Any, bool] = {}
         for node, lost in lost_rows.items():
             parents = graph.parents[node]
             if node in cut:
                 continue
-            some = (found.marginal(self.scope(parents))[lost] > 0) & possible
+            whole = found.marginal(self.scope(parents)) if parents else np.ones((1, len(possible)))
+            some = (whole[lost] > 0) & possible
             for row in np.flatnonzero(some.any(axis=0)):
-                if self._depends(graph, node, known, rows.start + int(row), asked):
+                key = node, patterns[row].tobytes()
+                if key not in depends:
+                    observed = [other for other, here in zip(graph.nodes, patterns[row], strict=True) if here]
+                    depends[key] = self._depends(graph, node, observed, known.likelihoods, asked)
+                if depends[key]:
                     place = int(np.flatnonzero(some[:, row])[0])
                     of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""
-                    raise self._not_known(node, np.argwhere(lost)[place].tolist(), of_row)
+                    raise self._not_known(node, np.argwhere(lost)[place].tolist() if parents else [], of_row)
 
-    def _depends(self, graph: Graph, node: Name, known: Known, row: int, asked: Iterable[Name] | None) -> bool:
-        """Whether the table of a node has a say in what is asked about a row, by the graph alone."""
-        part = slice(row, row + 1)
-        observed = [
-            other for other in graph.nodes if np.all(known.is_known(other, part)) and other not in known.likelihoods
-        ]
+    def _depends(
+        self, graph: Graph, node: Name, observed: list[Name], hinted: Iterable[Name], asked: Iterable[Name] | None
+    ) -> bool:
+        """Whether the table of a node has a say in what is asked, by the graph alone."""
         if asked is None:
-            return node in graph.ancestors([*observed, *known.likelihoods])
-        return bool(graph.reached(node, observed, known.likelihoods) & set(asked))
+            return node in graph.ancestors([*observed, *hinted])
+        return bool(graph.reached(node, observed, hinted) & set(asked))
 
     def _unknown_rows(self) -> dict[Name, np.ndarray]:
         """Which combinations of parents' levels nothing is known of, by node."""
         found = dict(self.unknown)
         for node, scored in self.leaves.items():
             parameters = scored.parameters
-            if not scored.predictive and self.graph.parents[node]:
+            if not scored.predictive:
                 first = np.asarray(parameters[0] if isinstance(parameters, tuple) else parameters, dtype=float)
                 lost = np.isnan(first).reshape(len(first), -1).any(axis=1)
                 if lost.any():
-                    found[node] = lost.reshape([len(self.levels[name]) for name in self.graph.parents[node]])
+                    shape = [len(self.levels[name]) for name in self.graph.parents[node]]
+                    found[node] = lost.reshape(shape or [1])
         return found
+
+
+def _without_flat_groups(scored: Scored) -> Scored:
+    """The parameters, those of groups without any spread as unknown as those of groups without a row."""
+    if scored.predictive or not isinstance(scored.family, Gaussian | LogNormal | MultivariateGaussian):
+        return scored
+    mean, spread = (np.array(part, dtype=float) for part in scored.parameters)
+    if isinstance(scored.family, MultivariateGaussian):
+        flat: np.ndarray = np.array([not scored.family.is_definite(matrix) for matrix in spread])
+    else:
+        flat = np.asarray(~(np.broadcast_to(spread, mean.shape) > 0).all(axis=-1))
+    spread = np.where(flat.reshape(-1, *(1,) * (spread.ndim - 1)), np.nan, spread)
+    return scored._replace(parameters=type(scored.parameters)(np.where(flat[:, None], np.nan, mean), spread))
 
 
 def _leaf_logs(scored: Scored, cells: np.ndarray) -> np.ndarray:
     """Log p(cell | every combination of parents' levels), (n, combinations)."""
-    logs = scored.log_prob(cells if cells.ndim == 2 else cells[:, None])
+    with np.errstate(over="ignore"):  # as far away as numbers go
+        logs = scored.log_prob(cells if cells.ndim == 2 else cells[:, None])
     return logs.sum(axis=-1) if scored.family.columnwise else logs
 
 

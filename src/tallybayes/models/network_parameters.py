@@ -21,7 +21,7 @@ from tallybayes.models.graph import Graph
 from tallybayes.models.network_inference import NetworkInference
 from tallybayes.models.network_prior import BDe
 from tallybayes.models.network_tables import NetworkTables
-from tallybayes.models.scoring import Resolved, Scored, check_spread_within, prepare, resolve
+from tallybayes.models.scoring import Resolved, Scored, prepare, resolve
 from tallybayes.models.tallied import Tallied
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
@@ -64,8 +64,7 @@ class NetworkParameters(Tallied):
         return self._derive("graph", self._make_graph) if hasattr(self, "tally_") else Graph.read(self.parents)
 
     def _make_graph(self) -> Graph:
-        given = {name: factor.given for factor in self.tally_.factors for name in factor.columns}
-        return Graph.read({node: given[node] for node in Graph.read(self.parents).nodes})
+        return Graph.read({name: factor.given for factor in self.tally_.factors for name in factor.columns})
 
     @property
     def _nodes(self) -> dict[Name, Node]:
@@ -93,8 +92,10 @@ class NetworkParameters(Tallied):
 
     @property
     def prior_(self) -> dict[Name, Any]:
-        """The prior of every node as it was resolved from the tally."""
+        """The prior of every node as it was resolved from the tally; none where the tables were given."""
         check_is_fitted(self, "tally_")
+        if self._given is not None:
+            return {}
         return {node: found.prior for node, found in self._derive("beliefs", self._beliefs).items()}
 
     @property
@@ -166,7 +167,6 @@ class NetworkParameters(Tallied):
             if not node.is_label:
                 flat = node.flat()
                 found[name] = prepare(node.factor, flat, self._resolved[name], self.estimate)
-                check_spread_within(found[name], flat, self._configurations(node.factor.given))
         return found
 
     def _configurations(self, parents: tuple[Name, ...]) -> list[Any]:
@@ -185,7 +185,7 @@ class NetworkParameters(Tallied):
         depends on it is refused.
         """
         found: dict[Name, list[dict[Name, Any]]] = {}
-        for name, node in self._nodes.items():
+        for name, node in self._nodes.items() if self._given is None else ():
             weight = np.asarray(node.flat().presence())
             if node.factor.given and (weight == 0).any():
                 shape = node.statistics.given_shape
@@ -202,9 +202,9 @@ class NetworkParameters(Tallied):
         return sum(node.family.n_parameters(node.statistics) for node in self._nodes.values())
 
     @property
-    def n_joint_parameters_(self) -> int:
+    def n_parameters_joint_(self) -> int:
         """The number of free parameters of a table of all labels at once: what the structure saves."""
-        return math.prod(len(levels) for levels in self.levels_.values()) - 1
+        return max(math.prod(len(levels) for levels in self.levels_.values()) - 1, 0)
 
     @property
     def _inference(self) -> NetworkInference:
@@ -214,7 +214,14 @@ class NetworkParameters(Tallied):
     def _make_inference(self) -> NetworkInference:
         if self.unseen not in ("missing", "error"):
             raise DataError(f"unseen is {self.unseen!r}; expected 'missing' or 'error'.")
-        return NetworkInference(self.graph_, self.levels_, self._tables, self._leaves)
+        empty = [name for name, levels in self.levels_.items() if not levels]
+        if empty:
+            raise DataError(
+                f"no row is left in this network, so {empty[0]!r} has no levels and nothing can be asked.\n"
+                "    Learn from rows, or declare levels: tb.Categorical(levels=[...])."
+            )
+        widths = {name: self._nodes[name].statistics.n_columns for name in self._leaves}
+        return NetworkInference(self.graph_, self.levels_, self._tables, self._leaves, widths)
 
     def table(self, node: Name) -> Conditional:
         """p(node | its parents): it prints as a table.
@@ -281,10 +288,9 @@ class NetworkParameters(Tallied):
         total = 0.0
         for node in self._nodes.values():
             best = node.family.maximum_likelihood(node.flat())
-            seen = np.asarray(node.flat().presence()) > 0
             weight = float(np.max(node.family.row_weight(node.flat().pooled()), initial=1.0))
-            likelihood = np.asarray(node.family.log_likelihood(best, node.flat()))
-            total += -2.0 * float(likelihood[seen].sum()) + node.family.n_parameters(node.statistics) * math.log(weight)
+            likelihood = np.asarray(node.family.log_likelihood(best, node.flat()))  # NaN where nothing was counted
+            total += -2.0 * float(np.nansum(likelihood)) + node.family.n_parameters(node.statistics) * math.log(weight)
         return total
 
     def bits(self) -> Bits:

@@ -13,6 +13,7 @@ from tallybayes.errors import PriorError
 from tallybayes.inference.junction import CliqueTree
 from tallybayes.models.network_tables import NetworkTables
 from tallybayes.tally.factor import Name
+from tallybayes.tally.tally import Tally
 from tallybayes.value import Value
 
 _LEAST = 1e-9  # of a row: what the other network holds impossible may still be learned
@@ -23,8 +24,9 @@ class BDe(Value):
     """The Bayesian Dirichlet prior that another network implies: as if `sample_size` of its rows had been seen.
 
     Every cell of a table gets sample_size · p(node, parents) under that network, whatever its own structure, so that
-    networks which say the same independences score alike (Heckerman, Geiger and Chickering, 1995). Levels and nodes the
-    other network does not have share its probability equally; cells it holds impossible get a billionth of a row.
+    networks which say the same independences score alike (Heckerman, Geiger and Chickering, 1995). Levels that only the
+    other network knows are declared. Levels it does not know share its probability equally, as do nodes it lacks; cells
+    it holds impossible get a billionth of a row.
 
     Parameters
     ----------
@@ -53,8 +55,28 @@ class BDe(Value):
         if tables is None:
             raise PriorError(f"BDe needs a network, found {self.network!r:.60}.")
         object.__setattr__(self, "network", tables if isinstance(tables, NetworkTables) else tables())
-        if not 0 < self.sample_size < np.inf:
+        if not isinstance(self.sample_size, int | float | np.number) or not 0 < self.sample_size < np.inf:
             raise PriorError.not_positive("BDe", "sample_size", self.sample_size)
+
+    def declare(self, tally: Tally) -> Tally:
+        """The same counts where the levels this network knows exist, whether seen or not.
+
+        Parameters
+        ----------
+        tally : Tally
+        """
+        for name, levels in self.network.levels.items():
+            domain = tally.domains.get(str(name))
+            if domain is None or all(level in domain.declared for level in levels):
+                continue
+            if domain.levels and not any(level in domain.index for level in levels):
+                raise PriorError(
+                    f"BDe's network knows {name!r} as {', '.join(map(repr, levels[:4]))}, the data as "
+                    f"{', '.join(map(repr, domain.levels[:4]))}; expected some levels in common.\n"
+                    "    Spell them alike; a network from a BIF file has strings for levels."
+                )
+            tally = tally.declare(name, levels)
+        return tally
 
     def concentration(self, node: Name, parents: tuple[Name, ...], levels: Mapping[Name, tuple[Any, ...]]) -> Dirichlet:
         """The Dirichlet of a node's table under these parents and levels: (*parents, levels).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,18 +43,31 @@ class NetworkTables(Value):
         absent = [node for node in graph.nodes if node not in self.parents]
         if absent:
             raise DataError.unknown_column(absent[:1], self.parents)
+        for name in ("levels", "tables"):
+            given = getattr(self, name)
+            lacking = [node for node in graph.nodes if not isinstance(given, Mapping) or node not in given]
+            if lacking:
+                raise DataError.wrong_type(name, f"without {lacking[0]!r}", "a mapping with every node")
         levels = {node: Domain(self.levels[node], str(node)).levels for node in graph.nodes}
         tables: dict[Name, np.ndarray] = {}
         for node in graph.nodes:
             shape = tuple(len(levels[name]) for name in (*graph.parents[node], node))
-            tables[node] = frozen_array(self.tables[node])
+            try:
+                tables[node] = frozen_array(self.tables[node])
+            except (TypeError, ValueError):
+                raise DataError.wrong_type(f"the table of {node!r}", "ragged, or not of numbers", f"{shape}") from None
             if tables[node].shape != shape:
                 expected = f"{shape}: the levels of {[*graph.parents[node], node]}"
                 raise DataError.wrong_shape(f"the table of {node!r}", tables[node].shape, expected)
             if not (np.isfinite(tables[node]) & (tables[node] >= 0)).all():
                 raise DataError.wrong_type(f"the table of {node!r}", "partly negative or not finite", "probabilities")
-            if not np.allclose(tables[node].sum(axis=-1), 1.0, rtol=0, atol=1e-6):
-                raise DataError.wrong_type(f"the table of {node!r}", "not normalised", "rows that sum to 1")
+            sums = tables[node].sum(axis=-1)
+            wrong = np.argwhere(np.abs(sums - 1.0) > 1e-6)
+            if len(wrong):
+                where = zip(graph.parents[node], wrong[0], strict=True)
+                row = ", ".join(f"{parent} = {levels[parent][k]!r}" for parent, k in where)
+                found = f"{sums[tuple(wrong[0])]:.6g} in sum{' where ' + row if row else ''}"
+                raise DataError.wrong_type(f"the table of {node!r}", found, "rows that sum to 1")
         for name, value in (("parents", graph.parents), ("levels", levels), ("tables", tables)):
             object.__setattr__(self, name, value)
 

@@ -9,10 +9,11 @@ from scipy.special import xlogy
 
 from tallybayes.errors import DataError, TooLargeError, shortened
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.estimates import check_estimate
 from tallybayes.memory import available_memory
+from tallybayes.models.graph import Graph
 from tallybayes.models.network import BayesianNetwork
-from tallybayes.models.network_learning import is_measured
+from tallybayes.models.network_learning import named_weights
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import open_table
 from tallybayes.statistics.counts import Counts
@@ -36,7 +37,7 @@ def learn_tree(
     data : data frame, mapping of columns, list of dicts, or array
         A row with a missing cell is left out of the pairs that need it.
     target : name, optional
-    sample_weight : array-like of shape (n,), optional
+    sample_weight : array-like of shape (n,), or the name of a column, optional
     names : sequence, optional
         The names of an array's columns.
     **parameters
@@ -55,9 +56,14 @@ def learn_tree(
     {'fire': (), 'smoke': ('fire',), 'day': ('fire',)}
     """
     table = open_table(data, None if names is None else list(names))
+    if isinstance(sample_weight, str):
+        name, sample_weight = sample_weight, named_weights(table, sample_weight)
+        table = table.without(name)  # a weight is no node
     if target is not None and target not in table.columns:
         raise DataError.unknown_column([target], table.columns)
-    measured = [name for name in table.columns if name != target and is_measured(table, name)]
+    model = BayesianNetwork(dict.fromkeys(table.columns, ()), **parameters)
+    families = {} if not table.columns else model._families(Graph.read(model.parents), table)
+    measured = [name for name in table.columns if name != target and not isinstance(families[name], Categorical)]
     if measured and target is None:
         raise DataError(
             f"column {measured[0]!r} is measured, and a tree joins labels only.\n"
@@ -71,7 +77,7 @@ def learn_tree(
     factors = [Factor(name, given, Categorical()) for name in labels]
     factors += [Factor(second, (*given, first), Categorical()) for first, second in pairs]
     factors += [Factor(name, (), Categorical()) for name in given] + [
-        Factor(name, given, Gaussian()) for name in measured
+        Factor(name, given, families[name]) for name in measured
     ]
     sizes = {name: len(table.levels([name], lambda _: True)[1][0].levels) for name in (*given, *labels)}
     cells = sum(int(np.prod([sizes.get(name, 1) for name in (*f.given, *f.columns)], dtype=object)) for f in factors)
@@ -95,15 +101,22 @@ def learn_tree(
         parents[labels[place]] = given if up is None else (*given, labels[up])
     parents |= dict.fromkeys(measured, given)
     model = BayesianNetwork(parents, **parameters)
+    if set(parameters) & {"columns", "missing"}:  # counted otherwise than here
+        return model.fit(table, sample_weight=sample_weight)
     kept, statistics_of = [], []
     for name, above in parents.items():
-        kept.append(Factor(name, above, Gaussian() if name in measured else Categorical()))
+        kept.append(Factor(name, above, families[name] if name in measured else Categorical()))
         if (above, name) in found:
             statistics_of.append(tally.statistics[found[above, name]])
         else:  # the pair was counted the other way round
             turned: Any = tally.statistics[found[(*given, name), above[-1]]]
             statistics_of.append(Counts(np.swapaxes(turned.table, -1, -2)))
-    return model.fit_tally(Tally(kept, statistics_of, tally.domains, schema).pruned())
+    check_estimate(model.estimate)
+    whole = Tally(kept, statistics_of, tally.domains, schema).pruned()
+    empty = [name for name, domain in whole.domains.items() if not domain.levels]
+    if empty:
+        raise DataError(f"column {empty[0]!r} has no cell that counts; expected at least 1.")
+    return model.fit_tally(whole)
 
 
 def _information(table: np.ndarray) -> float:

@@ -75,6 +75,9 @@ class Collector:
 
     def collect(self) -> Tally:
         """The tally, over the levels of all columns of every domain."""
+        hard = [f for f in self.factors if f.given and not any(map(self.table.is_block, self._level_columns(f)))]
+        sets = [(*f.given, column) for f in hard for column in f.level_columns or f.given[:1]]
+        self.table = self.table.compacted(sets, self._is_ordered)
         self._count_together()
         counted = [self._count(factor, number) for number, factor in enumerate(self.factors)]
         domains: dict[str, Domain] = {}

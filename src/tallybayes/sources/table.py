@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
+from tallybayes import kernels
 from tallybayes.errors import DataError
 from tallybayes.families.block import Codes, Dense, Sparse
 from tallybayes.sources.encode import direct_levels, encode, is_missing, plain_array
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
+
+_FLOATS = ("float", "double", "halffloat")
+_LARGE = 4096  # cells of a table that are worth finding out which labels occur
 
 
 class Table:
@@ -39,18 +44,26 @@ class Table:
 
     def kind(self, name: Name) -> str:
         """What a column's type says, whatever its values: "number", "label" or "sparse"."""
+        found = self._type(name)
+        return "number" if found.startswith(("int", "uint", *_FLOATS)) else "sparse" if found == "sparse" else "label"
+
+    def is_float(self, name: Name) -> bool:
+        """Whether a column's type is that of numbers that need not be whole."""
+        return self._type(name).startswith(_FLOATS)
+
+    def _type(self, name: Name) -> str:
+        """The type of a column, in Arrow's words."""
         column = self._column(name)
         if isinstance(column, Sparse):
             return "sparse"
         if isinstance(column, np.ndarray) and column.dtype.kind != "O":
-            return "number" if column.dtype.kind in "iuf" else "label"
+            return str(column.dtype)
         arrow = getattr(column, "type", None)
         if arrow is None and isinstance(column, np.ndarray | list):
             import pyarrow as pa
 
             arrow = pa.infer_type(np.ravel(column), from_pandas=True)
-        text = str(arrow)
-        return "number" if text.startswith(("int", "uint", "float", "double", "halffloat")) else "label"
+        return str(arrow)
 
     def is_block(self, name: Name) -> bool:
         """Whether a name stands for several columns."""
@@ -129,6 +142,30 @@ class Table:
         sizes = np.array([len(domain.levels) for _, domain in encoded], dtype=np.int64)
         return Codes([codes for codes, _ in encoded], sizes), [domain for _, domain in encoded]
 
+    def compacted(self, sets: Iterable[Sequence[Name]], ordered: Callable[[Name], bool]) -> Table:
+        """The same rows, labels encoded without those that do not occur where a table of a whole set would be large.
+
+        Whole numbers are mostly their own codes, so that 18 and 65 have 64 places; six such columns would have 64⁶.
+        """
+        wanted = [list(members) for members in sets if len(members) > 2]
+        names = [name for name in self.columns if any(name in members for members in wanted)]
+        domains = self.levels(names, ordered)[1] if names else []
+        sizes = {name: len(domain.levels) or 1 for name, domain in zip(names, domains, strict=True)}
+        large = {n for members in wanted if math.prod(sizes[m] for m in members) > _LARGE for n in members}
+        if not large:
+            return self
+        table = Table(self.columns)
+        table._encoded = dict(self._encoded)
+        for name in large:
+            codes, domain = self._encode(name, ordered(name))
+            counts = kernels.count_codes([codes], [len(domain.levels)], None, 1)[0]
+            seen = np.flatnonzero(counts)
+            where = np.full(len(counts) + 1, -1, dtype=np.int32)  # code −1 finds the last
+            where[seen] = np.arange(len(seen))
+            kept = Domain([domain.levels[k] for k in seen], domain.name, ordered=domain.ordered)
+            table._encoded[name, ordered(name)] = where[codes.astype(np.intp)], kept
+        return table
+
     def _encode(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
         """Codes of one column, made once however many factors need them."""
         if isinstance(self._column(name), Sparse):
@@ -179,6 +216,9 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     if array.ndim != 2:
         raise DataError.wrong_shape("the data", array.shape, "(rows,) or (rows, columns)")
     names = range(array.shape[1]) if names is None else names
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise DataError(f"the name {twice!r} stands for two columns; expected a name for every column.")
     if len(names) != array.shape[1]:
         raise DataError.wrong_shape("the data", array.shape, f"{len(names)} columns, one for every name")
     matrix = array if array.dtype.kind in "biuf" else None

@@ -104,6 +104,10 @@ class Statistics:
         n_axes = len(self.given_shape)
         return self._move(lambda a: a.reshape(shape + a.shape[n_axes:]))
 
+    def transpose_groups(self, order: list[int]) -> Self:
+        """The same groups with their axes in another order: the new axis ``i`` is the old axis ``order[i]``."""
+        return self._move(lambda a: a.transpose(*order, *range(len(order), a.ndim)))
+
     def pooled(self) -> Self:
         """All groups together: the statistics of the same rows with no ``given``."""
         axes = tuple(range(len(self.given_shape)))

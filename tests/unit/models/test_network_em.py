@@ -68,8 +68,8 @@ def test_em_equals_summing_over_all_completions(data):
         network = tb.BayesianNetwork(tables.parents, columns=columns, missing="em", estimate=estimate, tol=1e-300)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # three steps are enough to compare
-            model = network.set_params(n_iter=3).fit(rows, weight)
-        available = tb.BayesianNetwork(tables.parents, columns=columns).fit(rows, weight)
+            model = network.set_params(n_iter=3).fit(rows, sample_weight=weight)
+        available = tb.BayesianNetwork(tables.parents, columns=columns).fit(rows, sample_weight=weight)
         start = {node: available.table(node).values for node in tables.parents}
         found, _, counts = _reference(tables, rows, weight, more, start, 1)
         if model.history_:
@@ -161,4 +161,22 @@ def test_what_em_cannot_do_is_refused():
 def test_levels_seen_only_beside_missing_parents_count():
     rows = {"a": [0, 1, None], "b": ["x", "y", "z"]}
     assert tb.BayesianNetwork({"b": ["a"]}, missing="em").fit(rows).levels_["b"] == ("x", "y", "z")
-    assert tb.BayesianNetwork({"b": ["a"]}).fit(rows).levels_["b"] == ("x", "y")
+    with pytest.warns(UserWarning, match=r"level 'z' of 'b' occurs only where a parent is missing"):
+        assert tb.BayesianNetwork({"b": ["a"]}).fit(rows).levels_["b"] == ("x", "y")
+    with pytest.raises(DataError, match=r"no row shows 'b', so its levels are not known"):
+        tb.BayesianNetwork({"b": ["a"]}, missing="em").fit({"a": [0, 1], "b": [None, None]})
+
+
+def test_hidden_nodes_need_no_column():
+    rng = np.random.default_rng(2)
+    hidden = rng.random(2000) < 0.4
+    rows = {name: (rng.random(2000) < np.where(hidden, 0.9, 0.2)).astype(int) for name in "uvw"}
+    parents = {name: ["h"] for name in "uvw"}
+    columns = {"h": tb.Categorical(levels=("no", "yes"))}
+    absent = tb.BayesianNetwork(parents, columns=columns, missing="em", random_state=0, n_iter=500).fit(rows)
+    empty = tb.BayesianNetwork(parents, columns=columns, missing="em", random_state=0, n_iter=500)
+    assert absent.tally_.isclose(empty.fit(rows | {"h": [None] * 2000}).tally_, 1e-9)
+    with pytest.raises(
+        DataError, match=r"no column 'h'.*\n.*\n    A node that is never seen needs missing='em' and columns="
+    ):
+        tb.BayesianNetwork(parents).fit(rows)

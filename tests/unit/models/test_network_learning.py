@@ -85,12 +85,22 @@ def test_another_network_as_prior_is_worth_its_sample_size():
     np.testing.assert_allclose(model.table("b").values, counts / counts.sum(axis=1, keepdims=True), atol=1e-8)
     assert clone(model).fit({"a": ["u", "v"], "b": [0, 1]}).table("b").values == pytest.approx(model.table("b").values)
     wider = tb.BayesianNetwork({"z": ["a"]}, prior=tb.BDe(expert, 8)).fit({"a": ["u", "w"], "z": [0, 1]})
-    assert wider.prior_["a"].concentration.sum() == pytest.approx(8 * (2 / 3) * (0.125 + 0.5))  # "v" is not there
+    assert wider.levels_["a"] == ("u", "v", "w")  # "v" is known to the expert alone
+    assert wider.prior_["a"].concentration.sum() == pytest.approx(8)
+    for data in ({"a": ["U", "V"], "b": [0, 1]}, {"a": [False, True], "b": [0, 1]}):
+        with pytest.raises(
+            PriorError, match=r"BDe's network knows 'a' as 'u', 'v', the data as .*; expected some levels"
+        ):
+            tb.BayesianNetwork({"b": ["a"]}, prior=tb.BDe(expert, 8)).fit(data)
     np.testing.assert_allclose(wider.prior_["z"].concentration[:, 0], wider.prior_["z"].concentration[:, 1])
     with pytest.raises(PriorError, match=r"sample_size > 0"):
         tb.BDe(expert, 0)
     with pytest.raises(PriorError, match=r"needs a network"):
         tb.BDe("expert", 1)
+    with pytest.raises(PriorError, match=r"sample_size > 0"):
+        tb.BDe(expert, "x")
+    with pytest.raises(PriorError, match=r"sample_size > 0"):
+        tb.BDeu("x")
     with pytest.raises(EstimateError, match=r"how much it is worth is not said"):
         tb.BayesianNetwork({"b": ["a"]}).set_params(prior=model).fit({"a": ["u"], "b": [0]}).query("a")
 
@@ -110,6 +120,7 @@ def _tables(draw):
     return tables.parents, rows, np.array(weight)
 
 
+@pytest.mark.filterwarnings("ignore:level .* occurs only where a parent is missing")
 @settings(max_examples=100)
 @hypothesis_given(_tables(), st.data())
 def test_parts_add_up_and_are_forgotten(case, data):
@@ -122,16 +133,17 @@ def test_parts_add_up_and_are_forgotten(case, data):
     def take(chosen):
         return {node: [cells[k] for k in chosen] for node, cells in rows.items()}, weight[chosen]
 
-    whole = tb.BayesianNetwork(parents).fit(rows, weight)
-    first = tb.BayesianNetwork(parents).fit(*take(halves[0]))
+    first_rows, first_weight = take(halves[0])
+    whole = tb.BayesianNetwork(parents).fit(rows, sample_weight=weight)
+    first = tb.BayesianNetwork(parents).fit(first_rows, sample_weight=first_weight)
     other, its_weight = take(halves[1])
     if halves[1]:
-        grown = clone(first).fit(*take(halves[0])).partial_fit(other, its_weight)
+        grown = clone(first).fit(first_rows, sample_weight=first_weight).partial_fit(other, sample_weight=its_weight)
         assert grown.tally_ == whole.tally_
         if any(w > 0 and None not in row for w, *row in zip(its_weight, *other.values(), strict=True)):
-            second = tb.BayesianNetwork(parents).fit(other, its_weight)
+            second = tb.BayesianNetwork(parents).fit(other, sample_weight=its_weight)
             assert (first + second).tally_ == whole.tally_
-        whole.forget(other, its_weight)
+        whole.forget(other, sample_weight=its_weight)
     assert whole.tally_ == first.tally_
     again = tb.BayesianNetwork(parents).fit_tally(first.tally_)
     for node in rows:
@@ -168,6 +180,9 @@ def test_the_mle_does_not_invent_what_it_has_not_seen():
             ask()
     with pytest.raises(EstimateError, match=r"rows that no data tell"):
         mle.to_tables()
+    assert np.isnan(mle.to_networkx().nodes["c"]["table"][1, 1]).all()
+    with pytest.raises(EstimateError, match=r"no row shows 'c'"):  # an impossible row has no prior to fall back on
+        mle.predict_proba({"a": [0], "b": [0], "c": ["y"]})
     bayes = mle.reestimate(estimate="bayes")
     np.testing.assert_allclose(bayes.table("c").values[1, 1], [0.5, 0.5])
     assert bayes.unseen_configurations_ == mle.unseen_configurations_
@@ -273,6 +288,7 @@ def test_structures_are_read_from_mappings_edges_and_graphs():
         ({1: ["1"]}, r"read alike"),
         ({"a": [2.5]}, r"a node is 2.5"),
         ({"a": [True]}, r"a node is True"),
+        ({"a": 1.5}, r"the parents of 'a' is 1.5"),
     ],
 )
 def test_structures_that_are_none_are_refused(parents, message):
@@ -292,14 +308,17 @@ def test_arrays_have_names_or_numbers():
         by_name.predict(X, "b")
     with pytest.raises(DataError, match=r"3 columns, one for every name"):
         by_name.predict(X, "b", names=["a", "b", "c"])
+    with pytest.raises(DataError, match=r"name 'a' stands for two columns"):
+        by_name.predict(X, "b", names=["a", "a"])
 
 
 def test_weights_may_be_a_column():
     rows = {"a": [0, 1, 1], "b": [1, 1, 0], "w": [1.0, 0.5, 2.0]}
-    named = tb.BayesianNetwork({"b": ["a"]}).fit(rows, "w")
-    assert named.tally_ == tb.BayesianNetwork({"b": ["a"]}).fit(rows, rows["w"]).tally_
+    named = tb.BayesianNetwork({"b": ["a"]}).fit(rows, sample_weight="w")
+    assert named.tally_ == tb.BayesianNetwork({"b": ["a"]}).fit(rows, sample_weight=rows["w"]).tally_
     assert (
-        named.partial_fit(rows, "w").forget(rows, "w").tally_ == tb.BayesianNetwork({"b": ["a"]}).fit(rows, "w").tally_
+        named.partial_fit(rows, sample_weight="w").forget(rows, sample_weight="w").tally_
+        == tb.BayesianNetwork({"b": ["a"]}).fit(rows, sample_weight="w").tally_
     )
 
 
@@ -310,11 +329,15 @@ def test_rows_that_cannot_be_learned_are_refused():
     with pytest.raises(DataError, match=r"0 rows"):
         model.fit({"a": [], "b": []})
     with pytest.raises(DataError, match=r"weight of every row is zero"):
-        model.fit({"a": [0], "b": [0]}, [0.0])
+        model.fit({"a": [0], "b": [0]}, sample_weight=[0.0])
     with pytest.raises(DataError, match=r"no row shows 'a' together"):
         model.fit({"a": [None], "b": [0]})
     with pytest.raises(DataError, match=r"missing is 'drop'"):
         tb.BayesianNetwork({"b": ["a"]}, missing="drop").fit({"a": [0], "b": [0]})
+    with pytest.raises(DataError, match=r"unseen is 'smooth'"):
+        tb.BayesianNetwork({"b": ["a"]}, unseen="smooth").fit({"a": [0], "b": [0]})
+    with pytest.raises(TypeError, match=r"positional"):  # a target is no weight
+        model.fit({"a": [0], "b": [0]}, [1])
     with pytest.raises(EstimateError, match=r"estimate is 'ml'"):
         tb.BayesianNetwork({"b": ["a"]}, estimate="ml").fit({"a": [0], "b": [0]})
     with pytest.raises(DataError, match=r"columns is 3"):
@@ -362,7 +385,7 @@ def test_evidence_bic_and_bits():
     assert right.bic_ == pytest.approx(-2 * mle.log_likelihood(rows).sum() + right.n_parameters_ * math.log(300))
     assert right.bits().evidence == pytest.approx(-right.log_evidence() / math.log(2))
     assert right.bits().data > 0
-    assert (right.n_parameters_, right.n_joint_parameters_) == (1 + 2 + 2, 11)
+    assert (right.n_parameters_, right.n_parameters_joint_) == (1 + 2 + 2, 11)
 
 
 def test_networks_too_large_are_refused_before_they_are_made():
@@ -381,6 +404,82 @@ def test_networks_too_large_are_refused_before_they_are_made():
     assert issubclass(TooLargeError, MemoryError)
 
 
+def test_joint_answers_and_sums_too_large_are_refused_before_they_are_made():
+    names = [f"p{k}" for k in range(40)]
+    model = tb.BayesianNetwork({name: [] for name in names}).fit({name: [0, 1] for name in names})
+    with pytest.raises(TooLargeError, match=r"40 nodes have to be in one table of 1.1e\+12 cells"):
+        model.query(names)
+    single = tb.BayesianNetwork({f"q{k}": [] for k in range(66)}).fit({f"q{k}": [0] for k in range(66)})
+    with pytest.raises(TooLargeError, match=r"66 nodes"):
+        single.query([f"q{k}" for k in range(66)])
+    first = {"a": [f"a{k}" for k in range(200_000)], "b": ["x"] * 200_000, "c": [0] * 200_000}
+    second = {"a": ["y"] * 200_000, "b": [f"b{k}" for k in range(200_000)], "c": [0] * 200_000}
+    one, other = (tb.BayesianNetwork({"c": ["a", "b"]}).fit(rows) for rows in (first, second))
+    with pytest.raises(TooLargeError, match=r"the table of 'c' would have 4e\+10 cells"):
+        one + other
+    with pytest.raises(TooLargeError, match=r"the table of 'c'"):
+        one.partial_fit(second)
+    with pytest.raises(TooLargeError, match=r"the table of 'y' would have 1 cells"):
+        tb.BayesianNetwork({"y": [f"q{k}" for k in range(70)]}).fit({f"q{k}": [0] for k in range(70)} | {"y": [0]})
+
+
+def test_numbers_far_apart_are_as_many_levels_as_occur():
+    rng = np.random.default_rng(0)
+    rows = {f"p{k}": rng.choice([18, 65], 100) for k in range(8)} | {"y": rng.integers(0, 2, 100)}
+    parents = {"y": [f"p{k}" for k in range(8)]}
+    model = tb.BayesianNetwork(parents).fit(rows)
+    words = tb.BayesianNetwork(parents).fit({name: cells.astype(str) for name, cells in rows.items()})
+    np.testing.assert_array_equal(model.table("y").values, words.table("y").values)
+    matrix = np.stack(list(rows.values()), axis=1)
+    by_array = tb.BayesianNetwork({8: list(range(8))}).fit(matrix)
+    np.testing.assert_array_equal(model.table("y").values, by_array.table(8).values)
+
+
+def test_tallies_with_the_parents_in_another_order():
+    rng = np.random.default_rng(1)
+    rows = {
+        "a": rng.integers(0, 2, 50),
+        "b": rng.integers(0, 3, 50),
+        "c": rng.integers(0, 2, 50),
+        "x": rng.normal(size=50),
+    }
+    prior = {"c": tb.Dirichlet(np.arange(1.0, 13.0).reshape(2, 3, 2))}
+    parents = {"c": ["a", "b"], "x": ["a", "b"], "d": ["a", "b"]}
+    rows["d"] = rng.integers(0, 2, 50)
+    model = tb.BayesianNetwork(parents, prior=prior).fit(rows)
+    turned = tb.BayesianNetwork({"c": ["b", "a"], "x": ["b", "a"], "d": ["b", "a"]}).fit(rows)
+    again = tb.BayesianNetwork(parents, prior=prior).fit_tally(turned.tally_)
+    for node in ("c", "d", "x"):
+        np.testing.assert_allclose(again.table(node).values, model.table(node).values)
+    assert again.graph_.parents["c"] == ("a", "b")
+    with pytest.raises(DataError, match=r"tally is 'x'; expected a Tally"):
+        again.fit_tally("x")
+
+
+def test_a_fitted_structure_stays():
+    parents = {"b": ["a"]}
+    model = tb.BayesianNetwork(parents).fit({"a": [0, 1], "b": [0, 1]})
+    with pytest.raises(StatisticsError, match=r"not that of the network"):
+        model.set_params(parents={"q": []})
+    assert model.parents == {"b": ["a"]}
+    parents["z"] = ["b"]  # the caller's own
+    assert model.query("b")[0] == 0.5
+    assert "z" not in repr(model)
+    back = model.to_networkx()
+    back.nodes["b"]["table"][:] = 0.5
+    assert model.table("b").values[0, 0] == pytest.approx(2 / 3)
+
+
+def test_an_empty_network_says_so():
+    model = tb.BayesianNetwork({"b": ["a"]}).fit({"a": [1], "b": [1]})
+    model.forget({"a": [1], "b": [1]})
+    assert "0 parameters" in repr(model)
+    with pytest.raises(DataError, match=r"no row is left in this network, so 'a' has no levels"):
+        model.query("b")
+    model.partial_fit({"a": [2], "b": [3]})
+    assert model.query("b")[3] == 1.0
+
+
 def test_given_networks_can_be_learned_anew_but_not_added_to():
     model = tb.BayesianNetwork.from_tables(
         {"b": ["a"]}, {"a": ["n", "y"], "b": ["n", "y"]}, {"a": [0.9, 0.1], "b": [[1.0, 0.0], [0.5, 0.5]]}
@@ -395,10 +494,34 @@ def test_given_networks_can_be_learned_anew_but_not_added_to():
     with pytest.raises(StatisticsError, match=r"tables were given"):
         model + model
     assert model.reestimate(estimate="mle").query("b")["y"] == pytest.approx(0.05)
+    assert (model.unseen_configurations_, model.prior_) == ({}, {})
     model.fit({"a": ["n", "n"], "b": ["n", "n"]})
     assert model.levels_ == {"a": ("n", "y"), "b": ("n", "y")}
     np.testing.assert_allclose(model.table("a").values, [0.75, 0.25])
     assert math.isfinite(model.log_evidence())
+
+
+@pytest.mark.parametrize(
+    ("parents", "levels", "tables", "message"),
+    [
+        ({"b": ["a"]}, {"a": [0, 1]}, {}, r"levels is without 'b'"),
+        ({"b": ["a"]}, {"a": [0], "b": [0]}, {"a": [1.0]}, r"tables is without 'b'"),
+        ({"a": []}, {"a": [0, 1]}, {"a": [[0.5], [0.5, 1]]}, r"table of 'a' is ragged, or not of numbers"),
+        ({"a": []}, {"a": [0, 1]}, {"a": ["x", "y"]}, r"table of 'a' is ragged, or not of numbers"),
+        ({"a": []}, {"a": [0, 1]}, {"a": [0.5, 0.4]}, r"table of 'a' is 0.9 in sum; expected rows that sum to 1"),
+        ({"a": []}, {"a": [0, 1]}, {"a": [1.5, -0.5]}, r"partly negative"),
+        ({"a": []}, {"a": [0, 1]}, {"a": [1.0]}, r"the table of 'a' has shape \(1,\); expected \(2,\)"),
+        (
+            {"b": ["a"]},
+            {"a": [0, 1], "b": [0, 1]},
+            {"a": [0.5, 0.5], "b": [[1.0, 0.0], [0.5, 0.6]]},
+            r"table of 'b' is 1.1 in sum where a = 1",
+        ),
+    ],
+)
+def test_tables_that_are_none_are_refused(parents, levels, tables, message):
+    with pytest.raises(DataError, match=message):
+        tb.BayesianNetwork.from_tables(parents, levels, tables)
 
 
 def test_files(tmp_path):
@@ -446,7 +569,13 @@ def test_representations():
     ]
     assert "BayesianNetwork(" in repr(tb.BayesianNetwork({"b": ["a"]}))
     assert model.table("b")[0] == pytest.approx({"x": 2 / 3, "y": 1 / 3})
-    assert list(model.table("b").to_frame().columns) == ["a", "x", "y"]
+    frame = model.table("b").to_frame()
+    assert (list(frame.columns), frame.index.names, frame.loc[(0,), "x"]) == (["x", "y"], ["a"], pytest.approx(2 / 3))
+    assert len(model.table("a").to_frame()) == 1
+    with pytest.raises(KeyError):
+        model.table("b")[False]
+    with pytest.raises(ValueError, match=r"read-only"):
+        model.table("b").values[0] = 1.0
     with pytest.raises(KeyError):
         model.table("b")[7]
     with pytest.raises(DataError, match=r"no node 'z'"):

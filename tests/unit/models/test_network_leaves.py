@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse, stats
 
 import tallybayes as tb
-from tallybayes.errors import DataError, EstimateError
+from tallybayes.errors import DataError, EstimateError, ImpossibleEvidenceError
 
 PARENTS = {"size": ["kind", "old"], "visits": ["old"], "kind": ["old"]}
 
@@ -171,7 +171,7 @@ def test_leaves_that_were_never_seen_are_not_invented():
     with pytest.raises(EstimateError, match=r"no row shows 'x' where a = 1"):
         model.log_likelihood({"a": [1], "x": [2.0]})
     assert np.isfinite(model.log_likelihood({"a": [1], "x": [np.nan]}))[0]
-    with pytest.raises(EstimateError, match=r"variance of column 'x'"):
+    with pytest.raises(EstimateError, match=r"no row shows 'x' where a = 0, or none with any spread"):
         tb.BayesianNetwork({"x": ["a"]}, estimate="mle").fit({"a": [0, 1], "x": [1.0, 2.0]}).query("a", {"x": 1.0})
     assert math.isfinite(tb.BayesianNetwork({"x": ["a"]}).fit({"a": [0, 1], "x": [1.0, 2.0]}).log_evidence())
 
@@ -189,3 +189,67 @@ def test_huge_offsets_and_constant_columns():
     np.testing.assert_allclose(
         near.predict_proba({"x": x[:5], "c": [2.5] * 5}, "a"), alone.predict_proba({"x": x[:5]}, "a"), atol=1e-12
     )
+
+
+def test_measured_evidence_of_the_wrong_shape_is_refused(rows):
+    model = _fit(rows)
+    for value in ([1.0, 2.0], [[1.0, 2.0]]):
+        with pytest.raises(DataError, match=r"node 'size' has 2 columns here; expected 1"):
+            model.query("old", {"size": value})
+    for value in (None, np.nan, {1.0: 0.5}):
+        with pytest.raises(DataError, match=r"node 'size' is measured, and known as .*; expected a number"):
+            model.query("old", {"size": value})
+    rng = np.random.default_rng(0)
+    block = tb.BayesianNetwork({"x": ["y"]}, columns={"x": tb.MultivariateGaussian()})
+    block.fit({"y": [0, 1] * 10, "x": rng.normal(size=(20, 3))})
+    with pytest.raises(DataError, match=r"node 'x' has 1 columns here; expected 3"):
+        block.query("y", {"x": 1.0})
+    words = tb.BayesianNetwork({"x": ["y"]}).fit({"y": [0, 1], "x": sparse.csr_array(np.eye(2))})
+    assert words.predict({"x": sparse.csr_array(np.eye(2))}, "y").tolist() == [0, 1]
+    with pytest.raises(DataError, match=r"node 'x' has 3 columns here; expected 2"):
+        words.predict({"x": sparse.csr_array(np.eye(3))}, "y")
+    with pytest.raises(DataError, match=r"found -1.0 in row 1"):
+        words.predict({"x": sparse.csr_array(np.diag([1.0, -1.0]))}, "y")
+
+
+def test_cells_beside_a_missing_one_tell_about_it():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 1)) + rng.normal(size=(500, 2)) * 0.01
+    model = tb.BayesianNetwork({"x": ["y"]}, columns={"x": tb.MultivariateGaussian()}).fit({"y": [0, 1] * 250, "x": x})
+    assert model.predict({"x": np.array([[2.0, np.nan]])})["x"] == pytest.approx(np.array([[2.0, 2.0]]), abs=0.1)
+
+
+def test_floats_beside_none_are_measured():
+    for cells in ([1.5, None, 2.0], [1.0, None, 2.0], np.array([1.0, None, 2.0], dtype=object), [1.0, np.nan, 2.0]):
+        model = tb.BayesianNetwork({"x": []}).fit({"x": cells})
+        assert model.levels_ == {}
+    assert tb.BayesianNetwork({"x": []}).fit({"x": [1, None, 2]}).levels_ == {"x": (1, 2)}
+
+
+def test_tied_leaves_have_a_bic(rows):
+    some = {"old": rows["old"], "size": rows["size"]}
+    tied = tb.BayesianNetwork({"size": ["old"]}, columns={"size": tb.TiedGaussian()}).fit(some)
+    free = tb.BayesianNetwork({"size": ["old"]}).fit(some)
+    assert free.bic_ < tied.bic_  # the spread differs between young and old
+    known = ~np.isnan(some["size"])
+    mle = free.reestimate(estimate="mle")
+    labels = -2 * mle.log_likelihood({"old": some["old"]}).sum() + math.log(400)
+    density = mle.log_likelihood(some)[known] - mle.log_likelihood({"old": some["old"]})[known]
+    assert free.bic_ == pytest.approx(labels - 2 * density.sum() + 4 * math.log(known.sum()))
+
+
+def test_impossible_measurements():
+    model = tb.BayesianNetwork({"n": [], "a": []}, columns={"n": tb.Poisson()}, estimate="mle").fit(
+        {"n": [0, 0], "a": [0, 1]}
+    )
+    assert model.probability_of_evidence({"n": 3}) == 0
+    for ask in (
+        lambda: model.query("a", {"n": 3}),
+        lambda: model.most_probable({"n": 3}),
+        lambda: model.sample(1, {"n": 3}),
+    ):
+        with pytest.raises(ImpossibleEvidenceError, match=r"n = 3 has probability 0"):
+            ask()
+    with np.errstate(all="raise"):
+        far = tb.BayesianNetwork({"x": ["a"]}, estimate="mle").fit({"a": [0, 0, 1, 1], "x": [0.0, 1.0, 2.0, 4.0]})
+    assert far.log_likelihood({"x": [1e300]})[0] < -1e100

@@ -10,6 +10,7 @@ from hypothesis import assume, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from network_cases import given, joint, networks, questions, weigh
+from sklearn.exceptions import NotFittedError
 
 import tallybayes as tb
 from tallybayes.errors import DataError, ImpossibleEvidenceError, LabelError
@@ -249,3 +250,46 @@ def test_rows_and_questions_at_the_edges():
     )
     assert "about 10^60" in repr(many)
     assert many.predict({f"x{k}": [1] for k in range(2000)}, "y").tolist() == [1]
+
+
+def test_known_cells_stay_as_they_are():
+    model = tb.BayesianNetwork({"b": ["a"]}, estimate="mle").fit({"a": ["x", "y"], "b": [0, 1]})
+    filled = model.predict({"a": ["z", "x", None], "b": [0, None, 1]})
+    assert filled["a"].tolist() == ["z", "x", "y"]  # a level never seen, too
+    assert filled["b"].tolist() == [0, 0, 1]
+    with pytest.warns(UserWarning, match=r"impossible"):
+        assert model.predict({"a": ["x"], "b": [1]})["a"].tolist() == ["x"]
+
+
+def test_questions_of_the_wrong_kind_are_refused():
+    model = tb.BayesianNetwork({"b": ["a"]}).fit({"a": [0, 1], "b": [0, 1]})
+    for ask in (lambda: model.query(None), lambda: model.query(3.5), lambda: model.predict_proba({"a": [0]}, 1.5)):
+        with pytest.raises(DataError, match=r"what is asked for is .*; expected the name of a node"):
+            ask()
+    with pytest.raises(DataError, match=r"no node \['a'\]"):
+        model.table(["a"])
+    with pytest.raises(NotFittedError):
+        _ = tb.BayesianNetwork({"b": ["a"]}).levels_
+    by_number = tb.BayesianNetwork({1: [0]}).fit(np.array([[0, 1], [1, 0]]))
+    assert by_number.query(np.int64(1)) == by_number.query(1)
+    with pytest.raises(ImpossibleEvidenceError, match=r"b = 1, do\(a\) = 0 has probability 0"):
+        model.reestimate(estimate="mle").query("a", {"b": 1}, do={"a": 0})
+    assert "(set)" in repr(model.most_probable(do={"a": 0}))
+
+
+def test_trees_of_other_questions_are_forgotten():
+    names = [f"x{k}" for k in range(12)]
+    model = tb.BayesianNetwork({name: [] for name in names}).fit({name: [0, 1] for name in names})
+    for first in names:
+        for second in names:
+            if first != second:
+                assert model.query([first, second])[0, 0] == 0.25
+    assert len(model._inference.compiled) < 12
+
+
+def test_unknown_rows_are_told_pattern_by_pattern():
+    rng = np.random.default_rng(0)
+    rows = {"a": [0, 0, 1], "b": [0, 1, 0], "c": [0, 1, 1], "d": [0, 1, 0]}
+    model = tb.BayesianNetwork({"c": ["a", "b"], "d": ["c"]}, estimate="mle").fit(rows)
+    many = {"c": rng.integers(0, 2, 3000), "b": rng.choice([0, None], 3000)}
+    assert model.predict_proba(many, "d").shape == (3000, 2)

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import tallybayes as tb
-from tallybayes.errors import DataError, TooLargeError
+from tallybayes.errors import DataError, EstimateError, TooLargeError
 
 
 def _trees(n):
@@ -86,7 +86,7 @@ def test_weights_missing_cells_and_measured_columns():
     assert model.estimate == "map"
     assert model.graph_.parents["x"] == ("y",)
     assert model.tally_[("x",)].weight.sum() == 4.0
-    again = tb.BayesianNetwork(model.graph_.parents).fit(rows, [1, 2, 1, 1, 0])
+    again = tb.BayesianNetwork(model.graph_.parents).fit(rows, sample_weight=[1, 2, 1, 1, 0])
     for node in ("y", "a", "b"):
         np.testing.assert_allclose(model.reestimate(estimate="bayes").table(node).values, again.table(node).values)
     model.partial_fit(rows).forget(rows)
@@ -105,3 +105,27 @@ def test_what_no_tree_can_join_is_refused():
     many = {f"x{k}": np.arange(200_000) for k in range(4)}
     with pytest.raises(TooLargeError, match=r"all pairs of 4 columns"):
         tb.learn_tree(many)
+
+
+def test_trees_take_the_settings_of_networks():
+    rng = np.random.default_rng(0)
+    rows = {"y": rng.integers(0, 2, 60), "a": rng.integers(0, 2, 60), "n": rng.poisson(2.0, 60), "w": np.ones(60)}
+    columns = {"a": tb.Categorical(levels=(0, 1, 2)), "n": tb.Poisson()}
+    some = {name: rows[name] for name in ("y", "a", "n")}
+    model = tb.learn_tree(some, "y", columns=columns)
+    assert model.levels_["a"] == (0, 1, 2)
+    assert model._nodes["n"].family == tb.Poisson()
+    holed = {"a": [0, 1, None, 1] * 5, "b": [0, 1, 1, None] * 5}
+    assert tb.learn_tree(holed, missing="em").tally_.soft
+    halved = tb.learn_tree({"y": rows["y"], "a": rows["a"]}, "y", sample_weight=np.full(60, 0.5))
+    assert halved.tally_[("y",)].table.sum() == 30
+    named = tb.learn_tree({"y": rows["y"], "a": rows["a"], "w": np.full(60, 0.5)}, "y", sample_weight="w")
+    assert named.tally_ == halved.tally_
+    with pytest.raises(DataError, match=r"missing is 'drop'"):
+        tb.learn_tree(holed, missing="drop")
+    with pytest.raises(EstimateError, match=r"estimate is 'ml'"):
+        tb.learn_tree(holed, estimate="ml")
+    with pytest.raises(DataError, match=r"column 'b' has no cell that counts"):
+        tb.learn_tree({"a": [0, 1], "b": [None, None]})
+    with pytest.raises(DataError, match=r"has no cell that counts"):
+        tb.learn_tree({"a": [0, 1], "b": [0, 1]}, sample_weight=[0.0, 0.0])
