@@ -11,7 +11,8 @@ from sklearn.base import clone
 from tallybayes.errors import PriorError
 from tallybayes.families.categorical import Categorical
 from tallybayes.inference.em import Climbed, check_settings, climb, warn_unless_converged
-from tallybayes.models.network_inference import Known, NetworkInference
+from tallybayes.models.network_evidence import Known
+from tallybayes.models.network_inference import NetworkInference
 from tallybayes.models.scoring import Scored, chunk_of, rows_of
 from tallybayes.models.soft_counting import maximised, resolve_for_mode, widened
 from tallybayes.sources.collect import count

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import CellError, DataError, EstimateError, LabelError
+from tallybayes.errors import EstimateError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
@@ -16,58 +16,16 @@ from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.junction import CliqueTree, Likelihood, Propagated
 from tallybayes.models.graph import Graph
-from tallybayes.models.scoring import Scored, chunk_of, rows_of, wrong_cell
+from tallybayes.models.network_evidence import EvidenceReader, Known
+from tallybayes.models.scoring import Scored, chunk_of
 from tallybayes.progress import progress
-from tallybayes.sources.encode import is_missing
-from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 _LABELS = Categorical()
+_WORTH_A_TREE = 1 << 16  # levels of all nodes and rows together: above, a tree of its own for what is always known
 _KEPT = 8  # trees of other questions than the plain ones
 _CELLS = 1 << 22  # of the scores of some rows of a measured node
-
-
-class Known(NamedTuple):
-    """What is known of some rows.
-
-    Attributes
-    ----------
-    n_rows : int
-    codes : dict from node to an array of int of shape (n,)
-        −1 where the level is not known.
-    likelihoods : dict from node to an array of shape (levels,)
-        Soft evidence, the same for all rows.
-    cells : dict from measured node to its cells
-        NaN where they are not known.
-    """
-
-    n_rows: int
-    codes: dict[Name, np.ndarray]
-    likelihoods: dict[Name, np.ndarray]
-    cells: dict[Name, Any]
-
-    def is_known(self, node: Name, rows: slice) -> np.ndarray | bool:
-        """In which rows something is known of a node."""
-        if node in self.codes:
-            return self.codes[node][rows] >= 0
-        if node in self.cells:
-            cells = chunk_of(self.cells[node], rows)
-            return ~np.isnan(cells).reshape(len(cells), -1).all(axis=1)
-        return node in self.likelihoods
-
-    def whole(self, labels: Iterable[Name]) -> np.ndarray:
-        """The rows of which all labels are known."""
-        found = np.full(self.n_rows, not self.likelihoods)
-        for node in labels:
-            found &= self.is_known(node, slice(None))
-        return found
-
-    def take(self, rows: np.ndarray) -> Known:
-        """Some of the rows."""
-        codes = {node: found[rows] for node, found in self.codes.items()}
-        cells = {n: found.rows(rows) if isinstance(found, Sparse) else found[rows] for n, found in self.cells.items()}
-        return Known(len(rows), codes, self.likelihoods, cells)
 
 
 class Compiled(NamedTuple):
@@ -77,7 +35,7 @@ class Compiled(NamedTuple):
     potentials: list[np.ndarray]
 
 
-class NetworkInference:
+class NetworkInference(EvidenceReader):
     """The tables of a network, ready for questions.
 
     Parameters
@@ -121,156 +79,133 @@ class NetworkInference:
         """The places of some nodes."""
         return tuple(self.index[node] for node in nodes)
 
-    def compile(self, do: Iterable[Name] = (), together: Iterable[Name] = ()) -> Compiled:
-        """The tree in which the nodes of `do` depend on nothing, and those of `together` share a clique."""
-        cut, joined = frozenset(do), frozenset(together)
+    def compile(self, do: Iterable[Name] = (), together: Iterable[Name] = (), fixed: Iterable[Name] = ()) -> Compiled:
+        """The tree in which the nodes of `do` depend on nothing, and those of `together` share a clique.
+
+        Those of `fixed` are known in every row: they have one level, and tables that have them are looked up by row.
+        """
+        key = cut, joined, held = frozenset(do), frozenset(together), frozenset(fixed)
         if joined:
             plain, wanted = self.compile(cut), set(self.scope(joined))
             if any(wanted.issubset(clique.variables) for clique in plain.tree.cliques):
                 return plain
-        if (cut, joined) not in self.compiled:
+        if key not in self.compiled:
             graph = self.graph.cut(cut)
-            married = [nodes for nodes in (*(graph.parents[leaf] for leaf in self.leaves), tuple(joined)) if nodes]
-            scopes = [self.scope(nodes) for nodes in (*((*graph.parents[n], n) for n in self.levels), *married)]
-            if (cut, joined) not in self.trees:  # sizes are checked here, before anything is made
-                self.trees[cut, joined] = CliqueTree(self.sizes, scopes, list(self.levels))
-            tree = self.trees[cut, joined]
-            tables = [np.ones(len(self.levels[n])) if n in cut else self.tables[n] for n in self.levels]
-            tables += [np.ones([len(self.levels[name]) for name in nodes]) for nodes in married]
-            self.compiled[cut, joined] = Compiled(tree, tree.load(tables))
+            families = [(*graph.parents[node], node) for node in self.levels]
+            families += [nodes for nodes in (*(graph.parents[leaf] for leaf in self.leaves), tuple(joined)) if nodes]
+            scopes = [self.scope(name for name in nodes if name not in held) for nodes in families]
+            some = [place for place, scope in enumerate(scopes) if scope]
+            if key not in self.trees:  # sizes are checked here, before anything is made
+                sizes = [1 if node in held else len(found) for node, found in self.levels.items()]
+                self.trees[key] = CliqueTree(sizes, [scopes[place] for place in some], list(self.levels))
+            tree = self.trees[key]
+            given = {
+                place: self.tables[node]
+                for place, node in enumerate(self.levels)
+                if node not in cut and not held.intersection(families[place])
+            }
+            even = {place: np.ones([tree.sizes[variable] for variable in scopes[place]]) for place in some}
+            self.compiled[key] = Compiled(tree, tree.load([given.get(place, even[place]) for place in some]))
             for kept in (self.compiled, self.trees):  # the plain tree, and the last few
-                for key in list(kept)[1:-_KEPT]:
-                    del kept[key]
-        return self.compiled[cut, joined]
+                for old in list(kept)[1:-_KEPT]:
+                    del kept[old]
+        return self.compiled[key]
 
-    # ---- What is known ----------------------------------------------------------------------------------------------
-
-    def read_rows(self, table: Table, unseen: str, without: Iterable[Name] = ()) -> Known:
-        """What the rows of a table tell; columns that are absent are not known."""
-        left_out = set(without)
-        labels = [node for node in self.levels if node in table.columns and node not in left_out]
-        codes = {}
-        for node in labels:
-            found = rows_of(table, [node], _LABELS, [self.domains[node]], unseen)[:, 0]
-            if (found >= 0).any():
-                codes[node] = found
-        cells = {}
-        for node, scored in self.leaves.items():
-            if node in table.columns and node not in left_out:
-                cells[node] = self._read_leaf(node, rows_of(table, [node], scored.family, [], unseen))
-        return Known(table.n_rows, codes, {}, cells)
-
-    def _read_leaf(self, node: Name, found: Any) -> Any:
-        """The cells of a measured node, if they are what was fitted."""
-        family, cells = self.leaves[node].family, chunk_of(found, slice(None)) if isinstance(found, list) else found
-        width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
-        if width != self.widths.get(node, width):
-            raise DataError(f"node {node!r} has {width} columns here; expected {self.widths[node]}, as at fitting.")
-        wrong = None
-        try:
-            if isinstance(cells, Sparse):
-                family.collect(cells)
-            else:
-                wrong = wrong_cell(family, np.asarray(cells, dtype=float).reshape(len(cells), width))
-        except CellError as error:
-            wrong = error.row, error.column
-        if wrong is not None:
-            row = np.ravel(chunk_of(cells, slice(wrong[0], wrong[0] + 1)))
-            raise DataError.bad_cell(row[wrong[1]].item(), wrong[0], node, family.expects)
-        return cells
-
-    def read_evidence(self, evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None) -> Known:
-        """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells."""
-        for name, value in (("evidence", evidence), ("do", do)):
-            if value is not None and not isinstance(value, Mapping):
-                raise DataError.wrong_type(name, repr(value)[:60], "a mapping, as in {'fire': True}")
-        given, done = dict(evidence or {}), dict(do or {})
-        self.graph.require([*given, *done])
-        both = [node for node in done if node in given]
-        if both:
-            raise DataError(f"node {both[0]!r} is both observed and set by do=; expected one of them.")
-        codes: dict[Name, np.ndarray] = {}
-        likelihoods: dict[Name, np.ndarray] = {}
-        cells: dict[Name, Any] = {}
-        for node, value in (given | done).items():
-            if node in self.leaves:
-                if is_missing(value) or isinstance(value, Mapping):
-                    raise DataError(f"node {node!r} is measured, and known as {value!r}; expected a number.")
-                cells |= self.read_rows(Table({node: np.asarray([value])}), "error").cells
-            elif isinstance(value, Mapping):
-                if node in done:
-                    raise DataError(f"do= sets {node!r} to {value!r}; expected one level.")
-                likelihoods[node] = self._likelihood(node, value)
-            else:
-                codes[node] = np.array([self._code(node, value)])
-        return Known(1, codes, likelihoods, cells)
-
-    def _code(self, node: Name, level: Any) -> int:
-        domain = self.domains[node]
-        plain = level.item() if isinstance(level, np.generic) else level
-        plain = int(plain) if isinstance(plain, float) and plain.is_integer() else plain
-        known = domain.index.get(plain) if isinstance(plain, bool | int | float | str) else None
-        if known is None or type(domain.levels[known]) is not type(plain):
-            raise LabelError(
-                f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.levels[:8]))}).\n"
-                "    Check its spelling and type, or leave the node out where it is not known."
-            )
-        return known
-
-    def _likelihood(self, node: Name, value: Mapping[Any, Any]) -> np.ndarray:
-        places = {self._code(node, level): number for level, number in value.items()}
-        levels = self.levels[node]
-        try:
-            found = np.array([float(places[place]) for place in range(len(levels))])
-        except (KeyError, TypeError, ValueError):
-            found = np.full(1, np.nan)
-        if not (np.isfinite(found) & (found >= 0)).all():
-            raise DataError.wrong_type(
-                f"the soft evidence of {node!r}",
-                repr(dict(value)),
-                f"a likelihood of at least 0 for each of {', '.join(map(repr, levels[:8]))}",
-            )
-        return found
-
-    def likelihoods(self, known: Known, rows: slice, do: Iterable[Name] = ()) -> tuple[list[Likelihood], np.ndarray]:
+    def likelihoods(
+        self, known: Known, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
+    ) -> tuple[list[Likelihood], np.ndarray]:
         """The evidence of some rows, and the logs of the factors taken out of it."""
         n_rows = len(range(known.n_rows)[rows])
-        found, offset, cut = [], np.zeros(n_rows), set(do)
+        found, offset, graph = [], np.zeros(n_rows), self.graph.cut(do)
         for node, codes in known.codes.items():
             part = codes[rows]
-            if (part >= 0).any():
+            if node not in fixed and (part >= 0).any():
                 levels = np.arange(len(self.levels[node]))[:, None]
                 found.append(Likelihood(self.scope([node]), ((part == levels) | (part < 0)).astype(float)))
         for node, likelihood in known.likelihoods.items():
-            found.append(Likelihood(self.scope([node]), likelihood[:, None]))
+            if node not in fixed:
+                found.append(Likelihood(self.scope([node]), likelihood[:, None]))
+        for node in self.levels if fixed else ():
+            names = (*graph.parents[node], node)
+            if fixed.intersection(names) and node not in set(do):
+                table = np.broadcast_to(self.tables[node], (1, *self.tables[node].shape))
+                scope, picked = self._picked(names, table, known, rows, fixed)
+                if scope:
+                    found.append(Likelihood(scope, picked))
+                else:
+                    with np.errstate(divide="ignore"):
+                        offset += np.log(picked)
         for node, cells in known.cells.items():
-            if node in cut:
+            if node in set(do):
                 continue
             logs = _leaf_logs(self.leaves[node], chunk_of(cells, rows))
-            parents = self.graph.parents[node]
-            if not parents:
-                offset += logs[:, 0]
-                continue
             lost = np.isnan(logs)  # not known under maximum likelihood: as likely as the best, until looked at
             best = np.where(lost, -np.inf, logs).max(axis=1, keepdims=True)
             logs = np.where(lost, np.where(np.isneginf(best), 0.0, best), logs)
-            top = logs.max(axis=1)
+            parents = self.graph.parents[node]
+            shaped = logs.reshape(n_rows, *(len(self.levels[name]) for name in parents))
+            scope, picked = self._picked(parents, shaped, known, rows, fixed)
+            top = picked.reshape(-1, n_rows).max(axis=0)
             finite = np.where(np.isneginf(top), 0.0, top)
-            offset += finite
-            shape = [len(self.levels[name]) for name in parents]
-            found.append(Likelihood(self.scope(parents), (logs - finite[:, None]).T.reshape(*shape, -1), True))
+            offset += finite if scope else top
+            if scope:
+                found.append(Likelihood(scope, picked - finite, True))
         return found, offset
 
+    def _picked(
+        self, names: Sequence[Name], tables: np.ndarray, known: Known, rows: slice, fixed: frozenset[Name]
+    ) -> tuple[tuple[int, ...], np.ndarray]:
+        """The part of tables (rows, *levels) that goes with what is fixed in every row, (*levels of the rest, rows)."""
+        n_rows = len(range(known.n_rows)[rows])
+        place: list[Any] = [np.arange(n_rows) if len(tables) > 1 else np.zeros(n_rows, dtype=np.intp)]
+        place += [known.codes[name][rows] if name in fixed else slice(None) for name in names]
+        return self.scope(name for name in names if name not in fixed), np.moveaxis(tables[tuple(place)], 0, -1)
+
+    def shares(self, nodes: Sequence[Name], found: Propagated, known: Known, rows: slice) -> np.ndarray:
+        """p(combination of some nodes' levels | what is known), (combinations, rows)."""
+        n_rows = len(found.log_evidence)
+        full = tuple(len(self.levels[name]) for name in nodes)
+        free = [n for n, size in zip(nodes, full, strict=True) if found.tree.sizes[self.index[n]] == size]
+        table = found.marginal(self.scope(free)) if free else np.ones(n_rows)
+        if len(free) < len(nodes):  # the others are known in every row
+            place: list[Any] = [np.arange(n_rows)]
+            place += [slice(None) if name in free else known.codes[name][rows] for name in nodes]
+            spread = np.zeros((n_rows, *full))
+            spread[tuple(place)] = np.moveaxis(table, -1, 0)
+            table = np.moveaxis(spread, 0, -1)
+        return table.reshape(-1, n_rows)
+
     def batches(
-        self, known: Known, do: Iterable[Name] = (), *, down: bool = True, what: str | None = None
+        self,
+        known: Known,
+        do: Iterable[Name] = (),
+        *,
+        down: bool = True,
+        what: str | None = None,
+        look_up: bool = False,
     ) -> Iterator[tuple[slice, Propagated]]:
-        """What follows from the rows, some at a time; `what` is the name of the work, if it shall show progress."""
-        compiled = self.compile(do)
+        """What follows from the rows, some at a time.
+
+        Parameters
+        ----------
+        known : Known
+        do : nodes
+        down : bool, default True
+            Whether distributions are wanted, or only the probability of what is known.
+        what : str, optional
+            The name of the work, if it shall show progress.
+        look_up : bool, default False
+            Whether nodes that are known in every row may be looked up, where that saves work; see `shares`.
+        """
+        fixed: frozenset[Name] = frozenset()
+        if look_up and known.n_rows * sum(self.sizes) > _WORTH_A_TREE:
+            fixed = frozenset(node for node, codes in known.codes.items() if (codes >= 0).all())
+        compiled = self.compile(do, fixed=fixed)
         step = min([compiled.tree.batch_rows, *(self._step(node, known) for node in known.cells)])
         starts = range(0, known.n_rows, step)
         for start in starts if what is None else progress(starts, what):
             rows = slice(start, min(start + step, known.n_rows))
-            evidence, offset = self.likelihoods(known, rows, do)
+            evidence, offset = self.likelihoods(known, rows, do, fixed)
             found = compiled.tree.propagate(compiled.potentials, evidence, rows.stop - rows.start, down=down)
             found.log_evidence[:] += offset
             yield rows, found
@@ -323,8 +258,7 @@ class NetworkInference:
     def expected(self, node: Name, found: Propagated, known: Known, rows: slice) -> np.ndarray:
         """The mean of a measured node in every row; where it is known, what it is."""
         scored, n_rows = self.leaves[node], len(found.log_evidence)
-        parents = self.graph.parents[node]
-        shares = found.marginal(self.scope(parents)).reshape(-1, n_rows) if parents else np.ones((1, n_rows))
+        shares = self.shares(self.graph.parents[node], found, known, rows)
         means = scored.family.expected(scored.parameters).reshape(self._n_groups(node), -1)
         if node not in known.cells:
             out = shares.T @ np.nan_to_num(means)
@@ -365,8 +299,7 @@ class NetworkInference:
             parents = graph.parents[node]
             if node in cut:
                 continue
-            whole = found.marginal(self.scope(parents)) if parents else np.ones((1, len(possible)))
-            some = (whole[lost] > 0) & possible
+            some = (self.shares(parents, found, known, rows)[lost.ravel()] > 0) & possible
             for row in np.flatnonzero(some.any(axis=0)):
                 key = node, patterns[row].tobytes()
                 if key not in depends:

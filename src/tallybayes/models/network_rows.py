@@ -11,8 +11,8 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.models.answer import Posteriors
 from tallybayes.models.features import labels_of
+from tallybayes.models.network_evidence import Known
 from tallybayes.models.network_exchange import NetworkExchange
-from tallybayes.models.network_inference import Known
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 
@@ -41,7 +41,7 @@ class NetworkRows(NetworkExchange):
         rest = known.take(np.flatnonzero(~whole))
         partly = np.empty(rest.n_rows)
         unsure = self.estimate in ("mle", "unbiased")
-        for rows, answer in found.batches(rest, down=unsure, what="scoring"):
+        for rows, answer in found.batches(rest, down=unsure, what="scoring", look_up=True):
             if unsure:
                 found.refuse_unknown(answer, rest, rows, None)
             partly[rows] = answer.log_evidence
@@ -129,11 +129,11 @@ class NetworkRows(NetworkExchange):
         posteriors = {node: np.empty((known.n_rows, len(found.levels[node]))) for node in asked if node in found.levels}
         means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if node in found.leaves}
         log_likelihood = np.empty(known.n_rows)
-        for rows, answer in found.batches(known, done, what="predicting"):
+        for rows, answer in found.batches(known, done, what="predicting", look_up=True):
             log_likelihood[rows] = answer.log_evidence
             found.refuse_unknown(answer, known, rows, asked, done)
             for node, table in posteriors.items():
-                table[rows] = answer.marginal(found.scope([node])).T
+                table[rows] = found.shares([node], answer, known, rows).T
             for node, parts in means.items():
                 parts.append(found.expected(node, answer, known, rows))
         joined = {node: np.concatenate(parts) if parts else np.zeros(0) for node, parts in means.items()}

@@ -57,8 +57,8 @@ def learn_tree(
     """
     table = open_table(data, None if names is None else list(names))
     if isinstance(sample_weight, str):
-        name, sample_weight = sample_weight, named_weights(table, sample_weight)
-        table = table.without(name)  # a weight is no node
+        weighing, sample_weight = sample_weight, named_weights(table, sample_weight)
+        table = table.without(weighing)  # a weight is no node
     if target is not None and target not in table.columns:
         raise DataError.unknown_column([target], table.columns)
     model = BayesianNetwork(dict.fromkeys(table.columns, ()), **parameters)

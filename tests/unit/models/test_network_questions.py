@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, settings
+from hypothesis import HealthCheck, assume, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from network_cases import given, joint, networks, questions, weigh
@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import tallybayes as tb
 from tallybayes.errors import DataError, ImpossibleEvidenceError, LabelError
+from tallybayes.models import network_inference
 
 
 def _sums(weights, nodes, asked):
@@ -60,9 +61,11 @@ def test_most_probable_equals_enumeration(data):
     assert math.exp(found.log_probability) == pytest.approx(best / total, rel=1e-9)
 
 
-@settings(max_examples=100)
-@hypothesis_given(st.data())
-def test_rows_with_any_pattern_equal_enumeration(data):
+@pytest.mark.parametrize("worth", [0, 1 << 16])  # whether columns that are always known are looked up
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_given(data=st.data())
+def test_rows_with_any_pattern_equal_enumeration(monkeypatch, worth, data):
+    monkeypatch.setattr(network_inference, "_WORTH_A_TREE", worth)
     tables = data.draw(networks())
     nodes = list(tables.parents)
     n_rows = data.draw(st.integers(1, 6))
