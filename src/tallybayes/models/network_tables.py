@@ -45,7 +45,7 @@ class NetworkTables(Value):
             raise DataError.unknown_column(absent[:1], self.parents)
         for name in ("levels", "tables"):
             given = getattr(self, name)
-            lacking = [node for node in graph.nodes if not isinstance(given, Mapping) or node not in given]
+            lacking = [n for n in graph.nodes if not isinstance(given, Mapping) or given.get(n) is None]
             if lacking:
                 raise DataError.wrong_type(name, f"without {lacking[0]!r}", "a mapping with every node")
         levels = {node: Domain(self.levels[node], str(node)).levels for node in graph.nodes}
