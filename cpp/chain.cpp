@@ -90,7 +90,7 @@ class Worker {
       while (sequence < batch_.last && !(model_.length(sequence) > 0 && wanted(sequence))) sequence++;
       return sequence < batch_.last ? sequence++ : no_sequence;
     };
-    take_turns(model_, most_streams_, block_steps, odd, next, begin, advance, finish);
+    take_turns(model_, batch_.n_streams, block_steps, odd, next, begin, advance, finish);
   }
 
   bool load() {

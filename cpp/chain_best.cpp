@@ -56,7 +56,7 @@ class PathWorker {
       while (sequence < batch_.last && skip(sequence)) sequence++;
       return sequence < batch_.last ? sequence++ : no_sequence;
     };
-    take_turns(model_, most_streams_, ~size_t{0}, Odd::last, next, begin, advance, finish);
+    take_turns(model_, batch_.n_streams, ~size_t{0}, Odd::last, next, begin, advance, finish);
   }
 
   void forward() {

@@ -74,17 +74,18 @@ ChainModel::ChainModel(const ChainInput& given, size_t lanes) : input(given) {
   write(table, input.n_levels, missing.data(), 1, 0.0);
 }
 
-ChainBatch next_batch(const ChainModel& model, size_t sequence, size_t last, size_t n_streams) {
+ChainBatch next_batch(const ChainModel& model, size_t sequence, size_t last, size_t most_streams) {
   constexpr size_t cache = size_t{1} << 20, most = size_t{1} << 26;
   const size_t row_bytes = model.pitch * sizeof(double), first = sequence;
   size_t n_steps = 0;
   while (sequence < last) {
     const size_t n_bytes = (n_steps + model.length(sequence)) * row_bytes;
-    const bool fits = n_bytes <= cache || sequence == first || (sequence - first < n_streams && n_bytes <= most);
+    const bool fits = n_bytes <= cache || sequence == first || (sequence - first < most_streams && n_bytes <= most);
     if (!fits) break;
     n_steps += model.length(sequence++);
   }
-  return {first, sequence, model.first_step(first), n_steps};
+  const size_t n = sequence - first, n_rounds = (n + most_streams - 1) / most_streams;
+  return {first, sequence, model.first_step(first), n_steps, (n + n_rounds - 1) / n_rounds};
 }
 
 double chain_cells(const ChainModel& model) {

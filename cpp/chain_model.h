@@ -77,29 +77,40 @@ struct ChainModel {
 struct ChainBatch {
   size_t first, last;  // sequences
   size_t first_step, n_steps;
+  size_t n_streams;  // that take turns: not the most there may be, if the last sequences were then left to themselves
 };
 
 // How many sequences take turns: the fewer vectors a step has, the longer it waits for the one before it.
-inline size_t chain_streams(size_t n_vectors) { return n_vectors <= 2 ? 6 : n_vectors <= 4 ? 4 : 2; }
+inline size_t chain_streams(size_t n_vectors) { return n_vectors <= 2 ? 8 : n_vectors <= 4 ? 4 : 2; }
 
 // The batch that begins with this sequence: as many as fit the cache, and some more if only these can take turns.
-ChainBatch next_batch(const ChainModel&, size_t sequence, size_t last, size_t n_streams);
+ChainBatch next_batch(const ChainModel&, size_t sequence, size_t last, size_t most_streams);
 
 // Cuts the sequences into parts, for the threads and for adding up; `n_sums` as many as are added up for each part.
 std::vector<size_t> chain_parts(const ChainModel&, size_t n_sums);
 // Steps times what one costs, in cells as choose_threads counts them.
 double chain_cells(const ChainModel&);
 
-// Σ shifts[at(k)] with the rounding errors added at the end.
+// Σ at(k) with the rounding errors added at the end. Several sums, so that an addition need not wait for the last one.
 template <class At>
 double careful_sum(size_t n, At at) {
-  double sum = 0.0, rest = 0.0;
-  for (size_t k = 0; k < n; k++) {
-    const double x = at(k), moved = sum + x, part = moved - sum;
-    rest += (sum - (moved - part)) + (x - part);
-    sum = moved;
+  constexpr size_t n_sums = 4;
+  double sum[n_sums] = {}, rest[n_sums] = {};
+  auto add = [&](size_t j, double x) {
+    const double moved = sum[j] + x, part = moved - sum[j];
+    rest[j] += (sum[j] - (moved - part)) + (x - part);
+    sum[j] = moved;
+  };
+  size_t k = 0;
+  for (; k + n_sums <= n; k += n_sums) {
+    for (size_t j = 0; j < n_sums; j++) add(j, at(k + j));
   }
-  return sum + rest;
+  for (; k < n; k++) add(0, at(k));
+  for (size_t j = 1; j < n_sums; j++) {
+    add(0, sum[j]);
+    rest[0] += rest[j];
+  }
+  return sum[0] + rest[0];
 }
 
 struct ChainTurn {

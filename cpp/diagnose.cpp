@@ -91,18 +91,29 @@ Problem find_bad_moment(const Input& input, const Table& table, const double* an
   });
 }
 
-Problem find_bad_entry(const Input& input, const Sparse& matrix, Kind kind) {
-  const Problem group = find_bad_group(input, matrix.n_rows);
-  if (group.what != Problem::What::nothing) return group;
-  auto entry = [](const Column& column, size_t i) {
-    return column.type == Type::int32 ? int64_t{read<int32_t>(column.at(i))} : read<int64_t>(column.at(i));
-  };
+namespace {
+
+int64_t entry(const Column& column, size_t i) {
+  return column.type == Type::int32 ? int64_t{read<int32_t>(column.at(i))} : read<int64_t>(column.at(i));
+}
+
+}  // namespace
+
+Problem find_bad_extent(const Sparse& matrix) {
   for (size_t row = 0; row < matrix.n_rows; row++) {
     const int64_t start = entry(matrix.indptr, row), stop = entry(matrix.indptr, row + 1);
     if (start < 0 || stop < start || stop > static_cast<int64_t>(matrix.n_entries)) {
       return {Problem::What::extent, row, 0, start, stop};
     }
   }
+  return {};
+}
+
+Problem find_bad_entry(const Input& input, const Sparse& matrix, Kind kind) {
+  const Problem group = find_bad_group(input, matrix.n_rows);
+  if (group.what != Problem::What::nothing) return group;
+  const Problem extent = find_bad_extent(matrix);
+  if (extent.what != Problem::What::nothing) return extent;
   Problem cell;
   for (size_t row = 0; row < matrix.n_rows; row++) {
     if (row_weight(input, row) == 0.0) continue;

@@ -19,5 +19,6 @@ Problem find_bad_code(const Input&, const Table&, const int64_t* sizes);
 Problem find_bad_cell(const Input&, const Table&, Kind);
 Problem find_bad_moment(const Input&, const Table&, const double* anchor, bool missing_allowed);
 Problem find_bad_entry(const Input&, const Sparse&, Kind);
+Problem find_bad_extent(const Sparse&);
 
 }  // namespace tallybayes

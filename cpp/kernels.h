@@ -195,6 +195,9 @@ struct Kernels {
   Outcome (*sum_sparse)(const SparseRows&, const SparseSums&);
   // The same for several groups at once: weights and sums have `pitch` (1, 2, 4 or 8) numbers for every row and column.
   Outcome (*sum_sparse_soft)(const SparseRows&, size_t pitch, double* totals, double* log_base, double* absent);
+  // out[row] = −Σ log Γ(x + 1), and for Kind::multinomial log Γ(N + 1) more, N its sum; NaN where an x is negative or
+  // not finite. No indices are read.
+  void (*log_bases)(const SparseRows&, double* out);
 
   // Copies centred rows in panels of eight columns: packed[(panel · capacity + row) · 8 + lane]; adds Σ w·y to sum.
   void (*pack_rows)(const RowSet&, size_t n_columns, const double* centre, size_t capacity, double* packed,

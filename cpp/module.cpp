@@ -218,6 +218,20 @@ nb::tuple python_sum_csr(nb::handle indptr, nb::handle indices, nb::handle data,
   return give_sums(sums, kind, n_groups, n_columns);
 }
 
+nb::object python_log_base_csr(nb::handle indptr, nb::handle data, const std::string& kind_name, size_t threads) {
+  const Kind kind = kind_of(kind_name);
+  const Borrowed pointers(indptr), values(data);
+  pointers.require({Type::int32, Type::int64});
+  values.require({values.type()});
+  if (pointers.length(0) == 0) throw nb::value_error("indptr is empty");
+  const Sparse matrix{pointers.column(), Column{}, values.column(), pointers.length(0) - 1, values.length(0), 0};
+  const Input input{*chosen, Groups{}, Weights{}, threads};
+  Vector bases(matrix.n_rows);
+  run(input, 0, matrix.n_entries, [&] { return log_bases(*chosen, matrix, kind, threads, bases.data()); },
+      [&] { return find_bad_extent(matrix); });
+  return to_array(std::move(bases), {matrix.n_rows});
+}
+
 using Driver = bool (*)(const Input&, const Table&, const double*, Moments&);
 
 template <Driver driver, bool scatter>
@@ -310,6 +324,8 @@ NB_MODULE(_compiled, module) {
              nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("sum_csr", &python_sum_csr, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("n_columns"),
              nb::arg("kind"), nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(),
+             nb::arg("threads"));
+  module.def("log_base_csr", &python_log_base_csr, nb::arg("indptr"), nb::arg("data"), nb::arg("kind"),
              nb::arg("threads"));
   module.def("sum_moments", &python_sum_squares<sum_moments, false>, nb::arg("columns"), nb::arg("anchor"),
              nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));

@@ -188,13 +188,9 @@ void Scorer::add_sparse(size_t n_columns, const double* weight, Check check) {
   factor.pitch = padded_classes(k);
   factor.table.resize(n_columns * factor.pitch);
   for (size_t j = 0; j < n_columns; j++) std::copy_n(weight + j * k, k, factor.table.data() + j * factor.pitch);
-  for (size_t i = 0; i < n_columns * k; i++) {
-    factor.skip_zero |= std::isinf(weight[i]);
-    factor.largest = std::max(factor.largest, std::fabs(weight[i]));
-  }
-  for (const double start : start_) {
-    if (std::isfinite(start)) factor.largest = std::max(factor.largest, std::fabs(start));
-  }
+  bool infinite = false;
+  for (size_t i = 0; i < n_columns * k; i++) infinite |= std::isinf(weight[i]);
+  factor.skip_zero = infinite;
   factors_.push_back(std::move(factor));
 }
 
@@ -205,6 +201,12 @@ void Scorer::prepare_guesses() {
   tried_guesses_ = true;
   if (!kernels_.guess_best || factors_.size() != 1 || factors_[0].kind != FactorKind::sparse) return;
   ScoreFactor& factor = factors_[0];
+  for (size_t i = 0; i < factor.n_columns * factor.pitch; i++) {
+    factor.largest = std::max(factor.largest, std::fabs(factor.table.data()[i]));
+  }
+  for (const double start : start_) {
+    if (std::isfinite(start)) factor.largest = std::max(factor.largest, std::fabs(start));
+  }
   const double best_start = *std::max_element(start_.begin(), start_.end());
   if (factor.check == Check::finite || !std::isfinite(best_start) || factor.largest >= largest_half / 2.0) return;
   const size_t k = n_classes();

@@ -214,6 +214,22 @@ bool sum_soft(Attempt& attempt) {
 
 }  // namespace
 
+bool log_bases(const Kernels& kernels, const Sparse& matrix, Kind kind, size_t threads, double* out) {
+  if (!valid_extents(matrix)) return false;
+  const Grid grid(matrix.n_rows, batch_rows);
+  auto process = [&](std::vector<Extent>& extents, size_t part, Order&) {
+    SparseRows rows = rows_of(matrix, kind);
+    rows.extents = extents.data();
+    rows.n_rows = grid.last(part) - grid.first(part);
+    for (size_t k = 0; k < rows.n_rows; k++) extents[k] = extent_of(matrix, grid.first(part) + k);
+    kernels.log_bases(rows, out + grid.first(part));
+    return true;
+  };
+  const size_t used = choose_threads(threads, grid.n_parts, static_cast<double>(matrix.n_entries));
+  return run_parts(grid.n_parts, used, 0, [] { return std::vector<Extent>(batch_rows); }, process,
+                   [](std::vector<Extent>&) {});
+}
+
 bool sum_sparse(const Input& input, const Sparse& matrix, Kind kind, CountSums& out) {
   if (matrix.n_rows >= UINT32_MAX) throw std::length_error("a sparse matrix may have at most 4294967294 rows");
   const size_t n_groups = input.groups.n_groups, n_columns = matrix.n_columns;

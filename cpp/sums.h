@@ -61,6 +61,8 @@ struct Sparse {
   size_t n_rows, n_entries, n_columns;
 };
 bool sum_sparse(const Input&, const Sparse&, Kind, CountSums&);
+// The log base measure of every row; `indices` is not read. False where indptr is wrong.
+bool log_bases(const Kernels&, const Sparse&, Kind, size_t threads, double* out);
 
 // Pairs of arrays: high and low.
 struct PairVector {

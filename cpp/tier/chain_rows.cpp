@@ -71,18 +71,21 @@ namespace {
 
 // Where a row is less than a vector, a square of rows is turned: a vector then holds one state of several rows, and no
 // lane is wasted.
-inline void exp_square(const double* rows, size_t n_states, double* out, double* maxima, Mask& bad, Mask& small) {
+template <size_t n_states>
+inline void exp_square(const double* rows, double* out, double* maxima, Mask& bad, Mask& small) {
   const Mask part = first_lanes(n_states);
   Doubles square[lanes];
   for (size_t r = 0; r < lanes; r++) square[r] = load_part(rows + r * n_states, part);
   turn_square(square);
   Doubles largest = square[0];
+#pragma GCC unroll 8
   for (size_t j = 0; j < n_states; j++) {
     bad |= ~(square[j] < __builtin_inf());
     largest = larger_of(largest, square[j]);
   }
   largest = keep(largest, largest > minus_infinity);
   store(maxima, largest);
+#pragma GCC unroll 8
   for (size_t j = 0; j < n_states; j++) {
     const Doubles x = square[j] - largest;
     small |= (x < log_tiny) & (x > minus_infinity);
@@ -97,12 +100,17 @@ inline void exp_square(const double* rows, size_t n_states, double* out, double*
 bool exp_rows(const double* rows, size_t n_rows, size_t n_states, double* out, size_t pitch, double* maxima,
               bool& tiny) {
   Mask small = {}, bad = {};
-  for (; n_states < lanes && n_rows >= lanes; n_rows -= lanes) {
-    exp_square(rows, n_states, out, maxima, bad, small);
-    rows += lanes * n_states;
-    out += lanes * pitch;
-    maxima += lanes;
-  }
+  with_shape(n_states, [&](auto shape) {
+    constexpr size_t n = decltype(shape)::states;
+    if constexpr (n != 0 && n < lanes) {
+      for (; n_rows >= lanes; n_rows -= lanes) {
+        exp_square<n>(rows, out, maxima, bad, small);
+        rows += lanes * n;
+        out += lanes * lanes;
+        maxima += lanes;
+      }
+    }
+  });
   const bool good = shift_by_maximum(rows, n_rows, n_states, maxima, [&](size_t row, size_t v, Doubles x) {
     small |= (x < log_tiny) & (x > minus_infinity);
     store(out + row * pitch + v * lanes, exp_of_negative(x));

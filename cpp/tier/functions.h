@@ -38,6 +38,7 @@ SoftOutcome write_dense_cells(const SoftRows&, Kind, size_t, size_t, const Dense
 void write_product_cells(const SoftRows&, size_t, const double*, double*, size_t);
 Outcome sum_sparse(const SparseRows&, const SparseSums&);
 Outcome sum_sparse_soft(const SparseRows&, size_t, double*, double*, double*);
+void log_bases(const SparseRows&, double*);
 void pack_rows(const RowSet&, size_t, const double*, size_t, double*, double*, double*);
 void multiply_panels(const double*, const double*, size_t, size_t, size_t, double*);
 void add_scatter(const ScatterBlock&, double*, double*);

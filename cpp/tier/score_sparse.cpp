@@ -9,6 +9,7 @@ namespace {
 // Entries are handled in pieces that fit a small buffer, where values of other types become doubles.
 constexpr size_t piece = 256;
 constexpr size_t entries_ahead = 32;  // of the rows of the table, which lie anywhere
+constexpr size_t rows_ahead = 4;
 
 typedef float NarrowDoubles __attribute__((vector_size(4 * lanes)));
 
@@ -162,10 +163,23 @@ inline void add_all_panels(const Index* indices, const Index* end, const typenam
   }
 }
 
+// Asks for the entries of a row, or the first of them: they may be far from those of the row before. Always inlined:
+// GCC takes a function that only prefetches for one without effect, and drops the call.
+__attribute__((always_inline)) inline void prefetch_row(const SparseChunk& chunk, size_t row) {
+  if (row >= chunk.n_rows) return;
+  const size_t index_size = chunk.wide_indices ? 8 : 4, value_size = size_of(chunk.values.type);
+  const size_t first = static_cast<size_t>(chunk.extents[row].start);
+  const size_t last = smaller(static_cast<size_t>(chunk.extents[row].stop), first + piece);
+  Bytes indices = static_cast<Bytes>(chunk.indices);
+  for (size_t at = first * index_size; at < last * index_size; at += 64) __builtin_prefetch(indices + at);
+  for (size_t at = first * value_size; at < last * value_size; at += 64) __builtin_prefetch(chunk.values.data + at);
+}
+
 // Adds a row's weights to `out` and its values to `sum`. False where an index or a value is refused.
 template <class Lanes, class Index>
 inline bool add_row(const SparseChunk& chunk, size_t row, const typename Lanes::Cell* table, size_t pitch, size_t width,
                     typename Lanes::Number* out, double& sum) {
+  prefetch_row(chunk, row + rows_ahead);
   typename Lanes::Number values[piece];
   const Index* indices = static_cast<const Index*>(chunk.indices);
   const Index* end = indices + chunk.n_entries;

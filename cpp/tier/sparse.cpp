@@ -66,8 +66,13 @@ inline Survey survey(const double* x, size_t n) {
 }
 
 inline double sum_log_factorials(const double* x, size_t n) {
+  Doubles sums = {}, rest = {};
+  size_t k = 0;
+  for (; k + lanes <= n; k += lanes) sums += log_factorials(load(x + k));
+  for (size_t lane = 0; k + lane < n; lane++) rest[lane] = x[k + lane];
+  sums += log_factorials(rest);
   double sum = 0.0;
-  for (size_t k = 0; k < n; k++) sum += log_factorial(x[k]);
+  for (size_t lane = 0; lane < lanes; lane++) sum += sums[lane];
   return sum;
 }
 
@@ -136,6 +141,22 @@ Outcome sum_rows(const SparseRows& rows, const SparseSums& out) {
     if (kind == Kind::multinomial) out.log_base[0] += weight * (log_factorial(row_sum) - inner);
   }
   return Outcome::clean;
+}
+
+// The log base measure of a row by itself; NaN where there is none.
+double row_base(const SparseRows& rows, const Extent& extent) {
+  double buffer[piece];
+  double row_sum = 0.0, inner = 0.0;
+  const size_t stop = static_cast<size_t>(extent.stop);
+  for (size_t start = static_cast<size_t>(extent.start); start < stop; start += piece) {
+    const size_t n = smaller(piece, stop - start);
+    const double* x = as_doubles(rows.values, start, n, buffer);
+    const Survey found = survey<Kind::multinomial>(x, n);
+    if (!found.allowed) return __builtin_nan("");
+    row_sum += found.sum;
+    if (!found.trivial) inner += sum_log_factorials(x, n);
+  }
+  return (rows.kind == Kind::multinomial ? log_factorial(row_sum) : 0.0) - inner;
 }
 
 // sums[g] += weights[g] · x for `pitch` groups side by side.
@@ -240,6 +261,10 @@ Outcome sum_sparse(const SparseRows& rows, const SparseSums& out) {
 Outcome sum_sparse_soft(const SparseRows& rows, size_t pitch, double* totals, double* log_base, double* absent) {
   return rows.wide_indices ? of_soft_kind<int64_t>(rows, pitch, totals, log_base, absent)
                            : of_soft_kind<int32_t>(rows, pitch, totals, log_base, absent);
+}
+
+void log_bases(const SparseRows& rows, double* out) {
+  for (size_t i = 0; i < rows.n_rows; i++) out[i] = row_base(rows, rows.extents[i]);
 }
 
 }  // namespace TALLYBAYES_TIER

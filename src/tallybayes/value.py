@@ -112,10 +112,19 @@ def _make(kind: type[Value], arguments: Mapping[str, Any]) -> Value:
 
 
 def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
-    """A read-only array with its own memory, so that nobody can change a value from outside."""
+    """A read-only array that nobody can change from outside: a copy, unless it was such an array before."""
+    if isinstance(value, np.ndarray) and dtype in (None, value.dtype) and _is_frozen(value):
+        return value
     array = np.array(value, dtype=dtype)
     array.setflags(write=False)
     return array
+
+
+def _is_frozen(array: Any) -> bool:
+    """Whether an array, and every array it is a view of, is read-only."""
+    while type(array) is np.ndarray and not array.flags.writeable:
+        array = array.base
+    return array is None
 
 
 def _walk(value: Any, leaf: Callable[[Any], Any]) -> Any:

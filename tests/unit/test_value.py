@@ -219,3 +219,27 @@ class TestConfigsOfStrangers:
             Mine(2).to_config()
         with pytest.raises(FileError, match="unknown type 'Mine'"):
             from_config({"type": "Mine", "size": 2})
+
+
+class TestFrozenArrays:
+    def test_what_can_still_be_written_is_copied(self):
+        source = np.arange(6.0)
+        read_only = source[:3]
+        read_only.setflags(write=False)
+        for given in (source, read_only, source.reshape(2, 3), [1.0, 2.0], np.arange(3)):
+            found = frozen_array(given)
+            assert not np.shares_memory(found, source)
+            assert found.dtype == np.float64
+            with pytest.raises(ValueError, match="read-only"):
+                found[...] = 0.0
+
+    def test_what_nobody_can_write_is_not(self):
+        frozen = frozen_array(np.arange(6.0))
+        for view in (frozen, frozen[2:], frozen.reshape(2, 3)[1]):
+            assert frozen_array(view) is view
+        assert frozen_array(frozen, int).dtype == np.int64  # another type is another array
+
+    def test_memory_of_others_is_copied(self):
+        borrowed = np.frombuffer(bytearray(16))
+        borrowed.setflags(write=False)
+        assert not np.shares_memory(frozen_array(borrowed), borrowed)

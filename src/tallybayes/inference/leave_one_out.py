@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.beliefs.log_gamma import log_factorials, log_gamma_half_step, log_rising
+from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Block, Codes, Sparse
@@ -17,6 +17,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, invert_lower, squared_distances
+from tallybayes.kernels.log_base import log_base_csr
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
@@ -222,7 +223,7 @@ def _tokens(
     whole = _rest(held.sum(axis=1)[group], weight * length)
     if added.ndim == 2:
         cells, whole = cells + added.take(cell), whole + added.sum(axis=1)[group]
-    base = log_factorials(length) - rows.sum_rows(log_factorials(x))
+    base = log_base_csr(rows.indptr, x, "multinomial")
     if isinstance(family, DirichletMultinomial) and estimate == "bayes":
         return base + rows.sum_rows(log_rising(cells, x)) - log_rising(whole, length)
     terms = rows.sum_rows(np.where(x > 0, x * np.log(cells), 0.0))

@@ -85,7 +85,8 @@ def validate_sequences(
         pairs = zip(whole.tally_.statistics, gone.statistics, strict=True)
         rest = Tally(whole.tally_.factors, [a - b for a, b in pairs], whole.tally_.domains, whole.tally_.schema)
         held = whole._held(rest)
-        smoothed, score[chosen] = kernels.posterior(*held._asked_of(part))
+        shares, score[chosen] = held._answers(kernels.posterior, part)
+        smoothed = np.concatenate(shares)
         impossible = ~(smoothed.sum(axis=1) > 0)
         smoothed[impossible] = 1 / smoothed.shape[1]  # nothing is known of the states of an impossible sequence
         with np.errstate(divide="ignore"):

@@ -35,6 +35,7 @@ def sum_csr(
     weight: Float64Array | None,
     threads: int,
 ) -> tuple[Float64Array, Float64Array, Float64Array]: ...
+def log_base_csr(indptr: AnyArray, data: AnyArray, kind: str, threads: int) -> Float64Array: ...
 def sum_moments(
     columns: Columns,
     anchor: Float64Array,

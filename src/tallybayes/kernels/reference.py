@@ -204,6 +204,22 @@ def sum_csr(
     return remaining, total, log_base
 
 
+def log_base_csr(indptr: AnyArray, data: AnyArray, kind: str, threads: int) -> Float64Array:
+    """Add up the logs of the factorials in every row."""
+    starts, stops = indptr[:-1].astype(np.int64), indptr[1:].astype(np.int64)
+    broken = (starts < 0) | (stops < starts) | (stops > len(data))
+    if broken.any():
+        row = int(broken.argmax())
+        raise indptr_error(row, int(starts[row]), int(stops[row]), len(data))
+    values = data.astype(np.float64)
+    values[_forbidden(values, "multinomial")] = np.nan
+    logs, out = _log_factorial(values), np.empty(len(starts))
+    for row, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+        whole = _log_factorial(values[start:stop].sum()) if kind == "multinomial" else 0.0
+        out[row] = whole - logs[start:stop].sum()
+    return out
+
+
 def squared_lengths(
     columns: Columns, centre: Float64Array, roots: Float64Array, shifts: Float64Array, n_classes: int, threads: int
 ) -> Float64Array:

@@ -13,7 +13,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.inference.em import Climbed, check_settings, climb_best, warn_unless_converged
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chain import Chain, read_prior, with_singletons
+from tallybayes.models.chain import Chain, is_coded, read_prior, stretches, with_singletons
 from tallybayes.models.chain_names import state_schema
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.incomplete import new_names
@@ -28,7 +28,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
-_STEPS = 1 << 16  # steps whose states are held at a time: whole sequences, at least one
+_STEPS = 1 << 16  # whose nearest centres are found at a time
 
 
 class Expected(NamedTuple):
@@ -108,17 +108,20 @@ class _Learner:
         self.held: dict[str, Any] = {}
         self.settled = False
         check_priors(self.priors["emission"], emissions)
-        self.blocks = self._cut()
+        self.clamped = bool((codes >= 0).any())
+        self.labels = self._labels() if is_coded(emissions) else None
+        # Codes need no room for emissions, so all sequences are one block, unless some of their states are known.
+        coded = self.labels is not None and not self.clamped
+        self.blocks = [(0, sequences.n_sequences)] if coded else stretches(sequences.offsets, self.n_states)
 
-    def _cut(self) -> list[tuple[int, int]]:
-        """Stretches of whole sequences, each of about as many steps."""
-        blocks, first, offsets = [], 0, self.sequences.offsets
-        while first < self.sequences.n_sequences:
-            last = int(np.searchsorted(offsets, offsets[first] + _STEPS, side="right")) - 1
-            last = min(max(last, first + 1), self.sequences.n_sequences)
-            blocks.append((first, last))
-            first = last
-        return blocks
+    def _labels(self) -> np.ndarray:
+        """Where one label is all of a step: those of all steps as codes, in few bytes, once for all steps of EM."""
+        codes = self.counter.cells(self.sequences.table, 0)[:, 0]
+        return codes.astype(np.min_scalar_type(-self._n_levels() - 1))
+
+    def _n_levels(self) -> int:
+        """Where one label is all of a step: how many there are."""
+        return len(self.counter.level_domains(0)[0].levels)
 
     # ---- The steps ------------------------------------------------------------------------------------------------
 
@@ -176,10 +179,13 @@ class _Learner:
     def expect(self, found: Estimated) -> tuple[Expected, float]:
         """The E-step."""
         total, value = self._nothing(), 0.0
+        log_table = np.zeros(0) if self.labels is None else found.chain.log_table()
+        emit = found.chain.emitter()
         for first, last in self.blocks:
             part, offsets, table = self._block(first, last)
-            chain = found.chain
-            emission = self._clamped(chain.coded(table) if chain.is_coded else chain.emission(table), part)
+            emission = emit(table) if self.labels is None else (self.labels[part], log_table)
+            if self.clamped:
+                emission = self._clamp(emission, self.codes[part])
             weight = self.weight[first:last]
             done = kernels.expected(*found.chain.arguments, emission, offsets, weight)
             possible = np.isfinite(done.log_likelihood)
@@ -202,9 +208,8 @@ class _Learner:
         part = slice(int(offsets[0]), int(offsets[-1]))
         return part, offsets - offsets[0], self.sequences.table.rows(part)
 
-    def _clamped(self, emission: Any, part: slice) -> Any:
+    def _clamp(self, emission: Any, codes: np.ndarray) -> Any:
         """Emissions that are impossible in all states but the one that is known."""
-        codes = self.codes[part]
         known = np.flatnonzero(codes >= 0)
         if not len(known):
             return emission
@@ -311,13 +316,28 @@ class _Learner:
     def _from_seeds(self, nearest: Nearest, rng: np.random.Generator) -> Expected:
         """What the steps say: labelled ones in their states, the others in that of the nearest centre."""
         path, free = self.codes.copy(), np.flatnonzero(self.codes < 0)
-        for start in range(0, len(free), _STEPS):
-            part = free[start : start + _STEPS]
-            path[part] = nearest(self.sequences.table.rows(part))
+        asked, place = self._unlike(free)
+        centres = np.empty(len(asked), dtype=np.intp)
+        for start in range(0, len(asked), _STEPS):
+            part = slice(start, start + _STEPS)
+            centres[part] = nearest(self.sequences.table.rows(asked[part]))
+        path[free] = centres[place]
         for k in np.flatnonzero(np.bincount(path, minlength=self.n_states) == 0):
             # No step is nearest to it, as where there are fewer kinds of steps than states: some at random instead.
             path[rng.choice(free, max(1, len(free) // (10 * self.n_states)))] = k
         return self._started(path)
+
+    def _unlike(self, steps: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Steps that stand for these, and which of them stands for each: one for every label, otherwise all."""
+        if self.labels is None:
+            return steps, slice(None)
+        labels = self.labels[steps]
+        example = np.full(self._n_levels() + 1, -1)
+        example[labels] = steps  # −1, missing, is the last
+        asked = np.flatnonzero(example >= 0)
+        place = np.empty(len(example), dtype=np.intp)
+        place[asked] = np.arange(len(asked))
+        return example[asked], place[labels]
 
     # ---- The end --------------------------------------------------------------------------------------------------
 

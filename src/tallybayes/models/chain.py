@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.errors import EstimateError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.models.plan import Plan
-from tallybayes.models.scoring import Scored, local_positions, rows_of
+from tallybayes.models.scoring import Scored, local_positions
+from tallybayes.models.sequences import Sequences
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.statistics import take_or_zero
 from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor
+
+_CELLS = 3 << 17  # of log p(step | state): so many stay in cache while they are made, used and dropped
 
 
 class Chain(NamedTuple):
@@ -33,27 +38,48 @@ class Chain(NamedTuple):
 
         The codes are the table's own: rows are never rewritten, the small table is.
         """
-        if not self.is_coded:
-            plan = Plan(self.scored, np.zeros(len(self.start)), self.domains, self.unseen)
-            return np.ascontiguousarray(plan.joint(table))
+        return self.emitter()(table)
+
+    def emitter(self) -> Callable[[Table], Any]:
+        """`emission`, prepared once for several tables."""
+        if self.is_coded:
+            return self._coded
+        plan = Plan(self.scored, np.zeros(len(self.start)), self.domains, self.unseen)
+        return lambda table: np.ascontiguousarray(plan.joint(table))
+
+    def _coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         names, (known,) = self.scored[0].factor.columns, self.domains[0]
         codes, (local,) = table.levels(names, lambda _: False)
         column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
         where = local_positions(column, local, known, names[0], self.unseen)
-        return column, take_or_zero(self._log_table(), 0, where)
+        return column, take_or_zero(self.log_table(), 0, where)
+
+    def questions(self, sequences: Sequences) -> Iterator[tuple[Any, ...]]:
+        """What the kernels take: start, transition, end, emission and offsets, of a few whole sequences at a time."""
+        table, offsets, emit = sequences.table, sequences.offsets, self.emitter()
+        if self.is_coded or not table.n_rows:
+            emission = emit(table) if table.n_rows else np.zeros((0, len(self.start)))
+            yield *self.arguments, emission, offsets
+            return
+        for part in self.scored:
+            if isinstance(part.family, Categorical):
+                table.levels(part.factor.columns, lambda _: False)  # once, and of one kind in all blocks
+        for first, last in stretches(offsets, len(self.start)):
+            start, stop = int(offsets[first]), int(offsets[last])
+            try:
+                emission = emit(table.rows(slice(start, stop)))
+            except DataError:
+                emit(table)  # which names the row as the caller counts them
+                raise
+            yield *self.arguments, emission, offsets[first : last + 1] - start
 
     @property
     def is_coded(self) -> bool:
         """Whether a step is one label."""
-        return len(self.scored) == 1 and isinstance(self.scored[0].family, Categorical) and len(self.domains[0]) == 1
+        return is_coded([part.factor for part in self.scored])
 
-    def coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """As `emission` for one column of labels, by codes of the model's own levels."""
-        scored = self.scored[0]
-        codes = rows_of(table, scored.factor.columns, scored.family, self.domains[0], self.unseen)[:, 0]
-        return np.ascontiguousarray(codes), self._log_table()
-
-    def _log_table(self) -> np.ndarray:
+    def log_table(self) -> np.ndarray:
+        """For one column of labels: log p(level | state), shape (levels, states)."""
         with np.errstate(divide="ignore"):
             return np.ascontiguousarray(np.log(self.scored[0].parameters.table).T)
 
@@ -65,6 +91,22 @@ class Chain(NamedTuple):
         with np.errstate(divide="ignore"):
             goes_on = np.log(-np.expm1(np.minimum(self.end, 0.0)))
         return self.start, self.transition + goes_on[:, None], self.end
+
+
+def is_coded(emissions: Sequence[Factor]) -> bool:
+    """Whether a step is one label."""
+    return len(emissions) == 1 and isinstance(emissions[0].family, Categorical) and len(emissions[0].columns) == 1
+
+
+def stretches(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
+    """Stretches of whole sequences, at least one each, of about as many steps as are worked on at a time."""
+    n_sequences, n_steps, first = len(offsets) - 1, max(_CELLS // n_states, 1), 0
+    found: list[tuple[int, int]] = []
+    while first < n_sequences:
+        last = int(np.searchsorted(offsets, offsets[first] + n_steps, side="right")) - 1
+        found.append((first, min(max(last, first + 1), n_sequences)))
+        first = found[-1][1]
+    return found
 
 
 def log_shares(counts: Counts, prior: Any, estimate: str) -> np.ndarray:

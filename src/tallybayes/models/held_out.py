@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,12 +94,19 @@ def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
     parts: list[list[Statistics]] = []
     if fold is not None:
         where = tally.domains[name].positions_of(range(int(fold.max()) + 1))
-        parts = [[s.take(0, one).reshape_groups(s.given_shape[1:]) for s in tally.statistics] for one in where[:, None]]
+        parts = [[_of_fold(s, int(place)) for s in tally.statistics] for place in where]
         domains = {key: domain for key, domain in tally.domains.items() if key != name}
         tally = Tally(factors, [s._map(lambda part: part.sum(axis=(0,))) for s in tally.statistics], domains, schema)
     _, (local,) = table.levels([model._target], lambda _: True)
     codes = _codes_of(labels, tally.domains[str(model._target)].positions_of(local.levels))
     return Rows(model._adopt(tally), table, codes, weight, parts, {})
+
+
+def _of_fold(statistics: Statistics, place: int) -> Statistics:
+    """The statistics of one fold, the first thing given; a fold without any weight has no place."""
+    if place < 0:
+        return statistics.take(0, np.array([-1])).reshape_groups(statistics.given_shape[1:])
+    return statistics._move(lambda array: array[place])
 
 
 def _codes_of(labels: np.ndarray, where: np.ndarray) -> np.ndarray:
@@ -124,15 +132,30 @@ def score_folds(
     for model, scores in zip(models, out, strict=True):
         if fold.min() < 0:
             scores.log_proba[fold < 0], scores.log_density[fold < 0] = np.nan, np.nan
-        plans = (_plan(model, train(k)) for k in range(n_folds))
-        if not posterior_by_part(plans, n_folds, fold, rows.table, scores, rows.log_base):
-            apart.append((model, scores))
-    if apart:
-        tests = rows_by_code(fold, n_folds)
+        first = _plan(model, train(0))
+        others = (_plan(model, train(k)) for k in range(1, n_folds))
+        together = itertools.chain([first], others)
+        if not posterior_by_part(together, n_folds, fold, rows.table, scores, rows.log_base):
+            apart.append((model, scores, first))
+    if not apart:
+        return out
+
+    def learn(k: int) -> list[Plan]:
+        here = train(k) if k else []
+        plans = [_plan(model, here) if k else first for model, _, first in apart]
+        for plan in plans:
+            plan.by_kernels(rows.table)  # makes its tables, too
+        return plans
+
+    tests = rows_by_code(fold, n_folds)
+    with ThreadPoolExecutor(1) as aside:  # learns without the next fold while this one is scored
+        soon = aside.submit(learn, 0)
         for k in progress(range(n_folds), "cross-validating"):
-            here = train(k)
-            for model, scores in apart:
-                _plan(model, here).posterior_of(tests[k], rows.table, scores, rows.log_base)
+            plans = soon.result()
+            if k + 1 < n_folds:
+                soon = aside.submit(learn, k + 1)
+            for plan, (_, scores, _) in zip(plans, apart, strict=True):
+                plan.posterior_of(tests[k], rows.table, scores, rows.log_base)
     return out
 
 

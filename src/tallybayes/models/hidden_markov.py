@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,16 +91,27 @@ class HiddenMarkovModel(ChainLearner):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _asked(self, X: Any, lengths: Any, sequence: Any, order: Any) -> tuple[Sequences, tuple[Any, ...]]:
-        """The sequences, and what the kernels take."""
-        chain = self._chain
+    def _asked(self, X: Any, lengths: Any, sequence: Any, order: Any) -> Sequences:
+        """The sequences that something is asked of."""
+        check_is_fitted(self, "tally_")
         sequences = open_sequences(X, lengths, sequence, order)
         known = [name for factor, _ in self._emission_factors() for name in factor.columns]
         absent = [name for name in known if name not in sequences.table.columns]
         if absent and sequences.table.n_rows:
             raise DataError.unknown_column(absent, sequences.table.columns)
-        emission = chain.emission(sequences.table) if sequences.table.n_rows else np.zeros((0, len(chain.start)))
-        return sequences, (*chain.arguments, emission, sequences.offsets)
+        return sequences
+
+    def _answers(
+        self, question: Callable[..., tuple[np.ndarray, np.ndarray]], sequences: Sequences
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """What a kernel says of the steps, one array a sequence, and of the sequences."""
+        steps: list[np.ndarray] = []
+        scores = []
+        for asked in self._chain.questions(sequences):
+            found, score = question(*asked)
+            steps += [found[a:b] for a, b in pairwise(asked[-1].tolist())]
+            scores.append(score)
+        return steps, np.concatenate(scores)
 
     def log_likelihood(
         self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
@@ -114,9 +127,9 @@ class HiddenMarkovModel(ChainLearner):
         -------
         ndarray of shape (sequences,)
         """
-        sequences, arguments = self._asked(X, lengths, sequence, order)
-        found = kernels.log_likelihood(*arguments)
-        self._warn_impossible(sequences, found, arguments)
+        sequences = self._asked(X, lengths, sequence, order)
+        found = np.concatenate([kernels.log_likelihood(*asked) for asked in self._chain.questions(sequences)])
+        self._warn_impossible(sequences, found)
         return found
 
     def score(self, X: Any, y: Any = None, lengths: Any = None, **where: Any) -> float:
@@ -132,14 +145,10 @@ class HiddenMarkovModel(ChainLearner):
         sequences, y = self._open(X, y, lengths, where.get("sequence"), where.get("order"))
         codes, domain = self._labels(y)
         assert codes is not None
-        path = kernels.viterbi(*self._asked_of(sequences))[0]
+        path = np.concatenate([np.zeros(0, dtype=np.int64), *self._answers(kernels.viterbi, sequences)[0]])
         truth = np.append(self._state_domain.positions_of(domain.levels), -2)[codes]
         known = codes >= 0
         return float(np.mean(path[known] == truth[known]))
-
-    def _asked_of(self, sequences: Sequences) -> tuple[Any, ...]:
-        chain = self._chain
-        return (*chain.arguments, chain.emission(sequences.table), sequences.offsets)
 
     def predict(
         self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
@@ -156,14 +165,16 @@ class HiddenMarkovModel(ChainLearner):
         list of ndarray
             The states of every sequence; None at every step of an impossible one.
         """
-        sequences, arguments = self._asked(X, lengths, sequence, order)
-        path, score = kernels.viterbi(*arguments)
-        self._warn_impossible(sequences, score, arguments)
+        sequences = self._asked(X, lengths, sequence, order)
+        paths, score = self._answers(kernels.viterbi, sequences)
+        self._warn_impossible(sequences, score)
         states = self.states_  # of their own type, so that what is predicted compares with what was given
-        if not np.isneginf(score).any():
-            return sequences.split(states[path])
-        nothing = np.append(states.astype(object), [None])
-        return [nothing[part] if (part < 0).any() else states[part] for part in sequences.split(path)]
+        numbered = states.dtype == np.int64 and np.array_equal(states, np.arange(len(states)))
+        if not numbered:
+            paths = [states[path] for path in paths]
+        for number in np.flatnonzero(np.isneginf(score)):
+            paths[number] = np.full(len(paths[number]), None)
+        return paths
 
     def predict_proba(
         self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
@@ -179,10 +190,10 @@ class HiddenMarkovModel(ChainLearner):
         -------
         list of ndarray of shape (steps, states)
         """
-        sequences, arguments = self._asked(X, lengths, sequence, order)
-        smoothed, score = kernels.posterior(*arguments)
-        self._warn_impossible(sequences, score, arguments)
-        return sequences.split(smoothed)
+        sequences = self._asked(X, lengths, sequence, order)
+        smoothed, score = self._answers(kernels.posterior, sequences)
+        self._warn_impossible(sequences, score)
+        return smoothed
 
     def filter_proba(
         self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
@@ -198,10 +209,10 @@ class HiddenMarkovModel(ChainLearner):
         -------
         list of ndarray of shape (steps, states)
         """
-        sequences, arguments = self._asked(X, lengths, sequence, order)
-        filtered, score = kernels.filter(*arguments)
-        self._warn_impossible(sequences, score, arguments)
-        return sequences.split(filtered)
+        sequences = self._asked(X, lengths, sequence, order)
+        filtered, score = self._answers(kernels.filter, sequences)
+        self._warn_impossible(sequences, score)
+        return filtered
 
     def predict_pairs(
         self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
@@ -217,13 +228,13 @@ class HiddenMarkovModel(ChainLearner):
         -------
         list of ndarray of shape (steps − 1, states, states)
         """
-        sequences, arguments = self._asked(X, lengths, sequence, order)
-        filtered, score = kernels.filter(*arguments)
-        smoothed, _ = kernels.posterior(*arguments)
-        self._warn_impossible(sequences, score, arguments)
-        transition = np.exp(arguments[1])
+        sequences = self._asked(X, lengths, sequence, order)
+        filtered, score = self._answers(kernels.filter, sequences)
+        smoothed, _ = self._answers(kernels.posterior, sequences)
+        self._warn_impossible(sequences, score)
+        transition = np.exp(self._chain.arguments[1])
         out = []
-        for before, after in zip(sequences.split(filtered), sequences.split(smoothed), strict=True):
+        for before, after in zip(filtered, smoothed, strict=True):
             expected = before[:-1] @ transition  # p(next | so far), to which the whole sequence is compared
             ratio = np.divide(after[1:], expected, out=np.zeros_like(expected), where=expected > 0)
             out.append(before[:-1, :, None] * transition * ratio[:, None, :])
@@ -246,12 +257,10 @@ class HiddenMarkovModel(ChainLearner):
         """
         if n < 1:
             raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
-        sequences, arguments = self._asked(X, lengths, sequence, order)
-        start, _, _ = self._chain.arguments
-        filtered, _ = kernels.filter(start, arguments[1], None, *arguments[3:])
-        transition = np.exp(self._chain.transition)
-        out = np.empty((sequences.n_sequences, n, len(start)))
-        for number, steps in enumerate(sequences.split(filtered)):
+        filtered, _ = self._answers(kernels.filter, self._asked(X, lengths, sequence, order))
+        start, transition = self._chain.start, np.exp(self._chain.transition)
+        out = np.empty((len(filtered), n, len(start)))
+        for number, steps in enumerate(filtered):
             now = steps[-1] @ transition if len(steps) else np.exp(start)
             for step in range(n):
                 out[number, step] = now
@@ -326,9 +335,9 @@ class HiddenMarkovModel(ChainLearner):
         -------
         list of ndarray, or of dictionaries of columns where there are several with names
         """
-        sequences, arguments = self._asked(X, lengths, sequence, order)
-        shares, _ = kernels.posterior(*arguments)
-        return fill_chain(self, sequences, shares)
+        sequences = self._asked(X, lengths, sequence, order)
+        shares, _ = self._answers(kernels.posterior, sequences)
+        return fill_chain(self, sequences, np.concatenate([np.zeros((0, len(self._chain.start))), *shares]))
 
     def plot_states(self, steps: Any, ax: Any = None) -> Any:
         """A picture of one sequence with its states; needs matplotlib.
@@ -377,15 +386,15 @@ class HiddenMarkovModel(ChainLearner):
             total += float(np.sum(factor.family.log_evidence(beliefs[factor.columns].prior, statistics)))
         return total
 
-    def _warn_impossible(self, sequences: Sequences, score: np.ndarray, arguments: tuple[Any, ...]) -> None:
+    def _warn_impossible(self, sequences: Sequences, score: np.ndarray) -> None:
         """Name the first impossible sequence, and the step at which it becomes so."""
         lost = np.flatnonzero(np.isneginf(score))
         if not len(lost):
             return
         first = int(lost[0])
         part = slice(int(sequences.offsets[first]), int(sequences.offsets[first + 1]))
-        emission = _dense(arguments[3])[part]
-        start, transition, _ = arguments[:3]
+        emission = _dense(self._chain.emission(sequences.table.rows(part)))
+        start, transition, _ = self._chain.arguments
         step, now = 0, start + emission[0]
         while step + 1 < len(emission) and np.isfinite(now).any():
             step += 1

@@ -17,6 +17,7 @@ from tallybayes.families.gaussian import Gaussian, SphericalGaussian
 from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
+from tallybayes.kernels.log_base import log_base_csr
 from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, local_positions, rows_of, wrong_cell
 from tallybayes.sources.table import Table
@@ -215,10 +216,11 @@ class Plan:
     def _bounded(self, found: Any, sparse: bool) -> Any:
         """Tables without what classes that cannot be may lack; None where a kernel could not look them up."""
         kind, *tables = found
-        clean = [np.where(self._impossible, 0.0, t) if isinstance(t, np.ndarray) else t for t in tables]
-        arrays = [t for t in clean if isinstance(t, np.ndarray)]
-        bounded = all((np.isfinite(t) | (np.isneginf(t) if sparse else False)).all() for t in arrays)
-        return (kind, *clean) if bounded else None
+        if self._impossible.any():
+            tables = [np.where(self._impossible, 0.0, t) if isinstance(t, np.ndarray) else t for t in tables]
+        arrays = [t for t in tables if isinstance(t, np.ndarray)]
+        bounded = all(np.isfinite(t).all() or (sparse and (t < np.inf).all()) for t in arrays)  # −inf, but no NaN
+        return (kind, *tables) if bounded else None
 
     def _dense_table(self, number: int) -> Any:
         """A factor for dense rows; None where there is none."""
@@ -346,7 +348,7 @@ def _linear(part: Scored, sparse: bool) -> Any:
         if isinstance(family, Multinomial) and not (isinstance(family, DirichletMultinomial) and part.predictive):
             log_p = np.log(np.asarray(found.mean() if part.predictive else found)).T
             if sparse:
-                return ("sparse", log_p, np.zeros_like(log_p), "nonnegative")
+                return ("sparse", log_p, np.zeros((1, log_p.shape[1])), "nonnegative")  # only the sum is read
             return ("linear", log_p, np.zeros_like(log_p), "finite")
         if isinstance(family, Poisson) and not part.predictive:
             rate = np.asarray(found).T
@@ -382,8 +384,7 @@ def _log_base(part: Scored, block: Any) -> np.ndarray | None:
     if not isinstance(family, Poisson | Multinomial):
         return None
     if isinstance(block, Sparse):
-        base = -block.sum_rows(log_factorials(block.data))
-        return base + log_factorials(block.sum_rows(block.data)) if isinstance(family, Multinomial) else base
+        return log_base_csr(block.indptr, block.data, "multinomial" if isinstance(family, Multinomial) else "poisson")
     rows = chunk_of(block if isinstance(block, np.ndarray) else list(block), slice(None))
     base = -np.where(np.isnan(rows), 0.0, log_factorials(rows)).sum(axis=1)
     return base + log_factorials(rows.sum(axis=1)) if isinstance(family, Multinomial) else base

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +30,6 @@ class Sequences(NamedTuple):
     def lengths(self) -> np.ndarray:
         """The steps of each."""
         return np.diff(self.offsets)
-
-    def split(self, steps: np.ndarray) -> list[np.ndarray]:
-        """Something about every step, as a list with one array a sequence."""
-        ends = self.offsets.tolist()
-        return [steps[a:b] for a, b in pairwise(ends)]
 
     def some(self, chosen: np.ndarray) -> tuple[np.ndarray, Sequences]:
         """Where the steps of some of the sequences are, and those sequences."""

@@ -64,7 +64,9 @@ class Segments:
         return largest
 
     def spread(self, columns: np.ndarray) -> np.ndarray:
-        """Repeat a number per column over its cells: (…, columns) to (…, cells)."""
+        """Repeat a number per column over its cells: (…, columns) to (…, cells); read-only for a single column."""
+        if self.n_columns == 1:
+            return np.broadcast_to(columns, (*columns.shape[:-1], self.n_cells))
         return np.repeat(columns, self.sizes, axis=-1)
 
     def split(self, cells: np.ndarray) -> list[np.ndarray]:

@@ -153,7 +153,8 @@ def subtract_counts(held: Array, removed: Array) -> Array:
     held, removed = np.broadcast_arrays(held, removed)
     rest = held - removed
     small = np.abs(rest) <= Statistics.TOLERANCE * np.abs(held)
-    if small.any():  # whole numbers are exact: only 0 itself is small there, unless a count passes 1e10
+    small &= rest != 0
+    if small.any():  # whole numbers are exact: none is small there, unless a count passes 1e10
         whole = (held == np.floor(held)) & (removed == np.floor(removed))
         rest[small & ~whole] = 0.0
     return rest

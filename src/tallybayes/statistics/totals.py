@@ -8,6 +8,7 @@ import numpy as np
 
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.statistics import Part, Statistics, all_close, subtract_counts
+from tallybayes.value import frozen_array
 
 
 class Totals(Statistics):
@@ -32,17 +33,16 @@ class Totals(Statistics):
     """
 
     def __init__(self, weight: Any, total: Any, log_base: Any = None) -> None:
-        self.weight = np.array(weight, dtype=np.float64)
-        self.total = np.array(total, dtype=np.float64)
-        self.log_base = np.zeros((*self.total.shape[:-1], 1)) if log_base is None else np.array(log_base, float)
+        self.weight, self.total = frozen_array(weight), frozen_array(total)
+        self.log_base = frozen_array(np.zeros((*self.total.shape[:-1], 1)) if log_base is None else log_base)
         for name in ("weight", "total", "log_base"):
             array = getattr(self, name)
-            array.setflags(write=False)
             if array.ndim == 0 or array.ndim != self.total.ndim or array.shape[:-1] != self.total.shape[:-1]:
                 raise DataError.wrong_shape(name, array.shape, f"{self.total.shape[:-1]} groups, then columns")
             if array.shape[-1] not in (1, self.total.shape[-1]):
                 raise DataError.wrong_shape(name, array.shape, f"{self.total.shape[-1]} columns, or 1 for all")
-            if not np.isfinite(array).all() or (name != "log_base" and (array < 0).any()):
+            lowest, highest = array.min(initial=0.0), array.max(initial=0.0)  # NaN if there is one
+            if not -np.inf < lowest <= highest < np.inf or (name != "log_base" and lowest < 0):
                 raise DataError.wrong_type(name, "partly negative or not finite", "sums of at least 0")
 
     def __repr__(self) -> str:
@@ -109,7 +109,10 @@ class Totals(Statistics):
 
     def _subtract(self, other: Self) -> Self:
         weight = np.maximum(subtract_counts(self.weight, other.weight), 0.0)
-        total = np.maximum(subtract_counts(self.total, other.total), 0.0)
+        total = subtract_counts(self.total, other.total)
+        np.maximum(total, 0.0, out=total)
         log_base = subtract_counts(self.log_base, other.log_base)
-        here = weight.any(axis=-1, keepdims=True)
-        return type(self)(weight, np.where(weight > 0, total, 0.0), np.where(here, log_base, 0.0))
+        if not weight.all():
+            total = np.where(weight > 0, total, 0.0)
+            log_base = np.where(weight.any(axis=-1, keepdims=True), log_base, 0.0)
+        return type(self)(weight, total, log_base)

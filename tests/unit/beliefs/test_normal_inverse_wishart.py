@@ -194,6 +194,24 @@ def test_parameters_are_checked(parameters, match):
         tb.NormalInverseWishart(*parameters)
 
 
+@pytest.mark.parametrize("smallest", [1e-3, 1e-7, 1e-12, 1e-17, -1e-12])
+def test_how_near_to_singular_is_still_definite(smallest):
+    """The line is drawn at the precision of the numbers, whether or not a root already proves the point."""
+    n_columns = 5
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(n_columns, n_columns)))[0]
+    scale = turn @ np.diag([smallest, 1.0, 2.0, 3.0, 4.0]) @ turn.T
+    scale = (scale + scale.T) / 2
+    deviation = np.sqrt(np.diag(scale))
+    definite = np.linalg.eigvalsh(scale / np.outer(deviation, deviation))[0] > n_columns * np.finfo(float).eps
+    assert definite == (smallest > 1e-13)
+    if definite:
+        tb.NormalInverseWishart(np.zeros(n_columns), 1, 7, scale)
+        tb.NormalInverseWishart(np.zeros(n_columns), 1, 7, np.stack([scale, np.eye(n_columns)]))
+    else:
+        with pytest.raises(PriorError, match="positive definite"):
+            tb.NormalInverseWishart(np.zeros(n_columns), 1, 7, np.stack([np.eye(n_columns), scale]))
+
+
 def test_columns_of_very_different_units_are_fine():
     scale = np.diag([1e-12, 1e12]) + np.array([[0, 0.5], [0.5, 0]])
     assert tb.NormalInverseWishart(LOCATION, 1, 4, scale).mean().covariance[0, 1] == pytest.approx(0.5)

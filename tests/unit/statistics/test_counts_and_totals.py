@@ -190,3 +190,21 @@ class TestForgetting:
     def test_no_base_is_left_without_weight(self):
         rest = tb.Totals([3.0], [2.0], [-1.5]) - tb.Totals([3.0], [2.0], [-1.5000001])
         assert not rest.log_base.any()
+
+    def test_no_total_is_left_without_weight_in_its_own_group_only(self):
+        held = tb.Totals([[3.0], [3.0]], [[2.0, 0.3], [2.0, 0.3]], [[-1.5], [-1.5]])
+        gone = tb.Totals([[3.0], [1.0]], [[2.0, 0.1 + 0.2], [1.0, 0.1]], [[-1.5], [-0.5]])
+        rest = held - gone
+        np.testing.assert_allclose(rest.total, [[0.0, 0.0], [1.0, 0.2]], atol=1e-15)
+        assert rest.total[0].tolist() == [0.0, 0.0]
+        assert rest.log_base.tolist() == [[0.0], [-1.0]]
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+    def test_totals_are_finite(self, bad):
+        for parts in (([bad], [1.0], [0.0]), ([1.0], [bad], [0.0]), ([1.0], [1.0], [bad])):
+            with pytest.raises(DataError, match="partly negative or not finite"):
+                tb.Totals(*parts)
+        with pytest.raises(DataError, match="partly negative or not finite"):
+            tb.Totals([1.0], [-1.0])
+        assert tb.Totals([1.0], [1.0], [-7.0]).log_base[0] == -7.0
+        assert tb.Totals(np.zeros((2, 1)), np.zeros((2, 0))).n_columns == 0
