@@ -139,8 +139,9 @@ class LabelError(TallybayesError, ValueError):
     def too_large(cls, level: object, domain: str) -> LabelError:
         """A whole number that is not stored exactly."""
         return cls(
-            f"found {level!r} as a level of column {domain!r}; expected whole numbers of 64 bits, or below 2**53 where "
-            "they are floats.\n    Convert the column to strings, for example with astype(str)."
+            f"found {level!r} as a level of column {domain!r}; expected whole numbers of 64 bits (from -2**63 up to "
+            "2**63 - 1 or, where none is negative, 2**64 - 1), and below 2**53 where they are floats.\n"
+            "    Convert the column to strings, for example with astype(str)."
         )
 
     @classmethod

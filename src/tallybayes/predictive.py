@@ -12,8 +12,8 @@ from tallybayes.families.block import Codes, Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.sources.table import Table, open_table
-from tallybayes.tally.domain import Domain
+from tallybayes.sources.table import Table, open_table, unmerged
+from tallybayes.tally.domain import Domain, labels_of
 
 if TYPE_CHECKING:
     from tallybayes.learned import Learned
@@ -102,8 +102,7 @@ class Predictive:
     def _labels(self, codes: np.ndarray) -> np.ndarray:
         """Codes of levels as the levels they stand for."""
         domains = [self._learned.tally.domains[str(name)] for name in self._learned.tally.factors[0].columns]
-        one_kind = len({domain.kind for domain in domains}) == 1
-        levels = [np.array(domain.levels, dtype=None if one_kind else object) for domain in domains]
+        levels = unmerged([labels_of(domain.levels, None) for domain in domains])
         return np.stack([known[codes[..., place]] for place, known in enumerate(levels)], axis=-1)
 
 

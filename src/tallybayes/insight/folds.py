@@ -9,6 +9,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.models.held_out import rows_by_code
 from tallybayes.sources.encode import encode
+from tallybayes.sources.table import as_array
 
 
 def random_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> np.ndarray:
@@ -64,7 +65,7 @@ def given_folds(folds: Any, n_rows: int) -> np.ndarray:
 
 
 def _codes(labels: Any, n_rows: int, what: str) -> tuple[np.ndarray, int]:
-    column = labels if hasattr(labels, "to_numpy") or hasattr(labels, "type") else np.asarray(labels)
+    column = labels if hasattr(labels, "to_numpy") or hasattr(labels, "type") else as_array(labels)
     if len(column) != n_rows:
         raise DataError.wrong_shape(what, (len(column),), f"({n_rows},), one for every row")
     codes = np.asarray(encode(column, what, ordered=True)[0]).astype(np.int32)

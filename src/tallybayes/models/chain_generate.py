@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tallybayes.families.categorical import Categorical
-from tallybayes.models.features import labels_of
 from tallybayes.models.generate import sample_factor
 from tallybayes.models.scoring import Scored, chunk_of, rows_of
 from tallybayes.models.sequences import Sequences
 from tallybayes.sources.encode import is_missing
-from tallybayes.tally.domain import Domain
+from tallybayes.sources.table import unmerged
+from tallybayes.tally.domain import Domain, labels_of
 
 
 def _seen(model: Any) -> tuple[list[Scored], list[list[Domain]]]:
@@ -78,5 +78,5 @@ def _shaped(columns: dict[Any, np.ndarray]) -> Any:
     if len(columns) == 1:
         return next(iter(columns.values()))
     if all(isinstance(name, int) for name in columns):
-        return np.stack([columns[name] for name in sorted(columns)], axis=-1)
+        return np.stack(unmerged([columns[name] for name in sorted(columns)]), axis=-1)
     return columns

@@ -20,14 +20,13 @@ from tallybayes.models.chain import Chain, log_shares, read_prior, with_singleto
 from tallybayes.models.chain_names import PARTS, free_names, names_in, state_schema
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.columns import read_columns
-from tallybayes.models.features import labels_of
 from tallybayes.models.scoring import Resolved, Scored, check_spread_within, resolve, with_spread
 from tallybayes.models.sequences import Sequences, open_labels, open_sequences, step_weights
 from tallybayes.models.soft_counting import with_holes
 from tallybayes.models.tallied import Tallied
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 

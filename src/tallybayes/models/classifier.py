@@ -19,7 +19,6 @@ from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.calibration import Calibration
 from tallybayes.models.class_prior import log_class_prior
 from tallybayes.models.factored import FactoredModel
-from tallybayes.models.features import labels_of
 from tallybayes.models.plan import Plan
 from tallybayes.models.scoring import (
     Resolved,
@@ -33,7 +32,7 @@ from tallybayes.models.scoring import (
 )
 from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import Statistics
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 

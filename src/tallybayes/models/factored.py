@@ -23,7 +23,7 @@ from tallybayes.models.features import (
 )
 from tallybayes.models.tallied import Tallied
 from tallybayes.sources.collect import count
-from tallybayes.sources.table import Table
+from tallybayes.sources.table import Table, as_array
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.value import from_json, to_json
@@ -210,7 +210,9 @@ class FactoredModel(ClassifierMixin, Tallied):
             target = free_name("class", list(table.columns)) if first else str(self._target)
             table = table.with_column(target, column)
         if first:
-            self._target, self._by_name, self._y_dtype = target, by_name, target_dtype(column)
+            self._target, self._by_name = target, by_name
+            typed = by_name or hasattr(y, "dtype") or not isinstance(column, np.ndarray) or column.dtype.kind != "O"
+            self._y_dtype = target_dtype(column) if typed else None  # a list has no type of its own
             if not by_name:
                 names = feature_names(X, table)
                 if names is not None:
@@ -321,8 +323,7 @@ class FactoredModel(ClassifierMixin, Tallied):
         X, y, sample_weight
             As for `fit`.
         """
-        if isinstance(y, str):
-            y = np.asarray(open_features(X)._column(y))
+        y = np.asarray(open_features(X)._column(y)) if isinstance(y, str) else as_array(y)
         if isinstance(sample_weight, str):
             sample_weight = np.asarray(open_features(X)._column(sample_weight))
         return float(super().score(X, y, sample_weight))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError, LabelError
-from tallybayes.sources.table import Table, open_table
+from tallybayes.sources.table import Table, as_array, open_table
 from tallybayes.tally.factor import Name
 
 
@@ -69,9 +69,7 @@ def check_target(y: Any, n_rows: int) -> Any:
     if not hasattr(y, "to_arrow") and not hasattr(y, "to_numpy"):
         from sklearn.utils.validation import column_or_1d
 
-        array = y if isinstance(y, np.ndarray) else np.asarray(y)
-        if array is not y and array.dtype.kind == "U" and not all(isinstance(label, str) for label in y):
-            array = np.array([*y, None], dtype=object)[:-1]  # NaN among strings is not 'nan'
+        array = y if isinstance(y, np.ndarray) else as_array(y)
         if array.ndim == 2 and array.shape[1] == 1:
             from sklearn.exceptions import DataConversionWarning
 
@@ -89,21 +87,6 @@ def check_target(y: Any, n_rows: int) -> Any:
     if len(column) != n_rows:
         raise DataError.lengths_differ({"X": n_rows, "y": len(column)})
     return column
-
-
-def labels_of(levels: Sequence[Any], dtype: np.dtype | None) -> np.ndarray:
-    """Levels as an array of the target's own type."""
-    if dtype is None:
-        return np.array(levels)
-    if dtype.kind == "O":
-        out = np.empty(len(levels), dtype=object)
-        out[:] = levels
-        return out
-    plain = np.array(levels)
-    if dtype.kind in "US":
-        return plain
-    cast = plain.astype(dtype)
-    return cast if np.array_equal(cast, plain) else plain  # a later label may not fit the first batch's type
 
 
 def target_dtype(y: Any) -> np.dtype | None:

@@ -17,7 +17,6 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.models.decisions import decide, estimate_class_prior
 from tallybayes.models.evidence import evidence_of
 from tallybayes.models.explain import Explanation, explain
-from tallybayes.models.features import labels_of
 from tallybayes.models.generate import (
     Missing,
     check_class,
@@ -32,6 +31,8 @@ from tallybayes.models.incomplete import IncompleteClassifier
 from tallybayes.models.linear import Linear, to_linear
 from tallybayes.models.show_work import show_work
 from tallybayes.models.uncertainty import credible_set, predict_interval
+from tallybayes.sources.table import unmerged
+from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
 
 
@@ -75,7 +76,7 @@ class GenerativeClassifier(IncompleteClassifier):
     def _shaped(self, columns: dict[Name, Any]) -> Any:
         """Columns as the model was given them: one array, or a dictionary."""
         if not self._by_name and all(isinstance(name, int) for name in columns):
-            return np.stack([columns[name] for name in sorted(columns)], axis=-1)
+            return np.stack(unmerged([columns[name] for name in sorted(columns)]), axis=-1)
         if len(columns) == 1 and not self._by_name and next(iter(columns.values())).ndim == 2:
             return next(iter(columns.values()))
         return columns

@@ -16,12 +16,12 @@ from tallybayes.families.gaussian import Gaussian, pooled_spread
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import Climbed
 from tallybayes.models.factored import FactoredModel
-from tallybayes.models.features import labels_of
 from tallybayes.models.metric import Trained, root_of, train, whitening
 from tallybayes.models.scoring import chunk_of, rows_of
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
+from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 

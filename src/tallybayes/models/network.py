@@ -9,10 +9,10 @@ import numpy as np
 
 from tallybayes.errors import DataError, ImpossibleEvidenceError, shortened
 from tallybayes.models.answer import Answer, MostProbable
-from tallybayes.models.features import labels_of
 from tallybayes.models.generate import sample_factor
 from tallybayes.models.graph import Graph
 from tallybayes.models.network_rows import NetworkRows, listed
+from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
 
 

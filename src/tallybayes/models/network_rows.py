@@ -10,10 +10,10 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.answer import Posteriors
-from tallybayes.models.features import labels_of
 from tallybayes.models.network_evidence import Known
 from tallybayes.models.network_exchange import NetworkExchange
-from tallybayes.sources.table import Table
+from tallybayes.sources.table import Table, unmerged
+from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
 
 
@@ -200,4 +200,4 @@ def _keeping(table: Table, node: Name, predicted: np.ndarray) -> np.ndarray:
     if not known.any():
         return predicted
     cells = labels_of(domain.levels, None)[np.where(known, codes, 0)]
-    return np.where(known, cells, predicted)
+    return np.where(known, *unmerged([cells, predicted]))

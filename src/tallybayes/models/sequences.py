@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.models.features import is_rows_of_mappings
-from tallybayes.sources.table import Table, open_table
+from tallybayes.sources.table import Table, open_table, unmerged
 from tallybayes.tally.factor import Name
 
 
@@ -161,8 +161,9 @@ def _joined(tables: list[Table]) -> Table:
             raise DataError(
                 f"sequence {number} has the columns {list(table.columns)}, the first one {names}; expected the same."
             )
-    if all(table.matrix is not None for table in tables):
-        matrix = np.concatenate([table.matrix for table in tables])
+    matrices = unmerged([table.matrix for table in tables if table.matrix is not None])
+    if len(matrices) == len(tables) and matrices[0].dtype.kind != "O":
+        matrix = np.concatenate(matrices)
         return Table({name: matrix[:, place] for place, name in enumerate(names)}, matrix)
     return Table({name: _stacked([table.columns[name] for table in tables], name) for name in names})
 
@@ -170,8 +171,4 @@ def _joined(tables: list[Table]) -> Table:
 def _stacked(columns: Sequence[Any], name: Name) -> Any:
     if any(isinstance(column, Sparse) for column in columns):
         raise DataError.wrong_type(f"column {name!r}", "sparse", "dense columns", "Pass one matrix and lengths.")
-    arrays = [np.asarray(column) for column in columns]
-    kinds = {array.dtype.kind for array in arrays}
-    if (len(kinds & set("US")) and len(kinds) > 1) or (len(kinds & set("b")) and len(kinds) > 1):
-        arrays = [array.astype(object) for array in arrays]
-    return np.concatenate(arrays)
+    return np.concatenate(unmerged([np.asarray(column) for column in columns]))

@@ -12,6 +12,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.plots.style import COLOURS, new_axes, quiet
+from tallybayes.sources.table import as_array
 
 if TYPE_CHECKING:
     from tallybayes.models.explain import Explanation
@@ -157,7 +158,7 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> A
         ax.plot(*ring, color=COLOURS[k % len(COLOURS)], linewidth=1.5)
         ax.plot(*mean[k], marker="+", color=COLOURS[k % len(COLOURS)], markersize=10, markeredgewidth=2)
         if points is not None and y is not None:
-            mine = np.asarray(y) == label
+            mine = as_array(y) == label
             ax.plot(*points[mine].T, ".", color=COLOURS[k % len(COLOURS)], markersize=4, label=str(label))
     if points is not None and y is None:
         ax.plot(*points.T, ".", color="black", markersize=4)
@@ -186,7 +187,7 @@ def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
     ax = new_axes(ax, figsize=(6, 5), layout="constrained")
     second = seen[:, 1] if seen.shape[1] > 1 else np.random.default_rng(0).uniform(-0.5, 0.5, len(seen))
     for k, label in enumerate(model.classes_):
-        mine = np.asarray(y) == label
+        mine = as_array(y) == label
         ax.plot(seen[mine, 0], second[mine], ".", color=COLOURS[k % len(COLOURS)], markersize=4, label=str(label))
     ax.set_xlabel("first discriminant")
     if seen.shape[1] > 1:

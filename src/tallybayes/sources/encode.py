@@ -8,7 +8,7 @@ import numpy as np
 
 from tallybayes import kernels
 from tallybayes.errors import DataError, LabelError
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, is_text
 
 _DIRECT_LEVELS = 256  # whole numbers from 0 up to this are their own codes: no copy, no look-up
 _DENSE_LEVELS = 4096  # in a range no wider than this (or than the rows are many), codes are found without sorting
@@ -163,8 +163,9 @@ def _to_arrow(values: Any, name: str) -> Any:
 
     try:
         return pa.array(values, from_pandas=True)
-    except UnicodeEncodeError as error:
-        raise LabelError.no_text(error.object, name) from None
+    except UnicodeError:  # of objects one that cannot be encoded, of NumPy's strings one that cannot be decoded
+        strange = next(value for value in values if isinstance(value, str) and not is_text(value))
+        raise LabelError.no_text(str(strange), name) from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
         if not isinstance(values, np.ndarray | list):
             return _to_arrow(np.asarray(values), name)  # a series of a type of its own, such as pandas' sparse ones
@@ -175,9 +176,7 @@ def _to_arrow(values: Any, name: str) -> Any:
                 raise LabelError.kinds_differ(name, str(known[0].kind), str(one.kind)) from None
         if not known or known[0].kind != "int":
             raise
-        numbers = [one.levels[0] for one in known]
-        if min(numbers) < 0 or max(numbers) >= 2**64:
-            raise LabelError.too_large(max(numbers, key=abs), name) from None
+        Domain(dict.fromkeys(one.levels[0] for one in known), name)  # refuses numbers that 64 bits cannot hold
         return pa.array(values, pa.uint64(), from_pandas=True)
 
 

@@ -210,7 +210,7 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
         return Table({key: [row.get(key) for row in data] for key in keys})
     if not isinstance(data, np.ndarray) and (hasattr(data, "to_numpy") or hasattr(data, "to_arrow")):
         return Table({(names or [0])[0]: _column(data, 0)})  # a series of a data frame, or an Arrow array
-    array = _as_array(data)
+    array = as_array(data)
     if array.ndim == 1:
         return Table({(names or [0])[0]: array})
     if array.ndim != 2:
@@ -225,24 +225,48 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     return Table({name: array[:, position] for position, name in enumerate(names)}, matrix)
 
 
-def _as_array(data: Any, name: Name = 0) -> np.ndarray:
+def as_array(data: Any, name: Name = 0) -> np.ndarray:
+    """Values, or rows of them, as an array in which what differs still does: of objects, where NumPy would merge."""
     if isinstance(data, np.ndarray):
         return plain_array(data, name)
     try:
-        array = np.asarray(data) if hasattr(data, "__iter__") and not isinstance(data, str | bytes) else None
+        listed = hasattr(data, "__iter__") or hasattr(data, "__array__")
+        array = np.asarray(data) if listed and not isinstance(data, str | bytes) else None
     except ValueError:
         raise DataError.wrong_type("the data", "ragged", "rows of one length") from None
     if array is None or array.ndim == 0:  # a number, a string; a set, a generator
         raise DataError.wrong_type(
             "the data", repr(data)[:60], "rows of values", "Pass a list, an array, a frame or a mapping of columns."
         )
-    mixed = array.ndim == 2 and array.dtype.kind in "iuf" and any(isinstance(x, bool) for x in next(iter(data), ()))
-    if mixed or array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1):
-        # np.asarray would turn [1, "a"] into strings and [True, 0.5] into floats: keep the objects, and so their kinds
+    # Strings always do: [1, "a"] becomes two of them, and a NUL at the end is dropped.
+    if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1) or _merges(array, data):
         objects = np.empty(array.shape, dtype=object)
+        data = data if hasattr(data, "__iter__") else array
         objects[...] = data if array.ndim == 1 else [list(row) for row in data]
         return objects
     return array
+
+
+def _merges(array: np.ndarray, data: Any) -> bool:
+    """Whether numbers that NumPy made of a list tell less apart: True from 1, or 2⁶³ from 2⁶³ + 1 as floats."""
+    if array.dtype.kind not in "iuf" or array.ndim > 2 or not hasattr(data, "__iter__"):
+        return False
+    rows = [data] if array.ndim == 1 else [row for row in data if isinstance(row, list | tuple)]
+    kinds = {kind for row in rows for kind in set(map(type, row))}
+    if not kinds.isdisjoint((bool, np.bool_)):
+        return True
+    whole = any(issubclass(kind, int | np.integer) for kind in kinds)
+    return whole and array.dtype.kind == "f" and bool((np.abs(array) >= 2.0**53).any())
+
+
+def unmerged(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Arrays to be put into one: as objects where NumPy would make one kind of two."""
+    kinds = {array.dtype.kind for array in arrays}
+    merging = len(kinds) > 1 and not kinds.isdisjoint("USb")
+    if not merging and len(kinds) > 1 and np.result_type(*arrays).kind == "f":
+        wide = [array for array in arrays if array.dtype.kind in "iu" and array.size]
+        merging = any(array.max() > 2**53 or array.min() < -(2**53) for array in wide)
+    return [array.astype(object) for array in arrays] if merging else list(arrays)
 
 
 def _column(value: Any, name: Name) -> Any:
@@ -252,7 +276,7 @@ def _column(value: Any, name: Name) -> Any:
         value = np.asarray(value)
     if isinstance(value, Sparse) or (hasattr(value, "to_numpy") or hasattr(value, "to_arrow")):
         return value
-    return _as_array(value, name)
+    return as_array(value, name)
 
 
 def _sparse(matrix: Any) -> Sparse:
@@ -296,7 +320,10 @@ def _series(series: Any) -> Any:
         return series.cast(nw.Float64).to_numpy()
     native = series.to_native()
     categorical = hasattr(getattr(native, "cat", None), "codes")  # pandas'
-    return native if categorical else series.to_arrow()
+    try:
+        return native if categorical else series.to_arrow()
+    except (ValueError, TypeError, OverflowError):  # objects that Arrow does not take as one type: `encode` says why
+        return series.to_numpy()
 
 
 def _numeric(column: Any, name: Name) -> np.ndarray:

@@ -14,6 +14,8 @@ import numpy as np
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.double_double import DoubleDouble
 
+_LARGEST_EXACT = 2.0**53
+
 Array = np.ndarray
 Part = Array | DoubleDouble
 
@@ -27,6 +29,7 @@ class Statistics:
 
     # Forgetting is refused below −TOLERANCE × what was held; a non-whole number that close to 0 becomes 0.
     TOLERANCE = 1e-10
+    ROUNDING = 1e-12  # of a weight: what is left of it where fractions of rows were taken apart is no row
 
     def _parts(self) -> dict[str, Part]:
         """The arrays that lead with the group axes, by field name."""
@@ -148,25 +151,37 @@ def take_or_zero(array: Array, axis: int, source: Array) -> Array:
     return taken
 
 
-def subtract_counts(held: Array, removed: Array) -> Array:
-    """Held − removed, where a non-whole remainder within the tolerance of what was held is exactly zero."""
+def are_exact(*sums: Array) -> Array:
+    """Where all of some sums are whole numbers that float64 counts one by one: nothing was rounded on the way there."""
+    return np.logical_and.reduce([(part == np.floor(part)) & (np.abs(part) < _LARGEST_EXACT) for part in sums])
+
+
+def subtract_counts(held: Array, removed: Array, rounding: Array | float = 0.0) -> Array:
+    """Held − removed, where a non-whole remainder within the tolerance of what was held is exactly zero.
+
+    So is one that is no more than `rounding`, for what was rounded along with something larger.
+    """
     held, removed = np.broadcast_arrays(held, removed)
     rest = held - removed
-    small = np.abs(rest) <= Statistics.TOLERANCE * np.abs(held)
+    small = np.abs(rest) <= np.maximum(Statistics.TOLERANCE * np.abs(held), rounding)
     small &= rest != 0
     if small.any():  # whole numbers are exact: none is small there, unless a count passes 1e10
-        whole = (held == np.floor(held)) & (removed == np.floor(removed))
-        rest[small & ~whole] = 0.0
+        rest[small & ~are_exact(held, removed)] = 0.0
     return rest
 
 
 def first_shortage(
     held: dict[str, Array], removed: dict[str, Array]
 ) -> tuple[tuple[int, ...], str, float, float] | None:
-    """Where, and by how much, something would turn negative."""
+    """Where, and by how much, something would turn negative; what is called failures was rounded along with weights."""
     for what, have in held.items():
         have, take = np.broadcast_arrays(have, removed[what])
-        short = take - have > Statistics.TOLERANCE * np.abs(have)
+        short = take > have
+        if short.any():
+            slack = Statistics.TOLERANCE * np.abs(have)
+            if what == "failures":
+                slack = np.maximum(slack, Statistics.ROUNDING * held["weight"])
+            short &= (take - have > slack) | are_exact(have, take)
         if short.any():
             index = tuple(int(i) for i in np.argwhere(short)[0])
             return index, what, float(have[index]), float(take[index])

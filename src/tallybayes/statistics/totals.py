@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from tallybayes.errors import DataError, StatisticsError
-from tallybayes.statistics.statistics import Part, Statistics, all_close, subtract_counts
+from tallybayes.statistics.statistics import Statistics, all_close, are_exact, subtract_counts
 from tallybayes.value import frozen_array
 
 
@@ -23,6 +23,9 @@ class Totals(Statistics):
         Σ w·x over the cells that are not missing.
     log_base : array-like of shape (*given, columns) or (*given, 1), default 0
         Σ w·log h(x), the part of the log likelihood that no parameter touches (coefficients and factorials).
+    failures : array-like of shape (*given, columns), optional
+        Of trials, those that did not succeed. They are weight − total, but kept beside them: in fractions of rows that
+        difference is rounding where few failed, and more so once rows were forgotten.
 
     Examples
     --------
@@ -32,15 +35,17 @@ class Totals(Statistics):
     Totals(weight=[10.], total=[6.])
     """
 
-    def __init__(self, weight: Any, total: Any, log_base: Any = None) -> None:
+    def __init__(self, weight: Any, total: Any, log_base: Any = None, failures: Any = None) -> None:
         self.weight, self.total = frozen_array(weight), frozen_array(total)
         self.log_base = frozen_array(np.zeros((*self.total.shape[:-1], 1)) if log_base is None else log_base)
-        for name in ("weight", "total", "log_base"):
-            array = getattr(self, name)
+        self._failures = None if failures is None else frozen_array(failures)
+        for name, array in self._parts().items():
             if array.ndim == 0 or array.ndim != self.total.ndim or array.shape[:-1] != self.total.shape[:-1]:
                 raise DataError.wrong_shape(name, array.shape, f"{self.total.shape[:-1]} groups, then columns")
             if array.shape[-1] not in (1, self.total.shape[-1]):
                 raise DataError.wrong_shape(name, array.shape, f"{self.total.shape[-1]} columns, or 1 for all")
+            if name == "failures" and array.shape != self.total.shape:
+                raise DataError.wrong_shape(name, array.shape, str(self.total.shape))
             lowest, highest = array.min(initial=0.0), array.max(initial=0.0)  # NaN if there is one
             if not -np.inf < lowest <= highest < np.inf or (name != "log_base" and lowest < 0):
                 raise DataError.wrong_type(name, "partly negative or not finite", "sums of at least 0")
@@ -63,10 +68,23 @@ class Totals(Statistics):
         """The number of columns."""
         return int(self.total.shape[-1])
 
+    @property
+    def failures(self) -> np.ndarray:
+        """Of trials, those that did not succeed, shape (*given, columns)."""
+        if self._failures is not None:
+            return self._failures
+        rest = self.weight - self.total
+        dust = (rest != 0) & (np.abs(rest) <= self.ROUNDING * self.weight)
+        return np.where(dust & ~are_exact(self.weight, self.total), 0.0, rest) if dust.any() else rest
+
+    def with_failures(self) -> Totals:
+        """The same totals of trials, with their failures kept beside them."""
+        return Totals(self.weight, self.total, self.log_base, self.failures)
+
     def columns(self, kept: np.ndarray) -> Totals:
         """The totals of some of the columns, by position."""
-        parts = (self.weight, self.total, self.log_base)
-        return Totals(*(part if part.shape[-1] == 1 else part[..., kept] for part in parts))
+        several = self.n_columns > 1
+        return Totals(**{k: v[..., kept] if several and v.shape[-1] > 1 else v for k, v in self._parts().items()})
 
     def nonnegative(self) -> dict[str, np.ndarray]:
         """Weights and totals."""
@@ -82,7 +100,7 @@ class Totals(Statistics):
         if short is None:
             emptied = subtract_counts(self.weight, other.weight) == 0
             left = np.where(emptied, subtract_counts(self.total, other.total), 0.0)
-            wrong = left > self.TOLERANCE * self.total
+            wrong = left > self.TOLERANCE * np.maximum(self.total, self.weight)
             if wrong.any():
                 index = tuple(int(i) for i in np.argwhere(wrong)[0])
                 short = index, "weight 0 but total", float(self.total[index]), float(other.total[index])
@@ -90,12 +108,16 @@ class Totals(Statistics):
 
     def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
         """Whether both hold the same sums."""
+        names = ["weight", "total", "log_base"]
+        if self._failures is not None or other._failures is not None:
+            names.append("failures")
         return self.total.shape == other.total.shape and all(
-            all_close(getattr(self, name), getattr(other, name), tolerance) for name in ("weight", "total", "log_base")
+            all_close(getattr(self, name), getattr(other, name), tolerance) for name in names
         )
 
-    def _parts(self) -> dict[str, Part]:
-        return {"weight": self.weight, "total": self.total, "log_base": self.log_base}
+    def _parts(self) -> dict[str, np.ndarray]:  # type: ignore[override]
+        parts = {"weight": self.weight, "total": self.total, "log_base": self.log_base}
+        return parts if self._failures is None else {**parts, "failures": self._failures}
 
     def _with(self, parts: dict[str, Any]) -> Self:
         return type(self)(**parts)
@@ -105,7 +127,12 @@ class Totals(Statistics):
             raise StatisticsError.incompatible("the numbers of columns", self.n_columns, other.n_columns)
 
     def _add(self, other: Self) -> Self:
-        return type(self)(self.weight + other.weight, self.total + other.total, self.log_base + other.log_base)
+        failures = None
+        if self._failures is not None or other._failures is not None:
+            failures = self.failures + other.failures
+        return type(self)(
+            self.weight + other.weight, self.total + other.total, self.log_base + other.log_base, failures
+        )
 
     def _subtract(self, other: Self) -> Self:
         weight = np.maximum(subtract_counts(self.weight, other.weight), 0.0)

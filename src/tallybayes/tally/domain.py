@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +50,10 @@ class Domain:
         if len(kinds) > 1:
             raise LabelError.kinds_differ(name, *sorted(kinds)[:2])
         self.kind = kinds.pop() if kinds else None
+        if self.kind == "int":
+            low, high = min(self.levels), max(self.levels)
+            if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
+                raise LabelError.too_large(high if high >= 2**63 else low, name)
         if len(self.index) != len(self.levels):
             raise LabelError.repeated(next(x for x in self.levels if self.levels.count(x) > 1), name)
 
@@ -99,7 +103,32 @@ def _plain_level(level: Any, name: str) -> Any:
         level = int(level)
     if type(level) not in KINDS:
         raise LabelError.bad_level(level, name)
+    if type(level) is str and not is_text(level):
+        raise LabelError.no_text(level, name)
     return level
+
+
+def labels_of(levels: Sequence[Any], dtype: np.dtype | None) -> np.ndarray:
+    """Levels as an array of the target's own type, or of another where that one would not tell them apart."""
+    plain = np.array(levels)
+    if plain.dtype.kind == "f" and len(levels):  # NumPy makes floats of 1 and 2⁶³
+        plain = np.array(levels, dtype=np.uint64)
+    as_objects = dtype is not None and dtype.kind == "O"
+    if as_objects or (plain.dtype.kind == "U" and plain.tolist() != list(levels)):  # which drops a NUL at the end
+        return np.fromiter(levels, dtype=object, count=len(levels))
+    if dtype is None or dtype.kind in "US":
+        return plain
+    with np.errstate(over="ignore"):
+        cast = plain.astype(dtype)
+    return cast if cast.tolist() == list(levels) else plain  # a later label may not fit the first batch's type
+
+
+def is_text(string: str) -> bool:
+    """Whether UTF-8 can encode a string: surrogates it cannot."""
+    try:
+        return string.isascii() or bool(string.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _kinds(levels: Iterable[Any]) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes import store
-from tallybayes.errors import DataError, FileError
+from tallybayes.errors import FileError
 from tallybayes.families.block import Codes
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.double_double import DoubleDouble
@@ -67,12 +67,7 @@ def _pack_levels(domain: Domain) -> np.ndarray:
     """Levels that are no strings, in an array."""
     if domain.kind == "bool":
         return np.array(domain.levels, dtype=bool)
-    low, high = min(domain.levels, default=0), max(domain.levels, default=0)
-    for dtype in (np.int64, np.uint64):
-        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
-            return np.array(domain.levels, dtype=dtype)
-    found = f"whole numbers from {low} to {high}"
-    raise DataError.wrong_type(f"column {domain.name!r}", found, "levels of 64 bits", "Convert them with astype(str).")
+    return np.array(domain.levels, dtype=np.int64 if max(domain.levels, default=0) < 2**63 else np.uint64)
 
 
 @store.register("Tally")

@@ -8,7 +8,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes import store
-from tallybayes.errors import DataError, FileError
+from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.tally.tally_file import tally_to_parts
 
 NUMBERS = np.array([[1.0, 2.0], [3.0, 1.0], [0.0, 5.0]])
@@ -117,19 +117,10 @@ def test_a_fresh_process_knows_every_public_type(tmp_path):
     assert out.stdout.strip() == repr(tuple(factors))
 
 
-def test_numbers_beyond_64_bits_are_refused_when_saving(tmp_path):
-    path = tmp_path / "a.tally"
-    for levels in ((-1, 2**63), (0, 2**64)):
-        tally = tb.count({"x": []}, [tb.Factor("x", (), tb.Categorical(levels))])
-        with pytest.raises(DataError, match=r"'x' is whole numbers from .* expected levels of 64 bits"):
-            tally.save(path)
-    assert not path.exists()
-
-
-def test_surrogates_are_refused_when_saving(tmp_path):
-    tally = tb.count({"x": []}, [tb.Factor("x", (), tb.Categorical(("\ud800",)))])
-    with pytest.raises(DataError, match="surrogates"):
-        tally.save(tmp_path / "a.tally")
+@pytest.mark.parametrize("levels", [(-1, 2**63), (0, 2**64), ("\ud800",)])
+def test_levels_that_a_file_cannot_hold_are_refused_when_counting(levels):
+    with pytest.raises(LabelError, match=r"64 bits|surrogates"):
+        tb.count({"x": []}, [tb.Factor("x", (), tb.Categorical(levels))])
 
 
 def test_a_function_as_prior_cannot_be_saved(tmp_path):
