@@ -14,6 +14,7 @@ from tallybayes.beliefs.log_gamma import log_rising
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Dense, Sparse, dense
 from tallybayes.families.family import Family, known_sum, over_given, ratio
+from tallybayes.families.form import Cells
 from tallybayes.statistics.totals import Totals
 
 
@@ -91,6 +92,18 @@ class Bernoulli(Family):
         x = over_given(x, a.ndim - 1)
         # b / (a + b), not 1 − a / (a + b): a failure among 1e12 successes keeps its digits
         return known_sum(xlogy(x, a / (a + b)) + xlogy(1 - x, b / (a + b)), x)
+
+    def form(self, parameters: np.ndarray) -> Cells:
+        """θ / (1 − θ) of every 1, beside 1 − θ."""
+        p = np.asarray(parameters, dtype=float)
+        with np.errstate(divide="ignore"):
+            return _odds(np.log(p), np.log1p(-p))
+
+    def predictive_form(self, posterior: Beta) -> Cells:
+        """As `form`, with θ at its posterior mean."""
+        a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
+        with np.errstate(divide="ignore"):
+            return _odds(np.log(a / (a + b)), np.log(b / (a + b)))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Zeros and ones."""
@@ -178,6 +191,11 @@ class Binomial(Bernoulli):
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Numbers of successes."""
         return rng.binomial(self.n, parameters, (n, *parameters.shape))
+
+
+def _odds(log_one: np.ndarray, log_zero: np.ndarray) -> Cells:
+    more = log_one - np.where(np.isfinite(log_zero), log_zero, 0.0)
+    return Cells(log_zero, lambda x, j: more[..., j])
 
 
 def sum_block(

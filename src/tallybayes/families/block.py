@@ -52,13 +52,24 @@ class Sparse(NamedTuple):
             sums[some] = np.add.reduceat(values, self.indptr[some], dtype=kind)
         return sums
 
+    def without_zeros(self) -> Sparse:
+        """The same rows without entries that are stored though they are 0."""
+        kept = np.asarray(self.data != 0)
+        if kept.all():
+            return self
+        before = np.concatenate([np.zeros(1, self.indptr.dtype), np.cumsum(kept, dtype=self.indptr.dtype)])
+        return Sparse(before[self.indptr], self.indices[kept], self.data[kept], self.n_columns)
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a cell is missing: a stored NaN."""
+        return self.data.dtype.kind == "f" and bool(np.isnan(self.data.min(initial=0.0)))
+
     def dense(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Some rows as a dense array."""
-        index = np.arange(len(self.indptr) - 1)[rows]
-        out = np.zeros((len(index), self.n_columns))
-        for place, row in enumerate(index):
-            span = slice(self.indptr[row], self.indptr[row + 1])
-            out[place, self.indices[span]] = self.data[span]
+        some = self.rows(rows)
+        out = np.zeros((len(some.indptr) - 1, self.n_columns))
+        out[np.repeat(np.arange(len(out)), np.diff(some.indptr)), some.indices] = some.data
         return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from tallybayes.errors import PriorError
 from tallybayes.families.block import Block
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.value import Value
+
+if TYPE_CHECKING:
+    from tallybayes.families.form import Cells
 
 
 class Family(Value):
@@ -110,6 +113,14 @@ class Family(Value):
     def log_predictive(self, posterior: Any, x: np.ndarray) -> np.ndarray:
         """log p(x | data) with the parameters integrated out, shaped like `log_prob`."""
         raise NotImplementedError
+
+    def form(self, parameters: Any) -> Cells | None:
+        """`log_prob` as a sum over cells, by which sparse rows are scored without their zeros; None if it is none."""
+        return None
+
+    def predictive_form(self, posterior: Any) -> Cells | None:
+        """`log_predictive` as a sum over cells, or None."""
+        return None
 
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """What every column adds to a row's log probability, (n, *given, columns), for families of whole rows.

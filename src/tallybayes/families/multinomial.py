@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_factorials, log_rising
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.block import Block
 from tallybayes.families.family import Family, over_given, ratio
+from tallybayes.families.form import Cells
 from tallybayes.statistics.totals import Totals
 
 
@@ -81,6 +82,17 @@ class Multinomial(Family):
         """log p(row | θ at its posterior mean)."""
         return self.log_prob(posterior.mean(), x)
 
+    def form(self, parameters: np.ndarray) -> Cells:
+        """Words that are absent add nothing; the factorial of the row's sum is the row's own."""
+        p = np.asarray(parameters, dtype=float)
+        return Cells(
+            np.where(np.isnan(p), p, 0.0), lambda x, j: xlogy(x, p[..., j]) - log_factorials(x), log_factorials
+        )
+
+    def predictive_form(self, posterior: Dirichlet) -> Cells:
+        """As `form`, with θ at its posterior mean."""
+        return self.form(posterior.mean())
+
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every word's share: x_j log θ_j; the coefficient, the same in all groups, is left out."""
         p = np.asarray(parameters.mean() if predictive else parameters)
@@ -109,6 +121,16 @@ class DirichletMultinomial(Multinomial):
         x = over_given(np.asarray(x, dtype=float), alpha.ndim - 1)
         rising = log_rising(alpha, x).sum(axis=-1) - log_rising(alpha.sum(axis=-1), x.sum(axis=-1))
         return rising + _log_coefficient(x)
+
+    def predictive_form(self, posterior: Dirichlet) -> Cells:
+        """Absent words add nothing; the denominator goes by the row's sum."""
+        alpha = np.asarray(posterior.concentration)
+        total = alpha.sum(axis=-1, keepdims=True)
+        return Cells(
+            np.broadcast_to(0.0, alpha.shape),
+            lambda x, j: log_rising(alpha[..., j], x) - log_factorials(x),
+            lambda n: log_factorials(n) - log_rising(total, n),
+        )
 
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every word's share; the denominator, which the words have in common, by their share of the row."""

@@ -9,11 +9,12 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.gamma import Gamma
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_factorials, log_rising
 from tallybayes.errors import EstimateError
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.block import Block
 from tallybayes.families.family import Family, known_sum, over_given, ratio
+from tallybayes.families.form import Cells
 from tallybayes.statistics.totals import Totals
 
 
@@ -84,6 +85,21 @@ class Poisson(Family):
         events = np.where(np.isnan(x), 0.0, x)
         terms = log_rising(a, events) - gammaln(events + 1) - a * np.log1p(1 / b) - events * np.log1p(b)
         return known_sum(terms, x)
+
+    def form(self, parameters: np.ndarray) -> Cells:
+        """λ^x / x! beside e^(−λ), which a 0 has."""
+        rate = np.asarray(parameters, dtype=float)
+        return Cells(-rate, lambda x, j: xlogy(x, rate[..., j]) - log_factorials(x))
+
+    def predictive_form(self, posterior: Gamma) -> Cells:
+        """The negative binomial distribution, beside what a 0 has."""
+        a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
+        more = np.log1p(b)
+
+        def term(x: np.ndarray, j: np.ndarray) -> np.ndarray:
+            return log_rising(a[..., j], x) - log_factorials(x) - x * more[..., j]
+
+        return Cells(-a * np.log1p(1 / b), term)
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Numbers of events."""

@@ -13,6 +13,7 @@ from tallybayes.errors import CellError, DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Dense, Sparse, cell, n_columns
 from tallybayes.families.categorical import Categorical
+from tallybayes.families.form import Cells
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian
 from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
@@ -46,6 +47,7 @@ class Plan:
         self._impossible = np.isneginf(log_prior)
         self._dense: dict[int, Any] = {}
         self._sparse: dict[int, Any] = {}
+        self._forms: dict[int, Cells | None] = {}
         self._direct = [self._direct_table(number) for number in range(len(scored))]
         self._scorers: dict[Any, kernels.Scorer] = {}
 
@@ -152,6 +154,8 @@ class Plan:
                 form = "sparse" if isinstance(block, Sparse) else "dense"
                 if (self._sparse_table(number) if form == "sparse" else self._dense_table(number)) is None:
                     continue
+                if isinstance(block, Sparse) and not isinstance(part.family, Multinomial) and block.has_missing:
+                    continue
                 if not counted:
                     _check_row(part, block)
             numbers.append(number)
@@ -189,10 +193,14 @@ class Plan:
         """Add a factor's log probabilities by NumPy, some rows at a time."""
         part = self.scored[number]
         rows = rows_of(table, part.factor.columns, part.family, self.domains[number], self.unseen)
+        if isinstance(rows, Sparse) and self._form(number) is not None:
+            check_cells(part, rows)
+            out += self._form(number).score(rows)  # type: ignore[union-attr]
+            return
         # Turning rows by a covariance makes nothing of the size (rows, classes, columns), so an array goes in one piece
         # (after each of its own products NumPy's threads keep the cores busy); a forbidden cell shows in the result.
         joint = isinstance(part.family, MultivariateGaussian)
-        step = chunk_rows(out.shape[1], 64)
+        step = chunk_rows(out.shape[1] + 1, n_columns(rows))
         if joint:
             step = max(table.n_rows, 1) if isinstance(rows, np.ndarray) and rows.dtype == np.float64 else 65536
         for start in range(0, table.n_rows, step):
@@ -204,6 +212,12 @@ class Plan:
             if joint and not np.isfinite(terms).all():
                 check_cells(part, piece, start)
             out[start : start + step] += terms.sum(axis=-1) if part.family.columnwise else terms
+
+    def _form(self, number: int) -> Cells | None:
+        """A factor's log probability as a sum over cells, where its family says one."""
+        if number not in self._forms:
+            self._forms[number] = self.scored[number].form
+        return self._forms[number]
 
     def _tables(self, number: int, *, sparse: bool) -> Any:
         """What a kernel needs of a factor of numbers, or None where NumPy scores it."""
@@ -319,13 +333,13 @@ def posterior_by_part(
     return True
 
 
-def check_cells(part: Scored, rows: np.ndarray, start: int = 0) -> None:
+def check_cells(part: Scored, rows: np.ndarray | Sparse, start: int = 0) -> None:
     """Refuse cells that could not have been counted either, by name."""
     wrong = wrong_cell(part.family, rows)
     if wrong is not None:
         row, column = wrong
-        name = part.factor.column(column, rows.shape[1])
-        raise DataError.bad_cell(float(rows[row, column]), start + row, name, part.family.expects)
+        name = part.factor.column(column, n_columns(rows))
+        raise DataError.bad_cell(cell(rows, row, column), start + row, name, part.family.expects)
 
 
 def _check_row(part: Scored, block: Any) -> None:

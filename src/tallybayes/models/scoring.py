@@ -13,6 +13,7 @@ from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
+from tallybayes.families.form import Cells, form_of
 from tallybayes.families.gaussian import Gaussian, pooled_spread
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
@@ -41,6 +42,11 @@ class Scored(NamedTuple):
         """log p of every cell or row of a chunk: (n, classes, columns), or (n, classes) for whole rows."""
         score = self.family.log_predictive if self.predictive else self.family.log_prob
         return score(self.parameters, self._varied(rows))
+
+    @property
+    def form(self) -> Cells | None:
+        """The log probability as a sum over cells, by which sparse rows are scored; None where there is none."""
+        return form_of(self.family, self.parameters, self.predictive)
 
     def contributions(self, rows: np.ndarray) -> np.ndarray:
         """What every column adds to the log probability of each class: (n, classes, columns)."""
@@ -150,7 +156,7 @@ def not_estimated(scored: Scored) -> list[tuple[int, Any]]:
     return [(int(code), scored.factor.column(int(place), lost.shape[-1])) for code, place in np.argwhere(lost)]
 
 
-def wrong_cell(family: Family, rows: np.ndarray) -> tuple[int, int] | None:
+def wrong_cell(family: Family, rows: np.ndarray | Sparse) -> tuple[int, int] | None:
     """The first cell, as row and column, that could not have been counted either; codes of levels are all good."""
     if isinstance(family, Categorical):
         return None
