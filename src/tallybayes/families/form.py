@@ -53,7 +53,7 @@ class Cells:
         """log p of every row, shape (n, *given); a stored NaN is a missing cell. Memory stays bounded."""
         rows, given = rows.without_zeros(), self.at_zero.shape[:-1]
         out = np.empty((len(rows.indptr) - 1, self._flat.shape[0]))
-        for part in _stretches(rows.indptr):
+        for part in stretches(rows.indptr):
             out[part] = self._score(rows.rows(part))
         return out.reshape(len(out), *given)
 
@@ -143,7 +143,7 @@ def _place(family: Family, method: str) -> int:
     return next(place for place, kind in enumerate(type(family).__mro__) if method in vars(kind))
 
 
-def _stretches(indptr: np.ndarray) -> Iterator[slice]:
+def stretches(indptr: np.ndarray) -> Iterator[slice]:
     """Rows that lie together, at least one each, of a bounded number of entries."""
     n_rows, first = len(indptr) - 1, 0
     while first < n_rows:

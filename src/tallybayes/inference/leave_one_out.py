@@ -15,12 +15,12 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
-from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
+from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, invert_lower, squared_distances
-from tallybayes.kernels.log_base import log_base_csr
+from tallybayes.families.poisson import Poisson
+from tallybayes.inference.left_out_counts import cells_left_out, rest_of, tokens_left_out
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.segments import Segments
-from tallybayes.statistics.totals import Totals
 
 # What must be left of a spread when a row is taken out of it. Where less is left, a difference of float64 has lost too
 # many digits: those few rows are counted out instead, in double-double.
@@ -30,6 +30,12 @@ _LEFT = 1e-5
 def is_together(family: Family) -> bool:
     """Whether one row's absence changes the density of every group, or all are had for the price of one."""
     return isinstance(family, MultivariateGaussian) or "groups" in getattr(family, "shared", ())
+
+
+def is_cellwise(family: Family, sparse: bool) -> bool:
+    """Whether leaving rows out makes something of the size of all their cells."""
+    thin = sparse and type(family) in (Bernoulli, Poisson)
+    return not thin and not isinstance(family, MultivariateGaussian | Multinomial)
 
 
 def without_row(
@@ -72,7 +78,9 @@ def without_row(
         if isinstance(family, Gaussian):
             return _gaussian(family, statistics, prior, estimate, np.asarray(block), group, counted, constant)
         if isinstance(family, Multinomial):
-            return _tokens(family, statistics, prior, estimate, block, group, counted, weight is None)[:, None]
+            return tokens_left_out(family, statistics, prior, estimate, block, group, counted, weight is None)[:, None]
+        if isinstance(block, Sparse) and type(family) in (Bernoulli, Poisson):
+            return cells_left_out(family, statistics, prior, estimate, block, group, counted)[:, None]
         if type(family) in (Categorical, Bernoulli):
             counts = _level_counts(family, statistics, prior, estimate)
             if counts is not None:
@@ -105,7 +113,7 @@ def own_tables(
             counts = _level_counts(family, statistics, prior, estimate)
             if counts is None:
                 return None
-            cells, totals = _rest(counts.cells, 1.0) + counts.added, _rest(counts.totals, 1.0) + counts.all_added
+            cells, totals = rest_of(counts.cells, 1.0) + counts.added, rest_of(counts.totals, 1.0) + counts.all_added
             table = np.log(cells / counts.segments.spread(totals)).T
             return (table,) if type(family) is Categorical else (table[1::2], table[0::2])
         if type(family) is not Gaussian or estimate != "bayes":
@@ -156,7 +164,7 @@ def _level_counts(family: Family, statistics: Any, prior: Any, estimate: str) ->
 
 def _yes_no_codes(block: Any) -> np.ndarray:
     """Cells that are 0 or 1 as codes, −1 where missing."""
-    cells = block.dense() if isinstance(block, Sparse) else np.asarray(block)
+    cells = np.asarray(block)
     return np.where(np.isnan(cells), -1, cells).astype(np.intp) if cells.dtype.kind == "f" else cells.astype(np.intp)
 
 
@@ -167,8 +175,8 @@ def _labels(counts: LevelCounts, codes: np.ndarray, group: np.ndarray, weight: n
     known = codes >= 0
     cell = np.where(known, codes + counts.segments.offsets[:-1], 0)
     lost, row = weight[:, None], group[:, None]
-    cells = _rest(counts.cells[row, cell], lost) + counts.added[row, cell]
-    totals = _rest(counts.totals[group], lost) + counts.all_added[group]
+    cells = rest_of(counts.cells[row, cell], lost) + counts.added[row, cell]
+    totals = rest_of(counts.totals[group], lost) + counts.all_added[group]
     return np.where(known, np.log(cells / totals), 0.0).sum(axis=1)
 
 
@@ -196,51 +204,6 @@ def _of_groups(belief: Any, group: np.ndarray) -> Any:
     """A belief about groups as one about rows: every row has that of its group."""
     arrays = {field.name: getattr(belief, field.name) for field in dataclasses.fields(belief)}
     return belief.replace(**{name: a[group] for name, a in arrays.items() if isinstance(a, np.ndarray)})
-
-
-def _tokens(
-    family: Multinomial,
-    statistics: Totals,
-    prior: Any,
-    estimate: str,
-    block: Any,
-    group: np.ndarray,
-    weight: np.ndarray,
-    unit: bool,
-) -> np.ndarray:
-    """Rows of counts: only their own words change. `unit`: all weights are 1."""
-    rows = block if isinstance(block, Sparse) else _compressed(np.asarray(block))
-    n_words, lengths = statistics.n_columns, np.diff(rows.indptr)
-    x, word = rows.data, rows.indices
-    held, added = statistics.total, np.zeros(1)
-    if estimate in ("map", "bayes"):
-        added = np.broadcast_to(prior.concentration, held.shape) - (estimate == "map")
-        if (added < 0).any():  # the mode may lie on an edge that moves with the row
-            return np.full(len(group), np.nan)
-    length = rows.sum_rows(x)
-    cell = np.repeat(group * n_words, lengths) + word
-    cells = _rest(held.take(cell), x if unit else np.repeat(weight, lengths) * x)
-    whole = _rest(held.sum(axis=1)[group], weight * length)
-    if added.ndim == 2:
-        cells, whole = cells + added.take(cell), whole + added.sum(axis=1)[group]
-    base = log_base_csr(rows.indptr, x, "multinomial")
-    if isinstance(family, DirichletMultinomial) and estimate == "bayes":
-        return base + rows.sum_rows(log_rising(cells, x)) - log_rising(whole, length)
-    terms = rows.sum_rows(np.where(x > 0, x * np.log(cells), 0.0))
-    return np.where(length > 0, base + terms - length * np.log(np.where(whole > 0, whole, np.nan)), 0.0)
-
-
-def _compressed(block: np.ndarray) -> Sparse:
-    """Dense rows without their zeros."""
-    row, column = np.nonzero(block)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(block)))])
-    return Sparse(indptr, column, block[row, column], block.shape[1])
-
-
-def _rest(held: np.ndarray, removed: Any) -> np.ndarray:
-    """A difference of counts, 0 where only rounding is left."""
-    rest = held - removed
-    return np.where(rest > 1e-10 * held, rest, 0.0)
 
 
 def _gaussian(

@@ -13,9 +13,8 @@ from sklearn.base import clone, is_classifier
 from tallybayes.errors import DataError, LabelError, NotForgettableError
 from tallybayes.families.block import Codes, Sparse
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.inference.leave_one_out import is_together, own_tables, without_row
+from tallybayes.inference.leave_one_out import is_cellwise, is_together, own_tables, without_row
 from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.calibration import Calibration, calibrate
 from tallybayes.models.classifier import FactoredClassifier
@@ -185,7 +184,7 @@ def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
     left = np.ones(n_rows, dtype=bool)
     if model._forgets_by_row():
         left = _score_by_class(rows, model, scores)
-        step = _step(model, n_classes)
+        step = _step(model, rows.table, n_classes)
         whole = left.all()
         index = np.flatnonzero(left)
         for start in range(0, len(index), step):
@@ -262,14 +261,16 @@ def _counted_factors(model: FactoredClassifier) -> Iterator[tuple[Scored, Any, R
         yield scored, with_spread(statistics, resolved.constant, scored.family), resolved
 
 
-def _step(model: FactoredClassifier, n_classes: int) -> int:
+def _step(model: FactoredClassifier, table: Table, n_classes: int) -> int:
     """How many rows to take at a time: few enough for what the widest factor makes of them."""
     width = 1
     for scored in model._scored:
-        if isinstance(scored.family, MultivariateGaussian | Multinomial):
+        sparse = isinstance(table.columns.get(scored.factor.columns[0]), Sparse)
+        if not is_cellwise(scored.family, sparse):
             continue
-        statistics = model.tally_[scored.factor.columns]
-        cells = statistics.table.shape[-1] if isinstance(statistics, Counts) else len(scored.factor.columns)
+        statistics: Any = model.tally_[scored.factor.columns]
+        cells = statistics.table.shape[-1] if isinstance(statistics, Counts) else statistics.n_columns
+        cells = cells * 8 if sparse else cells  # the statistics of every row, in several arrays
         width = max(width, cells * (n_classes if is_together(scored.family) else 1))
     return min(chunk_rows(1, width), 65536)
 

@@ -200,7 +200,7 @@ class Plan:
         # Turning rows by a covariance makes nothing of the size (rows, classes, columns), so an array goes in one piece
         # (after each of its own products NumPy's threads keep the cores busy); a forbidden cell shows in the result.
         joint = isinstance(part.family, MultivariateGaussian)
-        step = chunk_rows(out.shape[1] + 1, n_columns(rows))
+        step = chunk_rows((out.shape[1] + 1) * (4 if isinstance(rows, Sparse) else 1), n_columns(rows))
         if joint:
             step = max(table.n_rows, 1) if isinstance(rows, np.ndarray) and rows.dtype == np.float64 else 65536
         for start in range(0, table.n_rows, step):

@@ -160,7 +160,9 @@ def wrong_cell(family: Family, rows: np.ndarray | Sparse) -> tuple[int, int] | N
     """The first cell, as row and column, that could not have been counted either; codes of levels are all good."""
     if isinstance(family, Categorical):
         return None
-    if isinstance(family, Gaussian | MultivariateGaussian):  # full covariances predict around missing cells
+    if not isinstance(rows, Sparse) and isinstance(
+        family, Gaussian | MultivariateGaussian
+    ):  # full covariances predict around missing cells
         infinite = np.isinf(rows)
         return tuple(np.argwhere(infinite)[0].tolist()) if infinite.any() else None
     try:

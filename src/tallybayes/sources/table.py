@@ -282,11 +282,31 @@ def _column(value: Any, name: Name) -> Any:
 def _sparse(matrix: Any) -> Sparse:
     if len(matrix.shape) != 2:
         raise DataError.wrong_shape("the sparse matrix", matrix.shape, "(rows, columns)")
+    if getattr(matrix, "format", "") in ("csr", "csc"):  # before SciPy believes it
+        shape = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+        _check_compressed(matrix.indptr, matrix.indices, len(matrix.data), *shape)
     rows = matrix.tocsr()
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
     return Sparse(rows.indptr, rows.indices, _numeric(rows.data, "x"), int(rows.shape[1]))
+
+
+def _check_compressed(indptr: np.ndarray, indices: np.ndarray, n_entries: int, n_lines: int, width: int) -> None:
+    """Refuse compressed rows or columns that point outside of what they hold."""
+    if len(indptr) != n_lines + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        found = "an indptr that does not fit it"
+        expected = f"{n_lines + 1} numbers that start at 0 and never fall"
+    elif indptr[-1] > min(n_entries, len(indices)):
+        found = f"{len(indices)} indices and {n_entries} values"
+        expected = f"{indptr[-1]} of each, as indptr says"
+    elif len(indices) and not 0 <= indices.min() <= indices.max() < width:
+        found, expected = f"indices from {indices.min()} to {indices.max()}", f"0 to {width - 1}"
+    else:
+        return
+    raise DataError(
+        f"the sparse matrix has {found}; expected {expected}.\n    Make it anew, as with scipy.sparse.csr_array(...)."
+    )
 
 
 def _is_frame(data: Any) -> bool:

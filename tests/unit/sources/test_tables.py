@@ -167,6 +167,27 @@ def test_sparse_refusals():
         tb.learn(sp.csr_matrix(np.array([[0, 0, 1.0], [0, 2, -1]])), tb.Multinomial())
 
 
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize(
+    ("part", "values", "message"),
+    [
+        ("indptr", [1, 1, 2, 3], "indptr that does not fit it; expected 4 numbers that start at 0"),
+        ("indptr", [0, 2, 1, 3], "indptr that does not fit it"),
+        ("indptr", [0, 1, 3], "indptr that does not fit it"),
+        ("indptr", [0, 1, 2, 9], "3 indices and 3 values; expected 9 of each"),
+        ("indices", [0, 1, 3], "indices from 0 to 3; expected 0 to 2"),
+        ("indices", [-1, 1, 2], "indices from -1 to 2; expected 0 to 2"),
+    ],
+)
+def test_malformed_sparse_matrices_are_refused(form, part, values, message):
+    matrix = form(np.eye(3))
+    setattr(matrix, part, np.array(values, dtype=np.int32))
+    with pytest.raises(DataError, match=f"the sparse matrix has .*{message}"):
+        open_table(matrix)
+    with pytest.raises(DataError, match="the sparse matrix has"):
+        open_table({"words": matrix})
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 def test_empty_sparse_matrices(shape):
     statistics = tb.learn(sp.csr_matrix(shape), tb.Multinomial()).statistics

@@ -1,0 +1,186 @@
+"""Sparse rows: the same numbers as dense ones, in every model and question, and never as many cells as dense ones."""
+
+import itertools
+import time
+import tracemalloc
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import tallybayes as tb
+from tallybayes.errors import DataError
+from tallybayes.families import form as forms
+from tallybayes.families.bernoulli import sum_block
+from tallybayes.families.family import known_sum, over_given
+
+FAMILIES = {
+    "Multinomial": tb.Multinomial(),
+    "DirichletMultinomial": tb.DirichletMultinomial(),
+    "Poisson": tb.Poisson(),
+    "Bernoulli": tb.Bernoulli(),
+}
+ESTIMATES = ["bayes", "map", "mle"]
+EACH = pytest.mark.parametrize(("family", "estimate"), list(itertools.product(FAMILIES, ESTIMATES)))
+
+
+def rows_of(family, n=60, width=7, seed=0, missing=False):
+    """Counts of three classes, dense and sparse; the last column is 0 in every row of the first class."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = rng.poisson(0.2 + 0.5 * y[:, None] * rng.random(width), (n, width)).astype(float)
+    X[y == 0, -1] = 0.0
+    if family == "Bernoulli":
+        X = (X > 0).astype(float)
+        X[y == 1, 0] = 1.0  # a 0 is impossible there, under maximum likelihood
+    if missing and "ultinomial" not in family:
+        X[rng.random(X.shape) < 0.15] = np.nan
+    return X, sparse.csr_array(X), y
+
+
+def weights(n):
+    return np.random.default_rng(9).integers(1, 4, n) / 2.0
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@EACH
+def test_scores_are_those_of_dense_rows(family, estimate, weighted, missing):
+    X, S, y = rows_of(family, missing=missing)
+    new, thin, _ = rows_of(family, n=40, seed=1, missing=missing)
+    weight = weights(len(y)) if weighted else None
+    dense, found = (
+        tb.NaiveBayes(FAMILIES[family], estimate=estimate).fit(rows, y, sample_weight=weight) for rows in (X, S)
+    )
+    expected = dense.predict_joint_log_proba(new)
+    assert np.isneginf(expected).any() == (estimate == "mle")
+    np.testing.assert_allclose(found.predict_joint_log_proba(thin), expected, rtol=1e-12, atol=1e-12)
+    possible = ~np.isneginf(expected).all(axis=1)
+    np.testing.assert_allclose(
+        found.predict_proba(thin[possible]), dense.predict_proba(new[possible]), rtol=1e-10, atol=1e-14
+    )
+    assert (found.predict(thin[possible]) == dense.predict(new[possible])).all()
+    np.testing.assert_allclose(found.score_samples(thin), dense.score_samples(new), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@EACH
+def test_rows_left_out_are_those_of_dense_rows(family, estimate, weighted, missing):
+    X, S, y = rows_of(family, missing=missing)
+    weight = weights(len(y)) if weighted else None
+    model = tb.NaiveBayes(FAMILIES[family], estimate=estimate)
+    for score in (tb.leave_one_out, tb.cross_validate):
+        found, expected = (score(model, rows, y, sample_weight=weight) for rows in (S, X))
+        np.testing.assert_allclose(found.log_proba, expected.log_proba, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(found.log_density, expected.log_density, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_stored_zeros_and_unsorted_and_repeated_entries(family):
+    X, S, y = rows_of(family)
+    model = tb.NaiveBayes(FAMILIES[family]).fit(S, y)
+    expected = model.predict_joint_log_proba(S)
+    messy = sparse.csr_array(np.where(X == 0, 1.0, X))
+    messy.data[X.ravel() == 0] = 0.0
+    for row in range(len(y)):
+        span = slice(messy.indptr[row], messy.indptr[row + 1])
+        messy.indices[span], messy.data[span] = messy.indices[span][::-1].copy(), messy.data[span][::-1].copy()
+    messy.has_sorted_indices = messy.has_canonical_format = False
+    np.testing.assert_allclose(model.predict_joint_log_proba(messy), expected, rtol=1e-13)
+    twice = sparse.coo_array((np.tile(S.data / 2, 2), (np.tile(S.tocoo().row, 2), np.tile(S.tocoo().col, 2))), S.shape)
+    np.testing.assert_allclose(model.predict_joint_log_proba(twice), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_in_many_stretches_are_the_same(family, monkeypatch):
+    _, S, y = rows_of(family, missing=True)
+    model = tb.NaiveBayes(FAMILIES[family]).fit(S, y)
+    expected = model._scored[0].form.score(model._open(S).numbers(["x"]))
+    monkeypatch.setattr(forms, "_CELLS", 7)
+    assert (model._scored[0].form.score(model._open(S).numbers(["x"])) == expected).all()
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.5, np.inf])
+@pytest.mark.parametrize("family", ["DirichletMultinomial", "Poisson"])
+def test_cells_that_cannot_be_are_named(family, value):
+    _, S, y = rows_of(family)
+    model = tb.NaiveBayes(FAMILIES[family]).fit(S, y)
+    bad = sparse.csr_array(S[:3].toarray())
+    bad[2, 4] = value
+    if (family, value) == ("DirichletMultinomial", 0.5):
+        assert np.isfinite(model.predict_joint_log_proba(bad)).all()
+        return
+    with pytest.raises(DataError, match=r"row 2, column \('x', 4\)"):
+        model.predict(bad)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Geometric(tb.Bernoulli):
+    """A family of a user's own, made from another: it scores in its own way, and says no form."""
+
+    def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
+        rows, failures, _ = sum_block(block, "poisson", group, n_groups, weight)
+        return tb.Totals(rows + failures, rows + np.zeros_like(failures))
+
+    def log_predictive(self, posterior, x):
+        a, b = posterior.successes, posterior.failures
+        x = over_given(x, a.ndim - 1)
+        return known_sum(np.log(a / (a + b)) + x * np.log(b / (a + b)), x)
+
+
+def test_a_family_made_from_another_scores_in_its_own_way():
+    X, S, y = rows_of("Poisson")
+    dense, found = (tb.NaiveBayes(Geometric()).fit(rows, y) for rows in (X, S))
+    np.testing.assert_allclose(found.predict_joint_log_proba(S), dense.predict_joint_log_proba(X), rtol=1e-12)
+    left, expected = (tb.leave_one_out(tb.NaiveBayes(Geometric()), rows, y) for rows in (S, X))
+    np.testing.assert_allclose(left.log_proba, expected.log_proba, rtol=1e-10)
+
+
+# ---- Memory and time -----------------------------------------------------------------------------------------------
+
+
+def corpus(n=1000, width=20_000, share=0.003, ones=False):
+    rng = np.random.default_rng(0)
+    n_cells = int(n * width * share)
+    values = np.ones(n_cells) if ones else rng.integers(1, 4, n_cells).astype(float)
+    rows, columns = rng.integers(0, n, n_cells), rng.integers(0, width, n_cells)
+    X = sparse.csr_array((values, (rows, columns)), (n, width))
+    if ones:
+        X.data[:] = 1.0
+    return X, rng.integers(0, 2, n)
+
+
+def peak(work):
+    """The most memory that some work had at a time, in MB."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_corpus_is_scored_in_little_memory_and_time(family):
+    X, y = corpus(ones=family == "Bernoulli")  # 160 MB of cells, twice that of terms
+    model = tb.NaiveBayes(FAMILIES[family]).fit(X, y)
+    assert peak(lambda: model.predict_proba(X)) < 40
+    start = time.process_time()
+    model.predict_proba(X)
+    assert time.process_time() - start < 0.2
+
+
+@pytest.mark.parametrize("question", [tb.leave_one_out, tb.cross_validate], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_corpus_is_held_out_in_little_memory(family, question):
+    X, y = corpus(ones=family == "Bernoulli")
+    assert peak(lambda: question(tb.NaiveBayes(FAMILIES[family]), X, y)) < 60
+
+
+def test_a_family_without_a_form_scores_few_rows_at_a_time():
+    X, y = corpus(300)
+    model = tb.NaiveBayes(Geometric()).fit(X, y)
+    assert peak(lambda: model.predict(X)) < 100
+    assert peak(lambda: tb.leave_one_out(tb.NaiveBayes(Geometric()), X, y)) < 400
