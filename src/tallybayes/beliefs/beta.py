@@ -73,7 +73,7 @@ class Beta(Belief):
         shape = statistics.total.shape
         return Beta(
             fit_shape("Beta", self.successes, shape) + statistics.total,
-            fit_shape("Beta", self.failures, shape) + (statistics.weight - statistics.total),
+            fit_shape("Beta", self.failures, shape) + statistics.failures,
         )
 
     def mean(self) -> Any:
@@ -113,8 +113,7 @@ class Beta(Belief):
 
     def log_evidence(self, statistics: Totals) -> Any:
         """log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
-        successes = statistics.total
-        failures = statistics.weight - successes
+        successes, failures = statistics.total, statistics.failures
         a, b = (fit_shape("Beta", part, successes.shape) for part in (self.successes, self.failures))
         return plain(
             log_rising(a, successes)

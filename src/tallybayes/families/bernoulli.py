@@ -42,20 +42,21 @@ class Bernoulli(Family):
         like: Any = None,
     ) -> Totals:
         """Sum trials and successes."""
-        return Totals(*sum_block(block, "binary", group, n_groups, weight))
+        return Totals(*sum_block(block, "binary", group, n_groups, weight)).with_failures()
 
     def nonnegative(self, statistics: Totals) -> dict[str, np.ndarray]:
         """Successes and failures."""
         return {
             "weight": statistics.weight,
             "successes": statistics.total,
-            "failures": statistics.weight - statistics.total,
+            "failures": statistics.failures,
         }
 
     def maximum_likelihood(self, statistics: Totals) -> np.ndarray:
         """The proportion of successes."""
-        share = ratio(statistics.total, np.broadcast_to(statistics.weight, statistics.total.shape))
-        return np.where(share > 1 - 1e-12, 1.0, share)  # fractions of rows add up with rounding
+        successes, failures = statistics.total, statistics.failures
+        share = ratio(successes, successes + failures)
+        return np.where((share == 1) & (failures > 0), np.nextafter(1.0, 0.0), share)  # a failure was seen: not sure
 
     def default_prior(self, statistics: Totals, estimate: str) -> Beta:
         """One pseudo-count each: Beta(1, 1) for the mean, Beta(2, 2) for the mode."""
@@ -78,8 +79,8 @@ class Bernoulli(Family):
 
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(x | θ)."""
-        failures = statistics.weight - statistics.total
-        return xlogy(statistics.total, parameters) + xlog1py(failures, -parameters) + statistics.log_base
+        failures = xlog1py(statistics.failures, -parameters)
+        return xlogy(statistics.total, parameters) + failures + statistics.log_base
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(x | θ) of every cell."""
@@ -154,9 +155,9 @@ class Binomial(Bernoulli):
         """Sum trials, successes and the logs of the coefficients C(n, x)."""
         columns = dense(block, "Binomial")
         rows, total, hits_base = kernels.sum_dense(columns, "poisson", group, n_groups, weight)
-        _, _, misses_base = kernels.sum_dense(self._misses(columns), "poisson", group, n_groups, weight)
+        _, misses, misses_base = kernels.sum_dense(self._misses(columns), "poisson", group, n_groups, weight)
         log_base = rows * gammaln(self.n + 1) + hits_base + misses_base
-        return Totals(rows * self.n, total, log_base)
+        return Totals(rows * self.n, total, log_base, misses)
 
     def row_weight(self, statistics: Totals) -> np.ndarray:
         """The rows behind every column: a row is `n` trials."""

@@ -91,7 +91,7 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     flat = statistics.reshape_groups((n_groups,))
     more = 1.0 if estimate == "map" else 0.0
     if issubclass(family.belief, Beta):
-        both, again = _distinct(flat.total, np.maximum(flat.weight - flat.total, 0.0))
+        both, again = _distinct(flat.total, flat.failures)
         cells = np.moveaxis(both, 0, -1).reshape(n_groups, -1)
         pairs = fit_dirichlet(cells, Segments([2] * both.shape[-1])).reshape(-1, 2)[again]
         return Beta(pairs[:, 0] + more, pairs[:, 1] + more)

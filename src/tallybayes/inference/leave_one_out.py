@@ -148,9 +148,9 @@ def _level_counts(family: Family, statistics: Any, prior: Any, estimate: str) ->
     """
     before = prior.update(statistics.scale(0.0)) if estimate in ("map", "bayes") else None
     if isinstance(family, Bernoulli):
-        cells = np.stack([statistics.weight - statistics.total, statistics.total], axis=-1)
+        cells = np.stack([statistics.failures, statistics.total], axis=-1)
         segments = Segments(np.full(statistics.n_columns, 2))
-        totals = np.broadcast_to(statistics.weight, statistics.total.shape)
+        totals = cells.sum(axis=-1)
         added = None if before is None else np.stack([before.failures, before.successes], axis=-1)
     else:
         cells, segments, totals = statistics.table, statistics.segments, statistics.weight

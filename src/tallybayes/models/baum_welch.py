@@ -132,7 +132,7 @@ class _Learner:
         density += more
         end = None
         if self.model.end_state:
-            ends = Totals(expected.end.sum(axis=1, keepdims=True), expected.end[:, 1:])
+            ends = _trials(expected.end)
             family = Bernoulli()
             if self.how == "mle":
                 share = family.maximum_likelihood(ends)
@@ -357,9 +357,14 @@ class _Learner:
         ]
         if self.model.end_state:
             factors.append(Factor(names["end"], (names["state"],), Bernoulli()))
-            statistics.append(Totals(expected.end.sum(axis=1, keepdims=True), expected.end[:, 1:]))
+            statistics.append(_trials(expected.end))
         domains = {**self.counter.domains, names["state"]: states}
         return Tally(factors, statistics, domains, state_schema(names), soft=True)
+
+
+def _trials(end: np.ndarray) -> Totals:
+    """How often a state was the last, and how often it went on."""
+    return Totals(end.sum(axis=1, keepdims=True), end[:, 1:], failures=end[:, :1])
 
 
 def _diagonal(statistics: list[Any]) -> list[Any]:

@@ -151,9 +151,10 @@ def take_or_zero(array: Array, axis: int, source: Array) -> Array:
     return taken
 
 
-def are_exact(*sums: Array) -> Array:
-    """Where all of some sums are whole numbers that float64 counts one by one: nothing was rounded on the way there."""
-    return np.logical_and.reduce([(part == np.floor(part)) & (np.abs(part) < _LARGEST_EXACT) for part in sums])
+def are_exact(first: Array, second: Array) -> Array:
+    """Where both sums are whole numbers that float64 counts one by one: nothing was rounded on the way there."""
+    whole = (first == np.floor(first)) & (second == np.floor(second))
+    return np.asarray(whole & (np.maximum(np.abs(first), np.abs(second)) < _LARGEST_EXACT))
 
 
 def subtract_counts(held: Array, removed: Array, rounding: Array | float = 0.0) -> Array:

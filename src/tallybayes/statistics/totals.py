@@ -83,8 +83,8 @@ class Totals(Statistics):
 
     def columns(self, kept: np.ndarray) -> Totals:
         """The totals of some of the columns, by position."""
-        several = self.n_columns > 1
-        return Totals(**{k: v[..., kept] if several and v.shape[-1] > 1 else v for k, v in self._parts().items()})
+        for_all = [name for name in ("weight", "log_base") if getattr(self, name).shape[-1] == 1]
+        return Totals(**{name: v if name in for_all else v[..., kept] for name, v in self._parts().items()})
 
     def nonnegative(self) -> dict[str, np.ndarray]:
         """Weights and totals."""
@@ -139,7 +139,11 @@ class Totals(Statistics):
         total = subtract_counts(self.total, other.total)
         np.maximum(total, 0.0, out=total)
         log_base = subtract_counts(self.log_base, other.log_base)
+        failures = None
+        if self._failures is not None or other._failures is not None:
+            failures = subtract_counts(self.failures, other.failures, self.ROUNDING * self.weight)
+            failures = np.where(weight > 0, np.maximum(failures, 0.0), 0.0)
         if not weight.all():
             total = np.where(weight > 0, total, 0.0)
             log_base = np.where(weight.any(axis=-1, keepdims=True), log_base, 0.0)
-        return type(self)(weight, total, log_base)
+        return type(self)(weight, total, log_base, failures)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tallybayes import store
 from tallybayes.errors import FileError
+from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Codes
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.double_double import DoubleDouble
@@ -84,6 +85,9 @@ def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
         domains[config["key"]] = Domain(levels, config["name"], declared=declared, ordered=bool(config["ordered"]))
     factors = [_checked(from_config(config), Factor) for config in manifest["factors"]]
     statistics = [_statistic(kind, f"statistics/{n}", arrays) for n, kind in enumerate(manifest["statistics"])]
+    for number, (factor, statistic) in enumerate(zip(factors, statistics, strict=True)):
+        if isinstance(factor.family, Bernoulli) and isinstance(statistic, Totals):
+            statistics[number] = statistic.with_failures()  # files of 0.1 and before do not hold them
     schema = _checked(from_config(manifest["schema"]), Schema)
     tally = Tally(factors, statistics, domains, schema, soft=bool(manifest["soft"]))
     for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
@@ -127,7 +131,8 @@ def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statist
     if kind == "Counts":
         return Counts(arrays[f"{prefix}/table"], arrays[f"{prefix}/sizes"])
     if kind == "Totals":
-        return Totals(*(arrays[f"{prefix}/{name}"] for name in ("weight", "total", "log_base")))
+        names = ("weight", "total", "log_base", "failures")
+        return Totals(**{name: arrays[f"{prefix}/{name}"] for name in names if f"{prefix}/{name}" in arrays})
     if kind == "Moments":
         sums = [pair(name) for name in ("weight_sum", "first_sum", "second_sum")]
         anchor = arrays[f"{prefix}/anchor"]

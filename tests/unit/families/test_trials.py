@@ -1,0 +1,115 @@
+"""Successes and failures in fractions of rows: neither is ever the rounding of the other."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallybayes as tb
+from tallybayes import store
+from tallybayes.tally.tally_file import tally_to_parts
+
+FAMILIES = {"Bernoulli": (tb.Bernoulli(), 1), "Binomial": (tb.Binomial(3), 3)}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+class TestFractionsOfRows:
+    def test_what_always_succeeds_is_certain_and_never_failed(self, name):
+        family, n = FAMILIES[name]
+        always = tb.learn([n, n, n], family, weight=[0.1, 0.2, 0.3])
+        assert always.statistics.failures.tolist() == [0.0]
+        assert always.estimate("mle") == 1.0
+        assert always.log_likelihood(1.0) == pytest.approx(0.0, abs=1e-15)
+
+    def test_all_can_be_forgotten_in_other_portions(self, name):
+        family, n = FAMILIES[name]
+        rng = np.random.default_rng(4)
+        for _ in range(50):
+            x, weight = rng.integers(0, 2, 40) * n, rng.random(40) ** 4
+            x[:35] = n  # few fail
+            parts = np.array_split(rng.permutation(40), 7)
+            rest = tb.learn(x, family, weight=weight)
+            for part in parts[:-1]:
+                rest = rest - tb.learn(x[part], family, weight=weight[part])
+            last = tb.learn(x[parts[-1]], family, weight=weight[parts[-1]])
+            for part in ("weight", "total", "failures"):
+                np.testing.assert_allclose(*(getattr(s.statistics, part) for s in (rest, last)), rtol=0, atol=1e-13)
+            assert (rest.statistics.failures == 0).tolist() == (last.statistics.failures == 0).tolist()
+            assert not (rest - last).statistics.failures.any()
+
+    def test_failures_are_what_exact_arithmetic_says(self, name):
+        family, n = FAMILIES[name]
+        weight = np.random.default_rng(5).random(1000)
+        x = np.full(1000, n)
+        x[[17, 800]] = 0
+        found = tb.learn(x, family, weight=weight).statistics.failures[0]
+        assert found == pytest.approx(float(n * (Fraction(weight[17]) + Fraction(weight[800]))), rel=1e-11)
+
+    def test_scaling_and_adding_keep_certainty(self, name):
+        family, n = FAMILIES[name]
+        always = tb.learn([n] * 7, family, weight=np.arange(1, 8) / 10).statistics
+        total = always.scale(0.1) + always.scale(1 / 3) + always
+        assert total.failures.tolist() == [0.0]
+        assert family.maximum_likelihood(total).tolist() == [1.0]
+
+
+def test_one_failure_among_more_successes_than_a_share_can_tell():
+    totals = tb.Totals([1e17 + 16], [1e17], failures=[16.0])
+    share = tb.Bernoulli().maximum_likelihood(totals)
+    assert share[0] < 1.0
+    assert np.isfinite(tb.Bernoulli().log_likelihood(share, totals)).all()
+
+
+def test_whole_counts_are_exact_up_to_two_to_the_53():
+    held = tb.Totals([2.0**53 - 1], [2.0**53 - 2]).with_failures()
+    assert held.failures.tolist() == [1.0]
+    assert (held - tb.Totals([2.0**53 - 3], [2.0**53 - 3]).with_failures()).failures.tolist() == [1.0]
+    with pytest.raises(tb.errors.StatisticsError, match="-2"):
+        tb.Counts([1e12]) - tb.Counts([1e12 + 2])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_naive_bayes_forgets_weighted_rows(sparse):
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    rng = np.random.default_rng(1)
+    x = (rng.random((60, 9)) < np.linspace(0.02, 1.0, 9)).astype(float)
+    y, weight = rng.integers(0, 2, 60), rng.random(60) * 3
+    rows = scipy_sparse.csr_array(x) if sparse else x
+    model = tb.NaiveBayes(tb.Bernoulli()).fit(rows, y, sample_weight=weight)
+    model.forget(rows[:55], y[:55], sample_weight=weight[:55])
+    left = tb.NaiveBayes(tb.Bernoulli()).fit(rows[55:], y[55:], sample_weight=weight[55:])
+    np.testing.assert_allclose(model.predict_proba(rows), left.predict_proba(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [8, 9, 10, 11])
+def test_em_without_a_prior_ends_at_a_finite_top(seed):
+    rng = np.random.default_rng(seed)
+    p = rng.random((3, 6))
+    p[:, 0] = p[0, 1] = 1  # always: what fails is the rounding of weights
+    group = rng.integers(0, 3, 150)
+    x = (rng.random((150, 6)) < p[group]).astype(float)
+    weight = rng.random(150) * 10.0 ** rng.integers(-6, 2, 150)
+    known = np.where(rng.random(150) < 0.3, group.astype(float), np.nan)
+    model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle", unlabelled="em").fit(x, known, sample_weight=weight)
+    assert np.isfinite(model.history_).all()
+    assert (np.diff(model.history_) > -1e-8 * weight.sum()).all()
+
+
+class TestFiles:
+    def _old(self, tally, path):
+        manifest, arrays = tally_to_parts(tally)
+        store.write(path, "Tally", manifest, {k: v for k, v in arrays.items() if not k.endswith("failures")})
+        return tb.load(path)
+
+    @pytest.mark.parametrize("weight", [None, [0.1, 0.2, 0.3, 1e-3]])
+    def test_without_failures_are_read_as_before(self, tmp_path, weight):
+        tally = tb.count(
+            {"x": [1, 1, 1, 0], "y": [1, 1, 1, 1]},
+            [tb.Factor("x", (), tb.Bernoulli()), tb.Factor("y", (), tb.Bernoulli())],
+            weight=weight,
+        )
+        old = self._old(tally, tmp_path / "old.tally")
+        assert old == tally
+        assert (old - tally).isclose(tally - tally)
