@@ -262,12 +262,11 @@ class FactoredModel(ClassifierMixin, Tallied):
     def _check_labels(self, table: Table, target: Name, first: bool) -> None:
         """Refuse rows without a label."""
         try:
-            codes, _ = table.levels([target], lambda _: True)
+            rows = table.rows_of_levels(target, ordered=True)
         except LabelError as error:
             raise continuous_target(error) from None
-        column = np.asarray(codes.columns[0])
-        missing = np.flatnonzero(column < 0)
-        if len(missing):
+        if rows.sum() < table.n_rows:
+            missing = np.flatnonzero(np.asarray(table.levels([target], lambda _: True)[0].columns[0]) < 0)
             raise LabelError(
                 f"Input y contains NaN: the label of row {int(missing[0])} is missing ({len(missing)} of "
                 f"{table.n_rows} are); expected a label for every row.\n    Leave the unlabelled rows out."

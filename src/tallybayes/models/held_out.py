@@ -64,8 +64,9 @@ def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
         )
     fresh = clone(model)
     table, weight = fresh._read(X, y, sample_weight, first=True)
-    missing = np.flatnonzero(fresh._labels(table, fresh._target)[0] < 0)
-    if len(missing):
+    labels = fresh._labels(table, fresh._target)
+    if labels.n_missing:
+        missing = np.flatnonzero(labels.codes < 0)
         raise LabelError(
             f"the label of row {int(missing[0])} is missing ({len(missing)} of {table.n_rows} are); expected labels to "
             "score every row against.\n    Pass the labelled rows only: EM takes all rows at once, so none can be "

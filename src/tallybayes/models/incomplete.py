@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,24 @@ from tallybayes.models.expectation import Expectation
 from tallybayes.models.features import continuous_target
 from tallybayes.models.soft_counting import with_holes
 from tallybayes.sources.collect import check_weight
-from tallybayes.sources.encode import is_missing
+from tallybayes.sources.encode import count_levels, is_missing
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+
+
+class Labels(NamedTuple):
+    """The labels of rows: codes, −1 where missing, the levels they stand for, and how many rows have each."""
+
+    codes: np.ndarray
+    domain: Domain
+    rows: np.ndarray
+
+    @property
+    def n_missing(self) -> int:
+        """How many rows have no label."""
+        return len(self.codes) - int(self.rows.sum())
 
 
 class IncompleteClassifier(FactoredClassifier):
@@ -39,8 +52,9 @@ class IncompleteClassifier(FactoredClassifier):
             raise DataError(f"unlabelled is {self.unlabelled!r}; expected 'em', 'skip' or None.")
         if self.unlabelled == "skip" or (first and self.unlabelled == "em"):
             return
-        missing = np.flatnonzero(self._labels(table, target)[0] < 0)
-        if len(missing):
+        labels = self._labels(table, target)
+        if labels.n_missing:
+            missing = np.flatnonzero(labels.codes < 0)
             marker = "" if self.missing_label is None else f", or {self.missing_label!r}"
             hint = "Use fit with all rows at once" if self.unlabelled == "em" else "Pass unlabelled='em' or 'skip'"
             raise LabelError(
@@ -48,8 +62,8 @@ class IncompleteClassifier(FactoredClassifier):
                 f"{table.n_rows} are); expected a label for every row.\n    {hint}, or leave the unlabelled rows out."
             )
 
-    def _labels(self, table: Table, target: Name) -> tuple[np.ndarray, Domain]:
-        """The labels as codes, −1 where missing, and what they stand for."""
+    def _labels(self, table: Table, target: Name) -> Labels:
+        """The labels of the rows; the table encodes and counts them once, however often it is asked."""
         marker, column = self.missing_label, table.columns[target]
         if not is_missing(marker) and not isinstance(marker, bool | int | float | str | np.generic):
             raise DataError(f"missing_label is {marker!r}; expected a label, such as -1 or '?', or None.")
@@ -60,28 +74,31 @@ class IncompleteClassifier(FactoredClassifier):
             found, (local,) = table.levels([target], lambda _: True)
         except LabelError as error:
             raise continuous_target(error) from None
-        codes = np.asarray(found.columns[0]).astype(np.intp)
+        codes, rows = np.asarray(found.columns[0]), table.rows_of_levels(target, ordered=True)
         marked = [code for code, level in enumerate(local.levels) if _is_same(level, marker)]
-        return np.where(np.isin(codes, marked), -1, codes) if marked else codes, local
+        if marked:
+            codes, rows = np.where(np.isin(codes, marked), -1, codes.astype(np.intp)), rows.copy()
+            rows[marked] = 0
+        return Labels(codes, local, rows)
 
     def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, Climbed | None]:
-        codes, local = self._labels(table, self._target)
-        if (codes < 0).any() and self._y_dtype is not None and self._y_dtype.kind == "O":
+        codes, local, rows = labels = self._labels(table, self._target)
+        if labels.n_missing and self._y_dtype is not None and self._y_dtype.kind == "O":
             self._y_dtype = None  # only because None is among them
         weights = check_weight(weight, table.n_rows)
-        counts = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
-        if not counts.any():
+        if weights is not None and not weights.any():
             raise DataError("the weight of every row is zero; expected at least one row that counts.")
-        if self.unlabelled == "skip":
-            counts &= codes >= 0
-            if not (codes >= 0).any():
-                raise DataError("no row has a label; expected at least one that does.\n    Pass unlabelled='em'.")
-        if not counts.all():
-            kept = np.flatnonzero(counts)
+        skip = self.unlabelled == "skip" and labels.n_missing > 0
+        if skip and not rows.any():
+            raise DataError("no row has a label; expected at least one that does.\n    Pass unlabelled='em'.")
+        if skip or (weights is not None and not weights.all()):
+            counts = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
+            kept = np.flatnonzero(counts & (codes >= 0) if skip else counts)
             table, codes, weights = table.rows(kept), codes[kept], None if weights is None else weights[kept]
-        named = np.unique(codes[codes >= 0])
-        n_more = self._n_unnamed(len(named), int((codes < 0).sum()))
-        if (codes >= 0).all():
+            labels = Labels(codes, local, count_levels(codes, len(local.levels)))
+        named = np.flatnonzero(labels.rows)
+        n_more = self._n_unnamed(len(named), labels.n_missing)
+        if not labels.n_missing:
             try:
                 return self._count(table, weights, factors), None
             except DataError:
@@ -123,9 +140,10 @@ class IncompleteClassifier(FactoredClassifier):
 
     def _count(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
         if factors is None and self.unlabelled == "skip":
-            known = np.flatnonzero(self._labels(table, self._target)[0] >= 0)
-            weights = check_weight(weight, table.n_rows)
-            table, weight = table.rows(known), None if weights is None else weights[known]
+            labels, weights = self._labels(table, self._target), check_weight(weight, table.n_rows)
+            if labels.n_missing:
+                known = np.flatnonzero(labels.codes >= 0)
+                table, weight = table.rows(known), None if weights is None else weights[known]
         try:
             return super()._count(table, weight, factors)
         except DataError:

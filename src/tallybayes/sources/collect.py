@@ -238,9 +238,8 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray | None:
         raise DataError.wrong_type("weight", f"{weight!r:.60}", "finite numbers of at least 0, one per row") from None
     if array.shape != (n_rows,):
         raise DataError.wrong_shape("weight", array.shape, f"({n_rows},), one number for every row")
-    wrong = ~(np.isfinite(array) & (array >= 0))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+    if n_rows and not 0 <= array.min() <= array.max() < np.inf:  # NaN is neither
+        row = int(np.flatnonzero(~(np.isfinite(array) & (array >= 0)))[0])
         raise DataError.bad_weight(float(array[row]), row)
     return array
 

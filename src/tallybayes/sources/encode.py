@@ -8,6 +8,7 @@ import numpy as np
 
 from tallybayes import kernels
 from tallybayes.errors import DataError, LabelError
+from tallybayes.sources.strings import distinct, encode_fixed, shared_objects
 from tallybayes.tally.domain import Domain, is_text
 
 _DIRECT_LEVELS = 256  # whole numbers from 0 up to this are their own codes: no copy, no look-up
@@ -41,6 +42,8 @@ def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray
         values = plain_array(values, name)
         if values.dtype.kind in "biuf":
             return _encode_numbers(values, name, ordered)
+        if values.dtype.kind == "U" and values.dtype.itemsize and values.ndim == 1:
+            return _relabel(*encode_fixed(values), name, ordered)
     return _encode_arrow(values, name, ordered)
 
 
@@ -53,6 +56,11 @@ def direct_levels(block: np.ndarray) -> np.ndarray | None:
     except OverflowError:  # numbers beyond 2⁶³ are no small codes
         return None
     return high if low.min() >= 0 and high.max() < _DIRECT_LEVELS else None
+
+
+def count_levels(codes: np.ndarray, n_levels: int) -> np.ndarray:
+    """How many rows have each code, whole numbers as floats; −1 is none."""
+    return kernels.count_codes([codes], [n_levels], None, 1)[0]
 
 
 def plain_array(array: np.ndarray, name: object) -> np.ndarray:
@@ -96,22 +104,49 @@ def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.nd
         return _encode_floats(values, name, ordered)
     if len(values) == 0:
         return values.astype(np.int8), Domain([], name, ordered=ordered)
-    low, high = int(values.min()), int(values.max())
+    low, high = _range(values)
     if low >= 0 and high < _DIRECT_LEVELS:
         return values, Domain(range(high + 1), name, ordered=ordered)
-    if high - low < max(_DENSE_LEVELS, len(values)):  # a dense range: shift, and leave out what does not occur
-        distance = values - values.dtype.type(low) if values.dtype.kind == "u" else values.astype(np.int64) - low
-        here = np.bincount(distance.astype(np.intp)) > 0
-        codes = (np.cumsum(here, dtype=np.int32) - 1)[distance]
-        return codes, Domain([low + gap for gap in np.flatnonzero(here).tolist()], name, ordered=ordered)
+    if high - low < _DIRECT_LEVELS:
+        return _distance(values, low, np.uint8), Domain(range(low, high + 1), name, ordered=ordered)
+    if high - low < min(max(_DENSE_LEVELS, len(values)), 2**31 - 2):  # a dense range: leave out what does not occur
+        distance = _distance(values, low, np.int32)
+        seen = np.flatnonzero(count_levels(distance, high - low + 1))
+        domain = Domain([low + gap for gap in seen.tolist()], name, ordered=ordered)
+        if len(seen) == high - low + 1:
+            return distance, domain
+        where = np.zeros(high - low + 1, dtype=np.int32)
+        where[seen] = np.arange(len(seen))
+        return where[distance], domain
     import pyarrow as pa
 
-    encoded = pa.array(values).dictionary_encode()  # hashes; np.unique sorts, in eight times the time
-    return _relabel(encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist(), name, ordered)
+    codes, dictionary = distinct(pa.array(values))  # hashes; np.unique sorts, in eight times the time
+    return _relabel(codes, dictionary.to_pylist(), name, ordered)
+
+
+def _range(values: np.ndarray) -> tuple[int, int]:
+    """The smallest and the largest of whole numbers."""
+    try:
+        (low,), (high,) = kernels.column_ranges([values])
+    except OverflowError:  # beyond 2⁶³
+        return int(values.min()), int(values.max())
+    return int(low), int(high)
+
+
+def _distance(values: np.ndarray, low: int, dtype: type) -> np.ndarray:
+    """Whole numbers less the smallest of them, in one pass."""
+    unsigned = values.view(f"u{values.dtype.itemsize}")  # in which a difference that wraps around is right all the same
+    out: np.ndarray = np.empty(len(values), dtype)
+    np.subtract(unsigned, unsigned.dtype.type(low % 2 ** (8 * values.dtype.itemsize)), out=out, casting="unsafe")
+    return out
 
 
 def _encode_floats(values: np.ndarray, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
     """Whole floats are whole numbers, NaN is missing; all else is no label."""
+    with np.errstate(invalid="ignore"):
+        whole = values.astype(np.int64)
+    if np.array_equal(whole, values) and max(map(abs, _range(whole)), default=0) < 2**53:
+        return _encode_numbers(whole, name, ordered)
     missing = np.isnan(values)
     known = values[~missing]
     wrong = ~(np.isfinite(known) & (known == np.floor(known)) & (np.abs(known) < 2.0**53))
@@ -136,6 +171,11 @@ def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Do
     elif not isinstance(values, pa.Array | pa.ChunkedArray):
         if isinstance(values, np.ndarray) and values.ndim != 1:
             raise DataError.wrong_shape(f"column {name!r}", values.shape, "one axis")
+        if getattr(values, "dtype", None) == np.dtype(object):  # an array, or a series or index over one
+            shared = shared_objects(np.asarray(values))
+            if shared is not None:
+                codes, domain = _encode_arrow(shared[1], name, ordered)
+                return np.take(codes, shared[0]), domain
         array = _to_arrow(values, name)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -152,10 +192,8 @@ def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Do
     elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
         first = next((item.as_py() for item in array if item.is_valid), None)
         raise LabelError.bad_level(first, name)
-    encoded = (array.cast(pa.large_string()) if pa.types.is_string_view(kind) else array).dictionary_encode()
-    codes = encoded.indices.fill_null(-1) if encoded.indices.null_count else encoded.indices
-    levels = encoded.dictionary.to_pylist()
-    return _relabel(codes.to_numpy(zero_copy_only=False), levels, name, ordered)
+    codes, dictionary = distinct(array.cast(pa.large_string()) if pa.types.is_string_view(kind) else array)
+    return _relabel(codes, dictionary.to_pylist(), name, ordered)
 
 
 def _to_arrow(values: Any, name: str) -> Any:
@@ -187,7 +225,7 @@ def _relabel(codes: np.ndarray, levels: list[Any], name: str, ordered: bool) -> 
     if domain.levels == tuple(levels):
         return codes, domain
     where = np.append(domain.positions_of(_plain(level) for level in levels), -1)  # code −1 finds the last
-    return where[codes], domain
+    return np.take(where.astype(np.min_scalar_type(-max(1, len(levels)))), codes, mode="wrap"), domain
 
 
 def _plain(level: Any) -> Any:

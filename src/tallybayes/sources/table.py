@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes import kernels
 from tallybayes.errors import DataError
 from tallybayes.families.block import Codes, Dense, Sparse
-from tallybayes.sources.encode import direct_levels, encode, is_missing, plain_array
+from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing, plain_array
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
@@ -41,6 +40,7 @@ class Table:
         self._first = first
         self._order = {name: position - first for position, name in enumerate(self.columns)}
         self._encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
+        self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
 
     def kind(self, name: Name) -> str:
         """What a column's type says, whatever its values: "number", "label" or "sparse"."""
@@ -142,6 +142,13 @@ class Table:
         sizes = np.array([len(domain.levels) for _, domain in encoded], dtype=np.int64)
         return Codes([codes for codes, _ in encoded], sizes), [domain for _, domain in encoded]
 
+    def rows_of_levels(self, name: Name, *, ordered: bool) -> np.ndarray:
+        """How many rows have each level of a column of labels; the others lack it. Counted once."""
+        if (name, ordered) not in self._rows_of_levels:
+            codes, domain = self._encode(name, ordered)
+            self._rows_of_levels[name, ordered] = count_levels(codes, len(domain.levels))
+        return self._rows_of_levels[name, ordered]
+
     def compacted(self, sets: Iterable[Sequence[Name]], ordered: Callable[[Name], bool]) -> Table:
         """The same rows, labels encoded without those that do not occur where a table of a whole set would be large.
 
@@ -158,7 +165,7 @@ class Table:
         table._encoded = dict(self._encoded)
         for name in large:
             codes, domain = self._encode(name, ordered(name))
-            counts = kernels.count_codes([codes], [len(domain.levels)], None, 1)[0]
+            counts = count_levels(codes, len(domain.levels))
             seen = np.flatnonzero(counts)
             where = np.full(len(counts) + 1, -1, dtype=np.int32)  # code −1 finds the last
             where[seen] = np.arange(len(seen))
@@ -229,6 +236,8 @@ def as_array(data: Any, name: Name = 0) -> np.ndarray:
     """Values, or rows of them, as an array in which what differs still does: of objects, where NumPy would merge."""
     if isinstance(data, np.ndarray):
         return plain_array(data, name)
+    if isinstance(data, list | tuple) and set(map(type, data)) == {str}:
+        return np.fromiter(data, dtype=object, count=len(data))  # without a copy of every string
     try:
         listed = hasattr(data, "__iter__") or hasattr(data, "__array__")
         array = np.asarray(data) if listed and not isinstance(data, str | bytes) else None

@@ -1,0 +1,66 @@
+"""Strings as codes: hashed by Arrow, long columns on all cores."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+_SLICE = 2**16  # so many rows are worth a thread
+_SAMPLE, _FEW, _MOST = 2**10, 2**6, 2**12  # of so many rows so few objects, of all rows so many: they share them
+
+
+def distinct(array: Any) -> tuple[np.ndarray, Any]:
+    """Codes of an Arrow array, −1 for null, and what they stand for, in the order in which it first occurs."""
+    import pyarrow as pa
+
+    n_slices = max(1, min(len(array) // _SLICE, pa.cpu_count()))
+    bounds = [len(array) * k // n_slices for k in range(n_slices + 1)]
+    parts = [array.slice(start, stop - start) for start, stop in pairwise(bounds)]
+    if n_slices == 1:
+        encoded = [parts[0].dictionary_encode()]
+    else:
+        with ThreadPoolExecutor(n_slices) as pool:
+            found = list(pool.map(lambda part: part.dictionary_encode(), parts))
+        encoded = pa.chunked_array(found).unify_dictionaries().chunks
+    codes = [part.indices.fill_null(-1) if part.indices.null_count else part.indices for part in encoded]
+    arrays = [part.to_numpy(zero_copy_only=False) for part in codes]
+    return arrays[0] if n_slices == 1 else np.concatenate(arrays), encoded[0].dictionary
+
+
+def encode_fixed(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Codes of an array of NumPy's strings, whose bytes are hashed where they lie."""
+    import pyarrow as pa
+
+    values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    cells = pa.Array.from_buffers(pa.binary(values.dtype.itemsize), len(values), [None, pa.py_buffer(values)])
+    codes, dictionary = distinct(cells)
+    levels = np.frombuffer(b"".join(dictionary.to_pylist()), dtype=values.dtype).tolist()
+    return codes, levels
+
+
+def shared_objects(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Codes of an array of objects and the objects, where many rows point to the same few; else None.
+
+    Which object it is says a cell's address, without a look at the object.
+    """
+    import pyarrow as pa
+
+    address = np.dtype(np.intp).str
+    interface = {**values.__array_interface__, "typestr": address, "descr": [("", address)]}
+    addresses = np.asarray(SimpleNamespace(__array_interface__=interface))
+    if len(values) <= _SAMPLE or len(np.unique(addresses[:_SAMPLE])) > _FEW:
+        return None
+    codes, dictionary = distinct(pa.array(addresses))
+    if len(dictionary) > _MOST:
+        return None
+    objects, start = np.empty(len(dictionary), dtype=object), 0
+    n_found = 0
+    while n_found < len(objects):
+        fresh, place = np.unique(codes[start : start + _MOST], return_index=True)
+        objects[fresh] = values[start + place]
+        n_found, start = max(n_found, int(fresh[-1]) + 1), start + _MOST
+    return codes, objects
