@@ -211,6 +211,14 @@ class PriorError(TallybayesError, ValueError):
         )
 
     @classmethod
+    def unknown_column(cls, unknown: Sequence[object], known: Iterable[object]) -> PriorError:
+        """A prior was given for a column that is not there."""
+        return cls(
+            f"prior= names {_listed(unknown)}, which is no column of the model (known: {_listed(known)}).\n"
+            "    Check the spelling; columns that are not named have their family's default."
+        )
+
+    @classmethod
     def not_positive(cls, belief: str, name: str, value: object) -> PriorError:
         """A parameter of a belief that must be positive is not."""
         return cls(f"{belief} needs {name} > 0, found {value}.")
@@ -340,6 +348,35 @@ class FileError(TallybayesError, ValueError):
     def bad_strings(cls, found: str) -> FileError:
         """Two arrays of a file are no packed strings."""
         return cls(f"cannot unpack strings: {found}.\n    Expected the buffer and offsets made by pack_strings().")
+
+
+def as_attribute_error(error: TallybayesError) -> TallybayesError:
+    """The same error as one of its own class that is an `AttributeError`, too."""
+    kind = type(error)
+    if isinstance(error, AttributeError):
+        return error
+    if kind not in _ATTRIBUTE_ERRORS:
+        body = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__reduce__": _reduce_attribute_error}
+        _ATTRIBUTE_ERRORS[kind] = type(kind.__name__, (kind, AttributeError), body)
+    return _ATTRIBUTE_ERRORS[kind](*error.args)
+
+
+_ATTRIBUTE_ERRORS: dict[type[TallybayesError], type[TallybayesError]] = {}
+
+
+def _reduce_attribute_error(error: TallybayesError) -> tuple[object, ...]:
+    """How to pickle an error whose class no module has: by the one it was made of."""
+    return _attribute_error, (type(error).__bases__[0], error.args)
+
+
+def _attribute_error(kind: type[TallybayesError], arguments: tuple[object, ...]) -> TallybayesError:
+    return as_attribute_error(kind(*arguments))
+
+
+def brief(value: object, most: int = 60) -> str:
+    """A value for a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def shortened(number: int, digits: int = 3) -> str:

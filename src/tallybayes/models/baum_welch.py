@@ -15,7 +15,7 @@ from tallybayes.inference.em import Climbed, check_settings, climb_best, warn_un
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chain import Chain, is_coded, read_prior, stretches, with_singletons
 from tallybayes.models.chain_names import state_schema
-from tallybayes.models.column_priors import check_priors, prior_for
+from tallybayes.models.column_priors import prior_for
 from tallybayes.models.incomplete import new_names
 from tallybayes.models.scoring import Scored
 from tallybayes.models.sequences import Sequences
@@ -107,7 +107,6 @@ class _Learner:
         self.priors = read_prior(model.prior)
         self.held: dict[str, Any] = {}
         self.settled = False
-        check_priors(self.priors["emission"], emissions)
         self.clamped = bool((codes >= 0).any())
         self.labels = self._labels() if is_coded(emissions) else None
         # Codes need no room for emissions, so all sequences are one block, unless some of their states are known.
@@ -274,7 +273,7 @@ class _Learner:
         """The priors of the emissions, and which columns have no spread to speak of."""
         self.settled = True
         for number, factor in enumerate(self.emissions):
-            prior = prior_for(self.priors["emission"], factor, self.emissions)
+            prior = prior_for(self.priors["emission"], factor)
             found = resolve_for_mode(factor, prior, seen[number], self.model.estimate)
             self.beliefs[number], self.flat[number] = found
 

@@ -89,6 +89,7 @@ class ChainLearner(Tallied):
                 f"n_states is {self.n_states!r}, but every step has a state and these show {len(domain.levels)}.\n"
                 "    Leave n_states out, or leave some steps without their state."
             )
+        self._check_prior(emissions)
         if known and not with_holes(sequences.table, emissions).any():
             assert labels is not None
             tally, climbed = self._count(sequences, labels, domain, weight, names, emissions), None
@@ -161,7 +162,9 @@ class ChainLearner(Tallied):
         -------
         self
         """
-        self._names = names_in(tally, self.end_state)
+        names = names_in(tally, self.end_state)
+        self._check_prior([f for f in tally.factors if f.given == (names["state"],) and f.columns != (names["end"],)])
+        self._names = names
         return self._adopt(tally)
 
     def _open(self, X: Any, y: Any, lengths: Any, sequence: Any, order: Any) -> tuple[Sequences, Any]:
@@ -390,15 +393,17 @@ class ChainLearner(Tallied):
     def _beliefs(self) -> dict[Any, Resolved]:
         check_is_fitted(self, "tally_")
         priors, pairs = read_prior(self.prior), self._emission_factors()
-        factors = [factor for factor, _ in pairs]
-        check_priors(priors["emission"], factors)
+        self._check_prior([factor for factor, _ in pairs])
         found: dict[Any, Resolved] = {}
         for part, family, statistics in self._chain_parts():
             found[part] = resolve(Factor(part, (), family), statistics, priors[part], self.estimate)
         for factor, statistics in pairs:
-            prior = prior_for(priors["emission"], factor, factors)
+            prior = prior_for(priors["emission"], factor)
             found[factor.columns] = resolve(factor, statistics, prior, self.estimate)
         return found
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        check_priors(read_prior(self.prior)["emission"], factors)
 
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""

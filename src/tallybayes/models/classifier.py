@@ -79,8 +79,9 @@ class FactoredClassifier(FactoredModel):
         """What every factor starts from, or would if the estimate had a prior."""
         if self.estimate in ("map", "bayes"):
             return self._resolved(False)
-        self._check_prior()
-        return [resolve(f, statistics, self._prior_of(f), self.estimate) for f, statistics in self._feature_factors()]
+        factors = self._feature_factors()
+        self._check_prior([factor for factor, _ in factors])
+        return [resolve(f, statistics, self._prior_of(f), self.estimate) for f, statistics in factors]
 
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
         pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
@@ -122,8 +123,8 @@ class FactoredClassifier(FactoredModel):
         return self._derive("resolved smooth" if smooth else "resolved", lambda: self._resolve(smooth))
 
     def _resolve(self, smooth: bool) -> list[Resolved]:
-        self._check_prior()
         factors = self._feature_factors()
+        self._check_prior([factor for factor, _ in factors])
         if self.estimate not in ("map", "bayes"):
             return [Resolved(None, np.zeros(0, dtype=np.intp)) for _ in factors]
         return [resolve(f, statistics, self._prior_of(f), self.estimate, smooth) for f, statistics in factors]
@@ -192,9 +193,6 @@ class FactoredClassifier(FactoredModel):
     def _forgets_by_row(self) -> bool:
         """Whether one row's part in the statistics is what it was counted as."""
         return True
-
-    def _check_prior(self) -> None:
-        """Refuse a prior that no factor would use."""
 
     def _log_prior(self, class_prior: Any, counts: Any = None) -> np.ndarray:
         counts = self.tally_[self._target] if counts is None else counts

@@ -11,7 +11,14 @@ from tallybayes.tally.factor import Factor
 
 
 def check_priors(prior: Any, factors: Iterable[Factor]) -> None:
-    """Refuse a belief that belongs to no factor's family."""
+    """Refuse a belief that belongs to no factor's family, and one for a column that is not there."""
+    factors = list(factors)
+    if isinstance(prior, Mapping):
+        known = dict.fromkeys(name for factor in factors for name in factor.columns)
+        unknown = [name for name in prior if name not in known]
+        if unknown:
+            raise PriorError.unknown_column(unknown, known)
+        return
     families = [factor.family for factor in factors]
     for one in prior if isinstance(prior, list | tuple) else [prior]:
         if isinstance(one, Belief) and not any(isinstance(one, family.belief) for family in families):
@@ -22,12 +29,9 @@ def check_priors(prior: Any, factors: Iterable[Factor]) -> None:
             )
 
 
-def prior_for(prior: Any, factor: Factor, factors: Iterable[Factor]) -> Any:
-    """The prior of one of the factors: by column, or the first that belongs to its family."""
+def prior_for(prior: Any, factor: Factor) -> Any:
+    """The prior of a factor: by column, or the first that belongs to its family."""
     if isinstance(prior, Mapping):
-        unknown = [name for name in prior if all(name not in other.columns for other in factors)]
-        if unknown:
-            raise PriorError(f"prior= names a column {unknown[0]!r} that the model does not have.")
         named = [prior[name] for name in factor.columns if name in prior]
         if not named:
             return None

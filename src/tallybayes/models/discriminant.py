@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError, NotLinearError
+from tallybayes.errors import DataError, EstimateError, NotLinearError, PriorError, brief
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
@@ -131,6 +132,10 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
                 f"column {labels[0]!r}", "a column of labels", "numbers", "tb.NaiveBayes takes columns of both kinds."
             )
         return [Factor(names, (target,), MultivariateGaussian())]
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        if isinstance(self.prior, Mapping):
+            raise PriorError(f"prior= is {brief(self.prior)}; expected one prior, for all columns together.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -301,7 +301,7 @@ class Expectation:
         """The priors of all factors, and which columns have no spread to speak of."""
         self.settled = True
         self.model._adopt(self._tally(known))
-        self.model._check_prior()
+        self.model._check_prior(self.features)
         if self.how == "mle":
             self._refuse_unknown(known)
             return

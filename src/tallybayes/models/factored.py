@@ -114,6 +114,7 @@ class FactoredModel(ClassifierMixin, Tallied):
                 "this tally is not a classifier's: expected one factor p(class) and factors p(columns | class), found\n"
                 + "\n".join("    " + line for line in repr(tally).splitlines())
             )
+        self._check_prior(features)
         self._clear()
         self._target, self._by_name = target[0].columns[0], True
         self._y_dtype: np.dtype | None = None
@@ -169,6 +170,7 @@ class FactoredModel(ClassifierMixin, Tallied):
         if table.n_rows == 0:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         factors = [Factor(fresh._target, (), Categorical()), *fresh._make_factors(table, fresh._target)]
+        fresh._check_prior(factors[1:])
         tally, climbed = fresh._count_first(table, weight, factors)
         if not tally.domains[str(fresh._target)].levels:
             raise DataError("the weight of every row is zero; expected at least one row that counts.")

@@ -139,9 +139,9 @@ class NaiveBayes(GenerativeClassifier):
             tags.classifier_tags.poor_score = isinstance(self.columns, Multinomial)  # on measured values, that is
         return tags
 
-    def _check_prior(self) -> None:
-        check_priors(self.prior, [factor for factor in self.tally_.factors if factor.given])
+    def _check_prior(self, factors: list[Factor]) -> None:
+        check_priors(self.prior, factors)
 
     def _prior_of(self, factor: Factor) -> Any:
         """The prior meant for a factor: by column, or the first that belongs to its family."""
-        return prior_for(super()._prior_of(factor), factor, [f for f in self.tally_.factors if f.given])
+        return prior_for(super()._prior_of(factor), factor)

@@ -129,8 +129,7 @@ class _Expectation:
         for name, statistics in self._by_node(begun).items():
             node = self.nodes[name]
             if self.how == "map":
-                factors = [other.factor for other in self.nodes.values()]
-                prior = self.model._prior_of(node, factors)
+                prior = self.model._prior_of(node)
                 self.beliefs[name], self.flat[name] = resolve_for_mode(
                     node.factor, prior, statistics, self.model.estimate
                 )

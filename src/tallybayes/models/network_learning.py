@@ -103,6 +103,7 @@ class NetworkLearner(NetworkParameters):
         if not isinstance(tally, Tally):
             raise DataError.wrong_type("tally", repr(tally)[:60], "a Tally, as tb.count or a fitted model has it")
         self._check_structure(tally)
+        self._check_prior(list(tally.factors))
         self._adopt(self._in_order(tally))._given = None
         return self
 
@@ -146,6 +147,7 @@ class NetworkLearner(NetworkParameters):
         graph = Graph.read(self.parents)
         table = self._with_hidden(graph, table)
         factors = self._make_factors(graph, table)
+        self._check_prior(factors)
         tally = self._with_all_levels(self._count(table, weight, factors), table, weight)
         climbed = None
         if self.missing == "em":
@@ -309,11 +311,10 @@ class NetworkLearner(NetworkParameters):
                 f"this tally is not that of the network {_structure(wanted)}: found\n"
                 + "\n".join("    " + line for line in repr(tally).splitlines())
             )
-        for factor in tally.factors:
-            for name in factor.given:
-                other = next(f for f in tally.factors if name in f.columns)
-                if not isinstance(other.family, Categorical):
-                    raise StatisticsError(f"the parent {name!r} is {other.family!r} in this tally; expected labels.")
+        families = {name: factor.family for factor in tally.factors for name in factor.columns}
+        for name in dict.fromkeys(name for factor in tally.factors for name in factor.given):
+            if not isinstance(families[name], Categorical):
+                raise StatisticsError(f"the parent {name!r} is {families[name]!r} in this tally; expected labels.")
 
     def _take_from(self, other: Any) -> Self:
         self._given = other._given

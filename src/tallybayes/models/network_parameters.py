@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,16 +107,18 @@ class NetworkParameters(Tallied):
 
     def _beliefs(self) -> dict[Name, Resolved]:
         nodes = self._nodes
-        factors = [node.factor for node in nodes.values()]
-        if not isinstance(self.prior, Mapping | Tally):
+        self._check_prior([node.factor for node in nodes.values()])
+        return {name: self._resolve(node) for name, node in nodes.items()}
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        if not isinstance(self.prior, Tally):
             check_priors(self.prior, factors)
-        return {name: self._resolve(node, factors) for name, node in nodes.items()}
 
-    def _resolve(self, node: Node, factors: list[Factor]) -> Resolved:
+    def _resolve(self, node: Node) -> Resolved:
         statistics = node.statistics if node.is_label else node.flat()
-        return resolve(node.factor, statistics, self._prior_of(node, factors), self.estimate)
+        return resolve(node.factor, statistics, self._prior_of(node), self.estimate)
 
-    def _prior_of(self, node: Node, factors: list[Factor]) -> Any:
+    def _prior_of(self, node: Node) -> Any:
         """The prior meant for a node; a tally was seen before, so it updates the default."""
         name = node.factor.columns[0]
         if isinstance(self.prior, NetworkParameters):
@@ -139,7 +140,7 @@ class NetworkParameters(Tallied):
             return node.family.prior(None, statistics, self.estimate).update(seen)
         if isinstance(self.prior, PriorRule) and not node.is_label:
             return None
-        return prior_for(self.prior, node.factor, factors)
+        return prior_for(self.prior, node.factor)
 
     @property
     def _tables(self) -> dict[Name, np.ndarray]:

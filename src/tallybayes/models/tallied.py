@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import StatisticsError
+from tallybayes.errors import StatisticsError, TallybayesError, as_attribute_error, brief
 from tallybayes.inference.em import Climbed
 from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
+from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.value import to_json
 
@@ -21,6 +22,13 @@ class Tallied(BaseEstimator):
 
     A subclass says in `_take_from` what else it remembers of the shape of its input.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """What cannot be derived from a tally is an attribute that is not there: `hasattr` and `dir` must not raise."""
+        super().__init_subclass__(**options)
+        for name, member in list(vars(cls).items()):
+            if isinstance(member, property):
+                setattr(cls, name, _Derived(member.fget, member.fset, member.fdel, member.__doc__))
 
     _climb: Climbed | None = None  # how EM ended, while the counts are those it expected
 
@@ -38,6 +46,9 @@ class Tallied(BaseEstimator):
     def converged_(self) -> bool:
         """Whether EM stopped because the objective hardly rose any more; True where there was nothing to expect."""
         return self._climb is None or self._climb.converged
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        """Refuse a prior that none of the factors that have one would use: when fitting, before anything changes."""
 
     def _take_from(self, other: Any) -> Self:
         """What was learnt about the shape of the input."""
@@ -84,8 +95,10 @@ class Tallied(BaseEstimator):
         for model in (self, other):
             check_is_fitted(model, "tally_")
         mine, its = self.get_params(deep=False), other.get_params(deep=False)
-        if mine.keys() != its.keys() or any(not _same(mine[name], its[name]) for name in mine):
-            raise StatisticsError.incompatible("the models' parameters", mine, its)
+        other_ones = [name for name in mine if not _same(mine[name], its[name])]
+        if other_ones:
+            found = [", ".join(f"{name}={brief(one[name])}" for name in other_ones) for one in (mine, its)]
+            raise StatisticsError.incompatible("the models' parameters", *found)
         return clone(self)._take_from(self)._adopt(self.tally_ + other.tally_)
 
     def __radd__(self, other: object) -> Self:
@@ -133,6 +146,16 @@ class Tallied(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tally_")
+
+
+class _Derived(property):
+    """A property whose errors of this package are errors of attributes, too."""
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        try:
+            return super().__get__(model, owner)
+        except TallybayesError as error:
+            raise as_attribute_error(error).with_traceback(error.__traceback__) from error.__cause__
 
 
 def _same(first: Any, second: Any) -> bool:

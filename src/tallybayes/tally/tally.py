@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import NotForgettableError, StatisticsError
+from tallybayes.errors import NotForgettableError, StatisticsError, brief
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.statistics import Statistics, first_shortage
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
+
+_MOST_LINES = 40  # factors, and domains, that are shown
 
 
 class Tally:
@@ -92,16 +94,20 @@ class Tally:
 
     def __repr__(self) -> str:
         plural = "" if len(self.factors) == 1 else "s"
-        titles = [_title(factor) for factor in self.factors]
-        families = [repr(factor.family) for factor in self.factors]
+        titles = [_title(factor) for factor in self.factors[:_MOST_LINES]]
+        families = [brief(factor.family, 100) for factor in self.factors[:_MOST_LINES]]
         widths = max(map(len, titles), default=0), max(map(len, families), default=0)
         lines = [f"Tally: {len(self.factors)} factor{plural}"]
-        for title, family, statistic in zip(titles, families, self.statistics, strict=True):
+        for title, family, statistic in zip(titles, families, self.statistics, strict=False):
             lines.append(f"  {title:<{widths[0]}}  {family:<{widths[1]}}  weight {_rows(statistic):.12g}")
-        for name, domain in self.domains.items():
+        if len(self.factors) > _MOST_LINES:
+            lines.append(f"  … {len(self.factors) - _MOST_LINES} more")
+        for name, domain in list(self.domains.items())[:_MOST_LINES]:
             shown = ", ".join(repr(level) for level in domain.levels[:8])
             more = len(domain.levels) - 8
             lines.append(f"  {name}: {shown or 'no levels'}{f', … {more} more' if more > 0 else ''}")
+        if len(self.domains) > _MOST_LINES:
+            lines.append(f"  … {len(self.domains) - _MOST_LINES} more")
         return "\n".join(lines)
 
     def __eq__(self, other: object) -> bool:
@@ -168,7 +174,7 @@ class Tally:
         """The same statistics read by other families or priors, where they keep the same ones."""
         factors = tuple(factors)
         if tuple(factor.counting for factor in factors) != self._counting():
-            raise StatisticsError.incompatible("the factors", _titles(self.factors), _titles(factors))
+            raise _other_factors(self.factors, factors)
         return Tally(factors, self.statistics, self.domains, self.schema, soft=self.soft)
 
     def pruned(self) -> Tally:
@@ -195,7 +201,7 @@ class Tally:
     def over(self, other: Tally) -> Tally:
         """The same counts over another tally's levels: its new ones empty, this one's own dropped."""
         if self._counting() != other._counting():
-            raise StatisticsError.incompatible("the factors", _titles(self.factors), _titles(other.factors))
+            raise _other_factors(self.factors, other.factors)
         self._unite_domains(other)  # raises where the kinds of levels differ
         return self.align(other.domains)
 
@@ -230,7 +236,7 @@ class Tally:
     def _united(self, other: Tally) -> tuple[Tally, Tally]:
         """Both over the same levels."""
         if self._counting() != other._counting():
-            raise StatisticsError.incompatible("the factors", _titles(self.factors), _titles(other.factors))
+            raise _other_factors(self.factors, other.factors)
         domains = self._unite_domains(other)
         return self.align(domains), other.align(domains)
 
@@ -292,8 +298,16 @@ def _title(factor: Factor) -> str:
     return f"p({shown}" + (f" | {', '.join(map(str, factor.given))})" if factor.given else ")")
 
 
-def _titles(factors: Iterable[Factor]) -> str:
-    return "; ".join(f"{_title(factor)} {factor.family!r}" for factor in factors)
+def _other_factors(mine: Sequence[Factor], its: Sequence[Factor]) -> StatisticsError:
+    """The error for factors that differ; it names those that only one side has."""
+    both = {factor.counting for factor in mine} & {factor.counting for factor in its}
+    found = [[f for f in one if f.counting not in both] or one for one in (mine, its)]  # or all, in another order
+    return StatisticsError.incompatible("the factors", *map(_titles, found))
+
+
+def _titles(factors: Sequence[Factor], most: int = 3) -> str:
+    shown = "; ".join(f"{_title(factor)} {factor.family!r}" for factor in factors[:most])
+    return f"{shown}; … {len(factors) - most} more" if len(factors) > most else shown
 
 
 def _rows(statistic: Statistics) -> float:
