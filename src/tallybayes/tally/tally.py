@@ -301,13 +301,15 @@ def _title(factor: Factor) -> str:
 def _other_factors(mine: Sequence[Factor], its: Sequence[Factor]) -> StatisticsError:
     """The error for factors that differ; it names those that only one side has."""
     both = {factor.counting for factor in mine} & {factor.counting for factor in its}
-    found = [[f for f in one if f.counting not in both] or one for one in (mine, its)]  # or all, in another order
+    found = [[factor for factor in one if factor.counting not in both] for one in (mine, its)]
+    if not any(found):
+        return StatisticsError.incompatible("the orders of the factors", _titles(mine), _titles(its))
     return StatisticsError.incompatible("the factors", *map(_titles, found))
 
 
 def _titles(factors: Sequence[Factor], most: int = 3) -> str:
     shown = "; ".join(f"{_title(factor)} {factor.family!r}" for factor in factors[:most])
-    return f"{shown}; … {len(factors) - most} more" if len(factors) > most else shown
+    return f"{shown}; … {len(factors) - most} more" if len(factors) > most else shown or "no other"
 
 
 def _rows(statistic: Statistics) -> float:

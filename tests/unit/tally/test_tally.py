@@ -270,7 +270,7 @@ class TestScaleAndFactors:
         assert changed.statistics == monday.statistics
 
     def test_with_factors_refuses_others(self, monday):
-        with pytest.raises(StatisticsError, match=r"the factors differ \(p\(folder\)"):
+        with pytest.raises(StatisticsError, match=r"the factors differ \(p\(size \| folder\).* and no other\)"):
             monday.with_factors(MAIL[:2])
         with pytest.raises(StatisticsError, match="MultivariateGaussian"):
             monday.with_factors(
