@@ -10,8 +10,9 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
 from tallybayes.beliefs.from_interval import beta_from_interval
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_rising_shares
 from tallybayes.errors import PriorError
+from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 
 
@@ -115,12 +116,8 @@ class Beta(Belief):
         """log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
         successes, failures = statistics.total, statistics.failures
         a, b = (fit_shape("Beta", part, successes.shape) for part in (self.successes, self.failures))
-        return plain(
-            log_rising(a, successes)
-            + log_rising(b, failures)
-            - log_rising(a + b, successes + failures)
-            + spread_base(statistics)
-        )
+        start, steps = np.stack([a, b], axis=-1), np.stack([successes, failures], axis=-1)
+        return plain(log_rising_shares(start, steps, Segments([2]))[..., 0] + spread_base(statistics))
 
     def for_mode(self) -> Beta:
         """Beta(a + 1, b + 1): its posterior mode is the posterior mean under this one."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_rising_shares
 from tallybayes.errors import PriorError
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
@@ -144,7 +144,7 @@ class Dirichlet(Belief):
         For `Multinomial` statistics the coefficients of the rows are included.
         """
         prior, table, segments = self._fit(statistics)
-        evidence = segments.sum(log_rising(prior, table)) - log_rising(segments.sum(prior), segments.sum(table))
+        evidence = log_rising_shares(prior, table, segments)
         if isinstance(statistics, Totals):
             evidence = evidence + statistics.log_base.sum(axis=-1, keepdims=True)
         return _one_column(evidence)

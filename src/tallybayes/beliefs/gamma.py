@@ -11,7 +11,7 @@ from scipy.special import gammaln, xlogy
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
 from tallybayes.beliefs.beta import spread_base
 from tallybayes.beliefs.from_interval import gamma_from_interval
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_growth, stirling_rest
 from tallybayes.statistics.totals import Totals
 
 
@@ -101,8 +101,12 @@ class Gamma(Belief):
         """log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
         total = statistics.total
         a, b = (fit_shape("Gamma", part, total.shape) for part in (self.shape, self.rate))
-        grown = np.log1p(statistics.weight / b)
-        return plain(log_rising(a, total) - a * grown - total * (np.log(b) + grown) + spread_base(statistics))
+        rows = np.broadcast_to(statistics.weight, total.shape)
+        growth, rest = log_growth(a, total), stirling_rest(a + total) - stirling_rest(a)
+        rate = np.log((a + total) / (b + rows))
+        return plain(
+            total * (rate - 1) + a * (growth - log_growth(b, rows)) - 0.5 * growth + rest + spread_base(statistics)
+        )
 
     def for_mode(self) -> Gamma:
         """Gamma(a + 1, b): its posterior mode is the posterior mean under this one."""

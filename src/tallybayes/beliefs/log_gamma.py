@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from tallybayes.statistics.segments import Segments
+
+_HALF_LOG_TWO_PI = 0.5 * float(np.log(2 * np.pi))
 _N_FACTORIALS = 1024  # numbers below this have their log Γ looked up
 
 
@@ -51,6 +54,103 @@ def log_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     small = np.where(large | (steps == 0), 1.0, start)  # a column without levels starts from 0
     plain = gammaln(small + np.where(large, 0.0, steps)) - gammaln(small)
     return np.where(steps == 0, 0.0, np.where(large, series, plain))
+
+
+def stirling_rest(z: np.ndarray) -> np.ndarray:
+    """log Γ(z) less Stirling's (z − ½) log z − z + ½ log 2π: 1/(12 z) for a large z, −½ log z for a small one.
+
+    With it, what cancels in sums of log Γ can be cancelled by hand, before it swallows the digits of what is left.
+
+    Parameters
+    ----------
+    z : array of positive numbers
+
+    Returns
+    -------
+    ndarray, like `z`
+    """
+    z = np.asarray(z, dtype=np.float64)
+    r = 1.0 / np.maximum(z, 16.0)
+    s = r * r
+    series = r * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s * (1 / 1188 - s * 691 / 360360)))))
+    if (z >= 16.0).all():
+        return np.asarray(series)
+    low = np.minimum(z, 16.0)
+    return np.where(z >= 16.0, series, gammaln(low) - (low - 0.5) * np.log(low) + low - _HALF_LOG_TWO_PI)
+
+
+def log_growth(start: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """log((start + steps) / start), to all digits where it is next to nothing, and finite where the ratio is not."""
+    small = steps < start
+    return np.where(small, np.log1p(np.where(small, steps, 0.0) / start), np.log(start + steps) - np.log(start))
+
+
+def log_rising_shares(start: np.ndarray, steps: np.ndarray, segments: Segments) -> np.ndarray:
+    """Σ log_rising(start, steps) − log_rising(Σ start, Σ steps), over the cells of every column.
+
+    The log of the ratio of two Dirichlet norms. Its terms grow like n log n and the result like the entropy of the
+    shares, so they are made of the logarithms of shares: with z = start + steps and Z = Σz,
+
+        Σ [steps log(z/Z) + start (log(z/Z) − log(start/Σ start)) − ½ log(z/start)] + ½ log(Z/Σ start) + …
+
+    Parameters
+    ----------
+    start, steps : arrays of shape (…, cells), start > 0, steps >= 0
+    segments : Segments
+        How the cells fall into columns.
+
+    Returns
+    -------
+    ndarray of shape (…, columns)
+    """
+    before, added = segments.sum(start), segments.sum(steps)
+    none = before == 0  # a column without levels
+    if none.any():
+        before = np.where(none, 1.0, before)
+    ends, after = start + steps, before + added
+    growth, all_growth = log_growth(start, steps), log_growth(before, added)
+    share, aside = _log_shares(ends, after, segments)
+    first_share, first_aside = _log_shares(start, before, segments)
+    # Growth beyond that of all together: from the growths, or from what is not in the cell where that is next to none.
+    beyond = growth - segments.spread(all_growth)
+    from_rest = np.maximum(aside, first_aside) < np.maximum(growth, segments.spread(all_growth))
+    beyond = np.where(from_rest, share - first_share, beyond)
+    cells = steps * share + start * beyond - 0.5 * growth + (stirling_rest(ends) - stirling_rest(start))
+    rest = 0.5 * all_growth - (stirling_rest(after) - stirling_rest(before))
+    return np.where(none | (added == 0), 0.0, segments.sum(np.where(steps + start > 0, cells, 0.0)) + rest)
+
+
+def _log_shares(cells: np.ndarray, totals: np.ndarray, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
+    """The logs of the shares of their columns, and, of cells that are more than half of one, the share of the others."""
+    whole = segments.spread(totals)
+    large = cells > 0.5 * whole
+    others = segments.spread(segments.sum(np.where(large, 0.0, cells))) / whole
+    aside = np.where(large, others, np.inf)
+    return np.where(large, np.log1p(-np.where(large, others, 0.0)), np.log(cells / whole)), aside
+
+
+def log_choose(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
+    """log Γ(start + steps) / (Γ(start) Γ(steps + 1)): the ways to put `steps` things in `start` places.
+
+    A multinomial coefficient and a rising factorial in one, neither of which is ever as large as its two parts.
+
+    Parameters
+    ----------
+    start, steps : arrays that broadcast, start > 0, steps >= 0
+
+    Returns
+    -------
+    ndarray
+    """
+    if np.max(steps, initial=0.0) < _N_FACTORIALS:  # not so of NaN
+        return log_rising(start, steps) - log_factorials(np.asarray(steps))
+    start, steps = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(steps, np.float64))
+    few = steps <= np.maximum(start, 1.0)
+    a, n = np.where(few, start, 1.0), np.where(few, steps, 0.0)
+    many_a, many_n = np.where(few, 1.0, start), np.where(few, 1.0, steps)
+    up, down = np.maximum(many_a - 1.0, 0.0), np.maximum(1.0 - many_a, 0.0)
+    swapped = log_rising(many_n + 1.0, up) - log_rising(many_n + many_a, down) - gammaln(many_a)
+    return np.where(few, log_rising(a, n) - gammaln(n + 1.0), swapped)
 
 
 def digamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln, stdtrit
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_growth, stirling_rest
 from tallybayes.errors import PriorError
 from tallybayes.statistics.moments import Moments
 
@@ -190,12 +190,16 @@ class NormalInverseGamma(Belief):
         """The log marginal likelihood, one number for every variance: per group and column, less what is shared."""
         _, strength, shape, scale, weight, extra = self._meet(statistics)
         total, added = self._pool(weight), self._pool(extra) / 2
+        # log Γ(a + n/2) and n/2 log b grow like n log n and cancel but for the log of a variance: b over a, after all.
+        half = total / 2
+        growth, log_variance = log_growth(shape, half), np.log(scale + added) - np.log(shape + half)
         variance = (
-            log_rising(shape, total / 2)
-            - shape * np.log1p(added / scale)
-            - total / 2 * (np.log(scale + added) + np.log(2 * np.pi))
+            -half * (1 + np.log(2 * np.pi) + log_variance)
+            - shape * (log_growth(scale, added) - growth)
+            - 0.5 * growth
+            + (stirling_rest(shape + half) - stirling_rest(shape))
         )
-        means = self._sum(-0.5 * np.log1p(weight / strength))
+        means = self._sum(-0.5 * log_growth(strength, weight))
         return plain(variance.reshape(means.shape) + means)
 
     def scaled(self, factor: float) -> NormalInverseGamma:

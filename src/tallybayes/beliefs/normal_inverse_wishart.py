@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_growth, stirling_rest
 from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.errors import PriorError
 from tallybayes.statistics.moments import Moments
@@ -98,15 +98,19 @@ class NormalInverseWishart(Belief):
 
     def update(self, statistics: Moments) -> NormalInverseWishart:
         """Add weight to strength and freedom, move the mean, add scatter to the scale."""
-        mean, strength, freedom, scale, weight, extra = self._meet(statistics)
+        mean, strength, freedom, scale, weight, scatter, pulls = self._meet(statistics)
         grown = strength + weight
         moved = mean + (statistics.mean - mean) * (weight / grown)[..., None]
+        extra = scatter + pulls[..., :, None] * pulls[..., None, :]  # symmetric to the last bit
         return NormalInverseWishart(
             moved, grown, freedom + self._pool(weight, 0), scale + self._pool(extra, 2), shared=self.shared
         )
 
     def _meet(self, statistics: Moments) -> tuple[np.ndarray, ...]:
-        """Prior parameters, weights and scatter about the prior mean; freedom and scale length 1 where shared."""
+        """Prior parameters, weights, scatter, and what the gap from the prior mean adds to it, as the root of that.
+
+        Freedom and scale have length 1 where shared.
+        """
         given, n_columns = statistics.given_shape, statistics.n_columns
         name = "NormalInverseWishart"
         mean = fit_shape(name, self.location, (*given, n_columns))
@@ -116,9 +120,14 @@ class NormalInverseWishart(Belief):
         scale = fit_shape(name, self.scale, (*one, n_columns, n_columns))
         weight = np.broadcast_to(statistics.weight, (*given, n_columns))[..., 0]
         gap = statistics.mean - mean
-        pull = (strength * weight / (strength + weight))[..., None, None]
-        extra = statistics.scatter + pull * (gap[..., :, None] * gap[..., None, :])  # symmetric to the last bit
-        return mean, strength, freedom, scale, weight, extra
+        pulls = gap * np.sqrt(strength * (weight / (strength + weight)))[..., None]
+        return mean, strength, freedom, scale, weight, statistics.scatter, pulls
+
+    def _pulled(self, pulls: np.ndarray) -> np.ndarray:
+        """The pulls on every covariance, as rows: one each, or those of all groups on the one that is shared."""
+        if "groups" not in self.shared:
+            return pulls[..., None, :]
+        return pulls.reshape(*(1 for _ in pulls.shape[:-1]), -1, pulls.shape[-1])
 
     def _pool(self, array: np.ndarray, n_trailing: int) -> np.ndarray:
         axes = tuple(range(array.ndim - n_trailing))
@@ -210,16 +219,21 @@ class NormalInverseWishart(Belief):
     def log_evidence(self, statistics: Moments) -> Any:
         """The log marginal likelihood, one number for every covariance: per group, or one where it is shared."""
         d = self.n_columns
-        _, strength, freedom, scale, weight, extra = self._meet(statistics)
-        total = self._pool(weight, 0)
-        steps = (freedom[..., None] - np.arange(d)) / 2
+        _, strength, freedom, scale, weight, scatter, pulls = self._meet(statistics)
+        half = self._pool(weight, 0) / 2
+        # As for one column: what grows like n log n cancels but for the log determinants of covariances.
+        shapes = (freedom[..., None] - np.arange(d)) / 2
+        growth, ends = log_growth(shapes, half[..., None]), shapes + half[..., None]
+        root = grown_root(scale + self._pool(scatter, 2), self._pulled(pulls))
+        before = np.linalg.slogdet(scale)[1] - np.log(shapes).sum(-1)
+        after = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1) - np.log(ends).sum(-1)
         covariance = (
-            log_rising(steps, total[..., None] / 2).sum(-1)
-            + freedom / 2 * np.linalg.slogdet(scale)[1]
-            - (freedom + total) / 2 * np.linalg.slogdet(scale + self._pool(extra, 2))[1]
-            - total * d / 2 * np.log(np.pi)
+            -half * (d * (1 + np.log(np.pi)) + after)
+            - freedom / 2 * (after - before)
+            - (growth * (1 + np.arange(d)) / 2).sum(-1)
+            + (stirling_rest(ends) - stirling_rest(shapes)).sum(-1)
         )
-        means = -0.5 * d * np.log1p(weight / strength)
+        means = -0.5 * d * log_growth(strength, weight)
         shared = "groups" in self.shared
         return plain(covariance.sum() + means.sum() if shared else covariance + means)
 
@@ -235,6 +249,30 @@ class NormalInverseWishart(Belief):
     def column(self, index: int) -> NormalInverseGamma:
         """The marginal belief about one column's mean and variance."""
         return self._marginal().column(index)
+
+
+def grown_root(base: np.ndarray, pulls: np.ndarray) -> np.ndarray:
+    """The lower root of base + Σ pull·pullᵀ, for pulls of any length beside the base.
+
+    The sum itself would round the base away, and with it every direction but those of the pulls. Rows are turned into
+    the root instead, the longest first, so that short ones keep their digits.
+
+    Parameters
+    ----------
+    base : ndarray of shape (…, d, d), positive definite
+    pulls : ndarray of shape (…, m, d)
+
+    Returns
+    -------
+    ndarray of shape (…, d, d)
+    """
+    unit = np.sqrt(np.diagonal(base, axis1=-2, axis2=-1) + (pulls**2).sum(axis=-2))[..., None, :]
+    upper = np.swapaxes(np.linalg.cholesky(base), -1, -2)
+    rows = np.concatenate([pulls, upper], axis=-2) / unit
+    order = np.argsort(-np.abs(rows).max(axis=-1), axis=-1, kind="stable")
+    turned = np.linalg.qr(np.take_along_axis(rows, order[..., None], axis=-2), mode="r") * unit
+    signs = np.where(np.diagonal(turned, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
+    return np.swapaxes(turned * signs[..., :, None], -1, -2)
 
 
 def _positive_definite(matrices: np.ndarray) -> np.ndarray:

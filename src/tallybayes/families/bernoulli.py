@@ -10,7 +10,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from tallybayes import kernels
 from tallybayes.beliefs.beta import Beta
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Dense, Sparse, dense
 from tallybayes.families.family import Family, known_sum, over_given, ratio
@@ -183,8 +183,7 @@ class Binomial(Bernoulli):
         a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
         x = over_given(x, a.ndim - 1)
         hits = np.where(np.isnan(x), 0.0, x)
-        rising = log_rising(a, hits) + log_rising(b, self.n - hits) - log_rising(a + b, self.n)
-        return known_sum(rising + self._log_coefficient(hits), x)
+        return known_sum(log_choose(a, hits) + log_choose(b, self.n - hits) - log_choose(a + b, self.n), x)
 
     def _log_coefficient(self, x: np.ndarray) -> np.ndarray:
         return gammaln(self.n + 1) - gammaln(x + 1) - gammaln(self.n - x + 1)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.beliefs.log_gamma import log_factorials, log_rising
+from tallybayes.beliefs.log_gamma import log_choose, log_factorials, log_rising
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.block import Block
 from tallybayes.families.family import Family, over_given, ratio
@@ -119,8 +119,7 @@ class DirichletMultinomial(Multinomial):
         """log p(row | data), θ integrated out for the whole row."""
         alpha = np.asarray(posterior.concentration)
         x = over_given(np.asarray(x, dtype=float), alpha.ndim - 1)
-        rising = log_rising(alpha, x).sum(axis=-1) - log_rising(alpha.sum(axis=-1), x.sum(axis=-1))
-        return rising + _log_coefficient(x)
+        return log_choose(alpha, x).sum(axis=-1) - log_choose(alpha.sum(axis=-1), x.sum(axis=-1))
 
     def predictive_form(self, posterior: Dirichlet) -> Cells:
         """Absent words add nothing; the denominator goes by the row's sum."""
@@ -128,8 +127,8 @@ class DirichletMultinomial(Multinomial):
         total = alpha.sum(axis=-1, keepdims=True)
         return Cells(
             np.broadcast_to(0.0, alpha.shape),
-            lambda x, j: log_rising(alpha[..., j], x) - log_factorials(x),
-            lambda n: log_factorials(n) - log_rising(total, n),
+            lambda x, j: log_choose(alpha[..., j], x),
+            lambda n: -log_choose(total, n),
         )
 
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:

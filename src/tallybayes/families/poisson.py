@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.gamma import Gamma
-from tallybayes.beliefs.log_gamma import log_factorials, log_rising
+from tallybayes.beliefs.log_gamma import log_choose, log_factorials
 from tallybayes.errors import EstimateError
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.block import Block
@@ -83,7 +83,7 @@ class Poisson(Family):
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
         x = over_given(x, a.ndim - 1)
         events = np.where(np.isnan(x), 0.0, x)
-        terms = log_rising(a, events) - gammaln(events + 1) - a * np.log1p(1 / b) - events * np.log1p(b)
+        terms = log_choose(a, events) - a * np.log1p(1 / b) - events * np.log1p(b)
         return known_sum(terms, x)
 
     def form(self, parameters: np.ndarray) -> Cells:
@@ -97,7 +97,7 @@ class Poisson(Family):
         more = np.log1p(b)
 
         def term(x: np.ndarray, j: np.ndarray) -> np.ndarray:
-            return log_rising(a[..., j], x) - log_factorials(x) - x * more[..., j]
+            return log_choose(a[..., j], x) - x * more[..., j]
 
         return Cells(-a * np.log1p(1 / b), term)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Sparse
 from tallybayes.families.estimates import estimate_parameters
@@ -43,9 +43,9 @@ def tokens_left_out(
     whole = rest_of(held.sum(axis=1)[group], weight * length)
     if added.ndim == 2:
         cells, whole = cells + added.take(cell), whole + added.sum(axis=1)[group]
-    base = log_base_csr(rows.indptr, x, "multinomial")
     if isinstance(family, DirichletMultinomial) and estimate == "bayes":
-        return base + rows.sum_rows(log_rising(cells, x)) - log_rising(whole, length)
+        return rows.sum_rows(log_choose(cells, x)) - log_choose(whole, length)
+    base = log_base_csr(rows.indptr, x, "multinomial")
     terms = rows.sum_rows(np.where(x > 0, x * np.log(cells), 0.0))
     return np.where(length > 0, base + terms - length * np.log(np.where(whole > 0, whole, np.nan)), 0.0)
 
