@@ -27,14 +27,15 @@ class Room {
   // Room for n at least; what was there before is lost if there was less.
   T* of(size_t n) {
     if (n > size_ || data_ == nullptr) {
-      std::free(data_);
+      std::free(std::exchange(data_, nullptr));
       size_ = 0;
       n += n / 4;  // batches differ a little, and new memory is slow
       constexpr size_t line = 64, large_page = size_t{1} << 21;
       const size_t unit = n * sizeof(T) >= large_page ? large_page : line;
       const size_t n_bytes = (n * sizeof(T) + line) / unit * unit + unit;
-      data_ = static_cast<T*>(std::aligned_alloc(unit, n_bytes));
-      if (data_ == nullptr) throw std::bad_alloc();
+      void* memory = nullptr;
+      if (posix_memalign(&memory, unit, n_bytes) != 0) throw std::bad_alloc();
+      data_ = static_cast<T*>(memory);
 #if defined(__linux__)
       if (unit == large_page) madvise(data_, n_bytes, MADV_HUGEPAGE);
 #endif

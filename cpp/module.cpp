@@ -8,6 +8,10 @@
 #include <stdexcept>
 #include <string>
 
+#if defined(TALLYBAYES_TIERS)
+#include <cpuid.h>
+#endif
+
 #include "arrays.h"
 #include "chain_module.h"
 #include "diagnose.h"
@@ -28,11 +32,14 @@ const std::vector<Tier>& tiers() {
     std::vector<Tier> list;
 #if defined(TALLYBAYES_TIERS)
     __builtin_cpu_init();
+    // The builtin also knows what the system saves between threads; these three it has not known for long.
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    const bool halves = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && (c & bit_MOVBE);
+    const bool zeros = __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
     const bool v2_runs = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-    const bool v3_runs = v2_runs && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt") &&
-                         __builtin_cpu_supports("movbe");
+    const bool v3_runs = v2_runs && halves && zeros && __builtin_cpu_supports("avx2") &&
+                         __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                         __builtin_cpu_supports("bmi2");
     const bool v4_runs = v3_runs && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                          __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                          __builtin_cpu_supports("avx512vl");

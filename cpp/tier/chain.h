@@ -53,31 +53,27 @@ class WithoutSubnormals {
 #endif
 };
 
-template <size_t distance>
-static inline Doubles exchange(Doubles v) {
-  Mask from;
-  for (size_t lane = 0; lane < lanes; lane++) from[lane] = static_cast<int64_t>(lane ^ distance);
-  return __builtin_shuffle(v, from);
-}
+template <size_t distance, size_t... lane>
+static inline Doubles exchange(Doubles v, LaneList<lane...>) { return shuffle<(lane ^ distance)...>(v, v); }
 
 // The sum, or the largest, of all lanes in every lane.
 static inline __attribute__((always_inline)) Doubles spread_sum(Doubles v) {
 #if defined(__AVX512F__)
-  v += exchange<4>(v);
+  v += exchange<4>(v, EveryLane());
 #endif
 #if defined(__AVX2__)
-  v += exchange<2>(v);
+  v += exchange<2>(v, EveryLane());
 #endif
-  return v + exchange<1>(v);
+  return v + exchange<1>(v, EveryLane());
 }
 static inline __attribute__((always_inline)) Doubles spread_largest(Doubles v) {
 #if defined(__AVX512F__)
-  v = larger_of(v, exchange<4>(v));
+  v = larger_of(v, exchange<4>(v, EveryLane()));
 #endif
 #if defined(__AVX2__)
-  v = larger_of(v, exchange<2>(v));
+  v = larger_of(v, exchange<2>(v, EveryLane()));
 #endif
-  return larger_of(v, exchange<1>(v));
+  return larger_of(v, exchange<1>(v, EveryLane()));
 }
 
 static inline unsigned bits_of(Mask mask) {

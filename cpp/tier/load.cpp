@@ -160,29 +160,29 @@ inline void transpose16(const uint8_t* rows, size_t row_pitch, uint8_t* out, siz
   for (int i = 0; i < 16; i++) a[i] = load16(rows + i * row_pitch);
   for (int i = 0; i < 8; i++) {
     const Bytes16 x = a[2 * i], y = a[2 * i + 1];
-    b[i] = __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    b[8 + i] = __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    b[i] = shuffle<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(x, y);
+    b[8 + i] = shuffle<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(x, y);
   }
   // b[h·8 + i]: columns 8h.., rows 2i and 2i + 1
   for (int h = 0; h < 2; h++) {
     for (int i = 0; i < 4; i++) {
       const Shorts8 x = (Shorts8)b[h * 8 + 2 * i], y = (Shorts8)b[h * 8 + 2 * i + 1];
-      a[(2 * h) * 4 + i] = (Bytes16)__builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
-      a[(2 * h + 1) * 4 + i] = (Bytes16)__builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+      a[(2 * h) * 4 + i] = (Bytes16)shuffle<0, 8, 1, 9, 2, 10, 3, 11>(x, y);
+      a[(2 * h + 1) * 4 + i] = (Bytes16)shuffle<4, 12, 5, 13, 6, 14, 7, 15>(x, y);
     }
   }
   // a[q·4 + i]: columns 4q.., rows 4i..
   for (int q = 0; q < 4; q++) {
     for (int i = 0; i < 2; i++) {
       const Words4 x = (Words4)a[q * 4 + 2 * i], y = (Words4)a[q * 4 + 2 * i + 1];
-      b[(2 * q) * 2 + i] = (Bytes16)__builtin_shufflevector(x, y, 0, 4, 1, 5);
-      b[(2 * q + 1) * 2 + i] = (Bytes16)__builtin_shufflevector(x, y, 2, 6, 3, 7);
+      b[(2 * q) * 2 + i] = (Bytes16)shuffle<0, 4, 1, 5>(x, y);
+      b[(2 * q + 1) * 2 + i] = (Bytes16)shuffle<2, 6, 3, 7>(x, y);
     }
   }
   // b[p·2 + i]: columns 2p.., rows 8i..
   for (int p = 0; p < 8; p++) {
     const Longs2 x = (Longs2)b[p * 2], y = (Longs2)b[p * 2 + 1];
-    const Longs2 even = __builtin_shufflevector(x, y, 0, 2), odd = __builtin_shufflevector(x, y, 1, 3);
+    const Longs2 even = shuffle<0, 2>(x, y), odd = shuffle<1, 3>(x, y);
     __builtin_memcpy(out + (2 * p) * pitch, &even, 16);
     __builtin_memcpy(out + (2 * p + 1) * pitch, &odd, 16);
   }

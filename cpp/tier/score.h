@@ -86,29 +86,24 @@ static inline void prefetch_share(const Ahead& ahead, size_t row, size_t n_rows,
   }
 }
 
-template <size_t step>
-static inline void swap_halves(Doubles* v) {
-  Mask lower, upper;
-  for (size_t lane = 0; lane < lanes; lane++) {
-    lower[lane] = static_cast<int64_t>(lane & step ? lanes + lane - step : lane);
-    upper[lane] = static_cast<int64_t>(lane & step ? lanes + lane : lane + step);
-  }
+template <size_t step, size_t... lane>
+static inline void swap_halves(Doubles* v, LaneList<lane...>) {
   for (size_t i = 0; i < lanes; i++) {
     if (i & step) continue;
     const Doubles a = v[i], b = v[i + step];
-    v[i] = __builtin_shuffle(a, b, lower);
-    v[i + step] = __builtin_shuffle(a, b, upper);
+    v[i] = shuffle<(lane & step ? lanes + lane - step : lane)...>(a, b);
+    v[i + step] = shuffle<(lane & step ? lanes + lane : lane + step)...>(a, b);
   }
 }
 
 // A square of `lanes` vectors, rows and columns exchanged.
 static inline void turn_square(Doubles* v) {
-  swap_halves<1>(v);
+  swap_halves<1>(v, EveryLane());
 #if defined(__AVX2__)
-  swap_halves<2>(v);
+  swap_halves<2>(v, EveryLane());
 #endif
 #if defined(__AVX512F__)
-  swap_halves<4>(v);
+  swap_halves<4>(v, EveryLane());
 #endif
 }
 

@@ -47,6 +47,26 @@ static inline Doubles choose(Mask where, Doubles yes, Doubles no) {
   return (Doubles)(((Mask)yes & where) | ((Mask)no & ~where));
 }
 
+// One vector of the lanes of two, `from` counting through both: GCC before 12 has only the one builtin, Clang only the
+// other.
+template <size_t... from, class Vector>
+static inline __attribute__((always_inline)) Vector shuffle(Vector a, Vector b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, static_cast<int>(from)...);
+#else
+  return __builtin_shuffle(a, b, decltype(a == b){from...});
+#endif
+}
+template <size_t... lane>
+struct LaneList {};
+#if defined(__AVX512F__)
+typedef LaneList<0, 1, 2, 3, 4, 5, 6, 7> EveryLane;
+#elif defined(__AVX2__)
+typedef LaneList<0, 1, 2, 3> EveryLane;
+#else
+typedef LaneList<0, 1> EveryLane;
+#endif
+
 static inline bool all(Mask mask) {
 #if defined(__AVX512F__)
   return _mm512_movepi64_mask((__m512i)mask) == 0xff;
