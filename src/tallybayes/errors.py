@@ -281,6 +281,11 @@ class TooLargeError(TallybayesError, MemoryError):
     """Something that memory cannot hold was asked for; nothing was allocated."""
 
     @classmethod
+    def of(cls, what: str, needed: int, available: int, hint: str) -> TooLargeError:
+        """What anything needs, and what there is."""
+        return cls(f"{what} would need {_bytes(needed)}, but {_bytes(available)} are free.\n    {hint}")
+
+    @classmethod
     def cliques(cls, needed: int, available: int, n_cells: int, nodes: Sequence[object]) -> TooLargeError:
         """Exact inference in a network needs too large a table."""
         return cls(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tallybayes.errors import TooLargeError
+
+_SMALL = 1 << 26  # bytes that are always had: asking what is free takes longer than a small fit
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -19,6 +22,29 @@ def available_memory() -> int:
     """
     found = [_free(), *(_number(Path(name)) for name in _CGROUPS)]
     return min((number for number in found if number is not None), default=4 << 30)
+
+
+def require_memory(needed: int, what: str, hint: str) -> None:
+    """Refuse what memory cannot hold, before anything of it is made.
+
+    Parameters
+    ----------
+    needed : int
+        Bytes, all that is there at a time.
+    what : str
+        What needs them, for the message.
+    hint : str
+        What to try instead.
+
+    Examples
+    --------
+    >>> from tallybayes.memory import require_memory
+    >>> require_memory(8 * 1000, "a thousand numbers", "Take fewer.")
+    """
+    if needed > _SMALL:
+        available = available_memory()
+        if needed > available:
+            raise TooLargeError.of(what, needed, available, hint)
 
 
 def _free() -> int | None:

@@ -76,6 +76,13 @@ class Sparse(NamedTuple):
 Block = Dense | Codes | Sparse
 
 
+def compressed(block: np.ndarray) -> Sparse:
+    """Dense rows without their zeros."""
+    row, column = np.nonzero(block)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(block)))])
+    return Sparse(indptr, column, block[row, column], block.shape[1])
+
+
 def n_rows(block: Block) -> int:
     """The number of rows of a block."""
     if isinstance(block, Sparse):

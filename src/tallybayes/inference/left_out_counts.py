@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.block import Sparse
+from tallybayes.families.block import Sparse, compressed
 from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
 from tallybayes.families.form import stretches
@@ -29,7 +29,7 @@ def tokens_left_out(
     unit: bool,
 ) -> np.ndarray:
     """Rows of counts: only their own words change. `unit`: all weights are 1."""
-    rows = block if isinstance(block, Sparse) else _compressed(np.asarray(block))
+    rows = block if isinstance(block, Sparse) else compressed(np.asarray(block))
     n_words, lengths = statistics.n_columns, np.diff(rows.indptr)
     x, word = rows.data, rows.indices
     held, added = statistics.total, np.zeros(1)
@@ -98,13 +98,6 @@ def cells_left_out(
         sums = sums + some.sum_rows(terms - np.where(possible, zero, 0.0))
         out[part] = np.where(impossible > some.sum_rows(~possible), -np.inf, sums)
     return out
-
-
-def _compressed(block: np.ndarray) -> Sparse:
-    """Dense rows without their zeros."""
-    row, column = np.nonzero(block)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(block)))])
-    return Sparse(indptr, column, block[row, column], block.shape[1])
 
 
 def rest_of(held: np.ndarray, removed: Any) -> np.ndarray:

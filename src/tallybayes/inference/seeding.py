@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.families.bernoulli import Bernoulli, Binomial
-from tallybayes.families.block import Sparse
+from tallybayes.families.block import Sparse, compressed, n_rows
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.log_normal import LogNormal
@@ -38,13 +38,19 @@ class Ruler:
         self.centre, self.spread = np.zeros(1), np.ones(1)
         if not isinstance(family, Categorical | Multinomial):
             numbers = self._numbers(cells)
-            weight = np.ones(len(numbers)) if weight is None else weight
-            self.centre = known_mean(numbers, weight, np.zeros(numbers.shape[1]))
-            square = known_mean((numbers - self.centre) ** 2, weight, np.zeros(numbers.shape[1]))
+            weight = np.ones(n_rows(numbers)) if weight is None else weight
+            self.centre, square = _mean_and_square(numbers, weight)
             self.spread = np.sqrt(np.where(square > 0, square, 1.0))
 
-    def _numbers(self, cells: Any) -> np.ndarray:
-        numbers = cells.dense() if isinstance(cells, Sparse) else np.asarray(cells, dtype=float)
+    def _numbers(self, cells: Any) -> np.ndarray | Sparse:
+        """The cells on a scale where differences compare; counts of many columns stay sparse, or become so."""
+        counts = isinstance(self.family, Poisson | Bernoulli) and not isinstance(self.family, Binomial)
+        if isinstance(cells, Sparse) or (counts and cells.shape[1] > _DIRECTIONS):
+            rows = cells if isinstance(cells, Sparse) else compressed(np.asarray(cells, dtype=float))
+            if isinstance(self.family, Poisson):
+                rows = rows._replace(data=np.sqrt(rows.data))
+            return rows if rows.n_columns > _DIRECTIONS else rows.dense()
+        numbers = np.asarray(cells, dtype=float)
         if isinstance(self.family, LogNormal):
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.log(numbers)
@@ -66,23 +72,52 @@ class Ruler:
             return np.concatenate([self._places(cells[:, j], j) for j in range(len(self.sizes))], axis=1)
         if isinstance(self.family, Multinomial):
             return _directions(cells, self.seed)
-        numbers = (self._numbers(cells) - self.centre) / self.spread
+        scale = 1 / self.spread
         if isinstance(self.family, Bernoulli) and not isinstance(self.family, Binomial):
-            return numbers * np.minimum(self.spread * 2, 1.0)  # a column that is nearly always the same parts few rows
-        return numbers
+            scale = scale * np.minimum(self.spread * 2, 1.0)  # a column that is nearly always the same parts few rows
+        numbers = self._numbers(cells)
+        return self._from_sides(numbers, scale) if isinstance(numbers, Sparse) else (numbers - self.centre) * scale
+
+    def _from_sides(self, rows: Sparse, scale: np.ndarray) -> np.ndarray:
+        """Rows of many columns seen from random sides, about as far apart; a missing cell lies in the middle."""
+        value = np.asarray(rows.data, dtype=float)
+        value = np.where(np.isnan(value), self.centre[rows.indices], value)
+        sides = np.random.default_rng(self.seed).standard_normal((rows.n_columns, _DIRECTIONS))
+        sides *= scale[:, None] / np.sqrt(_DIRECTIONS)
+        return np.asarray(_matrix(rows, value) @ sides) - self.centre @ sides
+
+
+def _matrix(rows: Sparse, value: np.ndarray) -> Any:
+    """Sparse rows for SciPy, with other values."""
+    from scipy.sparse import csr_array
+
+    return csr_array((value, rows.indices, rows.indptr), shape=(n_rows(rows), rows.n_columns))
+
+
+def _mean_and_square(rows: np.ndarray | Sparse, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of every column's known cells, and of their squared gaps to it; 0 where none is known."""
+    if not isinstance(rows, Sparse):
+        mean = known_mean(rows, weight, np.zeros(rows.shape[1]))
+        return mean, known_mean((rows - mean) ** 2, weight, np.zeros(rows.shape[1]))
+    value, share = np.asarray(rows.data, dtype=float), np.repeat(weight, np.diff(rows.indptr))
+    missing = np.isnan(value)
+
+    def sums(of: np.ndarray) -> np.ndarray:
+        return np.bincount(rows.indices, share * of, rows.n_columns)
+
+    known = weight.sum() - sums(missing)
+    whole = np.where(known > 0, known, 1.0)
+    mean = sums(np.where(missing, 0.0, value)) / whole
+    middle = mean[rows.indices]
+    more = np.where(missing, 0.0, (value - middle) ** 2 - middle**2)  # than the square of a 0
+    return mean, np.maximum(sums(more) / whole + mean**2, 0.0)
 
 
 def _directions(cells: Any, seed: int) -> np.ndarray:
     """Rows of counts by the square roots of their shares, seen from random sides where they have many columns."""
-    from scipy.sparse import csr_array
-
-    if isinstance(cells, Sparse):
-        shape = (len(cells.indptr) - 1, cells.n_columns)
-        rows = csr_array((np.asarray(cells.data, dtype=float), cells.indices, cells.indptr), shape=shape)
-    else:
-        rows = csr_array(np.asarray(cells, dtype=float))
-    length = np.maximum(rows.sum(axis=1), 1e-300)
-    rows.data = np.sqrt(rows.data / np.repeat(length, np.diff(rows.indptr)))
+    found = cells if isinstance(cells, Sparse) else compressed(np.asarray(cells, dtype=float))
+    length = np.maximum(found.sum_rows(found.data), 1e-300)
+    rows = _matrix(found, np.sqrt(found.data / np.repeat(length, np.diff(found.indptr))))
     if rows.shape[1] <= _DIRECTIONS:
         return rows.toarray() * np.sqrt(rows.shape[1])
     sides = np.random.default_rng(seed).standard_normal((rows.shape[1], _DIRECTIONS))

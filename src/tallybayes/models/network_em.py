@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tallybayes.errors import PriorError
+from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.inference.em import Climbed, check_settings, climb, warn_unless_converged
 from tallybayes.models.network_evidence import Known
@@ -96,7 +97,8 @@ class _Expectation:
         for factor in self.available.factors:
             if not isinstance(factor.family, Categorical):
                 for name in factor.columns:
-                    known.cells[name] = chunk_of(rows_of(table, [name], factor.family, [], "missing"), slice(None))
+                    cells = rows_of(table, [name], factor.family, [], "missing")
+                    known.cells[name] = cells if isinstance(cells, Sparse) else chunk_of(cells, slice(None))
         return known
 
     def _gather(self) -> None:
@@ -202,7 +204,12 @@ class _Expectation:
         shares = np.ones((1, n_rows))
         if factor.given:
             shares = answer.marginal(self.inference.scope(factor.given)).reshape(-1, n_rows)
-        block = np.concatenate([self.known.cells[name][rows].reshape(n_rows, -1) for name in factor.columns], axis=1)
+        cells = [self.known.cells[name] for name in factor.columns]
+        block: Any
+        if isinstance(cells[0], Sparse):  # a factor of its own
+            block = cells[0].rows(rows)
+        else:
+            block = np.concatenate([part[rows].reshape(n_rows, -1) for part in cells], axis=1)
         like = self.available.statistics[self.available.factors.index(factor)].pooled()
         soft = np.ascontiguousarray((shares * weights).T)
         found = factor.family.collect(block, None, len(shares), soft, like=like)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import CellError, DataError, LabelError
-from tallybayes.families.block import Sparse
+from tallybayes.errors import DataError, LabelError
+from tallybayes.families.block import Sparse, cell
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.graph import Graph
 from tallybayes.models.scoring import Scored, chunk_of, rows_of, wrong_cell
@@ -45,7 +45,11 @@ class Known(NamedTuple):
         if node in self.codes:
             return self.codes[node][rows] >= 0
         if node in self.cells:
-            cells = chunk_of(self.cells[node], rows)
+            cells = self.cells[node]
+            if isinstance(cells, Sparse):
+                some = cells.rows(rows)
+                return some.sum_rows(np.isnan(some.data)) < max(some.n_columns, 1)
+            cells = chunk_of(cells, rows)
             return ~np.isnan(cells).reshape(len(cells), -1).all(axis=1)
         return node in self.likelihoods
 
@@ -93,17 +97,10 @@ class EvidenceReader:
         width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
         if width != self.widths.get(node, width):
             raise DataError(f"node {node!r} has {width} columns here; expected {self.widths[node]}, as at fitting.")
-        wrong = None
-        try:
-            if isinstance(cells, Sparse):
-                family.collect(cells)
-            else:
-                wrong = wrong_cell(family, np.asarray(cells, dtype=float).reshape(len(cells), width))
-        except CellError as error:
-            wrong = error.row, error.column
+        rows = cells if isinstance(cells, Sparse) else np.asarray(cells, dtype=float).reshape(len(cells), width)
+        wrong = wrong_cell(family, rows)
         if wrong is not None:
-            row = np.ravel(chunk_of(cells, slice(wrong[0], wrong[0] + 1)))
-            raise DataError.bad_cell(row[wrong[1]].item(), wrong[0], node, family.expects)
+            raise DataError.bad_cell(cell(rows, *wrong), wrong[0], node, family.expects)
         return cells
 
     def read_evidence(self, evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None) -> Known:

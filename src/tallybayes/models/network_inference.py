@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes.errors import EstimateError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
+from tallybayes.families.form import Cells
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
@@ -68,6 +69,7 @@ class NetworkInference(EvidenceReader):
         self.tables = {node: _filled(table) for node, table in tables.items()}
         self.trees: dict[Any, CliqueTree] = {}
         self.compiled: dict[Any, Compiled] = {}
+        self._forms: dict[Name, Cells | None] = {}
 
     def with_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, Scored]) -> NetworkInference:
         """The same network with other numbers: its trees are kept."""
@@ -138,7 +140,7 @@ class NetworkInference(EvidenceReader):
         for node, cells in known.cells.items():
             if node in set(do):
                 continue
-            logs = _leaf_logs(self.leaves[node], chunk_of(cells, rows))
+            logs = self._leaf_logs(node, cells, rows)
             lost = np.isnan(logs)  # not known under maximum likelihood: as likely as the best, until looked at
             best = np.where(lost, -np.inf, logs).max(axis=1, keepdims=True)
             logs = np.where(lost, np.where(np.isneginf(best), 0.0, best), logs)
@@ -228,7 +230,7 @@ class NetworkInference(EvidenceReader):
             group = self.group(node, some.codes, len(rows))
             for start in range(0, len(rows), step):
                 part = slice(start, start + step)
-                logs = _leaf_logs(self.leaves[node], chunk_of(cells, part))
+                logs = self._leaf_logs(node, cells, part)
                 logs = logs[np.arange(len(logs)), group[part]]
                 lost.setdefault(node, np.zeros(len(rows), dtype=bool))[part] = np.isnan(logs)
                 out[part] += np.where(np.isnan(logs), 0.0, logs)
@@ -239,9 +241,27 @@ class NetworkInference(EvidenceReader):
                 raise self._not_known(node, where, f" (row {int(rows[asked[0]])})")
         return out
 
+    def _leaf_logs(self, node: Name, cells: Any, rows: slice) -> np.ndarray:
+        """Log p(cell | every combination of parents' levels) of some rows, (n, combinations)."""
+        scored, form = self.leaves[node], self._form(node)
+        if isinstance(cells, Sparse) and form is not None:
+            return form.score(cells.rows(rows))
+        some = chunk_of(cells, rows)
+        with np.errstate(over="ignore"):  # as far away as numbers go
+            logs = scored.log_prob(some if some.ndim == 2 else some[:, None])
+        return logs.sum(axis=-1) if scored.family.columnwise else logs
+
+    def _form(self, node: Name) -> Cells | None:
+        """The log probability of a measured node as a sum over cells, where its family says one."""
+        if node not in self._forms:
+            self._forms[node] = self.leaves[node].form
+        return self._forms[node]
+
     def _step(self, node: Name, known: Known) -> int:
         """How many rows of a measured node to score at a time."""
         cells = known.cells[node]
+        if isinstance(cells, Sparse) and self._form(node) is not None:
+            return max(1, _CELLS // max(1, self._n_groups(node)))
         width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
         return max(1, _CELLS // max(1, width * self._n_groups(node)))
 
@@ -262,6 +282,8 @@ class NetworkInference(EvidenceReader):
         means = scored.family.expected(scored.parameters).reshape(self._n_groups(node), -1)
         if node not in known.cells:
             out = shares.T @ np.nan_to_num(means)
+        elif isinstance(known.cells[node], Sparse) and not known.cells[node].has_missing:
+            out = known.cells[node].dense(rows)
         else:
             cells = np.asarray(chunk_of(known.cells[node], rows), dtype=float).reshape(n_rows, means.shape[1])
             each = scored.family.conditional_means(scored.parameters, cells).reshape(n_rows, len(means), -1)
@@ -343,13 +365,6 @@ def _without_flat_groups(scored: Scored) -> Scored:
         flat = np.asarray(~(np.broadcast_to(spread, mean.shape) > 0).all(axis=-1))
     spread = np.where(flat.reshape(-1, *(1,) * (spread.ndim - 1)), np.nan, spread)
     return scored._replace(parameters=type(scored.parameters)(np.where(flat[:, None], np.nan, mean), spread))
-
-
-def _leaf_logs(scored: Scored, cells: np.ndarray) -> np.ndarray:
-    """Log p(cell | every combination of parents' levels), (n, combinations)."""
-    with np.errstate(over="ignore"):  # as far away as numbers go
-        logs = scored.log_prob(cells if cells.ndim == 2 else cells[:, None])
-    return logs.sum(axis=-1) if scored.family.columnwise else logs
 
 
 def _filled(table: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.models.explain import _cells, _shown
+from tallybayes.models.explain import shown, shown_cells
 from tallybayes.models.scoring import Scored, chunk_of
 
 
@@ -36,13 +36,13 @@ def show_work(model: Any, row: Any) -> str:
     for scored in model._scored:
         cells = chunk_of(model._rows(table, scored), slice(None))
         terms = scored.contributions(cells)[0]
-        columns = scored.factor.columns
+        columns, levels = scored.factor.columns, [domain.levels for domain in model._level_domains(scored)]
         whole = terms.sum(axis=-1) if scored.family.columnwise else scored.log_prob(cells)[0]
         if len(columns) != terms.shape[-1]:
             lines.append(_line(f"log p({columns[0]} | class)", "", whole, title, width))
             continue
-        for place, (name, value) in enumerate(zip(columns, _cells(model, scored, cells[0]), strict=True)):
-            lines.append(_line(_title(name), _shown(value), terms[:, place], title, width))
+        for place, (name, value) in enumerate(zip(columns, shown_cells(levels, cells[0]), strict=True)):
+            lines.append(_line(_title(name), shown(value), terms[:, place], title, width))
             lines += _formula(scored, place, value, title, width)
         common = whole - terms.sum(axis=-1)
         if not scored.family.columnwise and (np.abs(common) > 1e-9).any():  # the coefficient of a multinomial row

@@ -24,13 +24,18 @@ def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, mos
     rest = sum(weight for _, weight in found[most:])
     shown = found[:most] + ([(f"{len(found) - most} more", rest)] if len(found) > most else [])
     ax = new_axes(ax, figsize=(7, 1.2 + 0.32 * len(shown)), layout="constrained")
-    position = {column: i for i, column in enumerate(explanation.columns)}
+    cells = dict(zip(explanation.columns, explanation.values[row], strict=True))
     labels = []
     for column, _ in shown:
-        value = explanation.values[row][position[column]] if column in position else None
+        value = cells.get(column)
         text = f"{value:.4g}" if isinstance(value, float) else f"{value}"
         labels.append(str(column) if value is None else f"{column} = {text}")
-    weights = np.array([weight for _, weight in shown], dtype=float)
+    weights = np.nan_to_num([weight for _, weight in shown], posinf=np.inf, neginf=-np.inf)
+    infinite = np.isinf(weights)
+    longest = 1.25 * float(np.abs(weights[~infinite]).max(initial=0.0)) or 1.0
+    for place in np.flatnonzero(infinite):  # as far as the picture goes, and said so
+        weights[place] = np.copysign(longest, weights[place])
+        ax.annotate("∞", (weights[place], place), ha="center", va="center")
     ax.barh(range(len(shown)), weights, color=[COLOURS[0] if w >= 0 else COLOURS[5] for w in weights])
     ax.set_yticks(range(len(shown)), labels)
     ax.invert_yaxis()

@@ -128,6 +128,30 @@ def test_explaining_impossible_and_unseen_cells():
     assert "adds 0" not in smooth.show_work(strange)
 
 
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+def test_an_impossible_row_names_the_cells_that_make_it_so(form):
+    X, y = np.array([[1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 1], [0, 1, 0, 0]]), list("aabb")
+    model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle", class_prior={"a": 0.75, "b": 0.25}).fit(form(X), y)
+    found = model.explain(form(np.array([[1, 1, 0, 1], [1, 0, 1, 1], [1, 0, 0, 1]])))
+    assert found.log_odds.tolist() == pytest.approx([np.log(3), np.log(3), np.inf])
+    np.testing.assert_allclose(found.contributions[0], [np.log(3), np.inf, -np.inf, 0, 0])
+    np.testing.assert_allclose(found.contributions[1], [np.log(3), np.inf, np.inf, 0, 0])
+    first, second, third = repr(found).split("\n\n")
+    assert "log-odds +1.099 by the class prior alone: the row is impossible in both" in first
+    assert re.search(r"0\)? +1 +\+inf", first)
+    assert re.search(r"1\)? +1 +-inf", first)
+    assert re.search(r"2\)? +1 +impossible in both", second)
+    assert "impossible" not in third
+
+
+def test_more_infinities_than_are_shown():
+    X = np.concatenate([np.eye(2).repeat(15, axis=1), np.eye(2).repeat(15, axis=1)])
+    model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit(X, [0, 1, 0, 1])
+    found = model.explain(np.ones((1, 30)))
+    assert re.search("19 more +±inf", repr(found))
+    assert list(found.to_dict().values())[-1] == 0.0
+
+
 def numbers_of(line, n_classes):
     """The last numbers of a line of worked text."""
     return [float(text) for text in re.findall(r"-?\d+\.\d+|-?inf", line)[-n_classes:]]
@@ -274,6 +298,13 @@ def test_a_picture_of_an_explanation(pyplot):
     assert f"{found.log_odds[0]:+.2f}" in axes.get_title()
     _, given = pyplot.subplots()
     assert model.plot_explanation(row, against="q", ax=given) is given
+
+
+def test_a_picture_of_an_impossible_row(pyplot):
+    model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit([[1, 0], [0, 1]], ["a", "b"])
+    axes = model.plot_explanation([[1, 1]])
+    assert sorted(bar.get_width() for bar in axes.patches) == [-1.0, 0.0, 1.0]
+    assert [text.get_text() for text in axes.texts] == ["∞", "∞"]
 
 
 def test_pictures_of_columns(pyplot):

@@ -184,3 +184,96 @@ def test_a_family_without_a_form_scores_few_rows_at_a_time():
     model = tb.NaiveBayes(Geometric()).fit(X, y)
     assert peak(lambda: model.predict(X)) < 100
     assert peak(lambda: tb.leave_one_out(tb.NaiveBayes(Geometric()), X, y)) < 400
+
+
+# ---- Other questions -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@EACH
+def test_explanations_are_those_of_dense_rows(family, estimate, missing):
+    X, S, y = rows_of(family, missing=missing)
+    model, dense = (tb.NaiveBayes(FAMILIES[family], estimate=estimate).fit(rows, y) for rows in (S, X))
+    found, expected = model.explain(S, against=1), dense.explain(X, against=1)
+    np.testing.assert_allclose(found.contributions, expected.contributions, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found.log_odds, expected.log_odds, rtol=1e-10, atol=1e-10)
+    possible = np.isfinite(found.log_odds)
+    sums = found.contributions[possible].sum(axis=1)
+    finite = np.isfinite(sums)
+    np.testing.assert_allclose(sums[finite], found.log_odds[possible][finite], atol=1e-10)
+    assert finite.mean() > 0.5
+    assert repr(found).replace("('x', ", "").count("\n") == repr(expected).count("\n")
+    np.testing.assert_array_equal(np.array(found.values[3][1:], float), np.array(expected.values[3][1:], float))
+
+
+def test_an_explanation_holds_what_the_rows_were():
+    X, _, y = rows_of("Poisson")
+    expected = tb.NaiveBayes(tb.Poisson()).fit(X, y).explain(X).contributions
+    found = tb.NaiveBayes(tb.Poisson()).fit(X, y).explain(X)
+    X[:] = 0.0
+    np.testing.assert_array_equal(found.contributions, expected)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_corpus_is_explained_in_little_memory(family):
+    X, y = corpus(ones=family == "Bernoulli")
+    model = tb.NaiveBayes(FAMILIES[family]).fit(X, y)
+    assert peak(lambda: repr(model.explain(X))) < 40
+    assert peak(lambda: model.explain(X).to_dict(999)) < 40
+    assert peak(lambda: model.show_work(X[:1])) < 40
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_mixture_of_a_corpus_takes_little_memory(family):
+    X, _ = corpus(ones=family == "Bernoulli")
+    model = tb.Mixture(2, columns=FAMILIES[family], tol=1e3, random_state=0)
+    assert peak(lambda: model.fit(X)) < 80
+
+
+@pytest.mark.parametrize("width", [7, 90])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_mixtures_start_and_end_where_dense_rows_do(family, width):
+    X, S, _ = rows_of(family, n=90, width=width, missing=True)
+    dense, found = (tb.Mixture(3, columns=FAMILIES[family], random_state=0, n_iter=500).fit(rows) for rows in (X, S))
+    np.testing.assert_allclose(found.predict_proba(S), dense.predict_proba(X), atol=1e-6)
+
+
+@EACH
+def test_networks_have_sparse_leaves(family, estimate):
+    X, S, y = rows_of(family, missing=True)
+    partly = np.where(np.arange(len(y)) % 4, y.astype(float), np.nan)
+    for given, missing in ((y, "available"), (partly, "em")):
+        columns = {"x": FAMILIES[family], "y": tb.Categorical(levels=[0, 1, 2])}
+        dense, found = (
+            tb.BayesianNetwork({"x": ["y"]}, columns=columns, estimate=estimate, missing=missing).fit(
+                {"y": given, "x": rows}
+            )
+            for rows in (X, S)
+        )
+        for questions in ({"y": y}, {}):
+            np.testing.assert_allclose(
+                found.log_likelihood({**questions, "x": S}), dense.log_likelihood({**questions, "x": X}), rtol=1e-9
+            )
+        np.testing.assert_allclose(found.predict_proba({"x": S}, "y"), dense.predict_proba({"x": X}, "y"), atol=1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_network_of_a_corpus_takes_little_memory(family):
+    X, y = corpus(ones=family == "Bernoulli")
+    partly = np.where(np.arange(len(y)) % 4, y.astype(float), np.nan)
+    columns = {"x": FAMILIES[family], "y": tb.Categorical(levels=[0, 1])}
+    model = tb.BayesianNetwork({"x": ["y"]}, columns=columns).fit({"y": y, "x": X})
+    assert peak(lambda: model.predict_proba({"x": X}, "y")) < 40
+    assert peak(lambda: model.log_likelihood({"x": X, "y": y})) < 40
+    hidden = tb.BayesianNetwork({"x": ["y"]}, columns=columns, missing="em")
+    assert peak(lambda: hidden.fit({"y": partly, "x": X})) < 60
+
+
+@EACH
+def test_hidden_markov_models_emit_sparse_rows(family, estimate):
+    X, S, y = rows_of(family, missing=True)
+    dense, found = (
+        tb.HiddenMarkovModel(emission=FAMILIES[family], estimate=estimate).fit(rows, y, lengths=[20, 20, 20])
+        for rows in (X, S)
+    )
+    np.testing.assert_allclose(found.predict_proba(S, lengths=[60]), dense.predict_proba(X, lengths=[60]), atol=1e-10)
