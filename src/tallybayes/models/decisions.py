@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import nnls
+from scipy.linalg import lstsq
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -157,9 +156,10 @@ def _most_likely_shares(
     """The π that maximises Σ w log Σ_c π_c p_c, and how far below the maximum it may still be.
 
     EM multiplies π_c by its gradient g_c: a great stride where a share must at least double, a creep where classes
-    overlap. There a Newton step is taken. With R = p/Σπp, the quadratic of −Σ w log Σ π_c p_c + Σ π_c (whose minimum
-    over π ≥ 0 sums to 1) has the Hessian H = Rᵀ W R, and its minimum is a small problem of non-negative least squares
-    (Kim, Carbonetto, Stephens and Anitescu, 2020). As the function is concave, max_c g_c − 1 bounds what is to gain.
+    overlap. There a Newton step is taken. With R = p/Σπp, −Σ w log Σ π_c p_c + Σ π_c + (Σ π_c − 1)²/2, whose minimum
+    over π ≥ 0 sums to 1, has the Hessian Rᵀ W R + 1 1ᵀ, so that its quadratic is one of non-negative least squares
+    (after Kim, Carbonetto, Stephens and Anitescu, 2020). As the function is concave, max_c g_c − 1 bounds what is to
+    gain.
     """
     shares = start
     mixed = likelihood @ shares
@@ -171,7 +171,7 @@ def _most_likely_shares(
         if gap <= tol or step == n_iter:
             break
         far = bool((gradient[shares > 0] > 2).any())
-        target = shares * gradient if far else _newton(ratio, weight, gradient, shares)
+        target = shares * gradient if far else _newton(ratio, weight, gradient, shares, start)
         for length in 0.5 ** np.arange(40):
             found = shares + length * (target - shares)
             found = found / found.sum()
@@ -184,10 +184,39 @@ def _most_likely_shares(
     return shares, gap
 
 
-def _newton(ratio: np.ndarray, weight: np.ndarray, gradient: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """The minimum of the quadratic at `shares`."""
-    hessian = (weight[:, None] * ratio).T @ ratio
-    # What the rows cannot tell apart is moved in proportion, as EM would.
-    ridge = 1e-10 * np.maximum(np.diagonal(hessian), 1e-3) / np.maximum(shares, 1e-4)
-    root = cholesky(hessian + np.diag(ridge))
-    return np.asarray(nnls(root, solve_triangular(root, 2 * gradient - 1 + ridge * shares, trans="T"))[0])
+def _newton(
+    ratio: np.ndarray, weight: np.ndarray, gradient: np.ndarray, shares: np.ndarray, begun: np.ndarray
+) -> np.ndarray:
+    """Where the quadratic at `shares` is least, or a lower point on the way to it.
+
+    With z = π/√shares it is a problem of least squares, ‖A(z − z₀) − b‖², reduced to a row for every class. Of all its
+    solutions the nearest is taken: what the rows cannot tell apart then moves in proportion, as EM would move it, and
+    in the proportions it began with where it comes back from 0.
+    """
+    scale = np.sqrt(np.maximum(shares, 1e-6 * begun))
+    root = np.sqrt(weight)
+    terms = np.empty((len(root) + 1, len(shares) + 1))
+    terms[:-1, :-1], terms[:-1, -1] = root[:, None] * ratio * scale, root
+    terms[-1, :-1], terms[-1, -1] = scale, -1.0
+    reduced = np.linalg.qr(terms, mode="r")
+    system, right = reduced[:, :-1], reduced[:, -1]
+    start = shares / scale
+    here, left = start, right
+    free = (shares > 0) | (gradient > 1)
+    while True:
+        step = np.zeros(len(shares))
+        step[free] = lstsq(system[:, free], left, cond=1e-12, lapack_driver="gelsy")[0]
+        found = here + step
+        wrong = free & (found < 0)
+        if not wrong.any():
+            return found * scale
+        found = np.maximum(found, 0.0)
+        left_there = right - system @ (found - start)
+        if left_there @ left_there >= left @ left:  # too many at once: as far as the first that reaches 0
+            lengths = np.where(wrong, here / np.where(wrong, -step, 1.0), np.inf)
+            wrong = lengths == lengths.min()
+            found = np.maximum(here + lengths.min() * step, 0.0)
+            found[wrong] = 0.0
+            left_there = right - system @ (found - start)
+        here, left = found, left_there
+        free &= ~wrong

@@ -333,6 +333,27 @@ def test_few_steps_suffice_for_any_likelihoods():
         assert (weight @ (likelihood / (likelihood @ shares)[:, None])).max() <= 1 + 1e-9
 
 
+def test_what_no_row_can_tell_moves_in_proportion():
+    """Also through bounds and back: 0 is left in the proportions of the start."""
+    rng = np.random.default_rng(9)
+    for _ in range(200):
+        n, k = rng.integers(2, 60), rng.integers(2, 9)
+        likelihood = rng.random((n, k)) ** rng.uniform(0.1, 9.0)
+        likelihood[:, 0] = likelihood[:, -1]
+        start = rng.dirichlet(np.ones(k)) + 1e-3
+        shares, gap = _most_likely_shares(likelihood, np.full(n, 1 / n), start / start.sum(), 30, 1e-9)
+        assert gap <= 1e-9
+        assert shares[0] * start[-1] == pytest.approx(shares[-1] * start[0], rel=1e-9, abs=1e-12)
+
+
+def test_classes_that_hardly_differ_still_reach_the_maximum():
+    rng = np.random.default_rng(10)
+    for size in 10.0 ** np.arange(-9, -2):
+        likelihood = np.exp(size * rng.normal(size=(50, 4)))
+        weight = rng.dirichlet(np.ones(50))
+        assert _most_likely_shares(likelihood, weight, np.array([0.7, 0.1, 0.1, 0.1]), 30, 1e-12)[1] <= 1e-12
+
+
 def test_too_few_steps_are_said():
     with pytest.warns(ConvergenceWarning, match="1 steps"):
         MODEL.estimate_class_prior(X - 1.0, n_iter=1)
