@@ -198,7 +198,7 @@ def _newton(
     terms = np.empty((len(root) + 1, len(shares) + 1))
     terms[:-1, :-1], terms[:-1, -1] = root[:, None] * ratio * scale, root
     terms[-1, :-1], terms[-1, -1] = scale, -1.0
-    reduced = np.linalg.qr(terms, mode="r")
+    reduced: Any = np.linalg.qr(terms, mode="r")
     system, right = reduced[:, :-1], reduced[:, -1]
     start = shares / scale
     here, left = start, right
