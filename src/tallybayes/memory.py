@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tallybayes.errors import TooLargeError
 
-_SMALL = 1 << 26  # bytes that are always had: asking what is free takes longer than a small fit
+SMALL = 1 << 26  # bytes that are always had: asking what is free takes longer than a small fit
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -41,7 +41,7 @@ def require_memory(needed: int, what: str, hint: str) -> None:
     >>> from tallybayes.memory import require_memory
     >>> require_memory(8 * 1000, "a thousand numbers", "Take fewer.")
     """
-    if needed > _SMALL:
+    if needed > SMALL:
         available = available_memory()
         if needed > available:
             raise TooLargeError.of(what, needed, available, hint)

@@ -8,9 +8,10 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief, plain
 from tallybayes.errors import CellError, DataError, LabelError
-from tallybayes.families.block import Codes, Sparse
+from tallybayes.families.block import Codes, Sparse, cell, n_columns
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
+from tallybayes.families.form import form_of
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.sources.table import Table, open_table, unmerged
 from tallybayes.tally.domain import Domain, labels_of
@@ -48,18 +49,22 @@ class Predictive:
         """
         learned = self._learned
         one = (np.ndim(values) == 0 and not hasattr(values, "__len__")) or isinstance(values, str)
-        rows = self._rows([values] if one else values)
-        out = self._posterior_log_prob(rows)
+        out = self._posterior_log_prob(self._rows([values] if one else values))
         if learned.single and learned.family.columnwise:
             out = out[..., 0]
         return plain(out[0]) if one else out
 
-    def _posterior_log_prob(self, rows: np.ndarray) -> np.ndarray:
+    def _posterior_log_prob(self, rows: np.ndarray | Sparse) -> np.ndarray:
         family = self._learned.family
+        if isinstance(rows, Sparse):
+            form = None if family.columnwise else form_of(family, self._posterior, predictive=True)
+            if form is not None:
+                return form.score(rows)
+            rows = rows.dense()  # a number is asked for of every cell
         scored = getattr(self._posterior, "log_predictive", None)  # hypotheses average their own predictions
         return np.asarray(scored(rows) if scored else family.log_predictive(self._posterior, rows))
 
-    def _rows(self, values: Any) -> np.ndarray:
+    def _rows(self, values: Any) -> np.ndarray | Sparse:
         learned = self._learned
         table = open_table(values)
         names = tuple(table.columns)
@@ -73,13 +78,14 @@ class Predictive:
                 raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
             return _recode(table, names, [learned.tally.domains[str(name)] for name in wanted])
         block = table.numbers(names)
+        rows: np.ndarray | Sparse
         if isinstance(block, Sparse):
-            rows = block.dense()
+            rows = block
         else:
             rows = np.asarray(block if isinstance(block, np.ndarray) else np.stack(block, axis=-1), dtype=np.float64)
-        n_columns = learned.statistics.n_columns  # type: ignore[attr-defined]
-        if rows.shape[1] != n_columns:
-            raise DataError.wrong_shape("values", rows.shape, f"(rows, {n_columns})")
+        expected = learned.statistics.n_columns  # type: ignore[attr-defined]
+        if n_columns(rows) != expected:
+            raise DataError.wrong_shape("values", (table.n_rows, n_columns(rows)), f"(rows, {expected})")
         _check_cells(learned.family, rows, wanted)
         return rows
 
@@ -123,11 +129,13 @@ def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.n
     return out
 
 
-def _check_cells(family: Family, rows: np.ndarray, names: tuple[Any, ...]) -> None:
+def _check_cells(family: Family, rows: np.ndarray | Sparse, names: tuple[Any, ...]) -> None:
     """Refuse what could not be counted either, but for missing cells, which a full covariance can predict around."""
-    known = np.nan_to_num(rows, posinf=np.inf, neginf=-np.inf) if isinstance(family, MultivariateGaussian) else rows
+    known = rows
+    if isinstance(family, MultivariateGaussian) and not isinstance(rows, Sparse):
+        known = np.nan_to_num(rows, posinf=np.inf, neginf=-np.inf)
     try:
         family.collect(known)
     except CellError as error:
         name = names[error.column] if error.column < len(names) else error.column
-        raise DataError.bad_cell(float(rows[error.row, error.column]), error.row, name, family.expects) from None
+        raise DataError.bad_cell(cell(rows, error.row, error.column), error.row, name, family.expects) from None

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.memory import require_memory
 
 Dense = np.ndarray | Sequence[np.ndarray]
 
@@ -68,7 +69,10 @@ class Sparse(NamedTuple):
     def dense(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Some rows as a dense array."""
         some = self.rows(rows)
-        out = np.zeros((len(some.indptr) - 1, self.n_columns))
+        shape = len(some.indptr) - 1, self.n_columns
+        what = f"{shape[0]} sparse rows of {shape[1]} columns, made dense,"
+        require_memory(8 * shape[0] * shape[1], what, "Take fewer rows at a time, or a family that takes sparse rows.")
+        out = np.zeros(shape)
         out[np.repeat(np.arange(len(out)), np.diff(some.indptr)), some.indices] = some.data
         return out
 

@@ -46,10 +46,15 @@ class Categorical(Family):
 
     belief = Dirichlet
     expects: ClassVar[str] = "a label: a whole number, a string or a boolean (or missing)"
+    smaller: ClassVar[str] = "Merge rare levels, or leave columns with very many levels out."
 
     def __post_init__(self) -> None:
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(self.levels))
+
+    def n_numbers(self, n_columns: int) -> tuple[int, int]:
+        """Counts, twice while they are laid out, and probabilities."""
+        return 2 * n_columns, 2 * n_columns
 
     def collect(
         self,

@@ -26,6 +26,8 @@ class Family(Value):
     belief: ClassVar[type[Belief]]  # the class of its priors and posteriors
     columnwise: ClassVar[bool] = True  # whether a row's log probability is a sum over columns
     expects: ClassVar[str]  # what a cell may hold, for error messages
+    # what to try where memory does not hold its statistics, for error messages
+    smaller: ClassVar[str] = "Take fewer columns: leave rare ones out, or hash them, as sklearn's FeatureHasher does."
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -86,6 +88,13 @@ class Family(Value):
     def row_weight(self, statistics: Any) -> np.ndarray:
         """The weight in rows behind every number of `log_likelihood`, shaped like it."""
         raise NotImplementedError
+
+    def n_numbers(self, n_columns: int) -> tuple[int, int]:
+        """How many numbers a group of rows takes: those that are kept, and what there is besides while rows are scored.
+
+        Columns of labels are as many as their levels. Both as measured, so that too much is refused in time.
+        """
+        return 4 * n_columns, 4 * n_columns
 
     def n_parameters(self, statistics: Any) -> int:
         """The number of free parameters behind these statistics, all groups together."""

@@ -45,6 +45,10 @@ class Gaussian(Family):
         """All Gaussians with independent columns keep the same moments."""
         return ("moments", "diagonal")
 
+    def n_numbers(self, n_columns: int) -> tuple[int, int]:
+        """Sums and squares in two parts each, and the arithmetic on them."""
+        return 8 * n_columns, 12 * n_columns
+
     def collect(
         self,
         block: Block,

@@ -61,6 +61,10 @@ class Multinomial(Family):
         """One pseudo-count per column: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
         return Dirichlet(2.0) if estimate == "map" else Dirichlet(1.0)
 
+    def n_numbers(self, n_columns: int) -> tuple[int, int]:
+        """One total a column, twice while they are laid out; no weight or coefficient of its own."""
+        return 2 * n_columns, 4 * n_columns
+
     def n_parameters(self, statistics: Totals) -> int:
         """One per group and column, less one a group: they sum to 1."""
         return statistics.total.size - int(np.prod(statistics.given_shape, dtype=np.int64))

@@ -35,12 +35,17 @@ class MultivariateGaussian(Family):
     belief = NormalInverseWishart
     columnwise: ClassVar[bool] = False
     expects: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
+    smaller: ClassVar[str] = "Use tb.NaiveBayes(tb.Gaussian()), which keeps no products of columns, or fewer columns."
     shared: ClassVar[tuple[str, ...]] = ()
 
     @property
     def layout(self) -> tuple[Any, ...]:
         """Tied or not, the same moments."""
         return ("moments", "full")
+
+    def n_numbers(self, n_columns: int) -> tuple[int, int]:
+        """Sums of all products in two parts, and the arithmetic on them."""
+        return 2 * n_columns**2, 18 * n_columns**2
 
     def collect(
         self,

@@ -20,6 +20,7 @@ from tallybayes.models.incomplete import new_names
 from tallybayes.models.scoring import Scored
 from tallybayes.models.sequences import Sequences
 from tallybayes.models.soft_counting import Nearest, SoftCounter, maximised, resolve_for_mode, uncorrelated, widened
+from tallybayes.sources.collect import check_size
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
@@ -58,6 +59,9 @@ def learn_chain(
 ) -> tuple[Tally, Climbed]:
     """The tally of expected statistics, and how EM ended; the best of several starts."""
     n_more = model._n_unnamed(domain)
+    moves, n_states = Factor(names["to"], (names["from"],), Categorical()), len(domain.levels) + n_more
+    hint, name = "Pass a smaller n_states.", type(model).__name__
+    check_size(moves, n_states, n_states, model=name, scored=moves.family, copies=3, hint=hint)
     levels = [*domain.levels, *new_names(list(domain.levels), n_more)]
     states = Domain(levels, names["state"], ordered=True)
     codes = np.full(int(sequences.offsets[-1]), -1)

@@ -22,7 +22,7 @@ from tallybayes.models.features import (
     target_dtype,
 )
 from tallybayes.models.tallied import Tallied
-from tallybayes.sources.collect import count
+from tallybayes.sources.collect import check_size, count
 from tallybayes.sources.table import Table, as_array
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
@@ -188,6 +188,7 @@ class FactoredModel(ClassifierMixin, Tallied):
         factors = list(like.factors) if factors is None and like is not None else factors
         assert factors is not None
         schema = Schema(ordered=(str(self._target),))
+        self._check_sizes(table, factors)
         try:
             return count(table, factors, weight=weight, schema=schema, like=like)
         except LabelError as error:
@@ -195,6 +196,21 @@ class FactoredModel(ClassifierMixin, Tallied):
             if isinstance(column, np.ndarray) and column.dtype.kind == "f":
                 raise continuous_target(error) from None
             raise
+
+    def _check_sizes(self, table: Table, factors: list[Factor]) -> None:
+        """Refuse what memory cannot hold when rows are scored; what counting needs is looked at when it is counted."""
+        try:
+            n_classes = len(table.levels([self._target], lambda _: True)[1][0].levels)
+        except LabelError:
+            return  # counting says what is wrong with them
+        for factor in factors:
+            if factor.given and not isinstance(factor.family, Categorical):
+                width = table.width(factor.columns[0]) if len(factor.columns) == 1 else len(factor.columns)
+                check_size(factor, n_classes, width, model=type(self).__name__, scored=self._reading(factor).family)
+
+    def _reading(self, factor: Factor) -> Factor:
+        """The factor in the family that rows are scored by."""
+        return factor
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, first: bool = False) -> tuple[Table, Any]:
         """X, y and weights as one table with the target among its columns, checked against what was fitted."""

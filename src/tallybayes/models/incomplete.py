@@ -154,10 +154,6 @@ class IncompleteClassifier(FactoredClassifier):
                 "rows at once.\n    Use fit on all rows, or leave the incomplete ones out."
             ) from None
 
-    def _reading(self, factor: Factor) -> Factor:
-        """The factor as the model reads its statistics."""
-        return factor
-
 
 def new_names(levels: list[Any], n_more: int, taken: Any = None) -> list[Any]:
     """Names for classes that have none: the next whole numbers or, among strings, "new 1", "new 2" and so on.

@@ -94,6 +94,10 @@ class NearestClassMean(FactoredModel):
         _check_whole(chunk_of(rows_of(table, names, family, [], "missing"), slice(None)), factor)
         return [factor]
 
+    def _reading(self, factor: Factor) -> Factor:
+        """Rows are scored by the means, and one matrix for all classes."""
+        return Factor(factor.columns, factor.given, Gaussian())
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count the means, and train the metric if it is to be learned.
 

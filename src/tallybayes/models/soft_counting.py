@@ -17,7 +17,7 @@ from tallybayes.families.priors import PriorRule
 from tallybayes.inference.missing_cells import expected_moments
 from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
 from tallybayes.models.scoring import Scored, check_spread_within, chunk_of, rows_of
-from tallybayes.sources.collect import count
+from tallybayes.sources.collect import check_size, count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
@@ -46,6 +46,10 @@ class SoftCounter:
         pooled = count(table, [_alone(factor) for factor in factors])
         self.like: list[Any] = list(pooled.statistics)
         self.domains = pooled.domains
+        for number, (factor, statistics) in enumerate(zip(factors, self.like, strict=True)):
+            domains = self.level_domains(number)
+            width = sum(len(domain.levels) for domain in domains) if domains else statistics.n_columns
+            check_size(factor, n_groups, width, scored=factor.family, copies=3)  # so far, of some rows, and their sum
 
     def level_domains(self, number: int) -> list[Domain]:
         """The levels of every column of a factor of labels."""

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import CellError, DataError, LabelError, StatisticsError
-from tallybayes.families.block import Block, cell, n_columns
+from tallybayes.families.block import Block, Codes, cell, n_columns
 from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
 from tallybayes.kernels.joint import MOST_CELLS, count_joint
+from tallybayes.memory import SMALL, require_memory
 from tallybayes.sources.table import Table, open_table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
@@ -122,6 +124,7 @@ class Collector:
         if n_groups >= 2**31 - 1:
             found = f"{n_groups} combinations of levels ({' × '.join(map(str, sizes))})"
             raise DataError.wrong_type(f"given of {factor.columns}", found, "fewer than 2**31", "Give fewer columns.")
+        check_size(factor, n_groups, width_of(block))
         try:
             statistic = factor.family.collect(block, group, n_groups, weight, like=like)
         except CellError as error:
@@ -145,6 +148,9 @@ class Collector:
         for number, factor in list(found.items()):
             if math.prod(sizes[name] for name in factor.given) * max(sizes[c] for c in factor.columns) > MOST_CELLS:
                 del found[number]  # refused when it is counted alone
+        for factor in found.values():
+            width = sum(sizes[column] for column in factor.columns)
+            check_size(factor, math.prod(sizes[name] for name in factor.given), width)
         sets = [[place[name] for name in (*f.given, column)] for f in found.values() for column in f.columns]
         try:
             tables = iter(count_joint(block.columns, block.sizes, sets, self.weight))
@@ -217,6 +223,48 @@ class Collector:
                 if count > 0 and level not in domain.index:
                     raise LabelError.undeclared(level, str(column), domain.levels)
         return domain
+
+
+def width_of(block: Block) -> int:
+    """The number of columns, or of the levels of all columns of labels."""
+    return int(np.sum(block.sizes)) if isinstance(block, Codes) else n_columns(block)
+
+
+def check_size(
+    factor: Factor,
+    n_groups: int,
+    width: int,
+    *,
+    model: str = "",
+    scored: Family | None = None,
+    copies: int = 1,
+    hint: str = "",
+) -> None:
+    """Refuse statistics that memory cannot hold, by name and before any of them is made.
+
+    Parameters
+    ----------
+    factor : Factor
+    n_groups : int
+    width : int
+        The number of columns, or of the levels of all columns of labels.
+    model : str, optional
+        Whose factor it is, for the message.
+    scored : Family, optional
+        In what family rows will be scored by them.
+    copies : int, default 1
+        How many of such statistics there are at a time.
+    hint : str, optional
+        What to try; by default what the family says.
+    """
+    numbers = copies * factor.family.n_numbers(width)[0] + (0 if scored is None else scored.n_numbers(width)[1])
+    if 8 * n_groups * numbers <= SMALL:
+        return
+    names = ", ".join([repr(name) for name in factor.columns[:3]] + ["…"] * (len(factor.columns) > 3))
+    kind = "levels" if isinstance(factor.family, Categorical) else "columns"
+    groups = f" in {n_groups} groups by {', '.join(map(repr, factor.given))}" if factor.given else ""
+    what = f"{factor.family!r} of {names} ({width} {kind}){groups}"
+    require_memory(8 * n_groups * numbers, f"{model}: {what}" if model else what, hint or factor.family.smaller)
 
 
 def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[Name, np.ndarray]]:
