@@ -53,9 +53,9 @@ class DataError(TallybayesError, ValueError):
 
     @classmethod
     def bad_weight(cls, value: float, row: int) -> DataError:
-        """A weight is negative, infinite or missing."""
+        """A weight is negative, infinite, missing, or of a size no sum can hold."""
         return cls(
-            f"weight is {value!r} in row {row}; expected finite numbers of at least 0.\n"
+            f"weight is {value!r} in row {row}; expected 0, or finite numbers from 1e-150 to 1e150.\n"
             "    A weight says how often a row counts: 0 leaves it out, 2 counts it twice."
         )
 

@@ -121,7 +121,7 @@ def log_rising_shares(start: np.ndarray, steps: np.ndarray, segments: Segments) 
 
 
 def _log_shares(cells: np.ndarray, totals: np.ndarray, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
-    """The logs of the shares of their columns, and, of cells that are more than half of one, the share of the others."""
+    """The logs of shares of columns, and, for cells that are more than half of theirs, the share of the others."""
     whole = segments.spread(totals)
     large = cells > 0.5 * whole
     others = segments.spread(segments.sum(np.where(large, 0.0, cells))) / whole

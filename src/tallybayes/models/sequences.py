@@ -10,6 +10,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.models.features import is_rows_of_mappings
+from tallybayes.sources.collect import refuse_weights
 from tallybayes.sources.table import Table, open_table, unmerged
 from tallybayes.tally.factor import Name
 
@@ -96,10 +97,7 @@ def step_weights(weight: Any, sequences: Sequences) -> np.ndarray | None:
     array = np.asarray(weight, dtype=np.float64)
     if array.shape != (sequences.n_sequences,):
         raise DataError.wrong_shape("sample_weight", array.shape, f"({sequences.n_sequences},), one for every sequence")
-    if not (np.isfinite(array) & (array >= 0)).all():
-        place = int(np.flatnonzero(~(np.isfinite(array) & (array >= 0)))[0])
-        raise DataError.bad_weight(float(array[place]), place)
-    return array
+    return refuse_weights(array)
 
 
 def _is_list(X: Any) -> bool:

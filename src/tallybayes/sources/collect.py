@@ -25,6 +25,9 @@ from tallybayes.tally.tally import Tally, realign
 _FEW, _FEW_ALONE = 8, 64
 
 
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150  # of a row: beyond them, products with squares are no float64
+
+
 def count(
     data: Any,
     factors: Iterable[Factor],
@@ -277,7 +280,7 @@ def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[
 
 
 def check_weight(weight: Any, n_rows: int) -> np.ndarray | None:
-    """Weights as float64, every one finite and not negative; None if there are none."""
+    """Weights as float64, every one 0 or of a size that sums of squares can hold; None if there are none."""
     if weight is None:
         return None
     try:
@@ -286,9 +289,16 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray | None:
         raise DataError.wrong_type("weight", f"{weight!r:.60}", "finite numbers of at least 0, one per row") from None
     if array.shape != (n_rows,):
         raise DataError.wrong_shape("weight", array.shape, f"({n_rows},), one number for every row")
-    if n_rows and not 0 <= array.min() <= array.max() < np.inf:  # NaN is neither
-        row = int(np.flatnonzero(~(np.isfinite(array) & (array >= 0)))[0])
-        raise DataError.bad_weight(float(array[row]), row)
+    return refuse_weights(array)
+
+
+def refuse_weights(array: np.ndarray) -> np.ndarray:
+    """Weights, unless one is neither 0 nor of a size whose sums hold it: then an error names its row."""
+    if len(array) and not LEAST_WEIGHT <= array.min() <= array.max() <= LARGEST_WEIGHT:  # NaN is neither
+        wrong = ~((array >= LEAST_WEIGHT) & (array <= LARGEST_WEIGHT) | (array == 0))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise DataError.bad_weight(float(array[row]), row)
     return array
 
 
@@ -298,7 +308,7 @@ def check_soft(shares: np.ndarray) -> np.ndarray:
         array = np.asarray(shares, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError.wrong_type("group", "two axes of labels", "labels along one axis, or numeric shares") from None
-    wrong = ~(np.isfinite(array) & (array >= 0))
+    wrong = ~((array >= 0) & (array <= LARGEST_WEIGHT))  # a share may be next to nothing, unlike a weight
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
         raise DataError.bad_weight(float(array[row, column]), row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from tallybayes.statistics.statistics import Part, Statistics, all_close
 from tallybayes.value import frozen_array
 
 _ANCHOR_ROWS = 1024  # enough for a median and its spread; the first rows only, so that the cost does not grow
+_LEAST = 1e-290  # less weight than this is none: its sums have no digits left
 _ROUNDING = 1e-29  # of the squares: what is left in the last bits of double-double is no scatter
 
 
@@ -43,6 +44,9 @@ class Moments(Statistics):
         self, anchor: np.ndarray, weight_sum: DoubleDouble, first_sum: DoubleDouble, second_sum: DoubleDouble
     ) -> None:
         self.anchor = frozen_array(anchor)
+        lost = (weight_sum.high < _LEAST) & (weight_sum.high != 0)  # shares that EM drove to the end of float64
+        if lost.any():
+            weight_sum, first_sum, second_sum = _emptied(lost, weight_sum, first_sum, second_sum)
         self.weight_sum, self.first_sum, self.second_sum = (s.frozen() for s in (weight_sum, first_sum, second_sum))
         given, n_columns = first_sum.shape[:-1], first_sum.shape[-1]
         if self.anchor.shape != (n_columns,):
@@ -124,13 +128,22 @@ class Moments(Statistics):
         return self._scatter().value
 
     def _scatter(self) -> DoubleDouble:
+        rest = self.second_sum - self._level()
+        if self.full:
+            return rest
+        keep = rest.high > _ROUNDING * self.second_sum.high  # a constant with broken weights leaves some
+        return rest.map(lambda a: np.where(keep, a, 0.0))
+
+    def _level(self) -> DoubleDouble:
+        """What second sums hold beyond the scatter: Σw times the square of the mean, or its outer product."""
+        divisor, first = self._divisor(), self.first_sum
+        # In units of the weight, a power of two: the squares of tiny or huge weights are no float64.
+        unit = np.ldexp(1.0, np.frexp(divisor.high)[1])
+        divisor, first = divisor * (1.0 / unit), first * (1.0 / unit)
         if not self.full:
-            rest = self.second_sum - self.first_sum * self.first_sum / self._divisor()
-            keep = rest.high > _ROUNDING * self.second_sum.high  # a constant with broken weights leaves some
-            return rest.map(lambda a: np.where(keep, a, 0.0))
-        first = self.first_sum
+            return first * first / divisor * unit
         outer = first.map(lambda a: a[..., :, None]) * first.map(lambda a: a[..., None, :])
-        return self.second_sum - outer / self._divisor().map(lambda a: a[..., None])
+        return outer / divisor.map(lambda a: a[..., None]) * unit[..., None]
 
     def _divisor(self) -> DoubleDouble:
         """The weights, with 1 in place of 0."""
@@ -169,7 +182,7 @@ class Moments(Statistics):
             return short
         rest = self._raw_subtract(other).diagonal()
         held, weight = self.diagonal(), rest.weight
-        left = (rest.second_sum - rest.first_sum * rest.first_sum / rest._divisor()).value
+        left = (rest.second_sum - rest._level()).value
         # What rounding may leave behind: about 1e-24 of the largest sum of the column, whose groups share one anchor.
         largest = held.second_sum.value.max(axis=tuple(range(len(self.given_shape))), initial=0.0)
         slack = self.TOLERANCE * held.scatter + 1e-24 * largest
@@ -249,16 +262,15 @@ class Moments(Statistics):
 
         Otherwise a column that is constant once its other rows are forgotten would have a spread of dust.
         """
+        level = self._level()  # as `_scatter` has it, so that nothing is left
         if self.full:
-            first = self.first_sum
-            level = first.map(lambda a: a[..., :, None]) * first.map(lambda a: a[..., None, :])
-            level = level / self._divisor().map(lambda a: a[..., None])
             # How coarse the products were summed is not known here, so only what rounding made negative is surely dust.
             flat = np.diagonal(self.scatter, axis1=-2, axis2=-1) <= 0
             dust = flat[..., :, None] | flat[..., None, :]
         else:
-            level = self.first_sum * self.first_sum / self._divisor()  # as `_scatter` has it, so that nothing is left
-            rows = np.maximum(np.broadcast_to(held.weight, level.shape), 1.0)
+            rows = np.clip(
+                np.broadcast_to(held.weight, level.shape), 1.0, 1e16
+            )  # more weight than that is no more rows
             dust = (self.second_sum - level).value <= 1e-30 * np.sqrt(rows) * held.second_sum.value
         second = DoubleDouble(
             np.where(dust, level.high, self.second_sum.high), np.where(dust, level.low, self.second_sum.low)
@@ -281,6 +293,14 @@ class Moments(Statistics):
             rest.first_sum.map(lambda a: np.where(keep, a, 0.0)),
             rest.second_sum.map(lambda a: np.where(both, a, 0.0)),
         )
+
+
+def _emptied(lost: np.ndarray, *sums: DoubleDouble) -> Iterator[DoubleDouble]:
+    """Sums with nothing in the groups and columns where the weight is lost."""
+    pairs = lost[..., :, None] | lost[..., None, :]
+    for part in sums:
+        gone = pairs if len(part.shape) > lost.ndim else lost
+        yield DoubleDouble(np.where(gone, 0.0, part.high), np.where(gone, 0.0, part.low))
 
 
 def choose_anchor(
