@@ -38,11 +38,9 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     shared = tuple(getattr(family, "shared", ()))
     moments = flat.diagonal()
     n = np.broadcast_to(moments.weight, moments.first_sum.shape)
-    centre, spread = pooled_spread(flat)
-    unit = np.where(spread > 0, spread, 1.0)
     one = "columns" in shared
-    if one:
-        unit = np.full_like(unit, spread.mean())
+    centre, spread, _ = pooled_spread(flat, together=one)
+    unit = np.where(spread > 0, spread, 1.0)
     mean = np.where(n > 0, (moments.mean - centre) / np.sqrt(unit), 0.0)
     scatter = moments.scatter / unit
 
@@ -123,7 +121,7 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     if not flat.full or (n > 0).sum() < 2 or not scatter.any():
         return default
     d, tied = flat.n_columns, "groups" in getattr(family, "shared", ())
-    centre, spread = pooled_spread(flat)
+    centre, spread, _ = pooled_spread(flat)
     unit = np.sqrt(spread)
     mean = np.where(n[:, None] > 0, (flat.mean - centre) / unit, 0.0)
     scatter = scatter / (unit[:, None] * unit)

@@ -87,12 +87,12 @@ class MultivariateGaussian(Family):
 
     def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseWishart:
         """A weak belief about the pooled mean and the columns' spread within groups, uncorrelated."""
-        mean, spread = pooled_spread(statistics)
+        mean, spread, strength = pooled_spread(statistics)
         check_spread(spread, statistics)
         d = statistics.n_columns
         n_means = int(np.prod(statistics.given_shape, dtype=np.int64)) if "groups" in self.shared else 1
         scale = np.diag(spread * (2 * d + 3 + n_means if estimate == "map" else 3))
-        return NormalInverseWishart(mean, 0.01, d + 2, scale, shared=self.shared)
+        return NormalInverseWishart(mean, strength.min(), d + 2, scale, shared=self.shared)
 
     def prior(self, prior: Any, statistics: Moments, estimate: str) -> Belief:
         """As for every family; the belief shares what this family shares."""

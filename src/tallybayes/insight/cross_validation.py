@@ -98,7 +98,7 @@ class Selection(Sequence[CrossValidation]):
     Selection: 2 candidates, best first
       covariance  log-loss             behind the best          accuracy
       'full'      0.05 (0.02 to 0.10)                           0.980 (0.943 to 0.993)
-      'tied'      0.05 (0.02 to 0.11)  0.002 (-0.009 to 0.013)  0.980 (0.943 to 0.993)
+      'tied'      0.05 (0.02 to 0.10)  0.002 (-0.009 to 0.013)  0.980 (0.943 to 0.993)
     """
 
     def __init__(self, results: Sequence[CrossValidation]) -> None:

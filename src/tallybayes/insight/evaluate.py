@@ -61,7 +61,7 @@ def evaluate(
     name_of_by = by if isinstance(by, str) else None
     names = [name for name in (target, by, sample_weight) if isinstance(name, str)]
     weight = table._column(sample_weight) if isinstance(sample_weight, str) else sample_weight
-    weight = check_weight(weight, table.n_rows)
+    weight = check_weight(weight, table.n_rows, any_size=True)
     labels = table._column(target) if isinstance(target, str) else check_target(target, table.n_rows)
     codes = _codes_of(labels, model.tally_.domains[str(model._target)].levels, weight)
     groups = table._column(by) if isinstance(by, str) else by

@@ -92,7 +92,7 @@ class Evaluation:
         self.log_proba = np.asarray(log_proba, dtype=np.float64)
         self.codes = _check_codes(codes, self.classes, self.log_proba)
         n_rows = len(self.codes)
-        self.weight = check_weight(weight, n_rows)
+        self.weight = check_weight(weight, n_rows, any_size=True)
         self.log_density = _check_density(log_density, n_rows)
         counts = np.flatnonzero(self.weight) if self.weight is not None else np.arange(0)
         self._counts = slice(None) if self.weight is None or len(counts) == n_rows else counts

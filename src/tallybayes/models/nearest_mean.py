@@ -266,7 +266,7 @@ class NearestClassMean(FactoredModel):
         weights = np.ones(table.n_rows) if weights is None else weights
         kept = weights > 0
         means = self._moments().mean
-        centre, spread = pooled_spread(self._moments())
+        centre, spread, _ = pooled_spread(self._moments())
         scale = np.sqrt(np.where(spread > 0, spread, 1.0))
         # Columns are scaled for the search, so that units do not matter, and the rows centred for its accuracy.
         scaled, scaled_means = (rows[kept] - centre) / scale, (means - centre) / scale

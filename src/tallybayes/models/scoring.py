@@ -87,7 +87,7 @@ def resolve(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: 
     if smooth and isinstance(factor.family, Categorical):
         statistics = statistics.with_unseen()
     if isinstance(statistics, Moments) and (prior is None or isinstance(prior, str)):  # both look at the spread
-        constant = np.flatnonzero(~(pooled_spread(statistics)[1] > 0))
+        constant = np.flatnonzero(~(pooled_spread(statistics).spread > 0))
         statistics = with_spread(statistics, constant, factor.family)
     return Resolved(factor.family.prior(prior, statistics, estimate), constant)
 

@@ -175,7 +175,7 @@ def uncorrelated(known: Moments) -> Normal:
 
 def without_spread(known: Moments, family: Any) -> np.ndarray:
     """Columns the same in every row; where columns share a variance, only if all are."""
-    flat = np.flatnonzero(~(pooled_spread(known)[1] > 0))
+    flat = np.flatnonzero(~(pooled_spread(known).spread > 0))
     shared = "columns" in getattr(family, "shared", ()) and len(flat) < known.n_columns
     return np.zeros(0, dtype=np.intp) if shared else flat
 

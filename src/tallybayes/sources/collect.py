@@ -279,8 +279,11 @@ def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[
         yield from zip(factor.columns, statistic.segments.split(statistic.pooled().table), strict=True)
 
 
-def check_weight(weight: Any, n_rows: int) -> np.ndarray | None:
-    """Weights as float64, every one 0 or of a size that sums of squares can hold; None if there are none."""
+def check_weight(weight: Any, n_rows: int, *, any_size: bool = False) -> np.ndarray | None:
+    """Weights as float64, every one 0 or of a size that sums can hold; None if there are none.
+
+    `any_size`: for averages, where only their proportions matter.
+    """
     if weight is None:
         return None
     try:
@@ -289,13 +292,13 @@ def check_weight(weight: Any, n_rows: int) -> np.ndarray | None:
         raise DataError.wrong_type("weight", f"{weight!r:.60}", "finite numbers of at least 0, one per row") from None
     if array.shape != (n_rows,):
         raise DataError.wrong_shape("weight", array.shape, f"({n_rows},), one number for every row")
-    return refuse_weights(array)
+    return refuse_weights(array, *((0.0, np.finfo(float).max) if any_size else ()))
 
 
-def refuse_weights(array: np.ndarray) -> np.ndarray:
-    """Weights, unless one is neither 0 nor of a size whose sums hold it: then an error names its row."""
-    if len(array) and not LEAST_WEIGHT <= array.min() <= array.max() <= LARGEST_WEIGHT:  # NaN is neither
-        wrong = ~((array >= LEAST_WEIGHT) & (array <= LARGEST_WEIGHT) | (array == 0))
+def refuse_weights(array: np.ndarray, least: float = LEAST_WEIGHT, largest: float = LARGEST_WEIGHT) -> np.ndarray:
+    """Weights, unless one is neither 0 nor between the two: then an error names its row."""
+    if len(array) and not least <= array.min() <= array.max() <= largest:  # NaN is neither
+        wrong = ~((array >= least) & (array <= largest) | (array == 0))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise DataError.bad_weight(float(array[row]), row)

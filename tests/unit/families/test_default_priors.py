@@ -53,16 +53,21 @@ def test_poisson_default_is_one_row_at_the_pooled_mean():
     np.testing.assert_allclose(estimates, [(rows.sum(axis=0) + m) / 4] * 2)
 
 
-def spread_by_hand(rows, groups, weight):
-    """s² = (S_within + S_total/N) / (max(N − K, 0) + 1), and the pooled mean."""
+def spread_by_hand(rows, groups, weight, *, together=False):
+    """s² = v · min(T/v, 1000)^(8/(f + 8)) with T = S_total/N, f = N − K, v = S_within/f, and the pooled mean."""
     mean = np.average(rows, axis=0, weights=weight)
     total = weight @ (rows - mean) ** 2
     within = np.zeros(rows.shape[1])
     for g in set(groups):
         here = groups == g
         within += weight[here] @ (rows[here] - np.average(rows[here], axis=0, weights=weight[here])) ** 2
-    n = weight.sum()
-    return mean, (within + total / n) / (max(n - len(set(groups)), 0) + 1)
+    freedom = weight.sum() - len(set(groups))
+    if together:  # one variance for all columns
+        within, total = within.mean(), total.mean()
+    if freedom <= 0:
+        return mean, total / weight.sum()
+    ratio = np.minimum(total / weight.sum() / (within / freedom), 1000)
+    return mean, within / freedom * ratio ** (8 / (freedom + 8))
 
 
 CASES = [
@@ -90,11 +95,13 @@ def test_gaussian_defaults(groups, weight, estimate):
         factor = 3 if estimate == "bayes" else 2 * 1 + 3 + n_means  # d = 1, with a = ν/2 and b = Ψ/2
         np.testing.assert_allclose(prior.scale, factor * spread / 2, rtol=1e-11)
         np.testing.assert_allclose(prior.location, mean, rtol=1e-13)
-        assert (prior.strength, prior.shape) == (0.01, 1.5)
+        assert prior.strength.tolist() == [0.01] * d
+        assert prior.shape == 1.5
     for family, n_means in ((tb.SphericalGaussian(), 3), (tb.TiedSphericalGaussian(), 3 * n_groups)):
         prior = prior_of(family, ROWS, estimate, groups, weight)
         factor = 3 if estimate == "bayes" else 5 + n_means
-        np.testing.assert_allclose(prior.scale, factor * spread.mean() / 2, rtol=1e-11)
+        _, one = spread_by_hand(ROWS, groups, weight, together=True)
+        np.testing.assert_allclose(prior.scale, factor * one / 2, rtol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,8 @@ def test_the_mode_of_the_map_default_is_the_typical_spread(family):
     statistics = tb.learn(ROWS, family, group=GROUPS).statistics
     mode = family.prior(None, statistics, "map").update(statistics.scale(0.0)).mode()
     if hasattr(mode, "variance"):
-        expected = np.full(3, spread.mean()) if "columns" in family.shared else spread
+        _, one = spread_by_hand(ROWS, GROUPS, np.ones(11), together=True)
+        expected = np.full(3, one) if "columns" in family.shared else spread
         np.testing.assert_allclose(mode.variance, np.tile(expected, (3, 1)), rtol=1e-11)
     else:
         np.testing.assert_allclose(mode.covariance, np.tile(np.diag(spread), (3, 1, 1)), rtol=1e-11)
@@ -173,3 +181,48 @@ def test_bdeu_spreads_one_strength_over_the_table():
     for size in (0, -1, float("nan")):
         with pytest.raises(PriorError, match="sample_size > 0"):
             tb.BDeu(size)
+
+
+class TestGroupsFarApart:
+    """The scale comes from within the groups as soon as they have rows, however far apart they lie."""
+
+    FAMILIES = (
+        tb.Gaussian(), tb.TiedGaussian(), tb.SphericalGaussian(), tb.TiedSphericalGaussian(), tb.MultivariateGaussian(),
+        tb.TiedMultivariateGaussian(),
+    )  # fmt: skip
+
+    @pytest.mark.parametrize("family", FAMILIES)
+    @pytest.mark.parametrize("estimate", ["bayes", "map"])
+    @pytest.mark.parametrize("gap", [400.0, 1e6])
+    def test_a_thousand_rows_a_group(self, family, estimate, gap):
+        rng = np.random.default_rng(2)
+        group = np.repeat([0, 1], 1000)
+        rows = rng.normal(0.0, 0.15, (2000, 2)) + gap * group[:, None]
+        learned = tb.learn(rows, family, group=group)
+        found = learned.estimate(estimate)
+        variance = found[1] if len(np.shape(found[1])) == 2 else np.diagonal(found[1], axis1=-2, axis2=-1)
+        np.testing.assert_allclose(np.sqrt(variance), 0.15, rtol=0.04)
+
+    def test_ten_rows_a_group(self):
+        noise, group = np.random.default_rng(2).normal(0.0, 0.15, 20), np.repeat([0, 1], 10)
+        near, far = (tb.learn(noise + gap * group, tb.Gaussian(), group=group).estimate() for gap in (1.0, 1e6))
+        assert (np.sqrt(far.variance) < 2 * np.sqrt(near.variance)).all()
+
+    def test_a_single_row_beside_many(self):
+        rng = np.random.default_rng(2)
+        rows = np.append(rng.normal(0.0, 0.15, 500), 400.0)
+        found = tb.learn(rows, tb.Gaussian(), group=np.append(np.zeros(500, int), 1)).estimate()
+        assert found.variance[0] == pytest.approx(0.15**2, rel=0.1)
+        assert found.variance[1] < 1.0  # as the other group is, not as far as they are apart
+
+    def test_constant_within_groups_only(self):
+        prior = prior_of(tb.Gaussian(), [[1.0], [1.0], [5.0], [5.0]], "bayes", [0, 0, 1, 1])
+        assert prior.scale == pytest.approx(1.5 * 4.0 / 3)
+        assert prior.strength == 0.01
+
+    def test_fractions_that_hardly_exceed_the_number_of_groups(self):
+        weight = np.array([0.1, 0.2, 0.7, 0.3, 0.7])  # two groups of weight 1, but for rounding
+        rows, group = np.array([1.0, 2.0, 3.0, 8.0, 9.0]), np.array([0, 0, 0, 1, 1])
+        prior = prior_of(tb.Gaussian(), rows, "bayes", group, weight)
+        mean = np.average(rows, weights=weight)
+        assert prior.scale == pytest.approx(1.5 * np.average((rows - mean) ** 2, weights=weight))

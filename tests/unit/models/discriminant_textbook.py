@@ -57,14 +57,19 @@ def moments(X, y, weight=None):
     return out
 
 
-def default_prior(classes):
-    """m₀ and s² of the default prior: pooled mean, and (S_within + S_total/N) / (max(N − K, 0) + 1) per column."""
+def default_prior(classes, spherical):
+    """m₀ and s² of the default prior: pooled mean, and v · min(T/v, 1000)^(8/(f + 8)) per column."""
     total = sum(n for n, _, _ in classes)
     centre = sum(n * mean for n, mean, _ in classes) / total
     within = sum(np.diag(scatter) for _, _, scatter in classes)
     between = sum(n * (mean - centre) ** 2 for n, mean, _ in classes)
-    typical = (within + (within + between) / total) / (max(total - len(classes), 0) + 1)
-    return centre, typical
+    variance, freedom = (within + between) / total, total - len(classes)
+    if spherical:
+        within, variance = np.full_like(within, within.mean()), np.full_like(within, variance.mean())
+    if freedom <= 0:
+        return centre, variance
+    inner = within / freedom
+    return centre, inner * np.minimum(variance / inner, 1000) ** (8 / (freedom + 8))
 
 
 def shrink(scatter, amount):
@@ -98,9 +103,8 @@ def posterior(classes, covariance, estimate, prior=None):
     size = 1 if diagonal or spherical else d  # of the matrix that one inverse-Wishart is about
     means = (d if spherical else 1) * (n_classes if tied else 1)  # how many means share one covariance
     if prior is None:
-        location, typical = default_prior(classes)
+        location, typical = default_prior(classes, spherical)
         strength, freedom = STRENGTH, size + 2.0
-        typical = np.full(d, typical.mean()) if spherical else typical
         scale = np.diag(typical) * (3.0 if estimate == "bayes" else 2 * size + 3 + means)
     else:
         location, strength, freedom, scale = prior

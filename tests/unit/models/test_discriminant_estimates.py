@@ -114,7 +114,7 @@ def test_a_given_prior_of_one_variance(covariance, estimate):
 
 
 def test_the_default_prior_is_shown():
-    centre, typical = default_prior(moments(X, Y))
+    centre, typical = default_prior(moments(X, Y), spherical=False)
     for covariance, estimate, factor in [
         ("full", "bayes", 3),
         ("tied", "bayes", 3),
