@@ -126,15 +126,20 @@ class Cells:
         return out
 
 
-def form_of(family: Family, parameters: Any, predictive: bool) -> Cells | None:
-    """The form of a family's log probability, or None where it has not said one.
+def has_form(family: Family, predictive: bool) -> bool:
+    """Whether what a family says of its form is meant for how it scores.
 
-    A family of a user's own that scores in another way than the one it is made from has none, until it says so.
+    A family of a user's own that scores in another way than the one it is made from has no form until it says one.
     """
     said, meant = ("predictive_form", "log_predictive") if predictive else ("form", "log_prob")
-    if _place(family, said) > _place(family, meant) or (predictive and not isinstance(parameters, family.belief)):
+    return _place(family, said) <= _place(family, meant)
+
+
+def form_of(family: Family, parameters: Any, predictive: bool) -> Cells | None:
+    """The form of a family's log probability, or None where it has not said one."""
+    if not has_form(family, predictive) or (predictive and not isinstance(parameters, family.belief)):
         return None
-    found: Cells | None = getattr(family, said)(parameters)
+    found: Cells | None = (family.predictive_form if predictive else family.form)(parameters)
     return found
 
 

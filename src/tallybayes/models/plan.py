@@ -13,7 +13,7 @@ from tallybayes.errors import CellError, DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Dense, Sparse, cell, n_columns
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.form import Cells
+from tallybayes.families.form import Cells, has_form
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian
 from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
@@ -353,8 +353,10 @@ def _check_row(part: Scored, block: Any) -> None:
 def _linear(part: Scored, sparse: bool) -> Any:
     """Weights and biases (columns, classes) of a family whose log probability is linear in x."""
     family, found = part.family, part.parameters
+    if not has_form(family, part.predictive):  # made from one of these, but scored in its own way
+        return None
     with np.errstate(divide="ignore", invalid="ignore"):
-        if type(family) is Bernoulli:
+        if isinstance(family, Bernoulli):
             hits, misses = (found.successes, found.failures) if part.predictive else (found, 1 - found)
             total = np.log(hits + misses)
             log_p, log_q = np.log(hits) - total, np.log(misses) - total

@@ -138,6 +138,32 @@ def test_a_family_made_from_another_scores_in_its_own_way():
     np.testing.assert_allclose(left.log_proba, expected.log_proba, rtol=1e-10)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Twice(tb.Poisson):
+    """Counts of pairs of events: its parameters are a Poisson's, its scores are not."""
+
+    def log_prob(self, parameters, x):
+        return super().log_prob(2 * parameters, x)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Squared(tb.Multinomial):
+    """Words by the squares of their probabilities, without a normaliser."""
+
+    def log_prob(self, parameters, x):
+        return 2 * super().log_prob(parameters, x)
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(("family", "name"), [(Twice(), "Poisson"), (Squared(), "Multinomial")])
+def test_kernels_leave_families_made_from_theirs_alone(family, name, form):
+    X, _, y = rows_of(name)
+    model = tb.NaiveBayes(family, estimate="map", class_prior="uniform").fit(form(X), y)
+    terms = family.log_prob(model._scored[0].parameters, X)
+    expected = (terms.sum(axis=-1) if family.columnwise else terms) - np.log(3)
+    np.testing.assert_allclose(model.predict_joint_log_proba(form(X)), expected, rtol=1e-12)
+
+
 # ---- Memory and time -----------------------------------------------------------------------------------------------
 
 
