@@ -345,6 +345,11 @@ class FileError(TallybayesError, ValueError):
         )
 
     @classmethod
+    def not_replaceable(cls, path: object, found: str) -> FileError:
+        """Something is in the place of a file that is to be written, and must not be replaced."""
+        return cls(f"{path} is {found}; expected a regular file to replace, or a new name.\n    Nothing was written.")
+
+    @classmethod
     def bad_line(cls, path: object, line: int, what: str, hint: str) -> FileError:
         """A line of a text file that cannot be read."""
         return cls(f"{path}, line {line}: {what}.\n    {hint}")

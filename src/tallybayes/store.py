@@ -14,15 +14,11 @@ is harmless because reading it does nothing but fill arrays and parse JSON.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
 import os
 import re
-import secrets
 import zlib
-from collections.abc import Callable, Iterator
-from io import BufferedWriter
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -30,6 +26,7 @@ import numpy as np
 
 from tallybayes import __version__
 from tallybayes.errors import DataError, FileError
+from tallybayes.replacing import replacing
 from tallybayes.sealed_zip import (
     DIGEST_SIZE,
     MANIFEST,
@@ -56,7 +53,9 @@ Loader = TypeVar("Loader", bound=Callable[[dict[str, Any], dict[str, np.ndarray]
 _LOADERS: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], Any]] = {}
 _DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
 _NAME = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9_./-]{1,255}")
-_MAX_MANIFEST = 2**26  # bytes; parsed JSON takes up to some 25 times as much memory
+_MAX_MANIFEST = 2**26  # bytes
+_MAX_PARSED = 2**29  # bytes of memory that parsing the manifest may take: up to some 25 times its size, if all is small
+_COSTS = {b"{": 250, b"[": 100, b",": 60}  # at most so many bytes for every object, list and value
 
 
 def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -67,6 +66,8 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
     Parameters
     ----------
     path : str or os.PathLike
+        A new name, or a regular file, which is replaced and keeps its permissions. Of a symbolic link, what it points
+        to is replaced and the link stays. Folders, pipes and devices are refused.
     kind : str
         What is in the file; `load` finds the loader registered for it.
     manifest : dict
@@ -79,6 +80,8 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
     ------
     DataError
         If the manifest, a name or an array cannot be stored.
+    FileError
+        If a pipe, a socket or a device is at the path; of a folder, it is the system's own error.
 
     Examples
     --------
@@ -92,31 +95,6 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
     members = list_members(*_described(kind, manifest, arrays))
     with replacing(path) as file:
         write_sealed(file, members, arrays)
-
-
-@contextlib.contextmanager
-def replacing(path: FilePath) -> Iterator[BufferedWriter]:
-    """A file open for writing that takes the place of `path` at the end: all of it or, after an error, nothing."""
-    path = os.path.realpath(os.fsdecode(path))  # a link stays a link; what it points to is replaced
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, "no such folder", folder)
-    temporary = os.path.join(folder, f".tallybayes-{secrets.token_hex(8)}.tmp")
-    with open(temporary, "xb") as file:
-        try:
-            with contextlib.suppress(FileNotFoundError):
-                os.chmod(temporary, os.stat(path).st_mode & 0o777)  # a private file stays private
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()  # Windows does not move an open file
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                file.close()
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
 
 
 def read(path: FilePath) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
@@ -237,9 +215,23 @@ def load(path: FilePath) -> Any:
         raise FileError.unknown_kind(path, kind, sorted(_LOADERS))
     try:
         return _LOADERS[kind](manifest, arrays)
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever nonsense leads to
         reason = f"its content makes no sense as {kind!r} ({type(error).__name__}: {error!s:.300})"
         raise FileError.damaged(path, reason) from error
+
+
+def refuse_rest(what: str, rest: dict[str, Any]) -> None:
+    """Refuse entries of a file that nobody has taken out: content that this version does not know.
+
+    Parameters
+    ----------
+    what : str
+        What messages call it.
+    rest : dict
+        Of the manifest, or of the arrays.
+    """
+    if rest:
+        raise FileError(f"{what} has the unknown entries {_shown(sorted(rest))}; expected none besides the known ones.")
 
 
 def pack_strings(strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -343,9 +335,10 @@ def _described(kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray
     except (TypeError, ValueError, RecursionError) as error:
         expected = "plain JSON: dicts with string keys, lists, strings, finite numbers, booleans, None"
         raise DataError.wrong_type("manifest", f"refused ({error})", expected) from error
-    if len(text) > _MAX_MANIFEST:
+    if len(text) > _MAX_MANIFEST or _cost(text) > _MAX_PARSED:
         hint = "Long lists of strings are stored as arrays, with pack_strings."
-        raise DataError.wrong_type("manifest", f"{len(text)} bytes of JSON", f"at most {_MAX_MANIFEST}", hint)
+        found = f"{len(text)} bytes of JSON, {_cost(text)} when read"
+        raise DataError.wrong_type("manifest", found, f"at most {_MAX_MANIFEST} and {_MAX_PARSED}", hint)
     return text, forms
 
 
@@ -364,7 +357,14 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
+def _cost(text: bytes) -> int:
+    """About the bytes of memory that JSON takes when it is parsed, at most."""
+    return len(text) + sum(each * text.count(symbol) for symbol, each in _COSTS.items())
+
+
 def _parse(text: bytes, path: FilePath) -> tuple[str, dict[str, Any], Forms]:
+    if _cost(text) > _MAX_PARSED:  # before any of it is taken
+        raise ValueError(f"its manifest has more entries than save() writes ({_cost(text)} bytes when read)")
     try:
         whole = json.loads(text.decode("ascii"))
     except (ValueError, RecursionError) as error:

@@ -184,7 +184,7 @@ def to_json(value: Any) -> Any:
 def from_json(value: Any) -> Any:
     """What `to_json` was given; lists and arrays come back as tuples."""
     if isinstance(value, Mapping):
-        if value.get("type") == "mapping":
+        if value.get("type") == "mapping" and len(value) == 2:
             return {from_json(key): from_json(item) for key, item in value["items"]}
         return from_config(value)
     if isinstance(value, list):

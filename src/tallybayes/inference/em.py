@@ -54,9 +54,13 @@ class Climbed(NamedTuple):
         """What `to_parts` gave; None where there was nothing."""
         if "em" not in state:
             return None
-        kept, history = state["em"], [float(value) for value in arrays["em/history"]]
-        numbers = float(kept["log_likelihood"]), float(kept["entropy"])
-        return cls(history, str(kept["objective"]), bool(kept["converged"]), *numbers)
+        kept, history = dict(state.pop("em")), [float(value) for value in arrays.pop("em/history")]
+        return cls(
+            history,
+            str(kept.pop("objective")),
+            bool(kept.pop("converged")),
+            **{name: float(value) for name, value in kept.items()},
+        )
 
 
 def climb(

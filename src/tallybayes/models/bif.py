@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from itertools import product
 from typing import Any
 
-from tallybayes import store
 from tallybayes.errors import DataError, FileError
 from tallybayes.models.bif_blocks import BlockReader
 from tallybayes.models.bif_text import Scanner, written
 from tallybayes.models.network_tables import NetworkTables
+from tallybayes.replacing import replacing
 from tallybayes.sealed_zip import FilePath
 
 MAX_SIZE = 2**28  # bytes or characters of a file, unpacked
@@ -119,7 +119,7 @@ def write_bif(tables: NetworkTables, target: FilePath) -> None:
     """
     if not isinstance(tables, NetworkTables):
         raise DataError.wrong_type("tables", f"a {type(tables).__name__}", "NetworkTables", "Pass a network's tables.")
-    with store.replacing(target) as file, ExitStack() as packing:
+    with replacing(target) as file, ExitStack() as packing:
         out: Any = file
         if os.fsdecode(target).lower().endswith(".gz"):  # without name and time: equal networks, equal bytes
             out = packing.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))

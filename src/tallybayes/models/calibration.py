@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tallybayes.errors import DataError, FileError
+from tallybayes.store import refuse_rest
 
 METHODS = ("temperature", "isotonic")
 _LOG_ODDS = 700.0  # the largest there are: exp of more is no float
@@ -57,13 +58,14 @@ class Calibration(NamedTuple):
     @classmethod
     def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray], n_classes: int) -> Calibration:
         """What `to_parts` gave, checked: a file may come from anyone."""
-        numbers = {name: float(state[name]) for name in ("weight", "before", "after", "temperature")}
+        method = str(state.pop("method"))
         found = cls(
-            str(state["method"]),
-            **numbers,
-            log_odds=tuple(arrays[name] for name in _names("log_odds", arrays)),
-            values=tuple(arrays[name] for name in _names("values", arrays)),
+            method,
+            **{name: float(state.pop(name)) for name in ("weight", "before", "after", "temperature")},
+            log_odds=tuple(arrays.pop(name) for name in _names("log_odds", arrays)),
+            values=tuple(arrays.pop(name) for name in _names("values", arrays)),
         )
+        refuse_rest("the file's calibration", state)
         n_steps = n_classes if found.method == "isotonic" else 0
         good = found.method in METHODS and 0 < found.temperature < np.inf and 0 <= found.weight < np.inf
         good &= len(found.log_odds) == len(found.values) == n_steps

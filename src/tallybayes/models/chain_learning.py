@@ -26,6 +26,7 @@ from tallybayes.models.soft_counting import with_holes
 from tallybayes.models.tallied import Tallied
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
+from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
@@ -278,7 +279,9 @@ class ChainLearner(Tallied):
         return {"names": self._names}
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
-        self._names = {name: str(state["names"][name]) for name in PARTS}
+        names = state.pop("names")
+        self._names = {name: str(names.pop(name)) for name in PARTS}
+        refuse_rest("the names of the model's parts", names)
         columns = {column for factor in tally.factors for column in factor.columns}
         needed = {self._names["start"], self._names["to"], *([self._names["end"]] if self.end_state else [])}
         if not needed <= columns or tally.schema.domain(self._names["state"]) not in tally.domains:

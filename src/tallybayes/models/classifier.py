@@ -188,7 +188,7 @@ class FactoredClassifier(FactoredModel):
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._from_parts(state, arrays)
         if "calibration" in state:
-            self._calibration = Calibration.from_parts(state["calibration"], arrays, len(self.classes_))
+            self._calibration = Calibration.from_parts(state.pop("calibration"), arrays, len(self.classes_))
 
     def _forgets_by_row(self) -> bool:
         """Whether one row's part in the statistics is what it was counted as."""

@@ -32,13 +32,15 @@ def read_columns(columns: Any, table: Table, target: Iterable[Name]) -> list[Blo
     -------
     list of (names, family)
     """
-    features = [name for name in table.columns if name not in set(target)]
+    others = set(target)
+    features = [name for name in table.columns if name not in others]
     if isinstance(columns, Family):
         chosen: list[tuple[tuple[Name, ...], Family]] = [((name,), columns) for name in features]
         if not columns.columnwise and not any(table.is_block(name) for name in features):
             chosen = [(tuple(features), columns)]
     elif isinstance(columns, Mapping):
-        chosen = [(_named(key, features), _family(family)) for key, family in columns.items()]
+        known = set(features)
+        chosen = [(_named(key, features, known), _family(family)) for key, family in columns.items()]
         twice = _repeated([name for names, _ in chosen for name in names])
         if twice is not None:
             raise DataError(f"column {twice!r} is given a family twice; expected once.")
@@ -69,11 +71,11 @@ def _gathered(chosen: list[Block], table: Table) -> list[Block]:
     return [(names or tuple(together[family]), family) for names, family in blocks]
 
 
-def _named(key: Any, features: list[Name]) -> tuple[Name, ...]:
+def _named(key: Any, features: list[Name], known: set[Name]) -> tuple[Name, ...]:
     """A key of ``columns=`` as names: a position stands for the name found there."""
     names = []
     for part in key if isinstance(key, tuple) else (key,):
-        if part in features:
+        if part in known:
             names.append(part)
         elif isinstance(part, int) and -len(features) <= part < len(features):
             names.append(features[part])

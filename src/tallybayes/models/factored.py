@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,8 @@ from tallybayes.sources.table import Table, as_array
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.value import from_json, to_json
+
+_DTYPE = re.compile(r"[<>|=][biufOSU][0-9]{0,9}")  # of labels, in a file
 
 
 class FactoredModel(ClassifierMixin, Tallied):
@@ -309,12 +312,15 @@ class FactoredModel(ClassifierMixin, Tallied):
         }
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
-        self._target, self._by_name = from_json(state["target"]), bool(state["by_name"])
-        self._y_dtype = None if state["y_dtype"] is None else np.dtype(str(state["y_dtype"]))
-        if state["feature_names"] is not None:
-            self.feature_names_in_ = np.array([str(name) for name in state["feature_names"]], dtype=object)
-        if state["n_features"] is not None:
-            self.n_features_in_ = int(state["n_features"])
+        self._target, self._by_name = from_json(state.pop("target")), state.pop("by_name") is True
+        dtype, names, n_features = state.pop("y_dtype"), state.pop("feature_names"), state.pop("n_features")
+        if dtype is not None and not _DTYPE.fullmatch(dtype):
+            raise FileError(f"the labels of the model are of type {dtype!r:.60}; expected bool, numbers or text.")
+        self._y_dtype = None if dtype is None else np.dtype(dtype)
+        if names is not None:
+            self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        if n_features is not None:
+            self.n_features_in_ = int(n_features)
         if str(self._target) not in tally.domains:
             raise FileError(f"the model's target {self._target!r} is not in its tally.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -61,9 +62,9 @@ class Graph(NamedTuple):
                 "the network has no nodes; expected at least 1, as in parents={'rain': [], 'wet': ['rain']}."
             )
         for node, parents in given.items():
-            twice = [parent for place, parent in enumerate(parents) if parent in parents[:place]]
-            if twice:
-                raise DataError(f"node {node!r} has the parent {twice[0]!r} twice; expected each once.")
+            if len(set(parents)) < len(parents):
+                twice = next(parent for parent, n in Counter(parents).items() if n > 1)
+                raise DataError(f"node {node!r} has the parent {twice!r} twice; expected each once.")
         spelled = {str(node): node for node in given}
         if len(spelled) < len(given):
             mixed = next(node for node in given if spelled[str(node)] != node)
@@ -153,7 +154,7 @@ def _ordered(given: Mapping[Name, list[Name]]) -> dict[Name, tuple[Name, ...]]:
                 ready.append(child)
     if len(order) < len(given):
         raise DataError(
-            f"the network has a cycle: {' → '.join(map(repr, _cycle(given, set(order))))}; expected none.\n"
+            f"the network has a cycle: {_way(_cycle(given, set(order)))}; expected none.\n"
             "    Turn one of these edges round, or leave it out."
         )
     return {node: tuple(given[node]) for node in order}
@@ -162,12 +163,18 @@ def _ordered(given: Mapping[Name, list[Name]]) -> dict[Name, tuple[Name, ...]]:
 def _cycle(given: Mapping[Name, list[Name]], done: set[Name]) -> list[Name]:
     """A way along edges that ends where it began."""
     node = next(node for node in given if node not in done)
-    path: list[Name] = []
-    while node not in path:
-        path.append(node)
+    place: dict[Name, int] = {}
+    while node not in place:
+        place[node] = len(place)
         node = next(parent for parent in given[node] if parent not in done)
-    found = [*path[path.index(node) :], node]
+    found = [*list(place)[place[node] :], node]
     return found[::-1]
+
+
+def _way(nodes: list[Name], most: int = 12) -> str:
+    """Nodes along edges, for a message."""
+    shown = [repr(node) for node in nodes]
+    return " → ".join(shown if len(shown) <= most else [*shown[: most - 2], "…", shown[-1]])
 
 
 def _name(node: Any) -> Name:

@@ -40,14 +40,19 @@ def save_model(model: Any, path: Any) -> None:
 @store.register("Model")
 def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """The model that `save_model` wrote; only classes of this package are known."""
-    name = manifest["class"]
+    name = manifest.pop("class")
     if name not in _MODELS:
-        raise FileError(f"unknown model {name!r}; expected one of {sorted(_MODELS)}.")
+        raise FileError(f"unknown model {name!r:.60}; expected one of {sorted(_MODELS)}.")
     kind = getattr(import_module(f"tallybayes.models.{_MODELS[name]}"), name)
-    model: Any = kind(**{parameter: from_json(value) for parameter, value in manifest["parameters"].items()})
-    state, tally = manifest["state"], tally_from_parts(manifest["tally"], arrays)
+    parameters, state = manifest.pop("parameters"), manifest.pop("state")
+    model: Any = kind(**{parameter: from_json(value) for parameter, value in parameters.items()})
+    own, tally = state.pop("own", {}), tally_from_parts(manifest.pop("tally"), arrays)
+    store.refuse_rest("the model", manifest)
     model._shape_from_json(state, tally)
+    store.refuse_rest("the model's state", state)
     model._adopt(tally)
     model._check_loaded()
-    model._from_parts(state.get("own", {}), arrays)
+    model._from_parts(own, arrays)
+    store.refuse_rest("the model's state", own)
+    store.refuse_rest("the file", arrays)
     return model

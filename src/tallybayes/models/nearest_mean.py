@@ -411,9 +411,10 @@ class NearestClassMean(FactoredModel):
             if found is not None and (found.ndim != 2 or found.shape[1] != d or not np.isfinite(found).all()):
                 raise FileError(f"{name} is no projection of {d} columns.")
         if "metric/learned" in arrays:
-            history = [float(value) for value in arrays["metric/history"]]
-            self._trained = Trained(arrays["metric/learned"], history, bool(state["converged"]), str(state["message"]))
-        self._kept = arrays.get("metric/kept")
+            history = [float(value) for value in arrays.pop("metric/history")]
+            learned, converged, message = arrays.pop("metric/learned"), state.pop("converged"), state.pop("message")
+            self._trained = Trained(learned, history, bool(converged), str(message))
+        self._kept = arrays.pop("metric/kept", None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -346,11 +346,11 @@ class NetworkLearner(NetworkParameters):
 
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._from_parts(state, arrays)
-        if state.get("given"):
+        if state.pop("given", None):
             nodes = self.graph_.nodes
             if any(f"given/{place}" not in arrays for place in range(len(nodes))):
                 raise FileError("the network's tables are not all in its file.")
-            tables = {node: arrays[f"given/{place}"] for place, node in enumerate(nodes)}
+            tables = {node: arrays.pop(f"given/{place}") for place, node in enumerate(nodes)}
             self._given = NetworkTables(self.graph_.parents, self.levels_, tables)
 
 
@@ -388,7 +388,7 @@ def _check_sizes(factors: Iterable[Factor], sizes: Mapping[Name, int]) -> None:
 
 def _structure(parents: Mapping[Name, set[Name]]) -> str:
     shown = [
-        f"{node} | {', '.join(map(str, sorted(given, key=str)))}" if given else str(node)
-        for node, given in parents.items()
+        f"{node} | {', '.join(sorted(map(str, given))[:6])}{', …' * (len(given) > 6)}" if given else str(node)
+        for node, given in list(parents.items())[:6]
     ]
-    return "; ".join(shown[:6]) + ("; …" if len(shown) > 6 else "")
+    return "; ".join(shown) + ("; …" if len(parents) > 6 else "")

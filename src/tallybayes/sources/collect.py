@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import CellError, DataError, LabelError, StatisticsError
+from tallybayes.errors import CellError, DataError, LabelError
 from tallybayes.families.block import Block, Codes, cell, n_columns
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
@@ -19,7 +19,7 @@ from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
-from tallybayes.tally.tally import Tally, realign
+from tallybayes.tally.tally import Tally, other_factors, realign
 
 # So many columns are counted together with their groups, or without any; more are counted as a block, group by group.
 _FEW, _FEW_ALONE = 8, 64
@@ -72,8 +72,9 @@ class Collector:
     ) -> None:
         self.table, self.factors, self.like = table, factors, like
         self.schema = Schema() if schema is None else schema
+        self._ordered = frozenset(self.schema.ordered)
         if like is not None and [f.counting for f in like.factors] != [f.counting for f in factors]:
-            raise StatisticsError.incompatible("the factors of like", like.factors, factors)
+            raise other_factors(like.factors, factors)
         self.weight = check_weight(weight, table.n_rows)
         self.local: dict[Name, Domain] = {}  # the levels of each column as encoded here
         self.together: dict[int, tuple[Counts, dict[Name, Domain]]] = {}  # by factor: what one pass over all counted
@@ -196,7 +197,7 @@ class Collector:
         return group, sizes, self.weight
 
     def _is_ordered(self, column: Name) -> bool:
-        return self.schema.domain(column) in self.schema.ordered
+        return self.schema.domain(column) in self._ordered
 
     def _declared(self) -> dict[str, tuple[Any, ...]]:
         found: dict[str, tuple[Any, ...]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -224,7 +225,7 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
         raise DataError.wrong_shape("the data", array.shape, "(rows,) or (rows, columns)")
     names = range(array.shape[1]) if names is None else names
     if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        twice = next(name for name, n in Counter(names).items() if n > 1)
         raise DataError(f"the name {twice!r} stands for two columns; expected a name for every column.")
     if len(names) != array.shape[1]:
         raise DataError.wrong_shape("the data", array.shape, f"{len(names)} columns, one for every name")

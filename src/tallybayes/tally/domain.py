@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -55,7 +56,7 @@ class Domain:
             if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
                 raise LabelError.too_large(high if high >= 2**63 else low, name)
         if len(self.index) != len(self.levels):
-            raise LabelError.repeated(next(x for x in self.levels if self.levels.count(x) > 1), name)
+            raise LabelError.repeated(next(x for x, n in Counter(self.levels).items() if n > 1), name)
 
     @cached_property
     def index(self) -> dict[Any, int]:

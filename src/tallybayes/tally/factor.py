@@ -100,7 +100,8 @@ class Schema(Value):
         pairs = self.domains.items() if hasattr(self.domains, "items") else self.domains
         object.__setattr__(self, "domains", tuple((column, str(domain)) for column, domain in pairs))
         object.__setattr__(self, "ordered", tuple(self.ordered))
+        object.__setattr__(self, "_domain_of", dict(self.domains))
 
     def domain(self, column: Name) -> str:
         """The name of the domain of a column."""
-        return dict(self.domains).get(column, str(column))
+        return self._domain_of.get(column, str(column))  # type: ignore[attr-defined]

@@ -174,7 +174,7 @@ class Tally:
         """The same statistics read by other families or priors, where they keep the same ones."""
         factors = tuple(factors)
         if tuple(factor.counting for factor in factors) != self._counting():
-            raise _other_factors(self.factors, factors)
+            raise other_factors(self.factors, factors)
         return Tally(factors, self.statistics, self.domains, self.schema, soft=self.soft)
 
     def pruned(self) -> Tally:
@@ -201,7 +201,7 @@ class Tally:
     def over(self, other: Tally) -> Tally:
         """The same counts over another tally's levels: its new ones empty, this one's own dropped."""
         if self._counting() != other._counting():
-            raise _other_factors(self.factors, other.factors)
+            raise other_factors(self.factors, other.factors)
         self._unite_domains(other)  # raises where the kinds of levels differ
         return self.align(other.domains)
 
@@ -236,7 +236,7 @@ class Tally:
     def _united(self, other: Tally) -> tuple[Tally, Tally]:
         """Both over the same levels."""
         if self._counting() != other._counting():
-            raise _other_factors(self.factors, other.factors)
+            raise other_factors(self.factors, other.factors)
         domains = self._unite_domains(other)
         return self.align(domains), other.align(domains)
 
@@ -298,7 +298,7 @@ def _title(factor: Factor) -> str:
     return f"p({shown}" + (f" | {', '.join(map(str, factor.given))})" if factor.given else ")")
 
 
-def _other_factors(mine: Sequence[Factor], its: Sequence[Factor]) -> StatisticsError:
+def other_factors(mine: Sequence[Factor], its: Sequence[Factor]) -> StatisticsError:
     """The error for factors that differ; it names those that only one side has."""
     both = {factor.counting for factor in mine} & {factor.counting for factor in its}
     found = [[factor for factor in one if factor.counting not in both] for one in (mine, its)]

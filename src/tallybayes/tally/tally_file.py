@@ -9,7 +9,6 @@ import numpy as np
 
 from tallybayes import store
 from tallybayes.errors import FileError
-from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Codes
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.double_double import DoubleDouble
@@ -72,27 +71,51 @@ def _pack_levels(domain: Domain) -> np.ndarray:
 
 
 @store.register("Tally")
+def load_tally(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
+    """The tally of a file that holds nothing else."""
+    tally = tally_from_parts(manifest, arrays)
+    store.refuse_rest("the file", arrays)
+    return tally
+
+
 def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
-    """The tally that `tally_to_parts` described, every part checked."""
+    """The tally that `tally_to_parts` described, every part checked and taken out of both."""
     domains = {}
-    for number, config in enumerate(manifest["domains"]):
-        prefix = f"domain/{number}"
-        if config["kind"] == "string":
-            levels = store.unpack_strings(arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"])
-        else:
-            levels = arrays[f"{prefix}/levels"].tolist()
-        declared = [level for level, mark in zip(levels, arrays[f"{prefix}/declared"], strict=True) if mark]
-        domains[config["key"]] = Domain(levels, config["name"], declared=declared, ordered=bool(config["ordered"]))
-    factors = [_checked(from_config(config), Factor) for config in manifest["factors"]]
-    statistics = [_statistic(kind, f"statistics/{n}", arrays) for n, kind in enumerate(manifest["statistics"])]
-    for number, (factor, statistic) in enumerate(zip(factors, statistics, strict=True)):
-        if isinstance(factor.family, Bernoulli) and isinstance(statistic, Totals):
-            statistics[number] = statistic.with_failures()  # files of 0.1 and before do not hold them
-    schema = _checked(from_config(manifest["schema"]), Schema)
-    tally = Tally(factors, statistics, domains, schema, soft=bool(manifest["soft"]))
+    for number, config in enumerate(_checked(manifest.pop("domains"), list)):
+        key = _checked(config.pop("key"), str)
+        domains[key] = _domain(config, f"domain/{number}", arrays)
+    factors = [_checked(from_config(config), Factor) for config in manifest.pop("factors")]
+    kinds = _checked(manifest.pop("statistics"), list)
+    statistics = [_statistic(kind, f"statistics/{number}", arrays) for number, kind in enumerate(kinds)]
+    schema, soft = _checked(from_config(manifest.pop("schema")), Schema), _checked(manifest.pop("soft"), bool)
+    store.refuse_rest("the tally", manifest)
+    tally = Tally(factors, statistics, domains, schema, soft=soft)
     for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
         _check_kept(factor, statistic)
     return tally
+
+
+def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) -> Domain:
+    kind, name, ordered = config.pop("kind"), _checked(config.pop("name"), str), _checked(config.pop("ordered"), bool)
+    store.refuse_rest(prefix, config)
+    if kind == "string":
+        levels = store.unpack_strings(arrays.pop(f"{prefix}/text"), arrays.pop(f"{prefix}/offsets"))
+    else:
+        levels = _listed(f"{prefix}/levels", arrays)
+    marks = _listed(f"{prefix}/declared", arrays)
+    declared = [level for level, mark in zip(levels, marks, strict=True) if _checked(mark, bool)]
+    domain = Domain(levels, name, declared=declared, ordered=ordered)
+    if domain.kind != kind:
+        raise FileError(f"{prefix} has levels of kind {domain.kind}; expected {kind!r}.")
+    return domain
+
+
+def _listed(name: str, arrays: dict[str, np.ndarray]) -> list[Any]:
+    """An array of one axis as a list; of (2⁴⁰, 0) there would be a list for every row."""
+    array = arrays.pop(name)
+    if array.ndim != 1:
+        raise FileError(f"{name} has {array.ndim} dimensions; expected 1.")
+    return _checked(array.tolist(), list)
 
 
 def _check_kept(factor: Factor, statistic: Statistics) -> None:
@@ -123,19 +146,19 @@ def _check_kept(factor: Factor, statistic: Statistics) -> None:
 
 def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statistics:
     def pair(name: str) -> DoubleDouble:
-        high, low = (np.asarray(arrays[f"{prefix}/{name}.{part}"], dtype=np.float64) for part in ("high", "low"))
+        high, low = (np.asarray(arrays.pop(f"{prefix}/{name}.{part}"), dtype=np.float64) for part in ("high", "low"))
         if high.shape != low.shape or not (np.isfinite(high).all() and np.isfinite(low).all()):
             raise FileError(f"{prefix}/{name} holds numbers that are no sums.")
         return DoubleDouble(high, low)
 
     if kind == "Counts":
-        return Counts(arrays[f"{prefix}/table"], arrays[f"{prefix}/sizes"])
+        return Counts(arrays.pop(f"{prefix}/table"), arrays.pop(f"{prefix}/sizes"))
     if kind == "Totals":
         names = ("weight", "total", "log_base", "failures")
         return Totals(**{name: arrays[f"{prefix}/{name}"] for name in names if f"{prefix}/{name}" in arrays})
     if kind == "Moments":
         sums = [pair(name) for name in ("weight_sum", "first_sum", "second_sum")]
-        anchor = arrays[f"{prefix}/anchor"]
+        anchor = arrays.pop(f"{prefix}/anchor")
         if (sums[0].value < 0).any() or not np.isfinite(anchor).all():
             raise FileError(f"{prefix} holds negative weights, or an anchor that is no number.")
         return Moments(anchor, *sums)
