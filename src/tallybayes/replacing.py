@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from io import BufferedWriter
 
 from tallybayes.errors import FileError
-from tallybayes.sealed_zip import FilePath
 
 _STALE = 24 * 3600  # seconds after which a temporary file that nobody wrote to has been left behind
 _TEMPORARY = re.compile(r"\.tallybayes-[0-9a-f]{16}\.tmp")
 
 
 @contextlib.contextmanager
-def replacing(path: FilePath) -> Iterator[BufferedWriter]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[BufferedWriter]:
     """A file open for writing that takes the place of `path` at the end: all of it or, after an error, nothing.
 
     Temporary files that a process left behind when it was killed, a day ago or longer, are removed on the way.
