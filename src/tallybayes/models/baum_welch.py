@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, Probabilities
-from tallybayes.inference.em import Climbed, check_settings, climb_best, warn_unless_converged
+from tallybayes.inference.em import Climbed, climb, climb_best, warn_unless_converged
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chain import Chain, is_coded, read_prior, stretches, with_singletons
 from tallybayes.models.chain_names import state_schema
@@ -69,16 +69,9 @@ def learn_chain(
         codes = np.append(states.positions_of(domain.levels), -1)[labels].astype(np.int64)
     if not len(codes):
         raise DataError("there are 0 steps to learn from; expected at least 1.")
-    check_settings(model)
     learner = _Learner(model, sequences, codes, states, weight, names, emissions)
-    best = climb_best(
-        learner.starts(np.random.default_rng(model.random_state)),
-        learner.maximise,
-        learner.expect,
-        n_iter=model.n_iter,
-        tol=model.tol * max(learner.total, 1.0),
-        what="Baum-Welch",
-    )
+    starts = learner.starts(np.random.default_rng(model.random_state))
+    best = climb_best(starts, learner.maximise, learner.expect, **learner.climbing)
     name = "log posterior" if learner.how == "map" else "log likelihood"
     log_likelihood = best.history[-1] - best.parameters.density
     climbed = Climbed(best.history, name, best.converged, log_likelihood)
@@ -103,7 +96,8 @@ class _Learner:
         self.emissions, self.n_states = emissions, len(states.levels)
         self.weight = np.ones(sequences.n_sequences) if weight is None else weight
         self.per_step = np.repeat(self.weight, sequences.lengths)
-        self.total = float(self.per_step.sum())
+        tol = model.tol * max(float(self.per_step.sum()), 1.0)
+        self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": tol, "what": "Baum-Welch"}
         self.how = "map" if model.estimate in ("bayes", "map") else "mle"
         self.counter = SoftCounter(emissions, sequences.table, self.n_states)
         self.beliefs: list[Any] = [None] * len(emissions)
@@ -232,13 +226,20 @@ class _Learner:
 
     # ---- The start ------------------------------------------------------------------------------------------------
 
-    def starts(self, rng: np.random.Generator) -> list[Callable[[], Expected]]:
-        """What labelled steps make of the others or, if some state has none, every step at the nearest centre."""
+    def starts(self, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
+        """What labelled steps make of the others or, if some state has none, every step at the nearest centre.
+
+        Without a prior a zero stays one. So maximum likelihood sets out from where default priors lead: from their
+        first step, and from their top, so that it ends no lower than they do.
+        """
+        ways = (1, self.model.n_iter) if self.how == "mle" else (1,)
         if len(np.unique(self.codes[self.codes >= 0])) == self.n_states:
-            return [lambda: self._softened(self._started(self.codes))]
+            yield from (partial(self._from_labels, n_steps) for n_steps in ways)
+            return
         # The priors are found from the first start and held for all, so it had better be the best one.
-        seeds = self.counter.seeds(self.sequences.table, self.codes, self.per_step, self.model.n_init, rng)
-        return [partial(self._from_seeds, nearest, rng) for nearest in seeds]
+        for nearest in self.counter.seeds(self.sequences.table, self.codes, self.per_step, self.model.n_init, rng):
+            path = self._nearest_path(nearest, rng)
+            yield from (partial(self._from_path, path, n_steps) for n_steps in ways)
 
     def _started(self, path: np.ndarray) -> Expected:
         """The statistics of steps in those states, but for −1, and the priors."""
@@ -281,22 +282,29 @@ class _Learner:
             found = resolve_for_mode(factor, prior, seen[number], self.model.estimate)
             self.beliefs[number], self.flat[number] = found
 
-    def _softened(self, start: Expected) -> Expected:
-        """What the labelled steps expect of all.
-
-        For maximum likelihood, and where some sequence would be impossible, by default priors.
-        """
-        kept = self.how, self.priors, list(self.beliefs), list(self.flat)
+    def _from_labels(self, n_steps: int) -> Expected:
+        """What the labelled steps expect of all; by default priors where some sequence would be impossible."""
+        start = self._started(self.codes)
         expected = None if self.how == "mle" else self.expect(self._for_new_labels(start))[0]
         whole = self.weight[self.sequences.lengths > 0].sum()
         if expected is None or expected.start.sum() < (1 - 1e-9) * whole:
-            self.how, self.priors, self.held = "map", read_prior(None), {}
-            self._resolve(_diagonal(start.statistics))
-            expected = self.expect(self._for_new_labels(start))[0]
-            self.how, self.priors, self.beliefs, self.flat = kept
+            expected = self._by_defaults(start, n_steps)
         self.held = {}
         if self.how == "map":
             self._resolve(_diagonal(expected.statistics))  # the prior is that of all steps
+        return expected
+
+    def _by_defaults(self, start: Expected, n_steps: int) -> Expected:
+        """What is expected of all steps after so many steps of EM under default priors."""
+        kept = self.how, self.priors, list(self.beliefs), list(self.flat)
+        self.how, self.priors, self.held = "map", read_prior(None), {}
+        self._resolve(_diagonal(start.statistics))
+        expected = self.expect(self._for_new_labels(start))[0]
+        if n_steps > 1:
+            self.held = {}
+            self._resolve(_diagonal(expected.statistics))
+            expected = climb(expected, self.maximise, self.expect, **self.climbing).expected
+        self.how, self.priors, self.beliefs, self.flat = kept
         return expected
 
     def _for_new_labels(self, start: Expected) -> Estimated:
@@ -316,8 +324,13 @@ class _Learner:
             scored.append(part)
         return found._replace(chain=found.chain._replace(scored=scored))
 
-    def _from_seeds(self, nearest: Nearest, rng: np.random.Generator) -> Expected:
-        """What the steps say: labelled ones in their states, the others in that of the nearest centre."""
+    def _from_path(self, path: np.ndarray, n_steps: int) -> Expected:
+        """What the steps say in the states of a path."""
+        start = self._started(path)
+        return self._by_defaults(start, n_steps) if self.how == "mle" else start
+
+    def _nearest_path(self, nearest: Nearest, rng: np.random.Generator) -> np.ndarray:
+        """Labelled steps in their states, the others in that of the nearest centre."""
         path, free = self.codes.copy(), np.flatnonzero(self.codes < 0)
         asked, place = self._unlike(free)
         centres = np.empty(len(asked), dtype=np.intp)
@@ -328,7 +341,7 @@ class _Learner:
         for k in np.flatnonzero(np.bincount(path, minlength=self.n_states) == 0):
             # No step is nearest to it, as where there are fewer kinds of steps than states: some at random instead.
             path[rng.choice(free, max(1, len(free) // (10 * self.n_states)))] = k
-        return self._started(path)
+        return path
 
     def _unlike(self, steps: np.ndarray) -> tuple[np.ndarray, Any]:
         """Steps that stand for these, and which of them stands for each: one for every label, otherwise all."""

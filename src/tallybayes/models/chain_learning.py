@@ -15,7 +15,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import check_estimate, estimate_parameters
 from tallybayes.families.family import Family
-from tallybayes.inference.em import is_whole
+from tallybayes.inference.em import check_settings, is_whole
 from tallybayes.models.chain import Chain, log_shares, read_prior, with_singletons
 from tallybayes.models.chain_names import PARTS, free_names, names_in, state_schema
 from tallybayes.models.column_priors import check_priors, prior_for
@@ -71,6 +71,7 @@ class ChainLearner(Tallied):
         self
         """
         check_estimate(self.estimate)
+        check_settings(self)
         sequences, y = self._open(X, y, lengths, sequence, order)
         weight = step_weights(sample_weight, sequences)
         if weight is not None and not weight.all():  # a sequence of weight 0 is absent, whatever it holds

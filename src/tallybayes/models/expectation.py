@@ -14,7 +14,7 @@ from tallybayes.errors import DataError, PriorError
 from tallybayes.families.estimates import check_estimate
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.inference.em import Climbed, climb_best
+from tallybayes.inference.em import Climbed, climb, climb_best
 from tallybayes.models.bayes_rule import normalised
 from tallybayes.models.class_prior import log_class_prior
 from tallybayes.models.plan import Plan
@@ -101,7 +101,8 @@ class Expectation:
         fixed, rest = np.flatnonzero(whole), np.flatnonzero(~whole)
         self.fixed = self._counted(table.rows(fixed), codes[fixed], weights[fixed])
         self.table = table if len(rest) == table.n_rows else table.rows(rest)
-        self.codes, self.weights, self.total = codes[rest], weights[rest], float(weights.sum())
+        self.codes, self.weights = codes[rest], weights[rest]
+        self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": model.tol * max(float(weights.sum()), 1.0)}
         self.rows = table, codes, weights
         self.settled = False  # whether the priors are found
         self.measuring = False  # whether to find out how unsure the classes of the rows are
@@ -111,14 +112,15 @@ class Expectation:
 
     def run(self) -> tuple[Tally, Climbed]:
         """Take turns: from the labelled rows or, where classes have none, from the best of several seeded starts."""
-        starts: list[Callable[[], Expected]] = [self._from_labels]
+        # Maximum likelihood sets out from the first step of default priors, and from their top: it ends no lower.
+        ways = (1, self.model.n_iter) if self.how == "mle" and self.unlabelled else (1,)
+        starts: list[Callable[[], Expected]] = [partial(self._from_labels, n_steps) for n_steps in ways]
         if not self.named.all():
             # The priors are found from the first start and held for all, so it had better be the best one.
             rng = np.random.default_rng(self.model.random_state)
             seeds = self.counter.seeds(*self.rows, self.model.n_init, rng)
-            starts = [partial(self._from_seeds, nearest) for nearest in seeds]
-        tol = self.model.tol * max(self.total, 1.0)
-        best = climb_best(starts, self.maximise, self.expect, n_iter=self.model.n_iter, tol=tol)
+            starts = [partial(self._from_seeds, nearest, n_steps) for nearest in seeds for n_steps in ways]
+        best = climb_best(starts, self.maximise, self.expect, **self.climbing)
         belief = self.how == "map" or (self.unlabelled and isinstance(self.model.class_prior, Dirichlet))
         name = "log posterior" if belief else "log likelihood"
         log_likelihood = best.history[-1] - best.parameters.density
@@ -233,13 +235,13 @@ class Expectation:
 
     # ---- The start ------------------------------------------------------------------------------------------------
 
-    def _from_labels(self) -> Expected:
+    def _from_labels(self, n_steps: int) -> Expected:
         """What the labelled rows say, and then what they make of the others."""
         start = self._started(lambda part, _: self._labelled_shares(part))
         if not self.unlabelled:
             return start
         self._warn_swamped(start)
-        expected = self._softened(start)
+        expected = self._softened(start, n_steps)
         self._resolve(self._known(expected))  # the prior is that of all rows
         return expected
 
@@ -260,7 +262,7 @@ class Expectation:
                         stacklevel=8,
                     )
 
-    def _from_seeds(self, nearest: Nearest) -> Expected:
+    def _from_seeds(self, nearest: Nearest, n_steps: int) -> Expected:
         """What the rows say: labelled ones in their classes, the others in that of the nearest centre."""
 
         def shares_of(part: slice, table: Table) -> np.ndarray:
@@ -269,18 +271,19 @@ class Expectation:
             return shares
 
         start = self._started(shares_of)
-        return self._softened(start) if self.how == "mle" else start
+        return self._softened(start, n_steps) if self.how == "mle" else start
 
-    def _softened(self, start: Expected) -> Expected:
-        """What the statistics of a start expect of all rows.
+    def _softened(self, start: Expected, n_steps: int) -> Expected:
+        """What the statistics of a start expect of all rows, after so many steps.
 
-        Default priors, even for maximum likelihood, let classes of a row or two start with some spread.
+        Default priors, even for maximum likelihood, let classes of a row or two start with some spread, and none with
+        a zero, which without a prior would stay one.
         """
         kept = list(self.beliefs), list(self.flat), self.how
         if self.how == "mle":
             self.how = "map"
             self._resolve(self._known(start), default=True)
-        expected, _ = self.expect(self.maximise(start)[0])
+        expected = climb(start, self.maximise, self.expect, **{**self.climbing, "n_iter": n_steps}).expected
         self.beliefs, self.flat, self.how = kept
         return expected
 

@@ -82,6 +82,7 @@ class IncompleteClassifier(FactoredClassifier):
         return Labels(codes, local, rows)
 
     def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, Climbed | None]:
+        check_settings(self)
         codes, local, rows = labels = self._labels(table, self._target)
         if labels.n_missing and self._y_dtype is not None and self._y_dtype.kind == "O":
             self._y_dtype = None  # only because None is among them
@@ -109,7 +110,6 @@ class IncompleteClassifier(FactoredClassifier):
         domain = Domain([*levels, *names], str(self._target), ordered=True)
         where = np.full(len(local.levels) + 1, -1)
         where[named] = domain.positions_of(levels)
-        check_settings(self)
         has_rows = np.isin(np.arange(len(domain.levels)), where[named])
         tally, done = Expectation(self, table, where[codes], domain, has_rows, weights, factors).run()
         warn_unless_converged(done, stacklevel=4)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from tallybayes.errors import PriorError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
-from tallybayes.inference.em import Climbed, check_settings, climb, warn_unless_converged
+from tallybayes.inference.em import Climbed, climb, warn_unless_converged
 from tallybayes.models.network_evidence import Known
 from tallybayes.models.network_inference import NetworkInference
 from tallybayes.models.scoring import Scored, chunk_of, rows_of
@@ -51,7 +51,6 @@ def learn_network(
     climbed : Climbed or None
         How EM ended, if it was needed.
     """
-    check_settings(model)
     work = _Expectation(model, table, weight, available)
     if not work.known.n_rows:
         return available, None

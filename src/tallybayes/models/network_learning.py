@@ -16,7 +16,7 @@ from tallybayes.families.estimates import check_estimate
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import Multinomial
-from tallybayes.inference.em import Climbed
+from tallybayes.inference.em import Climbed, check_settings
 from tallybayes.memory import available_memory
 from tallybayes.models.graph import Graph
 from tallybayes.models.network_parameters import NetworkParameters
@@ -137,6 +137,7 @@ class NetworkLearner(NetworkParameters):
 
     def _learn(self, table: Table, sample_weight: Any) -> Self:
         check_estimate(self.estimate)
+        check_settings(self)
         for name, known in (("missing", ("available", "em")), ("unseen", ("missing", "error"))):
             if getattr(self, name) not in known:
                 raise DataError(f"{name} is {getattr(self, name)!r}; expected {known[0]!r} or {known[1]!r}.")

@@ -1,5 +1,6 @@
 """What the tests of EM share."""
 
+import numpy as np
 import pytest
 
 from tallybayes.inference import em
@@ -7,8 +8,8 @@ from tallybayes.inference import em
 
 @pytest.fixture
 def climbs(monkeypatch):
-    """The parameters at every step of every climb there was."""
-    found, climb = [], em.climb
+    """The parameters at every step of every climb there was, the one that ended highest last."""
+    found, tops, climb = [], [], em.climb
 
     def recorded(start, maximise, expect, **options):
         steps = []
@@ -18,8 +19,10 @@ def climbs(monkeypatch):
             steps.append(parameters)
             return parameters, density
 
-        found.append(steps)
-        return climb(start, noted, expect, **options)
+        done = climb(start, noted, expect, **options)
+        found.insert(len(found) if done.history[-1] > max(tops, default=-np.inf) else 0, steps)
+        tops.append(done.history[-1])
+        return done
 
     monkeypatch.setattr(em, "climb", recorded)
     return found

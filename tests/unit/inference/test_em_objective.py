@@ -149,7 +149,7 @@ def test_the_shards_of_one_step_add_up():
         return expectation_of(tb.NaiveBayes(columns, unlabelled="em"), some, labels[part], weight[part])
 
     whole, first, second = made(slice(None)), made(np.arange(60) % 2 == 0), made(np.arange(60) % 2 == 1)
-    found, _ = whole.maximise(whole._from_labels())
+    found, _ = whole.maximise(whole._from_labels(1))
     expected, value = whole.expect(found)
     parts = [shard.expect(found) for shard in (first, second)]
     assert value == pytest.approx(sum(part for _, part in parts), rel=1e-12)
