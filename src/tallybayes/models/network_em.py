@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,16 +13,19 @@ from sklearn.base import clone
 from tallybayes.errors import PriorError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
-from tallybayes.inference.em import Climbed, climb, warn_unless_converged
+from tallybayes.inference.em import Climbed, climb, climb_best, warn_unless_converged
 from tallybayes.models.network_evidence import Known
 from tallybayes.models.network_inference import NetworkInference
 from tallybayes.models.scoring import Scored, chunk_of, rows_of
-from tallybayes.models.soft_counting import maximised, resolve_for_mode, widened
+from tallybayes.models.soft_counting import SoftCounter, maximised, resolve_for_mode, widened
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
-from tallybayes.tally.factor import Name
+from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+
+_BY_CHANCE = 0.8  # of the rows start with any level of a node that is never seen
+_ROWS = 1 << 16  # whose nearest centres are found at a time
 
 
 class Estimated(NamedTuple):
@@ -54,7 +59,7 @@ def learn_network(
     work = _Expectation(model, table, weight, available)
     if not work.known.n_rows:
         return available, None
-    done = climb(work.start(), work.maximise, work.expect, n_iter=model.n_iter, tol=model.tol * max(work.total, 1.0))
+    done = climb_best(work.starts(), work.maximise, work.expect, **work.climbing)
     log_likelihood = done.history[-1] - done.parameters.density
     name = "log posterior" if work.how == "map" else "log likelihood"
     climbed = Climbed(done.history, name, done.converged, log_likelihood)
@@ -82,7 +87,8 @@ class _Expectation:
         whole = known.whole(levels)
         fixed, rest = np.flatnonzero(whole), np.flatnonzero(~whole)
         self.fixed = self._counted(table.rows(fixed), weights[fixed])
-        self.table, self.weights, self.total = table.rows(rest), weights[rest], float(weights.sum())
+        self.weights = weights[rest]
+        self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": model.tol * max(float(weights.sum()), 1.0)}
         self.all, self.all_weights = table, weights
         self.known = known.take(rest)
         self.measured = [factor for factor in available.factors if not isinstance(factor.family, Categorical)]
@@ -119,13 +125,12 @@ class _Expectation:
 
     # ---- The start --------------------------------------------------------------------------------------------------
 
-    def start(self) -> list[Any]:
-        """What the parameters expect that the known cells suggest; a node never seen starts with levels at random."""
-        table = self.all
-        for name, node in self.nodes.items():
-            if node.is_label and name not in self.seen:
-                domain = self.available.domains[str(name)]
-                table = table.with_codes(name, self.rng.integers(len(domain.levels), size=table.n_rows), domain)
+    def starts(self) -> list[Callable[[], list[Any]]]:
+        """What the parameters expect that the known cells suggest.
+
+        Maximum likelihood sets out from the first step of default priors, and from their top: it ends no lower.
+        """
+        table = self._with_guesses(self.all)
         begun = self._counted(table, self.all_weights) if table is not self.all else list(self.available.statistics)
         for name, statistics in self._by_node(begun).items():
             node = self.nodes[name]
@@ -134,15 +139,43 @@ class _Expectation:
                 self.beliefs[name], self.flat[name] = resolve_for_mode(
                     node.factor, prior, statistics, self.model.estimate
                 )
+        ways = (1, self.model.n_iter) if self.how == "mle" else (1,)
+        return [partial(self._by_defaults, begun, n_steps) for n_steps in ways]
+
+    def _by_defaults(self, begun: list[Any], n_steps: int) -> list[Any]:
+        """What is expected after so many steps of EM under default priors, so that nothing starts at zero."""
         held = self.beliefs, self.flat
         default = {
-            name: resolve_for_mode(self.nodes[name].factor, None, statistics, "map")  # so that nothing starts at zero
+            name: resolve_for_mode(self.nodes[name].factor, None, statistics, "map")
             for name, statistics in self._by_node(begun).items()
         }
         self.beliefs, self.flat = ({name: part[k] for name, part in default.items()} for k in (0, 1))
-        expected, _ = self.expect(self.maximise(begun)[0])
+        expected = climb(begun, self.maximise, self.expect, **{**self.climbing, "n_iter": n_steps}).expected
         self.beliefs, self.flat = held
         return expected
+
+    def _with_guesses(self, table: Table) -> Table:
+        """The rows with levels for nodes that are never seen: one row in five gets the one of rows like it (k-means++).
+
+        Were all drawn by chance, levels would differ the less in what they expect the more rows there are, until EM
+        takes its first small steps for the last; were none, EM would stay near what k-means finds.
+        """
+        children, whole = self.model.graph_.children(), table
+        seen = {name: node for name, node in self.nodes.items() if name in self.seen or not node.is_label}
+        for name, node in self.nodes.items():
+            if name in seen or not seen:
+                continue
+            near = [other for other in (*node.factor.given, *children[name]) if other in seen] or list(seen)
+            domain = self.available.domains[str(name)]
+            counter = SoftCounter([Factor(other, (), seen[other].family) for other in near], whole, len(domain.levels))
+            unknown = np.full(whole.n_rows, -1)
+            (nearest,) = counter.seeds(whole, unknown, self.all_weights, 1, self.rng)
+            parts = (slice(start, start + _ROWS) for start in range(0, whole.n_rows, _ROWS))
+            levels = np.concatenate([nearest(whole.rows(part)) for part in parts])
+            chance = np.flatnonzero(self.rng.random(whole.n_rows) < _BY_CHANCE)
+            levels[chance] = self.rng.integers(len(domain.levels), size=len(chance))
+            table = table.with_codes(name, levels, domain)
+        return table
 
     def _by_node(self, statistics: list[Any]) -> dict[Name, Any]:
         """The statistics of every node: labels by the axes of their parents, measured ones with one axis of groups."""

@@ -70,10 +70,15 @@ def test_em_equals_summing_over_all_completions(data):
             warnings.simplefilter("ignore", ConvergenceWarning)  # three steps are enough to compare
             model = network.set_params(n_iter=3).fit(rows, sample_weight=weight)
         available = tb.BayesianNetwork(tables.parents, columns=columns).fit(rows, sample_weight=weight)
-        start = {node: available.table(node).values for node in tables.parents}
-        found, _, counts = _reference(tables, rows, weight, more, start, 1)
+        begin = {node: available.table(node).values for node in tables.parents}
+        _, _, counts = _reference(tables, rows, weight, more, begin, 1)
         if model.history_:
-            found, value, counts = _reference(tables, rows, weight, more, found, len(model.history_))
+            ends = []  # most likely tables set out from one step of add-one, and from three
+            for n_steps in (1, 3) if estimate == "mle" else (1,):
+                start = _reference(tables, rows, weight, 1.0, begin, n_steps - 1)[0] if n_steps > 1 else begin
+                start = _reference(tables, rows, weight, more, start, 1)[0]
+                ends.append(_reference(tables, rows, weight, more, start, len(model.history_))[1:])
+            value, counts = max(ends, key=lambda end: end[0])
             assert model._climb.log_likelihood == pytest.approx(value, abs=1e-9)
         for node in tables.parents:
             np.testing.assert_allclose(model._nodes[node].statistics.table, counts[node], atol=1e-9)
@@ -125,6 +130,37 @@ def test_a_node_that_is_never_seen_is_learned_from_the_others():
     share = model.table("h").values
     assert sorted(share) == pytest.approx([0.4, 0.6], abs=0.03)
     assert sorted(model.table("x").values[:, 0]) == pytest.approx([0.0, 4.0], abs=0.15)
+
+
+def test_a_node_that_is_never_seen_is_learned_from_many_rows():
+    """Levels drawn by chance, row by row, differ less and less: EM stopped after two steps as if it had arrived."""
+    rng = np.random.default_rng(1)
+    shares, kinds = rng.dirichlet(np.full(3, 5.0), (3, 5)), rng.integers(0, 3, 200_000)
+    cells = (rng.random((len(kinds), 5, 1)) > shares[kinds].cumsum(axis=-1)[..., :-1]).sum(axis=-1).astype(np.int8)
+    different, n_times = np.unique(cells, axis=0, return_counts=True)
+    truth = n_times @ np.log(np.prod(shares[:, np.arange(5), different], axis=-1).mean(axis=0))
+    rows = {name: cells[:, place] for place, name in enumerate("uvwxy")}
+    columns = {"h": tb.Categorical(levels=range(3))}
+    network = tb.BayesianNetwork({name: ["h"] for name in rows}, columns=columns, missing="em", n_iter=5000)
+    for seed in range(3):
+        found = network.set_params(random_state=seed).fit(rows)
+        assert found._climb.log_likelihood > truth - 100  # where it stopped was 3,000 below
+
+
+def test_a_network_ends_no_lower_than_under_a_prior():
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        shares, kinds = rng.dirichlet(np.full(3, 3.0), (3, 5)), rng.integers(0, 3, 600)
+        cells = (rng.random((600, 5, 1)) > shares[kinds].cumsum(axis=-1)[..., :-1]).sum(axis=-1)
+        rows = {name: cells[:, place] for place, name in enumerate("uvwxy")}
+        rows["h"] = [int(kind) if rng.random() < 0.02 * (seed % 2) else None for kind in kinds]
+        columns = {"h": tb.Categorical(levels=range(3))}
+        network = tb.BayesianNetwork({name: ["h"] for name in "uvwxy"}, columns=columns, missing="em", n_iter=2000)
+        ends = {
+            name: network.set_params(estimate=name, random_state=seed).fit(rows)._climb.log_likelihood
+            for name in ("mle", "map", "bayes")
+        }
+        assert ends["mle"] > max(ends["map"], ends["bayes"])
 
 
 def test_complete_rows_need_no_em():
