@@ -134,7 +134,7 @@ def test_a_node_that_is_never_seen_is_learned_from_the_others():
 
 def test_a_node_that_is_never_seen_is_learned_from_many_rows():
     """Levels drawn by chance, row by row, differ less and less: EM stopped after two steps as if it had arrived."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(4)
     shares, kinds = rng.dirichlet(np.full(3, 5.0), (3, 5)), rng.integers(0, 3, 200_000)
     cells = (rng.random((len(kinds), 5, 1)) > shares[kinds].cumsum(axis=-1)[..., :-1]).sum(axis=-1).astype(np.int8)
     different, n_times = np.unique(cells, axis=0, return_counts=True)
@@ -144,7 +144,7 @@ def test_a_node_that_is_never_seen_is_learned_from_many_rows():
     network = tb.BayesianNetwork({name: ["h"] for name in rows}, columns=columns, missing="em", n_iter=5000)
     for seed in range(3):
         found = network.set_params(random_state=seed).fit(rows)
-        assert found._climb.log_likelihood > truth - 100  # where it stopped was 3,000 below
+        assert found._climb.log_likelihood > truth - 100  # where it stopped was 2,300 below
 
 
 def test_a_network_ends_no_lower_than_under_a_prior():
