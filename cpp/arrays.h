@@ -59,7 +59,7 @@ void check_rows(const BorrowedRows&, size_t n_rows);
 template <class T>
 nb::object to_array(std::vector<T>&& values, std::initializer_list<size_t> shape) {
   auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  nb::capsule owner(kept, "tallybayes", [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::ndarray<nb::numpy, T>(kept->data(), shape, owner).cast();
 }
 

@@ -109,6 +109,19 @@ Problem find_bad_extent(const Sparse& matrix) {
   return {};
 }
 
+Problem find_bad_index(const Sparse& matrix) {
+  const Problem extent = find_bad_extent(matrix);
+  if (extent.what != Problem::What::nothing) return extent;
+  for (size_t row = 0; row < matrix.n_rows; row++) {
+    const size_t stop = static_cast<size_t>(entry(matrix.indptr, row + 1));
+    for (size_t k = static_cast<size_t>(entry(matrix.indptr, row)); k < stop; k++) {
+      const int64_t index = entry(matrix.indices, k);
+      if (static_cast<uint64_t>(index) >= matrix.n_columns) return {Problem::What::index, row, 0, index};
+    }
+  }
+  return {};
+}
+
 Problem find_bad_entry(const Input& input, const Sparse& matrix, Kind kind) {
   const Problem group = find_bad_group(input, matrix.n_rows);
   if (group.what != Problem::What::nothing) return group;

@@ -20,5 +20,6 @@ Problem find_bad_cell(const Input&, const Table&, Kind);
 Problem find_bad_moment(const Input&, const Table&, const double* anchor, bool missing_allowed);
 Problem find_bad_entry(const Input&, const Sparse&, Kind);
 Problem find_bad_extent(const Sparse&);
+Problem find_bad_index(const Sparse&);
 
 }  // namespace tallybayes

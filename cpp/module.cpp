@@ -225,6 +225,20 @@ nb::tuple python_sum_csr(nb::handle indptr, nb::handle indices, nb::handle data,
   return give_sums(sums, kind, n_groups, n_columns);
 }
 
+nb::str python_row_order(nb::handle indptr, nb::handle indices, size_t n_columns, size_t threads) {
+  const Borrowed pointers(indptr), positions(indices);
+  pointers.require({Type::int32, Type::int64});
+  positions.require({Type::int32, Type::int64});
+  if (pointers.length(0) == 0) throw nb::value_error("indptr is empty");
+  const Sparse matrix{pointers.column(), positions.column(), Column{}, pointers.length(0) - 1, positions.length(0),
+                      n_columns};
+  const Input input{*chosen, Groups{}, Weights{}, threads};
+  RowOrder found = RowOrder::rising;
+  run(input, n_columns, matrix.n_entries, [&] { return row_order(matrix, threads, found); },
+      [&] { return find_bad_index(matrix); });
+  return nb::str(found == RowOrder::rising ? "rising" : found == RowOrder::distinct ? "distinct" : "repeated");
+}
+
 nb::object python_log_base_csr(nb::handle indptr, nb::handle data, const std::string& kind_name, size_t threads) {
   const Kind kind = kind_of(kind_name);
   const Borrowed pointers(indptr), values(data);
@@ -331,6 +345,8 @@ NB_MODULE(_compiled, module) {
              nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("sum_csr", &python_sum_csr, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("n_columns"),
              nb::arg("kind"), nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(),
+             nb::arg("threads"));
+  module.def("row_order", &python_row_order, nb::arg("indptr"), nb::arg("indices"), nb::arg("n_columns"),
              nb::arg("threads"));
   module.def("log_base_csr", &python_log_base_csr, nb::arg("indptr"), nb::arg("data"), nb::arg("kind"),
              nb::arg("threads"));

@@ -1,8 +1,10 @@
 // From the tables of the caller to those of the loops, once for every scorer.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 
+#include "parallel.h"
 #include "score.h"
 
 namespace tallybayes {
@@ -72,11 +74,14 @@ constexpr double largest_half = 65504.0;
 // The nearest 16-bit float (11 significant bits, 5 of exponent) of a number within ±largest_half.
 uint16_t to_half(double x) {
   const double magnitude = std::fabs(x);
-  if (magnitude == 0.0) return 0;
-  const int exponent = std::max(std::ilogb(magnitude), -14);
-  const double significand = std::nearbyint(std::ldexp(magnitude, 10 - exponent));
-  const int bits = ((exponent + 14) << 10) + static_cast<int>(significand);
-  return static_cast<uint16_t>((x < 0.0 ? 0x8000 : 0) | bits);
+  uint64_t bits, tiny;
+  std::memcpy(&bits, &magnitude, sizeof(bits));
+  bits += (uint64_t{1} << 41) - 1 + ((bits >> 42) & 1);  // to the nearest of 11 bits, or the even one of two
+  const uint64_t normal = (bits >> 42) - (uint64_t{1023 - 15} << 10);
+  const double steps = magnitude + 0x1p28;  // below the smallest exponent the steps are 2⁻²⁴: here the last bits
+  std::memcpy(&tiny, &steps, sizeof(tiny));
+  const uint64_t half = magnitude < 0x1p-14 ? tiny & 0xffff : normal;
+  return static_cast<uint16_t>((x < 0.0 ? 0x8000 : 0) | half);
 }
 
 // Rows of a table of halves should not straddle cache lines.
@@ -214,12 +219,18 @@ void Scorer::prepare_guesses() {
   factor.small_start.resize(factor.pitch);
   factor.small_table.resize(factor.n_columns * factor.small_pitch);
   for (size_t c = 0; c < k; c++) factor.small_start.data()[c] = static_cast<float>(start_[c] - best_start);
-  for (size_t j = 0; j < factor.n_columns; j++) {
-    const double* weight = factor.table.data() + j * factor.pitch;
-    const double best = *std::max_element(weight, weight + k);
-    uint16_t* out = factor.small_table.data() + j * factor.small_pitch;
-    for (size_t c = 0; c < k; c++) out[c] = to_half(weight[c] - best);
-  }
+  const Grid grid(factor.n_columns, 1024);
+  auto process = [&](int, size_t part, Order&) {
+    for (size_t j = grid.first(part); j < grid.last(part); j++) {
+      const double* weight = factor.table.data() + j * factor.pitch;
+      const double best = *std::max_element(weight, weight + k);
+      uint16_t* out = factor.small_table.data() + j * factor.small_pitch;
+      for (size_t c = 0; c < k; c++) out[c] = to_half(weight[c] - best);
+    }
+    return true;
+  };
+  const size_t threads = choose_threads(0, grid.n_parts, static_cast<double>(factor.n_columns * k));
+  run_parts(grid.n_parts, threads, 0, [] { return 0; }, process, [](int) {});
 }
 
 }  // namespace tallybayes

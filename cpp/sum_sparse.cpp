@@ -42,9 +42,11 @@ SparseRows rows_of(const Sparse& matrix, Kind kind) {
   return rows;
 }
 
-// A run of the sorted rows, all of one group; `index` counts the chunks of the group.
+// A run of the sorted rows, all of one group; `index` counts the chunks of the group. What is `alone` there is added up
+// in the result itself.
 struct Chunk {
   size_t group, begin, end, index;
+  bool alone;
 };
 
 struct SparseWorker {
@@ -81,7 +83,8 @@ std::vector<Chunk> make_chunks(const Sparse& matrix, const std::vector<uint32_t>
     // A chunk must be worth a row of sums that is cleared, and added to the result afterwards.
     const size_t n_chunks = std::clamp<size_t>(entries / (8 * matrix.n_columns + 65536), 1, most_chunks);
     for (size_t index = 0; n && index < n_chunks; index++) {
-      chunks.push_back({g, starts[g] + n * index / n_chunks, starts[g] + n * (index + 1) / n_chunks, index});
+      chunks.push_back({g, starts[g] + n * index / n_chunks, starts[g] + n * (index + 1) / n_chunks, index,
+                        n_chunks == 1});
     }
   }
   return chunks;
@@ -103,19 +106,23 @@ bool sum_hard(Attempt& attempt) {
   const std::vector<Chunk> chunks = make_chunks(matrix, starts, rows, n_groups);
 
   const size_t n_log_base = attempt.n_log_base();
-  auto make = [&] {
-    return SparseWorker{std::vector<Extent>(batch_rows), Vector(batch_rows), Vector(n_columns), Vector(n_log_base),
-                        Vector(attempt.with_absent ? n_columns : 0)};
-  };
+  auto make = [&] { return SparseWorker{std::vector<Extent>(batch_rows), Vector(batch_rows), {}, {}, {}}; };
   auto process = [&](SparseWorker& worker, size_t part, Order& order) {
     const Chunk& chunk = chunks[part];
-    for (Vector* sums : {&worker.total, &worker.log_base, &worker.absent}) std::fill(sums->begin(), sums->end(), 0.0);
+    double* total = attempt.out.total.data() + chunk.group * n_columns;
+    double* log_base = attempt.out.log_base.data() + chunk.group * n_log_base;
+    double* absent = attempt.with_absent ? attempt.absent.data() + chunk.group * n_columns : nullptr;
+    if (!chunk.alone) {
+      worker.total.assign(n_columns, 0.0);
+      worker.log_base.assign(n_log_base, 0.0);
+      worker.absent.assign(attempt.with_absent ? n_columns : 0, 0.0);
+    }
     double weight = 0.0;
     SparseRows batch = rows_of(matrix, attempt.kind);
     batch.extents = worker.extents.data();
     batch.weights = input.weights.given() ? worker.weights.data() : nullptr;
-    const SparseSums sums{worker.total.data(), worker.log_base.data(),
-                          attempt.with_absent ? worker.absent.data() : nullptr};
+    const SparseSums sums{chunk.alone ? total : worker.total.data(), chunk.alone ? log_base : worker.log_base.data(),
+                          chunk.alone || !absent ? absent : worker.absent.data()};
     for (size_t start = chunk.begin; start < chunk.end; start += batch_rows) {
       batch.n_rows = std::min(batch_rows, chunk.end - start);
       for (size_t k = 0; k < batch.n_rows; k++) {
@@ -126,13 +133,11 @@ bool sum_hard(Attempt& attempt) {
       if (!attempt.judge(kernels.sum_sparse(batch, sums))) return false;
     }
     return order.in_turn(chunk.group, chunk.index, [&] {
-      CountSums& out = attempt.out;
-      out.row_weight[chunk.group] += weight;
-      double* total = out.total.data() + chunk.group * n_columns;
+      attempt.out.row_weight[chunk.group] += weight;
+      if (chunk.alone) return;
       for (size_t j = 0; j < n_columns; j++) total[j] += worker.total[j];
-      double* log_base = out.log_base.data() + chunk.group * n_log_base;
       for (size_t j = 0; j < n_log_base; j++) log_base[j] += worker.log_base[j];
-      for (size_t j = 0; j < worker.absent.size(); j++) attempt.absent[chunk.group * n_columns + j] += worker.absent[j];
+      for (size_t j = 0; j < worker.absent.size(); j++) absent[j] += worker.absent[j];
     });
   };
   const size_t threads = choose_threads(input.threads, chunks.size(), 2.0 * static_cast<double>(matrix.n_entries));

@@ -61,6 +61,9 @@ struct Sparse {
   size_t n_rows, n_entries, n_columns;
 };
 bool sum_sparse(const Input&, const Sparse&, Kind, CountSums&);
+// How the entries of the rows lie, at worst; `data` is not read. False where indptr or indices point outside.
+enum class RowOrder : uint8_t { rising, distinct, repeated };
+bool row_order(const Sparse&, size_t threads, RowOrder&);
 // The log base measure of every row; `indices` is not read. False where indptr is wrong.
 bool log_bases(const Kernels&, const Sparse&, Kind, size_t threads, double* out);
 

@@ -124,7 +124,9 @@ def _is_frozen(array: Any) -> bool:
     """Whether an array, and every array it is a view of, is read-only."""
     while type(array) is np.ndarray and not array.flags.writeable:
         array = array.base
-    return array is None
+    return array is None or repr(array).startswith(
+        '<capsule object "tallybayes"'
+    )  # the kernels', whom nobody else knows
 
 
 def _walk(value: Any, leaf: Callable[[Any], Any]) -> Any:

@@ -201,7 +201,11 @@ def _odds(log_one: np.ndarray, log_zero: np.ndarray) -> Cells:
 def sum_block(
     block: Block, kind: str, group: np.ndarray | None, n_groups: int, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, totals and log bases of a dense or a sparse block."""
+    """Weights, totals and log bases of a dense or a sparse block; read-only, so that statistics need no copy."""
     if isinstance(block, Sparse):
-        return kernels.sum_csr(*block, kind, group, n_groups, weight)
-    return kernels.sum_dense(dense(block, kind), kind, group, n_groups, weight)
+        sums = kernels.sum_csr(*block, kind, group, n_groups, weight)
+    else:
+        sums = kernels.sum_dense(dense(block, kind), kind, group, n_groups, weight)
+    for array in sums:
+        array.setflags(write=False)
+    return sums

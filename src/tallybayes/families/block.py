@@ -25,7 +25,7 @@ class Codes(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """Columns of numbers, mostly 0, in compressed rows without duplicates."""
+    """Columns of numbers, mostly 0, in compressed rows: in any order, without duplicates."""
 
     indptr: np.ndarray
     indices: np.ndarray

@@ -136,6 +136,45 @@ def sum_dense(
     return (cell_weight if any_missing else row_weight), total, log_base
 
 
+def _extents(indptr: AnyArray, n_entries: int) -> tuple[Int64Array, Int64Array]:
+    """Where the rows of a CSR matrix start and stop among its entries."""
+    starts, stops = indptr[:-1].astype(np.int64), indptr[1:].astype(np.int64)
+    broken = (starts < 0) | (stops < starts) | (stops > n_entries)
+    if broken.any():
+        row = int(broken.argmax())
+        raise indptr_error(row, int(starts[row]), int(stops[row]), n_entries)
+    return starts, stops
+
+
+def _entries(indptr: AnyArray, n_entries: int) -> tuple[Int64Array, Int64Array]:
+    """The row and the place of the entries of all rows in order; indptr need not start at 0, nor rows be adjacent."""
+    starts, stops = _extents(indptr, n_entries)
+    lengths = stops - starts
+    row_of = np.repeat(np.arange(len(starts)), lengths)
+    return row_of, np.arange(len(row_of)) + np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+
+
+def _columns_of(indices: AnyArray, row_of: Int64Array, n_columns: int) -> Int64Array:
+    """The column indices of entries, every one within the matrix."""
+    column = indices.astype(np.int64)
+    outside = (column < 0) | (column >= n_columns)
+    if outside.any():
+        first = int(outside.argmax())
+        raise index_error(int(row_of[first]), int(column[first]), n_columns)
+    return column
+
+
+def row_order(indptr: AnyArray, indices: AnyArray, n_columns: int, threads: int) -> str:
+    """Compare every index with the one before it, and with all others of its row."""
+    row_of, entry = _entries(indptr, len(indices))
+    column = _columns_of(indices[entry], row_of, n_columns)
+    if not ((row_of[1:] == row_of[:-1]) & (column[1:] <= column[:-1])).any():
+        return "rising"
+    order = np.lexsort((column, row_of))
+    row_of, column = row_of[order], column[order]
+    return "repeated" if ((row_of[1:] == row_of[:-1]) & (column[1:] == column[:-1])).any() else "distinct"
+
+
 def sum_csr(
     indptr: AnyArray,
     indices: AnyArray,
@@ -150,22 +189,10 @@ def sum_csr(
     """Do what `sum_dense` does, on the stored entries of a CSR matrix."""
     n_rows = len(indptr) - 1
     present = present_rows(group, n_groups, weight, n_rows)
-    starts, stops = indptr[:-1].astype(np.int64), indptr[1:].astype(np.int64)
-    broken = (starts < 0) | (stops < starts) | (stops > len(indices))
-    if broken.any():
-        row = int(broken.argmax())
-        raise indptr_error(row, int(starts[row]), int(stops[row]), len(indices))
-    lengths = stops - starts
-    row_of = np.repeat(np.arange(n_rows), lengths)
-    # The entries of all rows in order; indptr need not start at 0, and rows need not be adjacent.
-    entry = np.arange(len(row_of)) + np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    row_of, entry = _entries(indptr, len(indices))
     looked_at = present[row_of]
     row_of, entry = row_of[looked_at], entry[looked_at]
-    column = indices[entry].astype(np.int64)
-    outside = (column < 0) | (column >= n_columns)
-    if outside.any():
-        first = int(outside.argmax())
-        raise index_error(int(row_of[first]), int(column[first]), n_columns)
+    column = _columns_of(indices[entry], row_of, n_columns)
     values = data[entry].astype(np.float64)
     bad = np.flatnonzero(_forbidden(values, kind))
     if len(bad):
@@ -206,11 +233,7 @@ def sum_csr(
 
 def log_base_csr(indptr: AnyArray, data: AnyArray, kind: str, threads: int) -> Float64Array:
     """Add up the logs of the factorials in every row."""
-    starts, stops = indptr[:-1].astype(np.int64), indptr[1:].astype(np.int64)
-    broken = (starts < 0) | (stops < starts) | (stops > len(data))
-    if broken.any():
-        row = int(broken.argmax())
-        raise indptr_error(row, int(starts[row]), int(stops[row]), len(data))
+    starts, stops = _extents(indptr, len(data))
     values = data.astype(np.float64)
     values[_forbidden(values, "multinomial")] = np.nan
     logs, out = _log_factorial(values), np.empty(len(starts))

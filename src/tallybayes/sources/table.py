@@ -12,6 +12,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.block import Codes, Dense, Sparse
+from tallybayes.kernels.row_order import row_order
 from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing, plain_array
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -292,14 +293,27 @@ def _column(value: Any, name: Name) -> Any:
 def _sparse(matrix: Any) -> Sparse:
     if len(matrix.shape) != 2:
         raise DataError.wrong_shape("the sparse matrix", matrix.shape, "(rows, columns)")
-    if getattr(matrix, "format", "") in ("csr", "csc"):  # before SciPy believes it
-        shape = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
-        _check_compressed(matrix.indptr, matrix.indices, len(matrix.data), *shape)
+    if getattr(matrix, "format", "") == "csc":  # before SciPy believes it
+        _check_compressed(matrix.indptr, matrix.indices, len(matrix.data), *matrix.shape[::-1])
     rows = matrix.tocsr()
-    if not rows.has_canonical_format:
+    if _row_order(rows) == "repeated":
         rows = rows.copy()
+        rows.has_sorted_indices = rows.has_canonical_format = False  # whatever was true before
         rows.sum_duplicates()
     return Sparse(rows.indptr, rows.indices, _numeric(rows.data, "x"), int(rows.shape[1]))
+
+
+def _row_order(rows: Any) -> str:
+    """How the entries of compressed rows lie; rows that point outside of what they hold are refused."""
+    n_entries = min(len(rows.indices), len(rows.data))
+    good = len(rows.indptr) == rows.shape[0] + 1 and rows.indptr[0] == 0 and rows.indptr[-1] <= n_entries
+    try:
+        if good:
+            return row_order(rows.indptr, rows.indices, int(rows.shape[1]))
+    except IndexError:
+        pass
+    _check_compressed(rows.indptr, rows.indices, len(rows.data), *rows.shape)  # says what is wrong
+    raise AssertionError("the kernels refused a sparse matrix that looks good")
 
 
 def _check_compressed(indptr: np.ndarray, indices: np.ndarray, n_entries: int, n_lines: int, width: int) -> None:

@@ -105,6 +105,8 @@ class Statistics:
     def reshape_groups(self, shape: tuple[int, ...]) -> Self:
         """The same groups laid out along other axes."""
         n_axes = len(self.given_shape)
+        if shape == self.given_shape:
+            return self
         return self._move(lambda a: a.reshape(shape + a.shape[n_axes:]))
 
     def transpose_groups(self, order: list[int]) -> Self:

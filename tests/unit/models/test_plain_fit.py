@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import tallybayes as tb
 from tallybayes.sources import table as tables
@@ -29,6 +30,11 @@ ROWS = {
     "binary": (tb.Bernoulli(), RNG.integers(0, 2, (N_ROWS, 2)).astype(np.uint8)),
     "measured": ("auto", RNG.standard_normal((N_ROWS, 2))),
     "float32 in Fortran's order": ("auto", np.asfortranarray(RNG.standard_normal((N_ROWS, 2)).astype(np.float32))),
+    "sparse": ("auto", sp.csr_matrix((np.ones(N_ROWS), np.zeros(N_ROWS, int), np.arange(N_ROWS + 1)))),
+    "sparse, unsorted": (
+        "auto",
+        sp.csr_matrix((np.ones(2 * N_ROWS), np.tile([2, 0], N_ROWS), 2 * np.arange(N_ROWS + 1)), (N_ROWS, 3)),
+    ),
 }
 LABELS = {  # and the bytes a row that encoding may take
     "int64": (CLASS, 0),
