@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all sanitize lint types bench pictures clean
+.PHONY: help setup demo test test-all floors sanitize lint types bench pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ test: setup ## set up and run every test, the handbook's examples included
 
 test-all: ## the tests under Python 3.11, 3.12 and 3.13, each in its own environment
 	for v in 3.11 3.12 3.13; do $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; done
+
+floors: setup ## fail where a promise of speed is kept less than half as well as recorded
+	$(BIN)/python benchmarks/floors.py
 
 sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan
 	cpp/sanitize.sh $(BIN)/python

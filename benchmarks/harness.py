@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 Contender = Callable[[], object]
 SLOW_SECONDS = 5.0
@@ -53,6 +54,58 @@ def race(contenders: dict[str, Contender], rounds: int = 5) -> list[Timing]:
                 gc.collect()
                 times[name].append(_seconds(contender))
     return [Timing(name, tuple(seconds)) for name, seconds in times.items()]
+
+
+def best_ratio(ours: Contender, yardstick: Contender, rounds: int) -> float:
+    """How many times faster ours is at its best than the yardstick at its own, the two taking turns."""
+    both = {"ours": ours, "yardstick": yardstick}
+    found = {timing.name: min(timing.seconds) for timing in race(both, rounds)}
+    return found["yardstick"] / found["ours"]
+
+
+class Timed:
+    """Stands for the kernels, or for an object of theirs, and adds up the time within their calls."""
+
+    def __init__(self, target: Any, spent: list[float]) -> None:
+        self._target, self._spent = target, spent
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._target, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            plain = [one._target if isinstance(one, Timed) else one for one in arguments]
+            start = time.perf_counter()
+            try:
+                result = found(*plain, **options)
+            finally:
+                self._spent[0] += time.perf_counter() - start
+            return Timed(result, self._spent) if type(result).__module__.startswith("tallybayes.") else result
+
+        return call
+
+
+def serial_share(contender: Contender, prepare: Contender | None = None, rounds: int = 5) -> float:
+    """The share of a contender's time that is not spent in calls of the kernels: what more cores do not shorten.
+
+    `prepare` makes anew what holds objects of the kernels, such as a fitted model that shall predict.
+    """
+    from tallybayes import kernels
+
+    before, shares = kernels._kernels, []
+    for _ in range(rounds):
+        spent = [0.0]
+        kernels._kernels = Timed(before, spent)  # type: ignore[assignment]
+        try:
+            if prepare is not None:
+                prepare()
+                spent[0] = 0.0
+            whole = _seconds(contender)
+        finally:
+            kernels._kernels = before
+        shares.append(1 - spent[0] / whole)
+    return statistics.median(shares)
 
 
 def table(title: str, timings: list[Timing], reference: str, floor: str | None = None) -> str:

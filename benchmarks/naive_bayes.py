@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from harness import peak_memory, race, table
+from harness import peak_memory, race, serial_share, table
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 
 import tallybayes as tb
@@ -32,6 +32,9 @@ def compare(
     print(table(f"{title}: fit", race(fits), reference, READ))
     for name, model in ours.items():
         print(f"peak memory over the input, fit {name}: {peak_memory(lambda m=model: m.fit(X, y)) / 2**20:.0f} MiB")
+        print(
+            f"outside of the kernels, fit {name}: {100 * serial_share(lambda m=model: m.fit(X, y)):.0f} % of the time"
+        )
     print()
     predicts: dict[str, Callable[[], object]] = {name: (lambda m=m: m.predict(X)) for name, m in ours.items()}
     predicts |= {name: (lambda m=m, Z=Z: m.predict(Z)) for name, (m, Z) in peers.items()}
@@ -40,6 +43,8 @@ def compare(
     for name, model in ours.items():
         peak = peak_memory(lambda m=model: m.predict(X)) / 2**20
         print(f"peak memory over the input, predict {name}: {peak:.0f} MiB")
+        share = serial_share(lambda m=model: m.predict(X), lambda m=model: m.fit(X, y).predict(X[:2]))
+        print(f"outside of the kernels, predict {name}: {100 * share:.0f} % of the time")
     peer, Z = peers[reference]
     for name, model in ours.items():
         print(f"{name} agrees with {reference} on {np.mean(model.predict(X) == peer.predict(Z)):.6f} of the rows")
@@ -111,6 +116,85 @@ def words(scale: float, rng: np.random.Generator) -> None:
     )
 
 
+def label_forms(scale: float, rng: np.random.Generator) -> None:
+    """One fit for every form labels come in; scikit-learn takes those of pandas as objects."""
+    import pandas as pd
+    import pyarrow as pa
+
+    n, d = int(2_000_000 * scale), 30
+    y = rng.integers(0, 5, n)
+    X, weight = rng.standard_normal((n, d)), rng.random(n)
+    words = np.array(["ham", "spam", "eggs", "bacon", "toast"], dtype=object)[y]
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(d)])
+    forms: dict[str, tuple[Any, Any, Any]] = {
+        "int64": (X, y, y),
+        "int32": (X, y.astype(np.int32), y.astype(np.int32)),
+        "uint8": (X, y.astype(np.uint8), y.astype(np.uint8)),
+        "bool": (X, y > 2, y > 2),
+        "minus one and one": (X, np.where(y > 2, 1, -1), np.where(y > 2, 1, -1)),
+        "float64": (X, y.astype(np.float64), y.astype(np.float64)),
+        "strings as objects": (X, words, words),
+        "strings as objects of their own": (X, words.astype(str).astype(object), words),
+        "NumPy strings": (X, words.astype(str), words.astype(str)),
+        "list of strings": (X, words.tolist(), words.tolist()),
+        "pandas strings": (X, pd.Series(words, dtype="string"), words),
+        "pandas categories": (X, pd.Series(words).astype("category"), words),
+        "Arrow strings": (X, pa.array(words), words),
+        "int64, X float32": (X.astype(np.float32), y, y),
+        "int64, X in Fortran's order": (np.asfortranarray(X), y, y),
+        "int64, X a frame": (frame, y, y),
+    }
+    for form, (rows, labels, theirs) in forms.items():
+        ours, peer = tb.NaiveBayes(), GaussianNB()
+        contenders: dict[str, Callable[[], object]] = {
+            "tallybayes": lambda m=ours, r=rows, t=labels: m.fit(r, t),
+            "GaussianNB": lambda m=peer, r=rows, t=theirs: m.fit(r, t),
+        }
+        if form == "int64":
+            contenders["tallybayes, weights"] = lambda m=ours, r=rows, t=labels: m.fit(r, t, weight)
+            contenders["GaussianNB, weights"] = lambda m=peer, r=rows, t=labels: m.fit(r, t, weight)
+        print(table(f"{n:,} × {d} float64, labels {form}: fit", race(contenders, rounds=3), "GaussianNB"))
+        share = serial_share(contenders["tallybayes"], rounds=3)
+        print(f"outside of the kernels: {100 * share:.0f} % of the time\n")
+
+
+def frames(scale: float, rng: np.random.Generator) -> None:
+    """Frames of categories, and of categories and measured columns."""
+    import pandas as pd
+
+    n, d = int(2_000_000 * scale), 30
+    y, X, Z = rng.integers(0, 5, n), rng.standard_normal((n, d // 2)), rng.integers(0, 10, (n, d))
+    names = [f"level {k}" for k in range(10)]
+    labels = {f"c{j}": pd.Categorical.from_codes(Z[:, j], names) for j in range(d)}
+    few = {f"c{j}": labels[f"c{j}"] for j in range(d // 2)}
+    half = np.ascontiguousarray(Z[:, : d // 2])
+    every, both = pd.DataFrame(labels), pd.DataFrame({f"x{j}": X[:, j] for j in range(d // 2)} | few)
+    for form, frame, peer in (
+        ("categories", every, lambda: CategoricalNB().fit(Z, y)),
+        ("categories and numbers, half each", both, lambda: (GaussianNB().fit(X, y), CategoricalNB().fit(half, y))),
+    ):
+        model = tb.NaiveBayes()
+        contenders = {"tallybayes": lambda m=model, f=frame: m.fit(f, y), "scikit-learn, from arrays": peer}
+        print(table(f"{n:,} × {d}, a frame of {form}: fit", race(contenders, rounds=3), "scikit-learn, from arrays"))
+
+
+def word_forms(scale: float, rng: np.random.Generator) -> None:
+    """Words by rank, frequent ones side by side as a vectorizer leaves them: sorted rows, and unsorted ones."""
+    n, vocabulary, classes = int(200_000 * scale), 100_000, 20
+    y, length = rng.integers(0, classes, n), rng.poisson(130, n)
+    cumulative = np.cumsum(1 / np.arange(1, vocabulary + 1))
+    word = np.searchsorted(cumulative / cumulative[-1], rng.random(length.sum())).astype(np.int32)
+    pointers = np.concatenate([[0], np.cumsum(length)])
+    X = sp.csr_matrix((np.ones(len(word)), np.minimum(word, vocabulary - 1), pointers), (n, vocabulary))
+    X.sum_duplicates()
+    backwards = np.repeat(X.indptr[:-1] + X.indptr[1:] - 1, np.diff(X.indptr)) - np.arange(X.nnz)
+    mixed = sp.csr_matrix((X.data[backwards], X.indices[backwards], X.indptr), X.shape)
+    mixed.has_sorted_indices = mixed.has_canonical_format = False
+    for form, matrix in (("sorted", X), ("unsorted", mixed)):
+        title = f"{n:,} × {vocabulary:,} words by rank, {form} rows, {classes} classes"
+        compare(title, matrix, y, {"tallybayes": tb.NaiveBayes()}, {"MultinomialNB": (MultinomialNB(), matrix)})
+
+
 def one_row(rng: np.random.Generator) -> None:
     X, y = rng.standard_normal((1000, 30)), rng.integers(0, 5, 1000)
     ours, peer = tb.NaiveBayes().fit(X, y), GaussianNB().fit(X, y)
@@ -126,7 +210,7 @@ def main() -> None:
     scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     rng = np.random.default_rng(0)
     print(f"kernels: {kernels.implementation()}\n")
-    for workload in (coded, binary, gaussian, words):
+    for workload in (coded, binary, gaussian, words, word_forms, label_forms, frames):
         workload(scale, rng)
     one_row(rng)
 
