@@ -57,17 +57,20 @@ def read_columns(columns: Any, table: Table, target: Iterable[Name]) -> list[Blo
 def _gathered(chosen: list[Block], table: Table) -> list[Block]:
     """One block per family; rows that a family describes whole, and blocks of the data, stay apart."""
     together: dict[Family, list[Name]] = {}
+    same: dict[int, list[Name]] = {}  # by the object: mostly one for many columns, whose hash takes its time
     blocks: list[Block] = []
     for names, family in chosen:
         if not names:
             continue
         if not family.columnwise or any(table.is_block(name) for name in names):
             blocks.append((names, family))
-        else:
+            continue
+        if id(family) not in same:
             if family not in together:
                 together[family] = []
                 blocks.append(((), family))
-            together[family].extend(names)
+            same[id(family)] = together[family]
+        same[id(family)].extend(names)
     return [(names or tuple(together[family]), family) for names, family in blocks]
 
 

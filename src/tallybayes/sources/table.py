@@ -35,7 +35,10 @@ class Table:
     def __init__(self, columns: Mapping[Name, Any], matrix: np.ndarray | None = None, *, first: int = 0) -> None:
         self.columns = dict(columns)
         self.matrix = matrix
-        lengths = {str(name): _length(column) for name, column in self.columns.items()}
+        apart = self.columns if matrix is None else list(self.columns)[:first]
+        lengths = {str(name): _length(self.columns[name]) for name in apart}
+        if matrix is not None:
+            lengths |= {str(name): len(matrix) for name in list(self.columns)[first : first + 1]}
         if len(set(lengths.values())) > 1:
             raise DataError.lengths_differ(lengths)
         self.n_rows = len(matrix) if matrix is not None else next(iter(lengths.values()), 0)
