@@ -1,11 +1,12 @@
 # Everything a newcomer needs; `make help` lists it.
 PYTHON ?= python3
 VENV ?= .venv
+CLANG ?= clang++
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all floors sanitize lint types bench pictures clean
+.PHONY: help setup demo test test-all test-clang test-arm floors sanitize lint types bench pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -34,8 +35,14 @@ test-all: ## the tests under Python 3.11, 3.12 and 3.13, each in its own environ
 floors: setup ## fail where a promise of speed is kept less than half as well as recorded
 	$(BIN)/python benchmarks/floors.py
 
-sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan
-	cpp/sanitize.sh $(BIN)/python
+test-clang: $(VENV)/.dev ## the kernels' tests, built by Clang (CLANG=clang++)
+	CXX=$(CLANG) cpp/test_build.sh plain $(BIN)/python
+
+test-arm: $(VENV)/.dev ## the kernels' tests, built for AArch64 and run by QEMU
+	cpp/test_arm.sh $(BIN)/python
+
+sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan (CXX=g++)
+	cpp/test_build.sh sanitize $(BIN)/python
 
 bench: setup ## the benchmarks: peers side by side, ratio tables
 	for file in kernels naive_bayes discriminant insight em; do $(BIN)/python benchmarks/$$file.py || exit 1; done

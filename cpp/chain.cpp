@@ -1,12 +1,12 @@
 #include "chain.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "chain_model.h"
+#include "elementary.h"
 #include "parallel.h"
 
 namespace tallybayes {
@@ -52,7 +52,7 @@ class Worker {
  public:
   Worker(const ChainKernels& kernels, const ChainModel& model, Goal goal, const Results& results)
       : kernels_(kernels), model_(model), goal_(goal), results_(results), n_states_(model.input.n_states),
-        pitch_(model.pitch), most_streams_(chain_streams(model.n_vectors(kernels.lanes))) {
+        pitch_(model.pitch), most_streams_(model.most_streams()) {
     const bool coded = model.input.coded();
     stride_ = {coded ? 1 : 0, coded ? 0 : static_cast<ptrdiff_t>(pitch_), goal != Goal::likelihood};
   }
@@ -180,7 +180,7 @@ class Worker {
     const auto moves = static_cast<double>(n - 1);
     const double exponent = 1023.0 * static_cast<double>(n_scales) - static_cast<double>(powers);
     const double shift = model_.start_shift + moves * model_.transition_shift + model_.end_shift;
-    results_.log_likelihood[sequence] = (shift + emission_shift(sequence)) + (exponent * log_two + std::log(sum));
+    results_.log_likelihood[sequence] = (shift + emission_shift(sequence)) + (exponent * log_two + natural_log(sum));
   }
 
   // What was taken out of the emissions of a sequence.
@@ -291,14 +291,14 @@ class Worker {
     for (size_t j = 0; j < n_states_; j++) largest = std::max(largest, last[j] + end[j]);
     double found = -infinity;
     if (largest > -infinity) {
-      for (size_t j = 0; j < n_states_; j++) sum += std::exp(last[j] + end[j] - largest);
+      for (size_t j = 0; j < n_states_; j++) sum += exponential(last[j] + end[j] - largest);
       const double taken = coded ? 0.0 : emission_shift(sequence);  // from the rows; those of a table are as they were
-      found = (taken + scale) + (largest + std::log(sum));
+      found = (taken + scale) + (largest + natural_log(sum));
     }
     results_.log_likelihood[sequence] = found;
     if (goal_ == Goal::likelihood) return;
     if (goal_ == Goal::filter) {
-      for (size_t k = 0; k < n * pitch_; k++) states[k] = std::exp(states[k]);
+      for (size_t k = 0; k < n * pitch_; k++) states[k] = exponential(states[k]);
       return kernels_.share_rows(states, n, n_states_, pitch_, result_row(sequence));
     }
     const double weight = weight_of(sequence);
@@ -395,7 +395,7 @@ bool chain_expected(const ChainKernels& kernels, const ChainInput& input, size_t
       for (size_t j = 0; j < n; j++) result.levels[level * n + j] += sums.levels.data()[level * pitch + j];
     }
   };
-  const size_t n_sums = (n_levels + 2 * n) * pitch;
+  const size_t n_sums = (n_levels + 2 * n) * model.width;
   return run(kernels, model, Goal::expected, {log_likelihood, rows}, threads, n_sums, prepare, add);
 }
 

@@ -16,7 +16,7 @@ class PathWorker {
  public:
   PathWorker(const ChainKernels& kernels, const ChainModel& model, int64_t* path, double* score)
       : kernels_(kernels), model_(model), path_(path), score_(score), n_states_(model.input.n_states),
-        pitch_(model.pitch), most_streams_(chain_streams(model.n_vectors(kernels.lanes))) {
+        pitch_(model.pitch), most_streams_(model.most_streams()) {
     const bool coded = model.input.coded();
     stride_ = {coded ? 1 : 0, coded ? 0 : static_cast<ptrdiff_t>(pitch_), true};
   }

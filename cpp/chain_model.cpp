@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "elementary.h"
+
 namespace tallybayes {
 
 namespace {
@@ -22,7 +24,7 @@ bool write_row(const double* from, size_t n, size_t stride, double shift, size_t
   bool clear = true;
   for (size_t j = 0; j < pitch; j++) {
     logs[j] = j < n ? from[j * stride] : -infinity;
-    plain[j] = std::exp(logs[j] - shift);
+    plain[j] = exponential(logs[j] - shift);
     clear &= logs[j] == -infinity || plain[j] >= chain_tiny;
   }
   return clear;
@@ -33,6 +35,7 @@ bool write_row(const double* from, size_t n, size_t stride, double shift, size_t
 ChainModel::ChainModel(const ChainInput& given, size_t lanes) : input(given) {
   const size_t n = input.n_states;
   pitch = (n + lanes - 1) / lanes * lanes;
+  width = (n + 7) / 8 * 8;
   auto prepare = [&](ChainTable& table, size_t n_rows) {
     table.plain.resize(n_rows * pitch);
     table.logs.resize(n_rows * pitch);
@@ -76,7 +79,7 @@ ChainModel::ChainModel(const ChainInput& given, size_t lanes) : input(given) {
 
 ChainBatch next_batch(const ChainModel& model, size_t sequence, size_t last, size_t most_streams) {
   constexpr size_t cache = size_t{1} << 20, most = size_t{1} << 26;
-  const size_t row_bytes = model.pitch * sizeof(double), first = sequence;
+  const size_t row_bytes = model.width * sizeof(double), first = sequence;
   size_t n_steps = 0;
   while (sequence < last) {
     const size_t n_bytes = (n_steps + model.length(sequence)) * row_bytes;
@@ -100,7 +103,7 @@ std::vector<size_t> chain_parts(const ChainModel& model, size_t n_sums) {
   // Sequences that take turns should be in one part; but a few long ones are better off apart.
   size_t n = std::min(most_parts, std::max(n_sequences / 16, std::min<size_t>(n_sequences, 8)));
   n = std::min(n, static_cast<size_t>(chain_cells(model) / worth_a_part) + 1);
-  n = std::max<size_t>(1, std::min(n, n_steps * model.pitch / (8 * n_sums + 1) + 1));
+  n = std::max<size_t>(1, std::min(n, n_steps * model.width / (8 * n_sums + 1) + 1));
   std::vector<size_t> parts{0};
   for (size_t part = 1; part < n; part++) {
     const auto target = static_cast<int64_t>(n_steps / n * part);

@@ -58,6 +58,7 @@ struct ChainTable {
 struct ChainModel {
   ChainInput input;
   size_t pitch;
+  size_t width;  // the same for eight lanes: what goes by it is the same in every tier, and so is the order of all sums
   ChainTable start, transition, turned, end, table;  // the last row of the table is that of a missing code
   double start_shift = 0.0, transition_shift = 0.0, end_shift = 0.0;  // taken out of the logarithms before exp
   Vector level_shifts;                                                // the same for every level; empty: all 0
@@ -71,7 +72,8 @@ struct ChainModel {
   }
   size_t first_step(size_t sequence) const { return static_cast<size_t>(input.offsets[sequence]); }
   double weight(size_t sequence) const { return input.weight ? input.weight[sequence] : 1.0; }
-  size_t n_vectors(size_t lanes) const { return pitch / lanes; }
+  // How many sequences take turns: the fewer vectors a step has, the longer it waits for the one before it.
+  size_t most_streams() const { return width <= 16 ? 8 : width <= 32 ? 4 : 2; }
 };
 
 // Sequences in a row whose working space is held at the same time.
@@ -80,9 +82,6 @@ struct ChainBatch {
   size_t first_step, n_steps;
   size_t n_streams;  // that take turns: not the most there may be, if the last sequences were then left to themselves
 };
-
-// How many sequences take turns: the fewer vectors a step has, the longer it waits for the one before it.
-inline size_t chain_streams(size_t n_vectors) { return n_vectors <= 2 ? 8 : n_vectors <= 4 ? 4 : 2; }
 
 // The batch that begins with this sequence: as many as fit the cache, and some more if only these can take turns.
 ChainBatch next_batch(const ChainModel&, size_t sequence, size_t last, size_t most_streams);

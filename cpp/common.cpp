@@ -1,6 +1,5 @@
 // Small things the drivers share.
 #include <algorithm>
-#include <cmath>
 
 #if defined(__linux__)
 #include <sched.h>
@@ -22,27 +21,15 @@ size_t available_threads() {
 
 namespace {
 
-// std::lgamma writes a global variable (signgam), which threads must not share.
-double log_gamma(double x) {
-#if defined(__unix__) || defined(__APPLE__)
-  int sign;
-  return ::lgamma_r(x, &sign);
-#else
-  return std::lgamma(x);
-#endif
-}
-
 const double* make_log_factorials() {
   static double table[n_log_factorials];
-  for (size_t x = 0; x < n_log_factorials; x++) table[x] = log_gamma(static_cast<double>(x) + 1.0);
+  for (size_t x = 0; x < n_log_factorials; x++) table[x] = log_gamma_plus_one(static_cast<double>(x));
   return table;
 }
 
 }  // namespace
 
 const double* const log_factorial_table = make_log_factorials();
-
-double log_gamma_plus_one(double x) { return log_gamma(x + 1.0); }
 
 uint64_t read_bytes(const Kernels& kernels, Bytes bytes, size_t n_bytes, size_t threads) {
   const Grid grid(n_bytes, size_t{1} << 20);

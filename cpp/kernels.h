@@ -1,6 +1,7 @@
 // The inner loops, compiled once for every instruction set and chosen at run time through this table of functions.
 #pragma once
 
+#include "elementary.h"
 #include "views.h"
 
 namespace tallybayes {
@@ -222,6 +223,5 @@ namespace native { extern const Kernels kernels; }  // the only build, for whate
 // log x! for whole x below the size of the table; log Γ(x + 1) for everything else.
 constexpr size_t n_log_factorials = 1024;
 extern const double* const log_factorial_table;
-double log_gamma_plus_one(double x);
 
 }  // namespace tallybayes

@@ -15,6 +15,7 @@
 #include "arrays.h"
 #include "chain_module.h"
 #include "diagnose.h"
+#include "parallel.h"
 #include "score_module.h"
 
 namespace tallybayes {
@@ -326,6 +327,16 @@ NB_MODULE(_compiled, module) {
     for (const Tier& tier : tiers()) names.emplace_back(tier.name);
     return names;
   });
+  module.def("compiler", [] {
+#if defined(__apple_build_version__)
+    return std::string("Apple Clang ") + __clang_version__;
+#elif defined(__clang__)
+    return std::string("Clang ") + __clang_version__;
+#else
+    return std::string("GCC ") + __VERSION__;
+#endif
+  });
+  module.def("available_threads", &available_threads);
   module.def("use_tier", [](const std::string& name) {
     for (const Tier& tier : tiers()) {
       if (tier.name == name) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "elementary.h"
 #include "parallel.h"
 
 namespace tallybayes {
@@ -28,7 +29,7 @@ double careful_student(const ScoreFactor& factor, const Table& table, size_t row
     const double x = cell_at(table.column(j), row);
     if (std::isnan(x)) continue;
     const double z = std::fabs((x - p[0]) * p[group.n]);
-    const double log_term = z < 1e150 ? std::log1p(z * z) : 2.0 * std::log(z);
+    const double log_term = z < 1e150 ? log_one_plus(z * z) : 2.0 * natural_log(z);
     const double power = by_column ? p[2 * group.n] : factor.power[group.first + class_in_group];
     if (power != 0.0) sum += power * log_term;
   }

@@ -41,6 +41,30 @@ static inline Doubles log_factorials(Doubles x) {
   return result;
 }
 
+// Calls f(k, vector) for x[0 .. n) in vectors, eight numbers at a time and 0 beyond them; k says which vector of eight.
+template <class F>
+static inline __attribute__((always_inline)) void each_eight(const double* x, size_t n, F f) {
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+#pragma GCC unroll 4
+    for (size_t k = 0; k < vectors_of_eight; k++) f(k, load(x + i + k * lanes));
+  }
+  if (i == n) return;
+  alignas(64) double rest[8] = {};
+  for (size_t k = 0; i + k < n; k++) rest[k] = x[i + k];
+#pragma GCC unroll 4
+  for (size_t k = 0; k < vectors_of_eight; k++) {
+    if (i + k * lanes < n) f(k, load(rest + k * lanes));
+  }
+}
+static inline double total_of(const Doubles* eight) {
+  double sum = 0.0;
+  for (size_t k = 0; k < vectors_of_eight; k++) {
+    for (size_t lane = 0; lane < lanes; lane++) sum += eight[k][lane];
+  }
+  return sum;
+}
+
 static inline bool none_above_one(Doubles x) { return all(x <= 1.0); }
 
 }  // namespace TALLYBAYES_TIER

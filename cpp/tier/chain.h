@@ -47,6 +47,18 @@ class WithoutSubnormals {
 
  private:
   unsigned before_;
+#elif defined(__aarch64__)
+ public:
+  WithoutSubnormals() {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
+    __asm__ volatile("msr fpcr, %0" : : "r"(before_ | uint64_t{1} << 24) : "memory");
+  }
+  ~WithoutSubnormals() { __asm__ volatile("msr fpcr, %0" : : "r"(before_) : "memory"); }
+  WithoutSubnormals(const WithoutSubnormals&) = delete;
+  WithoutSubnormals& operator=(const WithoutSubnormals&) = delete;
+
+ private:
+  uint64_t before_;
 #else
  public:
   WithoutSubnormals() {}
@@ -65,6 +77,25 @@ static inline __attribute__((always_inline)) Doubles spread_sum(Doubles v) {
   v += exchange<2>(v, EveryLane());
 #endif
   return v + exchange<1>(v, EveryLane());
+}
+// The sum of a row of n_vectors, as at(v) gives them, in every lane.
+template <class At>
+static inline __attribute__((always_inline)) Doubles sum_of_row(size_t n_vectors, At at) {
+  Doubles sum[vectors_of_eight];
+#pragma GCC unroll 4
+  for (size_t k = 0; k < vectors_of_eight; k++) sum[k] = k < n_vectors ? at(k) : Doubles{};
+  for (size_t v = vectors_of_eight; v < n_vectors; v += vectors_of_eight) {
+#pragma GCC unroll 4
+    for (size_t k = 0; k < vectors_of_eight; k++) {
+      if (v + k < n_vectors) sum[k] += at(v + k);
+    }
+  }
+#pragma GCC unroll 2
+  for (size_t n = vectors_of_eight / 2; n > 0; n /= 2) {
+#pragma GCC unroll 2
+    for (size_t k = 0; k < n; k++) sum[k] += sum[k + n];
+  }
+  return spread_sum(sum[0]);
 }
 static inline __attribute__((always_inline)) Doubles spread_largest(Doubles v) {
 #if defined(__AVX512F__)
@@ -135,8 +166,8 @@ struct RowShape {
       : n_vectors((n_states + lanes - 1) / lanes), last(first_lanes(n_states - (n_vectors - 1) * lanes)) {}
 };
 
-// The shape of a row as compile-time constants: its number of vectors and, if the matrix fits the registers, of states;
-// 0 where that is not known.
+// The shape of a row as compile-time constants: its number of vectors and, up to eight, of states; 0 where that is not
+// known.
 template <size_t n_vectors, size_t n_states>
 struct Shape {
   static constexpr size_t vectors = n_vectors, states = n_states;
@@ -161,7 +192,7 @@ static inline void with_vectors(size_t n_vectors, F f) {
 template <size_t n, class F>
 static inline void with_states(F f) {
   constexpr size_t n_vectors = (n + lanes - 1) / lanes;
-  f(Shape<n_vectors, n * n_vectors <= most_vectors ? n : 0>());
+  f(Shape<n_vectors, n>());
 }
 template <class F>
 static inline void with_shape(size_t n_states, F f) {
@@ -198,14 +229,14 @@ template <class Shape, class Join>
 class Mover {
  public:
   Mover(const double* matrix, size_t n_states, size_t pitch) : matrix_(matrix), n_states_(n_states), pitch_(pitch) {
-    if constexpr (small) {
+    if constexpr (kept) {
       for (size_t k = 0; k < Shape::states * Shape::vectors; k++) kept_[k] = load(matrix + k * lanes);
     }
   }
 
   template <class Then>
   inline __attribute__((always_inline)) void operator()(const double* x, Then then) const {
-    if constexpr (small) {
+    if constexpr (Shape::states != 0) {
       // Two sums, so that an addition waits for every other only.
       constexpr size_t n = Shape::vectors;
       Doubles sum[n], other[n];
@@ -215,7 +246,8 @@ class Mover {
 #pragma GCC unroll 8
         for (size_t v = 0; v < n; v++) {
           Doubles& to = i % 2 ? other[v] : sum[v];
-          to = i < 2 ? Join::first(a, kept_[i * n + v]) : Join::add(to, a, kept_[i * n + v]);
+          const Doubles move = kept ? kept_[kept ? i * n + v : 0] : load(matrix_ + (i * n + v) * lanes);
+          to = i < 2 ? Join::first(a, move) : Join::add(to, a, move);
         }
       }
 #pragma GCC unroll 8
@@ -233,7 +265,7 @@ class Mover {
   }
 
  private:
-  static constexpr bool small = Shape::states != 0;
+  static constexpr bool kept = Shape::states != 0 && Shape::states * Shape::vectors <= most_vectors;
 
   template <size_t n, class Then>
   inline __attribute__((always_inline)) void block(const double* x, size_t first, Then then) const {
@@ -252,7 +284,7 @@ class Mover {
 
   const double* matrix_;
   size_t n_states_, pitch_;
-  Doubles kept_[small ? Shape::states * Shape::vectors : 1];
+  Doubles kept_[kept ? Shape::states * Shape::vectors : 1];
 };
 
 // A row of states between two steps: in registers if their number is known, otherwise where it is kept.

@@ -9,9 +9,8 @@ namespace {
 // Probabilities, scaled by a power of two: exact, and its logarithms add up exactly.
 struct AllPaths : SumOfProducts {
   static inline Doubles scale(const double* x, size_t n_vectors) {
-    Doubles sum = load(x);
-    for (size_t v = 1; v < n_vectors; v++) sum += load(x + v * lanes);
-    return (Doubles)((2046 - ((Mask)spread_sum(sum) >> 52)) << 52);
+    const Doubles sum = sum_of_row(n_vectors, [&](size_t v) { return load(x + v * lanes); });
+    return (Doubles)((2046 - ((Mask)sum >> 52)) << 52);
   }
   static inline Doubles scaled(Doubles emitted, Doubles scale) { return emitted * scale; }
   static inline Doubles emit(Doubles moved, Doubles emitted) { return moved * emitted; }

@@ -76,9 +76,9 @@ void log_backward(const ChainLogs& logs, double* states, double weight, double* 
     double* state = states + t * pitch;
     for (size_t at = 0; at < pitch; at += lanes) store(joint + at, load(state + at) + load(belief + at));
     const Doubles largest = largest_of(joint, pitch);
-    Doubles sum = {};
-    for (size_t at = 0; at < pitch; at += lanes) sum += exp_of_negative(load(joint + at) - largest);
-    sum = spread_sum(sum);
+    const Doubles sum = sum_of_row(pitch / lanes, [&](size_t v) {
+      return exp_of_negative(load(joint + v * lanes) - largest);
+    });
     if (moves != nullptr && t + 1 < logs.n_steps) {
       // p(from, to) of this step and the next: `product` is still that of the next.
       const Doubles share = weight / sum;

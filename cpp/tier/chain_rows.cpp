@@ -129,9 +129,7 @@ void share_rows(const double* rows, size_t n_rows, size_t n_states, size_t pitch
   const RowShape shape(n_states);
   const size_t last = shape.n_vectors - 1;
   for (size_t i = 0; i < n_rows; i++, rows += pitch, out += n_states) {
-    Doubles sum = load(rows);
-    for (size_t v = 1; v <= last; v++) sum += load(rows + v * lanes);
-    sum = spread_sum(sum);
+    const Doubles sum = sum_of_row(shape.n_vectors, [&](size_t v) { return load(rows + v * lanes); });
     const Doubles share = keep(1.0 / sum, sum > 0.0);
     for (size_t v = 0; v < last; v++) store(out + v * lanes, load(rows + v * lanes) * share);
     store_part(out + last * lanes, load(rows + last * lanes) * share, shape.last);

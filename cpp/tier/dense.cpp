@@ -13,7 +13,7 @@ inline Bytes row_at(const RowSet& set, size_t i, size_t start) {
 template <Kind kind, bool weighted, bool careful>
 inline Outcome sum_panel(const RowSet& set, Panel panel, double set_weight, const DenseSums& out) {
   Doubles total = {}, weight = {}, log_base = {};
-  Mask good = ~Mask{};
+  Mask good = ~Mask{}, whole = ~Mask{};
   for (size_t i = 0; i < set.n_rows; i++) {
     Bytes row = row_at(set, i, panel.start);
     __builtin_prefetch(row + set.lookahead, 0, 2);
@@ -25,6 +25,7 @@ inline Outcome sum_panel(const RowSet& set, Panel panel, double set_weight, cons
       x = keep(x, present);
       w = keep(w, present);
       weight += w;
+      whole &= present;
     }
     good &= allowed<kind>(x);
     total += weighted ? w * x : x;
@@ -39,7 +40,7 @@ inline Outcome sum_panel(const RowSet& set, Panel panel, double set_weight, cons
     store(sums + panel.start, load(sums + panel.start) + keep(value, panel.fresh));
   };
   add_to(out.total, total);
-  add_to(out.weight, careful ? weight : repeat(set_weight));
+  add_to(out.weight, choose(whole, repeat(set_weight), weight));
   if (kind == Kind::poisson) add_to(out.log_base, log_base);
   return careful ? Outcome::missing : Outcome::clean;
 }
@@ -79,25 +80,15 @@ Outcome sum_dense(const RowSet& set, Kind kind, size_t width, double set_weight,
 void multinomial_terms(Bytes base, ptrdiff_t row_stride, size_t n_rows, size_t n_columns, double* terms) {
   for (size_t i = 0; i < n_rows; i++) {
     const double* row = reinterpret_cast<const double*>(base + static_cast<ptrdiff_t>(i) * row_stride);
-    Doubles sums = {}, inners = {};
-    double sum = 0.0, inner = 0.0;
-    size_t j = 0;
-    for (; j + lanes <= n_columns; j += lanes) {
-      const Doubles x = load(row + j);
-      sums += x;
+    Doubles sums[vectors_of_eight] = {}, inners[vectors_of_eight] = {};
+    each_eight(row, n_columns, [&](size_t k, Doubles x) {
+      sums[k] += x;
       // Most counts are 0 or 1, with log x! = 0; a fraction in between needs the function. Cells not allowed have
       // been refused before, or belong to rows that are absent, whose term nobody uses.
-      if (all((x == 0.0) | (x == 1.0))) continue;
-      inners += log_factorials(keep(x, (x > 0.0) & (x <= largest_double)));
-    }
-    for (size_t lane = 0; lane < lanes; lane++) {
-      sum += sums[lane];
-      inner += inners[lane];
-    }
-    for (; j < n_columns; j++) {
-      sum += row[j];
-      if (row[j] > 0.0 && row[j] <= largest_double) inner += log_factorial(row[j]);
-    }
+      if (all((x == 0.0) | (x == 1.0))) return;
+      inners[k] += log_factorials(keep(x, (x > 0.0) & (x <= largest_double)));
+    });
+    const double sum = total_of(sums), inner = total_of(inners);
     terms[i] = sum >= 0.0 && sum <= largest_double ? log_factorial(sum) - inner : 0.0;
   }
 }

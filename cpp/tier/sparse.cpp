@@ -47,33 +47,19 @@ struct Survey {
 template <Kind kind>
 inline Survey survey(const double* x, size_t n) {
   Mask good = ~Mask{}, trivial = ~Mask{};
-  Doubles sums = {};
-  size_t k = 0;
-  for (; k + lanes <= n; k += lanes) {
-    const Doubles v = load(x + k);
+  Doubles sums[vectors_of_eight] = {};
+  each_eight(x, n, [&](size_t k, Doubles v) {
     good &= allowed<kind>(v);
     trivial &= (v == 0.0) | (v == 1.0);
-    sums += v;
-  }
-  Doubles rest = {};
-  for (size_t lane = 0; k + lane < n; lane++) rest[lane] = x[k + lane];
-  good &= allowed<kind>(rest);
-  trivial &= (rest == 0.0) | (rest == 1.0);
-  sums += rest;
-  double sum = 0.0;
-  for (size_t lane = 0; lane < lanes; lane++) sum += sums[lane];
-  return {all(good), all(trivial), sum};
+    sums[k] += v;
+  });
+  return {all(good), all(trivial), total_of(sums)};
 }
 
 inline double sum_log_factorials(const double* x, size_t n) {
-  Doubles sums = {}, rest = {};
-  size_t k = 0;
-  for (; k + lanes <= n; k += lanes) sums += log_factorials(load(x + k));
-  for (size_t lane = 0; k + lane < n; lane++) rest[lane] = x[k + lane];
-  sums += log_factorials(rest);
-  double sum = 0.0;
-  for (size_t lane = 0; lane < lanes; lane++) sum += sums[lane];
-  return sum;
+  Doubles sums[vectors_of_eight] = {};
+  each_eight(x, n, [&](size_t k, Doubles v) { sums[k] += log_factorials(v); });
+  return total_of(sums);
 }
 
 // Always inlined: GCC takes a function that only prefetches for one without effect, and drops the call.
@@ -163,7 +149,7 @@ double row_base(const SparseRows& rows, const Extent& extent) {
 template <size_t pitch>
 __attribute__((always_inline)) inline void add_all(double* sums, const double* weights, double x) {
   if (pitch % lanes) {
-    for (size_t g = 0; g < pitch; g++) sums[g] += weights[g] * x;
+    for (size_t g = 0; g < pitch; g++) sums[g] = multiply_add(weights[g], x, sums[g]);
     return;
   }
   for (size_t g = 0; g < pitch; g += lanes) {

@@ -10,6 +10,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #ifndef TALLYBAYES_TIER
@@ -27,6 +29,9 @@ constexpr size_t lanes = 4;
 constexpr size_t lanes = 2;
 #endif
 constexpr size_t byte_lanes = 8 * lanes;
+// What is added up along a row is added up in eight sums, however many vectors these are, so that it is rounded alike in
+// every tier.
+constexpr size_t vectors_of_eight = 8 / lanes;
 
 typedef double Doubles __attribute__((vector_size(8 * lanes)));
 typedef int64_t Mask __attribute__((vector_size(8 * lanes)));
@@ -77,13 +82,21 @@ static inline bool all(Mask mask) {
 #endif
 }
 
-// a·b + c and a·b − c with one rounding where the hardware has it. Only `multiply_add` may be used without: there it
-// rounds twice, which plain sums can bear.
+// a·b + c with one rounding where the hardware has it (all but v2): without, plain sums can bear the second.
 static inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_pd(a, b, c);
-#elif defined(__FMA__)
+#elif defined(__FMA__) && defined(__AVX2__)
   return _mm256_fmadd_pd(a, b, c);
+#elif defined(__aarch64__)
+  return (Doubles)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#else
+  return a * b + c;
+#endif
+}
+static inline double multiply_add(double a, double b, double c) {
+#if defined(__FMA__) || defined(__aarch64__)
+  return __builtin_fma(a, b, c);
 #else
   return a * b + c;
 #endif
@@ -123,6 +136,8 @@ static inline Pair two_product(Doubles a, Doubles b) {
   return {high, _mm512_fmsub_pd(a, b, high)};
 #elif defined(__FMA__) && defined(__AVX2__)
   return {high, _mm256_fmsub_pd(a, b, high)};
+#elif defined(__aarch64__)
+  return {high, multiply_add(a, b, -high)};
 #else
   // Veltkamp's splitting into halves of 26 bits, whose products are exact.
   const Doubles a_wide = a * 134217729.0, b_wide = b * 134217729.0;

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from tallybayes.tally.factor import Factor as Factor
     from tallybayes.tally.factor import Schema as Schema
     from tallybayes.tally.tally import Tally as Tally
+    from tallybayes.versions import show_versions as show_versions
 
 __version__ = "0.1.0"
 
@@ -128,6 +129,7 @@ _PUBLIC = {
     "load": "files",
     "predictive_check": "insight.predictive_check",
     "prior_path": "insight.prior_path",
+    "show_versions": "versions",
     "suggest_columns": "insight.suggest",
 }
 

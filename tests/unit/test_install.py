@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,12 +18,13 @@ def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package installed by pip with every compiler hidden."""
     folder = tmp_path_factory.mktemp("install")
     hidden = {name: str(folder / "no-compiler") for name in ("CC", "CXX")}
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "site")]
+    command = [sys.executable, "-m", "pip", "install", "--verbose", "--no-deps", "--target", str(folder / "site")]
     command += ["--config-settings", f"build-dir={folder / 'build'}", str(ROOT)]
     done = subprocess.run(command, env=os.environ | hidden, capture_output=True, text=True, check=False)
     if "No matching distribution found" in done.stderr:
         pytest.skip("the build's own requirements cannot be downloaded here")
     assert done.returncode == 0, done.stderr
+    (folder / "site" / "pip.log").write_text(done.stdout + done.stderr, encoding="utf-8")
     return folder / "site"
 
 
@@ -36,6 +38,27 @@ def run(site: Path, code: str) -> subprocess.CompletedProcess[str]:
 def test_it_installs_without_the_compiled_kernels(without_compiler: Path) -> None:
     assert list((without_compiler / "tallybayes").glob("**/*.py"))
     assert not list(without_compiler.glob("**/_compiled*.so"))
+
+
+def test_the_build_says_so(without_compiler: Path) -> None:
+    said = " ".join((without_compiler / "pip.log").read_text(encoding="utf-8").split())
+    assert "The compiled kernels of tallybayes could not be built" in said
+    assert "Install GCC 9, Clang 14 or newer" in said
+
+
+@pytest.mark.parametrize(("compiler", "version"), [("GNU", "8.5"), ("Clang", "13.0.1"), ("MSVC", "19.4")])
+def test_other_compilers_are_refused_by_name(tmp_path: Path, compiler: str, version: str) -> None:
+    if not shutil.which("cmake"):
+        pytest.skip("cmake is not installed")
+    pretended = {"ID_RUN": "1", "FORCED": "1", "ID": compiler, "VERSION": version}
+    settings = [f"-DCMAKE_CXX_COMPILER_{name}={value}" for name, value in pretended.items()]
+    command = ["cmake", "-S", str(ROOT), "-B", str(tmp_path), *settings]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    said = " ".join(done.stderr.split())
+    assert "need GCC 9, Clang 14 or newer" in said
+    assert f"the compiler found is {compiler} {version}" in said
+    assert "environment variable CXX" in said
 
 
 def test_it_says_so_once_and_works(without_compiler: Path) -> None:

@@ -22,7 +22,7 @@ LAYERS = [
     ["value", "sealed_zip", "replacing", "progress", "memory"],
     ["store"],
     ["kernels"],
-    ["statistics"],
+    ["statistics", "versions"],
     ["beliefs"],
     ["families"],
     ["tally"],

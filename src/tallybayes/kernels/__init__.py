@@ -1,8 +1,8 @@
 """The loops over rows: everything the library learns from data passes through one of these functions, once.
 
 Each function exists twice with the same signature and the same results: compiled from C++ for the machine at hand, and
-in NumPy (`tallybayes.kernels.reference`). The environment variable ``TALLYBAYES_KERNELS`` (``reference``, ``v2``,
-``v3`` or ``v4``, the x86-64 levels) forces a choice; `implementation` tells which one runs.
+in NumPy (`tallybayes.kernels.reference`). The environment variable ``TALLYBAYES_KERNELS`` (``reference``; ``v2``,
+``v3`` or ``v4``, the x86-64 levels; elsewhere ``native``) forces a choice; `implementation` tells which one runs.
 
 Conventions shared by all functions:
 
@@ -58,9 +58,9 @@ def _choose(wish: str | None) -> tuple[ModuleType, str]:
     """Return the module that does the work and its name, as the environment variable or the processor says."""
     if wish == "reference":
         return _reference, "reference"
-    if wish not in (None, "", "v2", "v3", "v4"):
+    if wish not in (None, "", "v2", "v3", "v4", "native"):
         raise ValueError(
-            f"the environment variable TALLYBAYES_KERNELS is {wish!r}, expected reference, v2, v3 or v4; "
+            f"the environment variable TALLYBAYES_KERNELS is {wish!r}, expected reference, v2, v3, v4 or native; "
             "unset it to let the processor decide"
         )
     try:
@@ -73,7 +73,7 @@ def _choose(wish: str | None) -> tuple[ModuleType, str]:
             ) from error
         warnings.warn(
             "the compiled kernels of tallybayes are missing, so the NumPy reference kernels run: same results, many "
-            f"times slower ({error}). Install a C++ compiler (such as g++) and run "
+            f"times slower ({error}). Install a C++ compiler (GCC 9, Clang 14 or newer) and run "
             "'pip install --force-reinstall tallybayes'; TALLYBAYES_KERNELS=reference silences this.",
             UserWarning,
             stacklevel=3,

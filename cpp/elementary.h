@@ -1,0 +1,12 @@
+// Elementary functions made of sums, products and quotients alone: unlike those of the systems' libraries they have the
+// same bits on every machine. Good to one or two units in the last place, log Γ near its zeros to 1e-16.
+#pragma once
+
+namespace tallybayes {
+
+double natural_log(double x);         // of numbers from 0 on
+double log_one_plus(double x);        // of numbers from 0 on
+double exponential(double x);
+double log_gamma_plus_one(double x);  // of numbers from 0 on
+
+}  // namespace tallybayes

@@ -1,0 +1,74 @@
+"""What is installed and which kernels run: what a report of a problem should begin with."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tallybayes import __version__, kernels
+
+__all__ = ["show_versions"]
+
+_REQUIRED = ("numpy", "scipy", "scikit-learn", "narwhals", "pyarrow")
+_OPTIONAL = ("matplotlib", "pandas", "polars", "networkx")
+
+
+def show_versions() -> None:
+    """Print the versions of the package, of Python and of the libraries, and which kernels run on which processor.
+
+    No library is imported for it: versions are read from what the installer wrote down.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.show_versions()
+    tallybayes    ...
+    kernels       ...
+    processor     ...
+    system        ...
+    Python        3...
+    <BLANKLINE>
+    numpy         2...
+    """
+    lines = {
+        "tallybayes": __version__,
+        "kernels": _kernels(),
+        "processor": _processor(),
+        "system": platform.platform(),
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "": "",
+        **{library: _version(library) for library in (*_REQUIRED, *_OPTIONAL)},
+    }
+    sys.stdout.write("".join(f"{name:14}{value}".rstrip() + "\n" for name, value in lines.items()))
+
+
+def _kernels() -> str:
+    name = kernels.implementation()
+    if name == "reference":
+        return "reference (NumPy), one thread"
+    compiled = import_module("tallybayes.kernels._compiled")
+    others = [tier for tier in compiled.available_tiers() if tier not in name]
+    also = f" (also {', '.join(others)})" if others else ""
+    threads = compiled.available_threads()
+    return f"{name}{also}, built by {compiled.compiler()}, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def _processor() -> str:
+    """The processor's name, as far as the system tells without another process being started."""
+    found = platform.processor()
+    listed = Path("/proc/cpuinfo")
+    if listed.exists():
+        names = [line for line in listed.read_text(errors="replace").splitlines() if line.startswith("model name")]
+        found = names[0].partition(":")[2].strip() if names else found
+    machine = platform.machine()
+    return f"{found} ({machine})" if found not in ("", machine) else machine
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "not installed"
