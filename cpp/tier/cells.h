@@ -1,6 +1,7 @@
 // Which cells a kind of sum allows, and the logarithms of factorials it needs.
 #pragma once
 
+#include "../elementary_terms.h"
 #include "functions.h"
 
 namespace tallybayes {
@@ -25,6 +26,29 @@ static inline double log_factorial(double x) {
   return log_gamma_plus_one(x);
 }
 
+static inline Doubles log_of_normal(Doubles x) {
+  const Mask bits = (Mask)x;
+  const Doubles mantissa = (Doubles)((bits & 0x000fffffffffffff) | 0x3ff0000000000000);
+  // The exponent's bits under those of 2⁵² are the number 2⁵² + exponent.
+  const Doubles exponent = (Doubles)((bits >> 52) | 0x4330000000000000) - (first_without_fraction + 1023.0);
+  const Mask halve = mantissa > root_two;
+  return log_of_parts(choose(halve, mantissa * 0.5, mantissa) - 1.0, exponent + keep(repeat(1.0), halve));
+}
+
+// As log_gamma_plus_one, to the bit.
+static inline Doubles log_gammas_plus_one(Doubles x) {
+  const Mask far = x >= stirling_from;
+  const Doubles small = keep(x, ~far);
+  const Doubles m = (small + first_without_fraction) - first_without_fraction, t = small - m;
+  Doubles product = choose(m == 0.0, t + 1.0, repeat(1.0));
+  for (double i = 2.0; i <= stirling_from; i++) product *= choose(m >= i, t + i, repeat(1.0));
+  const Doubles direct = log_of_parts(t, Doubles{}), log_product = log_of_normal(product);
+  const Doubles logs = choose(m == 0.0, -choose(t < root_two - 1.0, direct, log_product), log_product);
+  const Doubles near = logs + log_gamma_near_two(t);
+  if (all(~far)) return near;
+  return choose(far, stirling(x, log_of_normal(x + 1.0)), near);
+}
+
 // Numbers that are not negative.
 static inline Doubles log_factorials(Doubles x) {
 #if defined(__AVX512F__)
@@ -36,8 +60,10 @@ static inline Doubles log_factorials(Doubles x) {
     return _mm512_permutex2var_pd(low, whole, high);
   }
 #endif
+  constexpr double n = static_cast<double>(n_log_factorials);
+  if (!all(((x + first_without_fraction) - first_without_fraction == x) & (x < n))) return log_gammas_plus_one(x);
   Doubles result = {};
-  for (size_t lane = 0; lane < lanes; lane++) result[lane] = log_factorial(x[lane]);
+  for (size_t lane = 0; lane < lanes; lane++) result[lane] = log_factorial_table[static_cast<size_t>(x[lane])];
   return result;
 }
 
@@ -49,22 +75,11 @@ static inline __attribute__((always_inline)) void each_eight(const double* x, si
 #pragma GCC unroll 4
     for (size_t k = 0; k < vectors_of_eight; k++) f(k, load(x + i + k * lanes));
   }
-  if (i == n) return;
-  alignas(64) double rest[8] = {};
-  for (size_t k = 0; i + k < n; k++) rest[k] = x[i + k];
 #pragma GCC unroll 4
-  for (size_t k = 0; k < vectors_of_eight; k++) {
-    if (i + k * lanes < n) f(k, load(rest + k * lanes));
+  for (size_t k = 0; k < vectors_of_eight; k++, i += lanes) {
+    if (i < n) f(k, load_first(x + i, n - i));
   }
 }
-static inline double total_of(const Doubles* eight) {
-  double sum = 0.0;
-  for (size_t k = 0; k < vectors_of_eight; k++) {
-    for (size_t lane = 0; lane < lanes; lane++) sum += eight[k][lane];
-  }
-  return sum;
-}
-
 static inline bool none_above_one(Doubles x) { return all(x <= 1.0); }
 
 }  // namespace TALLYBAYES_TIER

@@ -65,19 +65,6 @@ class WithoutSubnormals {
 #endif
 };
 
-template <size_t distance, size_t... lane>
-static inline Doubles exchange(Doubles v, LaneList<lane...>) { return shuffle<(lane ^ distance)...>(v, v); }
-
-// The sum, or the largest, of all lanes in every lane.
-static inline __attribute__((always_inline)) Doubles spread_sum(Doubles v) {
-#if defined(__AVX512F__)
-  v += exchange<4>(v, EveryLane());
-#endif
-#if defined(__AVX2__)
-  v += exchange<2>(v, EveryLane());
-#endif
-  return v + exchange<1>(v, EveryLane());
-}
 // The sum of a row of n_vectors, as at(v) gives them, in every lane.
 template <class At>
 static inline __attribute__((always_inline)) Doubles sum_of_row(size_t n_vectors, At at) {
@@ -90,13 +77,9 @@ static inline __attribute__((always_inline)) Doubles sum_of_row(size_t n_vectors
       if (v + k < n_vectors) sum[k] += at(v + k);
     }
   }
-#pragma GCC unroll 2
-  for (size_t n = vectors_of_eight / 2; n > 0; n /= 2) {
-#pragma GCC unroll 2
-    for (size_t k = 0; k < n; k++) sum[k] += sum[k + n];
-  }
-  return spread_sum(sum[0]);
+  return spread_sum(sum);
 }
+// The largest of all lanes in every lane.
 static inline __attribute__((always_inline)) Doubles spread_largest(Doubles v) {
 #if defined(__AVX512F__)
   v = larger_of(v, exchange<4>(v, EveryLane()));
@@ -131,22 +114,7 @@ static inline void mark(uint64_t* watched, Mask where) {
   *reinterpret_cast<UnalignedMask*>(watched) |= where;
 }
 
-// The first n lanes.
-static inline Mask first_lanes(size_t n) {
-  Mask mask;
-  for (size_t lane = 0; lane < lanes; lane++) mask[lane] = lane < n ? -1 : 0;
-  return mask;
-}
-// Reads and writes these lanes only: what lies beyond may be another's, or nobody's.
-static inline Doubles load_part(const double* p, Mask part) {
-#if defined(__AVX512F__)
-  return _mm512_maskz_loadu_pd(_mm512_movepi64_mask((__m512i)part), p);
-#elif defined(__AVX2__)
-  return _mm256_maskload_pd(p, (__m256i)part);
-#else
-  return Doubles{part[0] ? p[0] : 0.0, part[1] ? p[1] : 0.0};
-#endif
-}
+// Writes these lanes only: what lies beyond may be another's, or nobody's.
 static inline void store_part(double* p, Doubles v, Mask part) {
 #if defined(__AVX512F__)
   _mm512_mask_storeu_pd(p, _mm512_movepi64_mask((__m512i)part), v);

@@ -88,7 +88,7 @@ void multinomial_terms(Bytes base, ptrdiff_t row_stride, size_t n_rows, size_t n
       if (all((x == 0.0) | (x == 1.0))) return;
       inners[k] += log_factorials(keep(x, (x > 0.0) & (x <= largest_double)));
     });
-    const double sum = total_of(sums), inner = total_of(inners);
+    const double sum = spread_sum(sums)[0], inner = spread_sum(inners)[0];
     terms[i] = sum >= 0.0 && sum <= largest_double ? log_factorial(sum) - inner : 0.0;
   }
 }

@@ -53,13 +53,13 @@ inline Survey survey(const double* x, size_t n) {
     trivial &= (v == 0.0) | (v == 1.0);
     sums[k] += v;
   });
-  return {all(good), all(trivial), total_of(sums)};
+  return {all(good), all(trivial), spread_sum(sums)[0]};
 }
 
 inline double sum_log_factorials(const double* x, size_t n) {
   Doubles sums[vectors_of_eight] = {};
   each_eight(x, n, [&](size_t k, Doubles v) { sums[k] += log_factorials(v); });
-  return total_of(sums);
+  return spread_sum(sums)[0];
 }
 
 // Always inlined: GCC takes a function that only prefetches for one without effect, and drops the call.

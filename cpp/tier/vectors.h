@@ -72,6 +72,23 @@ typedef LaneList<0, 1, 2, 3> EveryLane;
 typedef LaneList<0, 1> EveryLane;
 #endif
 
+template <size_t distance, size_t... lane>
+static inline Doubles exchange(Doubles v, LaneList<lane...>) { return shuffle<(lane ^ distance)...>(v, v); }
+
+// The sum of eight sums in every lane.
+static inline __attribute__((always_inline)) Doubles spread_sum(const Doubles* eight) {
+#if defined(__AVX512F__)
+  Doubles sum = eight[0] + exchange<4>(eight[0], EveryLane());
+  sum += exchange<2>(sum, EveryLane());
+#elif defined(__AVX2__)
+  Doubles sum = eight[0] + eight[1];
+  sum += exchange<2>(sum, EveryLane());
+#else
+  const Doubles sum = (eight[0] + eight[2]) + (eight[1] + eight[3]);
+#endif
+  return sum + exchange<1>(sum, EveryLane());
+}
+
 static inline bool all(Mask mask) {
 #if defined(__AVX512F__)
   return _mm512_movepi64_mask((__m512i)mask) == 0xff;
@@ -79,6 +96,31 @@ static inline bool all(Mask mask) {
   return _mm256_movemask_pd((__m256d)mask) == 0xf;
 #else
   return (mask[0] & mask[1]) != 0;
+#endif
+}
+
+// The first n lanes.
+static inline Mask first_lanes(size_t n) {
+  Mask mask;
+  for (size_t lane = 0; lane < lanes; lane++) mask[lane] = lane < n ? -1 : 0;
+  return mask;
+}
+// Reads these lanes only, 0 in all others: what lies beyond may be another's, or nobody's.
+static inline Doubles load_part(const double* p, Mask part) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_pd(_mm512_movepi64_mask((__m512i)part), p);
+#elif defined(__AVX2__)
+  return _mm256_maskload_pd(p, (__m256i)part);
+#else
+  return Doubles{part[0] ? p[0] : 0.0, part[1] ? p[1] : 0.0};
+#endif
+}
+// The first n, or all if n is more.
+static inline Doubles load_first(const double* p, size_t n) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << smaller(n, lanes)) - 1), p);
+#else
+  return load_part(p, first_lanes(n));
 #endif
 }
 

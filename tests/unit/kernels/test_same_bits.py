@@ -15,21 +15,21 @@ from tallybayes import kernels
 
 FUSED = {
     "counting": "cb156b5392b39c90",
-    "dense sums": "71493f9771f0de98",
-    "sparse sums": "03dad1f72f4d6768",
+    "dense sums": "ac05ec4944029ace",
+    "sparse sums": "ebbfbac365b24132",
     "moments": "9f94f159d9f5024d",
     "scatter": "cba4eb3625f104ac",
     "scoring": "2aee4f7f01fc6675",
-    "chains": "085e248e5103bdd1",
+    "chains": "3a594ec1721636b4",
 }
 V2 = {
     "counting": "cb156b5392b39c90",
-    "dense sums": "9ebe5344e6f4afdb",
-    "sparse sums": "a587e8b0f53f8b85",
+    "dense sums": "091d8963073d84de",
+    "sparse sums": "c8be75d0489a571a",
     "moments": "daa5b24487edeb47",
     "scatter": "2513303308cb34d2",
     "scoring": "4780c8ff55ef6483",
-    "chains": "7c8394313cd28b6e",
+    "chains": "f5d5d023d621aa98",
 }
 
 
