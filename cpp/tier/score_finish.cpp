@@ -24,7 +24,14 @@ void add_turned(const double* rows, size_t pitch, size_t n_rows, size_t n_classe
   }
 }
 
-// The first class none exceeds; NaN counts as the largest, as in NumPy.
+namespace {
+
+constexpr double least_clear_score = -1e15;  // as reference_scoring.py has it
+
+}  // namespace
+
+// The first class none exceeds; NaN counts as the largest, as in NumPy. Of a score so low that it has lost the digits
+// that tell classes apart (or of NaN), −1 less the class.
 void best_classes(const double* scores, size_t pitch, size_t n_rows, size_t n_classes, int64_t* best) {
   for (size_t i = 0; i < n_rows; i += lanes) {
     Doubles largest = load(scores + i);
@@ -35,6 +42,7 @@ void best_classes(const double* scores, size_t pitch, size_t n_rows, size_t n_cl
       largest = choose(better, score, largest);
       index = (better & static_cast<int64_t>(k)) | (index & ~better);
     }
+    index ^= ~(largest >= least_clear_score);
     const size_t n = smaller(lanes, n_rows - i);
     if (n == lanes) {
       __builtin_memcpy(best + i, &index, sizeof(index));

@@ -18,6 +18,7 @@ from tallybayes.statistics.moments import Moments, choose_anchor
 
 _TOTAL_ROWS = 8.0  # what the variance of all rows is worth beside that within groups
 _MOST_APART = 1000.0  # times the variance within groups that the variance of all rows counts for
+_LARGE = 1e150  # whose square is still finite
 _STRENGTH = 0.01  # what the pooled mean is worth, in rows
 
 
@@ -157,9 +158,10 @@ class Gaussian(Family):
         x = over_given(x, len(size) - 1)
         # t = (x − m)² / (2b(1 + 1/κ)), so that p ∝ (1 + t)^(−a − ½)
         spread = 2 * scale * (1 + 1 / posterior.strength)
-        t = (x - posterior.location) ** 2 / spread
+        z = np.abs(x - posterior.location) / np.sqrt(spread)
+        log_term = np.log1p(np.minimum(z, _LARGE) ** 2) + 2 * np.log(np.maximum(z, _LARGE) / _LARGE)
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
-        return known_sum(log_norm - (shape + 0.5) * np.log1p(t), x)
+        return known_sum(log_norm - (shape + 0.5) * log_term, x)
 
     def student(self, posterior: NormalInverseGamma) -> StudentT:
         """The predictive distribution's own parameters."""

@@ -309,7 +309,8 @@ def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarr
         rows = x[broken]
         again = np.zeros((len(rows), *given))
         for known, index in patterns_of(rows):
-            again[index] = density(rows[np.ix_(index, known)], known)
+            with np.errstate(invalid="ignore", over="ignore"):
+                again[index] = density(rows[np.ix_(index, known)], known)
         out[broken] = again
     return out
 

@@ -14,6 +14,7 @@ from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64A
 
 BoolArray = npt.NDArray[np.bool_]
 
+LEAST_CLEAR_SCORE = -1e15  # log probabilities below are rounded to a tenth, or to more
 _LARGE = 1e150  # whose square is still finite
 LEAST_LEFT = 1e-5  # of a spread, when a row is taken out of it: less has lost too many digits
 
@@ -64,8 +65,10 @@ class Scorer:
         return scores
 
     def argmax(self, blocks: Sequence[Any], n_rows: int, threads: int) -> Int64Array:
-        """Return the class with the largest score of every row, the first of them where several are equal."""
-        return self.joint(blocks, n_rows, threads).argmax(axis=1).astype(np.int64)
+        """Return the class with the largest score of every row, or −1 less it where that score has lost its digits."""
+        joint = self.joint(blocks, n_rows, threads)
+        best = joint.argmax(axis=1).astype(np.int64)
+        return np.where(np.take_along_axis(joint, best[:, None], axis=1)[:, 0] >= LEAST_CLEAR_SCORE, best, ~best)
 
     def posterior(
         self,

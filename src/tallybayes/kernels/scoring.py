@@ -186,9 +186,26 @@ class Scorer:
         CellError, IndexError, ValueError, TypeError
             As in `joint`.
         """
+        return self.argmax_and_lost(blocks, n_rows, threads)[0]
+
+    def argmax_and_lost(
+        self, blocks: Sequence[Block], n_rows: int, threads: int = 0
+    ) -> tuple[Int64Array, Int64Array | None]:
+        """As `argmax`, and the rows whose largest score is below −1e15, or NaN: ties there may be due to rounding.
+
+        Returns
+        -------
+        best : int64 array of shape (n_rows,)
+        lost : int64 array, or None where there are none
+        """
         if n_rows < 0 or threads < 0:
             raise ValueError(f"n_rows is {n_rows} and threads {threads}, expected 0 or more")
-        return self._prepared.argmax(self._readable(blocks), n_rows, threads)
+        best = self._prepared.argmax(self._readable(blocks), n_rows, threads)
+        if not n_rows or best.min() >= 0:
+            return best, None
+        lost = np.flatnonzero(best < 0)
+        best[lost] = ~best[lost]
+        return best, lost
 
     def posterior(
         self,

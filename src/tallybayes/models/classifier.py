@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, PriorError
@@ -260,7 +259,7 @@ class FactoredClassifier(FactoredModel):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
-        return logsumexp(self._joint(X), axis=1)
+        return self._plan.posterior(self._open(X), whole=True).log_density
 
     def _joint(self, X: Any, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:
         check_is_fitted(self, "tally_")

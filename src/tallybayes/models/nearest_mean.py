@@ -16,6 +16,7 @@ from tallybayes.families.gaussian import Gaussian, pooled_spread
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import Climbed
 from tallybayes.models.factored import FactoredModel
+from tallybayes.models.far_rows import compared, lost_rows
 from tallybayes.models.metric import Trained, root_of, train, whitening
 from tallybayes.models.scoring import chunk_of, rows_of
 from tallybayes.sources.collect import check_weight
@@ -359,7 +360,7 @@ class NearestClassMean(FactoredModel):
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log p(class | x), shape (n, classes)."""
-        score = -0.5 * self.squared_distances(X)
+        score = self._leads(X)
         score -= score.max(axis=1, keepdims=True)
         return score - np.log(np.exp(score).sum(axis=1, keepdims=True))
 
@@ -374,8 +375,25 @@ class NearestClassMean(FactoredModel):
         -------
         ndarray of shape (n,)
         """
-        nearest = self.squared_distances(X).argmin(axis=1)
-        return self.classes_[nearest]
+        return self.classes_[self._leads(X).argmax(axis=1)]
+
+    def _leads(self, X: Any) -> np.ndarray:
+        """−½ d² of every row to every mean; for rows so far off that all squares are one, less what they share."""
+        with np.errstate(over="ignore"):
+            score = -0.5 * self.squared_distances(X)
+        lost, projection = lost_rows(score.max(axis=1)), self._projection()
+        if lost is None or projection is None:
+            return score
+        middle = self.means_.mean(axis=0)
+        means = (self.means_ - middle) @ projection.T
+        rows = self._numbers(self._open(X))[lost]
+        size = np.abs(rows).max(axis=1, initial=1.0)
+        lengths = np.zeros((3, *score[lost].shape))
+        lengths[1] = (rows / size[:, None] - middle / size[:, None]) @ projection.T @ means.T
+        joint = np.tile(-0.5 * (means**2).sum(axis=1), (len(lost), 1))
+        with np.errstate(over="ignore"):
+            score[lost] = compared(joint, lengths, size, np.zeros(len(means), dtype=bool))[0]
+        return score
 
     def save(self, path: Any) -> None:
         """Write the model to a sealed file that `tb.load` reads; a metric that is code cannot be written.

@@ -20,6 +20,7 @@ from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.kernels.log_base import log_base_csr
 from tallybayes.models.bayes_rule import Normalised, normalised
+from tallybayes.models.far_rows import lost_rows, settled, settled_best
 from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, local_positions, rows_of, wrong_cell
 from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import take_or_zero
@@ -69,11 +70,11 @@ class Plan:
         """log p(class | row) of every row, and log p(row); unless `whole`, less what its classes have in common."""
         numbers, scorer, blocks = self._kernel_parts(table)
         if len(numbers) < len(self.scored):
-            return normalised(self.joint(table, whole=whole), self.log_prior)
+            return settled(self, table, normalised(self.joint(table, whole=whole), self.log_prior))
         found = Normalised(*self._run(scorer.posterior, numbers, blocks, table.n_rows, self.log_prior))
         for base in self._log_bases(blocks, {}) if whole else ():
             found.log_density[:] += base
-        return found
+        return settled(self, table, found)
 
     def by_kernels(self, table: Table) -> bool:
         """Whether kernels score every factor of this table's rows."""
@@ -107,8 +108,9 @@ class Plan:
         """The most probable class of every row, as a code; ties go to the first."""
         numbers, scorer, blocks = self._kernel_parts(table)
         if len(numbers) < len(self.scored):
-            return self.joint(table, whole=False).argmax(axis=1)
-        return self._run(scorer.argmax, numbers, blocks, table.n_rows)
+            joint = self.joint(table, whole=False)
+            return settled_best(self, table, joint.argmax(axis=1), lost_rows(joint.max(axis=1)))
+        return settled_best(self, table, *self._run(scorer.argmax_and_lost, numbers, blocks, table.n_rows))
 
     def argmax_array(self, X: np.ndarray) -> np.ndarray | None:
         """As `argmax` for a plain array whose columns are the model's own, or None where that is not so simple."""
@@ -127,7 +129,9 @@ class Plan:
             blocks.append(block.view(np.uint8) if labels and X.dtype.kind == "b" else block)
             forms.append("direct" if labels else "dense")
             _check_row(part, block)
-        return self._run(self._scorer(tuple(forms)).argmax, list(range(len(blocks))), blocks, len(X))
+        run = self._scorer(tuple(forms)).argmax_and_lost
+        codes, lost = self._run(run, list(range(len(blocks))), blocks, len(X))
+        return codes if lost is None else None
 
     def _run(self, score: Any, numbers: Sequence[int], blocks: Sequence[Any], n_rows: int, *arguments: Any) -> Any:
         try:
@@ -207,7 +211,7 @@ class Plan:
             piece = chunk_of(rows, slice(start, start + step))
             if not joint:
                 check_cells(part, piece, start)
-            with np.errstate(invalid="ignore" if joint else "warn"):
+            with np.errstate(invalid="ignore" if joint else "warn", over="ignore"):  # far rows are looked at again
                 terms = part.log_prob(piece)
             if joint and not np.isfinite(terms).all():
                 check_cells(part, piece, start)
