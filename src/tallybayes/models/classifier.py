@@ -259,6 +259,7 @@ class FactoredClassifier(FactoredModel):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
+        check_is_fitted(self, "tally_")
         return self._plan.posterior(self._open(X), whole=True).log_density
 
     def _joint(self, X: Any, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:

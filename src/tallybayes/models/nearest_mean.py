@@ -375,7 +375,8 @@ class NearestClassMean(FactoredModel):
         -------
         ndarray of shape (n,)
         """
-        return self.classes_[self._leads(X).argmax(axis=1)]
+        nearest = self._leads(X).argmax(axis=1)
+        return self.classes_[nearest]
 
     def _leads(self, X: Any) -> np.ndarray:
         """−½ d² of every row to every mean; for rows so far off that all squares are one, less what they share."""

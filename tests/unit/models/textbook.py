@@ -64,7 +64,9 @@ def number_log_prob(column, labels, label, value, estimate, tied=False):
         own = ((mine - mine.mean()) ** 2).sum() / (len(mine) - spent)
         variance = within / (n - spent * n_groups) if tied else own
         return stats.norm.logpdf(value, mine.mean(), math.sqrt(variance))
-    typical = (within + ((everything - everything.mean()) ** 2).sum() / n) / (max(n - n_groups, 0) + 1)
+    total, freedom = ((everything - everything.mean()) ** 2).sum() / n, n - n_groups
+    inner = within / freedom if freedom > 0 else total
+    typical = inner * min(total / inner, 1000) ** (8 / (freedom + 8)) if inner > 0 else total / (freedom + 1)
     strength, shape = 0.01, 1.5
     scale = typical * (1.5 if estimate == "bayes" else 2.5 + (n_groups if tied else 1) / 2)
     location = {c: (strength * everything.mean() + x.sum()) / (strength + len(x)) for c, x in groups.items()}
