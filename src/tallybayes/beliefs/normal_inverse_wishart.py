@@ -14,6 +14,8 @@ from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.errors import PriorError
 from tallybayes.statistics.moments import Moments
 
+_FLAT = 1e-10  # a scale whose least eigenvalue, beside its variances, is below this is kept as its root too
+
 
 class MultivariateNormal(NamedTuple):
     """Parameters of a multivariate Gaussian: (*given, columns) and (*given, columns, columns)."""
@@ -38,6 +40,9 @@ class NormalInverseWishart(Belief):
         Ψ, symmetric and positive definite: the scatter those rows would have shown.
     shared : tuple of {"groups"}, default ()
         Over what one covariance is shared. The tied family sets it; the means stay apart.
+    root : array broadcasting to (*given, columns, columns), optional
+        The lower triangular root of Ψ, where Ψ itself is too flat for float64 to tell that it is definite. `update`
+        sets it where data lie very far from the expected mean.
 
     Examples
     --------
@@ -52,6 +57,7 @@ class NormalInverseWishart(Belief):
     freedom: Any
     scale: Any
     shared: tuple[str, ...] = field(default=(), kw_only=True)
+    root: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._set(location=self.location, strength=self.strength, freedom=self.freedom, scale=self.scale)
@@ -67,7 +73,13 @@ class NormalInverseWishart(Belief):
             )
         if not np.allclose(self.scale, np.swapaxes(self.scale, -1, -2), rtol=1e-9, atol=0):
             raise PriorError("NormalInverseWishart needs a symmetric scale matrix.")
-        if not _positive_definite(self.scale).all():
+        if self.root is not None:
+            self._set(root=self.root)
+            if self.root.shape[-2:] != self.scale.shape[-2:] or not (_pivots(self.root) > 0).all():
+                raise PriorError(
+                    "NormalInverseWishart needs a root with the shape of the scale and a positive diagonal."
+                )
+        elif not (_least_eigenvalues(self.scale) > self.n_columns * np.finfo(float).eps).all():
             raise PriorError(f"NormalInverseWishart needs a positive definite scale matrix, found {self.scale}.")
 
     @classmethod
@@ -102,9 +114,23 @@ class NormalInverseWishart(Belief):
         grown = strength + weight
         moved = mean + (statistics.mean - mean) * (weight / grown)[..., None]
         extra = scatter + pulls[..., :, None] * pulls[..., None, :]  # symmetric to the last bit
-        return NormalInverseWishart(
-            moved, grown, freedom + self._pool(weight, 0), scale + self._pool(extra, 2), shared=self.shared
-        )
+        after = scale + self._pool(extra, 2)
+        flat = self.root is not None or not (_least_eigenvalues(after) > _FLAT).all()
+        root = self._grown_root(scale, self._pool(scatter, 2), pulls) if flat else None
+        return NormalInverseWishart(moved, grown, freedom + self._pool(weight, 0), after, shared=self.shared, root=root)
+
+    def lower_root(self) -> np.ndarray:
+        """The lower triangular root of the scale."""
+        return np.linalg.cholesky(self.scale) if self.root is None else np.asarray(self.root)
+
+    def _grown_root(self, scale: np.ndarray, scatter: np.ndarray, pulls: np.ndarray) -> np.ndarray:
+        """The root of scale + scatter + Σ pull·pullᵀ, which are added up as rows: the sum would round the rest away."""
+        if self.root is None:
+            return grown_root(np.swapaxes(np.linalg.cholesky(scale + scatter), -1, -2), self._pulled(pulls))
+        values, axes = np.linalg.eigh(scatter)
+        rows = np.sqrt(np.maximum(values, 0.0))[..., :, None] * np.swapaxes(axes, -1, -2)
+        upper = np.broadcast_to(np.swapaxes(self.root, -1, -2), scale.shape)
+        return grown_root(np.concatenate([upper, rows], axis=-2), self._pulled(pulls))
 
     def _meet(self, statistics: Moments) -> tuple[np.ndarray, ...]:
         """Prior parameters, weights, scatter, and what the gap from the prior mean adds to it, as the root of that.
@@ -183,7 +209,7 @@ class NormalInverseWishart(Belief):
         lower[(..., *below)] = rng.standard_normal((*leading, *one, len(below[0])))
         degrees = freedom[..., None] - np.arange(d)
         lower[..., np.arange(d), np.arange(d)] = np.sqrt(2 * rng.standard_gamma(degrees / 2, (*leading, *one, d)))
-        root = np.linalg.cholesky(np.broadcast_to(self.scale, (*one, d, d)))
+        root = np.broadcast_to(self.lower_root(), (*one, d, d))
         root = np.swapaxes(np.linalg.solve(lower, np.swapaxes(root, -1, -2) + np.zeros_like(lower)), -1, -2)
         covariance = np.broadcast_to(root @ np.swapaxes(root, -1, -2), (*leading, *given, d, d))
         noise = np.broadcast_to(root, covariance.shape) @ rng.standard_normal((*leading, *given, d, 1))
@@ -201,14 +227,14 @@ class NormalInverseWishart(Belief):
         first = covariance[tuple(slice(0, 1) if axis in shared else slice(None) for axis in range(len(size)))]
         if not np.array_equal(np.broadcast_to(first, covariance.shape), covariance):
             raise PriorError("the covariances differ along the shared groups; expected one.")
-        inside = _positive_definite(covariance)
+        inside = _least_eigenvalues(covariance) > d * np.finfo(float).eps
         covariance = np.where(inside[..., None, None], covariance, np.eye(d))
         root = np.linalg.cholesky(covariance)
         log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
         gap = np.linalg.solve(root, (mean - self.location)[..., None])[..., 0]
         normal = 0.5 * (d * np.log(self.strength / (2 * np.pi)) - log_det - self.strength * (gap**2).sum(-1))
         trace = np.trace(np.linalg.solve(covariance, np.broadcast_to(self.scale, covariance.shape)), axis1=-2, axis2=-1)
-        log_scale = np.linalg.slogdet(self.scale)[1]
+        log_scale = 2 * np.log(_pivots(self.lower_root())).sum(-1)
         log_norm = self.freedom / 2 * (log_scale - d * np.log(2)) - _log_gamma_d(self.freedom / 2, d)
         wishart = log_norm - (self.freedom + d + 1) / 2 * log_det - trace / 2
         normal, wishart = (np.where(inside, part, -np.inf) for part in (normal, wishart))
@@ -224,9 +250,9 @@ class NormalInverseWishart(Belief):
         # As for one column: what grows like n log n cancels but for the log determinants of covariances.
         shapes = (freedom[..., None] - np.arange(d)) / 2
         growth, ends = log_growth(shapes, half[..., None]), shapes + half[..., None]
-        root = grown_root(scale + self._pool(scatter, 2), self._pulled(pulls))
-        before = np.linalg.slogdet(scale)[1] - np.log(shapes).sum(-1)
-        after = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1) - np.log(ends).sum(-1)
+        root = self._grown_root(scale, self._pool(scatter, 2), pulls)
+        before = 2 * np.log(_pivots(self.lower_root())).sum(-1) - np.log(shapes).sum(-1)
+        after = 2 * np.log(_pivots(root)).sum(-1) - np.log(ends).sum(-1)
         covariance = (
             -half * (d * (1 + np.log(np.pi)) + after)
             - freedom / 2 * (after - before)
@@ -244,49 +270,56 @@ class NormalInverseWishart(Belief):
         """
         spent = self.n_columns - 1
         freedom = spent + factor * (self.freedom - spent)
-        return self.replace(strength=self.strength * factor, freedom=freedom, scale=self.scale * factor)
+        root = None if self.root is None else self.root * np.sqrt(factor)
+        return self.replace(strength=self.strength * factor, freedom=freedom, scale=self.scale * factor, root=root)
 
     def column(self, index: int) -> NormalInverseGamma:
         """The marginal belief about one column's mean and variance."""
         return self._marginal().column(index)
 
 
-def grown_root(base: np.ndarray, pulls: np.ndarray) -> np.ndarray:
-    """The lower root of base + Σ pull·pullᵀ, for pulls of any length beside the base.
+def grown_root(upper: np.ndarray, pulls: np.ndarray) -> np.ndarray:
+    """The lower root of Σ row·rowᵀ over the rows of two matrices, for pulls of any length beside the others.
 
-    The sum itself would round the base away, and with it every direction but those of the pulls. Rows are turned into
-    the root instead, the longest first, so that short ones keep their digits.
+    The sum itself would round short rows away, and with them every direction but those of the long ones. The rows are
+    turned into the root instead, the longest first, so that short ones keep their digits.
 
     Parameters
     ----------
-    base : ndarray of shape (…, d, d), positive definite
+    upper : ndarray of shape (…, n, d)
     pulls : ndarray of shape (…, m, d)
 
     Returns
     -------
     ndarray of shape (…, d, d)
     """
-    unit = np.sqrt(np.diagonal(base, axis1=-2, axis2=-1) + (pulls**2).sum(axis=-2))[..., None, :]
-    upper = np.swapaxes(np.linalg.cholesky(base), -1, -2)
-    rows = np.concatenate([pulls, upper], axis=-2) / unit
+    rows = np.concatenate([pulls, upper], axis=-2)
+    unit = np.sqrt((rows**2).sum(axis=-2))[..., None, :]
+    rows = rows / unit
     order = np.argsort(-np.abs(rows).max(axis=-1), axis=-1, kind="stable")
     turned = np.linalg.qr(np.take_along_axis(rows, order[..., None], axis=-2), mode="r") * unit
     signs = np.where(np.diagonal(turned, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
     return np.swapaxes(turned * signs[..., :, None], -1, -2)
 
 
-def _positive_definite(matrices: np.ndarray) -> np.ndarray:
-    """Whether each of the symmetric matrices is positive definite, whatever the units of its columns."""
+def _pivots(root: np.ndarray) -> np.ndarray:
+    return np.diagonal(root, axis1=-2, axis2=-1)
+
+
+def _least_eigenvalues(matrices: np.ndarray) -> np.ndarray:
+    """A lower bound of the eigenvalues of each symmetric matrix, in units of its variances; negative where it has none.
+
+    1e-6 for all of them where that is known cheaply.
+    """
     variances = np.diagonal(matrices, axis1=-2, axis2=-1)
     deviation = np.sqrt(np.where(variances > 0, variances, 1.0))
     scaled = matrices / (deviation[..., :, None] * deviation[..., None, :])
     possible = np.asarray((variances > 0).all(axis=-1))
     try:  # a root of what is left proves that all eigenvalues exceed what was taken, for a tenth of their price
         np.linalg.cholesky(scaled - 1e-6 * np.eye(matrices.shape[-1]))
-        return possible
+        return np.where(possible, 1e-6, -1.0)
     except np.linalg.LinAlgError:
-        smallest = np.linalg.eigvalsh(scaled)[..., 0]
-        return possible & (smallest > matrices.shape[-1] * np.finfo(float).eps)
+        return np.where(possible, np.linalg.eigvalsh(scaled)[..., 0], -1.0)
 
 
 def _log_gamma_d(half_freedom: np.ndarray, n_columns: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from scipy.linalg.lapack import dtrtri
 from tallybayes import kernels
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.log_gamma import log_rising
-from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart
+from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, grown_root
 from tallybayes.errors import EstimateError
 from tallybayes.families.block import Block, dense
 from tallybayes.families.family import Family, over_given, ratio
@@ -170,17 +170,26 @@ class MultivariateGaussian(Family):
         d = posterior.n_columns
         mean = np.asarray(posterior.location)
         freedom = posterior.freedom - d + 1
-        scale = posterior.scale * (1 + 1 / posterior.strength)[..., None, None]
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
             # The marginal of a multivariate t has the same freedom; p ∝ (1 + tᵀ(scale)⁻¹t)^(−(freedom + k)/2)
-            root = self._root(np.broadcast_to(scale, (*mean.shape, d))[..., known[:, None], known])
+            root = self.predictive_root(posterior, known)
             squares, log_det = squared_distances(rows, mean[..., known], root)
             k = len(known)
             log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
             return log_norm - (freedom + k) / 2 * np.log1p(squares)
 
         return _by_pattern(x, mean.shape[:-1], density)
+
+    def predictive_root(self, posterior: NormalInverseWishart, known: np.ndarray) -> np.ndarray:
+        """The lower root of Ψ(1 + 1/κ) over the `known` columns, by position, in every group."""
+        size = (*np.shape(posterior.location), posterior.n_columns)
+        widen = 1 + 1 / posterior.strength
+        if posterior.root is None:
+            scale = posterior.scale * widen[..., None, None]
+            return self._root(np.broadcast_to(scale, size)[..., known[:, None], known])
+        upper = np.broadcast_to(np.swapaxes(posterior.root * np.sqrt(widen)[..., None, None], -1, -2), size)
+        return grown_root(upper[..., known], np.zeros((*size[:-2], 0, len(known))))
 
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every column's share of a row's squared length, cross terms split equally; the rest evenly."""

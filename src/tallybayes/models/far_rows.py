@@ -144,12 +144,11 @@ def _add_rows(part: Scored, u: np.ndarray, size: np.ndarray, joint: np.ndarray, 
     found, family = part.parameters, part.family
     assert isinstance(family, MultivariateGaussian)
     mean = np.asarray(found.location if part.predictive else found.mean)
-    if part.predictive:
-        spread = np.broadcast_to(found.scale * (1 + 1 / found.strength)[..., None, None], (*mean.shape, mean.shape[-1]))
-    else:
-        spread = family._own(np.asarray(found.covariance))
     for known, index in patterns_of(u):
-        root = family._root(spread[:, known[:, None], known])
+        if part.predictive:
+            root = family.predictive_root(found, known)
+        else:
+            root = family._root(family._own(np.asarray(found.covariance))[:, known[:, None], known])
         inverse = invert_lower(root)
         y = np.einsum("kij,nj->nki", inverse, u[np.ix_(index, known)])
         at = np.einsum("kij,kj->ki", np.broadcast_to(inverse, (len(mean), *inverse.shape[1:])), mean[:, known])

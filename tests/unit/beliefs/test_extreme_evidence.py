@@ -79,3 +79,47 @@ class TestPredictive:
         urn = tb.DirichletMultinomial().log_predictive(tb.Dirichlet([2.0, 0.5]), np.array([[1e12, 3e12]]))
         assert binomial[0, 0] == pytest.approx(-30.54745087439373, rel=1e-13)
         assert urn[0] == pytest.approx(-30.54745087439373, rel=1e-13)
+
+
+class TestFarFromThePriorMean:
+    """Three rows a thousand million units from a prior N(0, Σ) with Ψ = 1: Ψ + S + κ·gap·gapᵀ is flat in float64."""
+
+    ROWS = np.array([[1e9, 1e9], [1e9 + 1, 1e9 + 2], [1e9 + 3, 1e9 - 1]])
+    PRIOR = tb.NormalInverseWishart([0, 0], 1, 4, np.eye(2))
+
+    @pytest.mark.parametrize(
+        ("row", "expected"), [([1e9, 1e9 + 1], -23.180535422654237), ([1e9 + 5, 1e9 - 5], -28.764993052868502)]
+    )
+    def test_predictive(self, row, expected):
+        posterior = self.PRIOR.update(tb.Moments.of(self.ROWS, full=True))
+        found = tb.MultivariateGaussian().log_predictive(posterior, np.array([row]))
+        assert found[0] == pytest.approx(expected, rel=1e-7)
+
+    def test_one_row_after_another(self):
+        whole = self.PRIOR.update(tb.Moments.of(self.ROWS, full=True))
+        parts = self.PRIOR
+        evidence = 0.0
+        for row in self.ROWS:
+            moments = tb.Moments.of(row[None], full=True)
+            evidence += parts.log_evidence(moments)
+            parts = parts.update(moments)
+        assert evidence == pytest.approx(-156.56561513684204, rel=1e-8)
+        np.testing.assert_allclose(parts.root, whole.root, rtol=1e-6)
+
+    def test_marginals_and_samples(self):
+        posterior = self.PRIOR.update(tb.Moments.of(self.ROWS, full=True))
+        one = tb.MultivariateGaussian().log_predictive(posterior, np.array([[1e9, np.nan]]))
+        assert one[0] == pytest.approx(
+            float(tb.Gaussian().log_predictive(posterior.column(0), np.array([[1e9]]))[0]), rel=1e-9
+        )
+        assert np.isfinite(posterior.sample(3).covariance).all()
+        assert posterior.scaled(2.0).log_evidence(tb.Moments.of(self.ROWS, full=True)) > -100
+
+    @pytest.mark.parametrize("covariance", ["full", "tied"])
+    def test_a_class_far_away(self, covariance):
+        rng = np.random.default_rng(0)
+        rows, labels = rng.normal(size=(40, 2)), np.repeat([0, 1], 20)
+        rows[20:] += 1e9
+        model = tb.GaussianDiscriminant(covariance, prior=self.PRIOR).fit(rows, labels)
+        assert (model.predict(rows) == labels).all()
+        assert np.isfinite(model.log_evidence())
