@@ -89,10 +89,10 @@ def far_joint(plan: Plan, table: Table) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for number, x in cells.items():
             _add(plan.scored[number], x / size[:, None], size, joint, lengths)
-        return compared(joint, lengths, size, plan._impossible)
+        return _compared(joint, lengths, size, plan._impossible)
 
 
-def compared(
+def _compared(
     joint: np.ndarray, lengths: np.ndarray, size: np.ndarray, impossible: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The joint less half the squared lengths s²·A − 2s·B + C: beyond that of a row's best class, and of that one."""
@@ -110,6 +110,16 @@ def compared(
         best = np.where(lead[every, better] > 0, better, best)
     a, b, c = (part[every, best] for part in lengths)
     return lead, joint[every, best] - 0.5 * ((a * size - 2 * b) * size + c)
+
+
+def far_leads(rows: np.ndarray, means: np.ndarray, projection: np.ndarray) -> np.ndarray:
+    """−½ ‖W(row − mean)‖² for every mean, beyond that of the nearest: the squares of the row itself cancel."""
+    middle, size = means.mean(axis=0), np.abs(rows).max(axis=1, initial=1.0)
+    means = (means - middle) @ projection.T
+    joint, lengths = np.tile(-0.5 * (means**2).sum(axis=1), (len(rows), 1)), np.zeros((3, len(rows), len(means)))
+    lengths[1] = (rows / size[:, None] - middle / size[:, None]) @ projection.T @ means.T
+    with np.errstate(over="ignore"):
+        return _compared(joint, lengths, size, np.zeros(len(means), dtype=bool))[0]
 
 
 def _add(part: Scored, u: np.ndarray, size: np.ndarray, joint: np.ndarray, lengths: np.ndarray) -> None:

@@ -16,7 +16,7 @@ from tallybayes.families.gaussian import Gaussian, pooled_spread
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import Climbed
 from tallybayes.models.factored import FactoredModel
-from tallybayes.models.far_rows import compared, lost_rows
+from tallybayes.models.far_rows import far_leads, lost_rows
 from tallybayes.models.metric import Trained, root_of, train, whitening
 from tallybayes.models.scoring import chunk_of, rows_of
 from tallybayes.sources.collect import check_weight
@@ -383,17 +383,8 @@ class NearestClassMean(FactoredModel):
         with np.errstate(over="ignore"):
             score = -0.5 * self.squared_distances(X)
         lost, projection = lost_rows(score.max(axis=1)), self._projection()
-        if lost is None or projection is None:
-            return score
-        middle = self.means_.mean(axis=0)
-        means = (self.means_ - middle) @ projection.T
-        rows = self._numbers(self._open(X))[lost]
-        size = np.abs(rows).max(axis=1, initial=1.0)
-        lengths = np.zeros((3, *score[lost].shape))
-        lengths[1] = (rows / size[:, None] - middle / size[:, None]) @ projection.T @ means.T
-        joint = np.tile(-0.5 * (means**2).sum(axis=1), (len(lost), 1))
-        with np.errstate(over="ignore"):
-            score[lost] = compared(joint, lengths, size, np.zeros(len(means), dtype=bool))[0]
+        if lost is not None and projection is not None:
+            score[lost] = far_leads(self._numbers(self._open(X))[lost], self.means_, projection)
         return score
 
     def save(self, path: Any) -> None:
