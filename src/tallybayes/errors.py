@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 
 
 class TallybayesError(Exception):
-    """The base of every error this package raises on purpose."""
+    """The base of every error this package raises on purpose; its message has no character that steers a terminal."""
+
+    def __init__(self, *details: object) -> None:
+        super().__init__(*("\n".join(map(printable, d.split("\n"))) if isinstance(d, str) else d for d in details))
 
 
 class CellError(TallybayesError, ValueError):
@@ -381,6 +384,16 @@ def _reduce_attribute_error(error: TallybayesError) -> tuple[object, ...]:
 
 def _attribute_error(kind: type[TallybayesError], arguments: tuple[object, ...]) -> TallybayesError:
     return as_attribute_error(kind(*arguments))
+
+
+def printable(value: object) -> str:
+    """A label or a name as one line of text that a terminal only shows: what cannot be printed is written as an escape.
+
+    Labels come from data, and data from strangers: an escape character would steer the terminal, an override of the
+    direction of writing would turn text round, a line end would tear a table.
+    """
+    text = str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def brief(value: object, most: int = 60) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError, StatisticsError
+from tallybayes.errors import DataError, EstimateError, StatisticsError, printable
 from tallybayes.families.bernoulli import Bernoulli, Binomial
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.log_normal import LogNormal
@@ -191,8 +191,8 @@ class Comparison:
         words = next(word for limit, word in _SCALE if factor < limit or limit == math.inf)
         row = factor / self.n_rows if self.n_rows else 0.0
         return (
-            f"{first} against {second}: {factor:.1f} bits, {words}; its code for the data is {row:.3g} bits a row "
-            "shorter."
+            f"{printable(first)} against {printable(second)}: {factor:.1f} bits, {words}; its code for the data is "
+            f"{row:.3g} bits a row shorter."
         )
 
     def to_frame(self) -> Any:
@@ -218,7 +218,7 @@ class Comparison:
             row = behind / self.n_rows if self.n_rows else 0.0
             lines.append(
                 (
-                    str(name),
+                    printable(name),
                     f"{value:.1f}",
                     f"{behind:.1f}",
                     f"{row:.4f}",
@@ -234,11 +234,11 @@ class Comparison:
         best, second = list(bits)[:2]
         out.append(self.reading(best, second))
         if self.left_out:
-            out.append(f"left out of all, being the same in every row: {', '.join(map(str, self.left_out))}")
+            out.append(f"left out of all, being the same in every row: {', '.join(map(printable, self.left_out))}")
         if self.mixed:
             out.append(
                 f"probabilities against densities, fair for whole numbers of a spread above 1 only: "
-                f"{', '.join(map(str, self.mixed))}"
+                f"{', '.join(map(printable, self.mixed))}"
             )
         return "\n".join(out)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, printable
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
@@ -126,7 +126,7 @@ class Dependence:
         if not n_pairs:
             return head
         ends = zip(self.first[:shown].tolist(), self.second[:shown].tolist(), strict=True)
-        top = [f"{self.columns[i]} – {self.columns[j]}" for i, j in ends]
+        top = [f"{printable(self.columns[i])} – {printable(self.columns[j])}" for i, j in ends]
         width = max(map(len, top))
         lines = [head, f"  {'':<{width}}  {'bits':>7}  {f'{self.mass:.3g} interval':>17}  evidence"]
         for k, pair in enumerate(top):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tallybayes.errors import printable
+
 if TYPE_CHECKING:
     from tallybayes.insight.evaluation import Evaluation
     from tallybayes.insight.intervals import Measure
@@ -58,7 +60,7 @@ def _groups(evaluation: Evaluation) -> str:
     positive = evaluation.classes.tolist()[1] if len(evaluation.classes) == 2 else None
     if len(evaluation.classes) == 2:
         heads += [f"recall {short_label(positive, 10)}", "false positive rate"]
-    lines = [[evaluation._by_name, *heads, "log-loss", "calibration error"]]
+    lines = [[printable(evaluation._by_name), *heads, "log-loss", "calibration error"]]
     found = list(evaluation.groups.items())
     for label, part in found[:_MOST]:
         shown: list[Measure] = [part.accuracy, part.error_rate]
@@ -84,7 +86,7 @@ def _amount(weight: float) -> str:
 
 def short_label(label: Any, widest: int = _WIDEST) -> str:
     """A label as text; a long one without its middle, since the ends tell labels apart."""
-    text = "(missing)" if label is None else str(label)
+    text = "(missing)" if label is None else printable(label)
     if len(text) <= widest:
         return text
     tail = (widest - 1) // 2

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, printable
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
@@ -139,12 +139,12 @@ class PredictiveCheck:
         raise DataError.unknown_column([column], [name for part in self._parts for name in part.names])
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{label}: {n}" for label, n in list(self.n_rows.items())[:8])
+        rows = ", ".join(f"{printable(label)}: {n}" for label, n in list(self.n_rows.items())[:8])
         head = f"PredictiveCheck: {len(self.table)} statistics beside {self.n_draws} draws (rows of class {rows})"
         top = self.table[:10]
         if not top:
             return head
-        names = [f"{row.column} in {row.label}: {row.statistic}" for row in top]
+        names = [printable(f"{row.column} in {row.label}: {row.statistic}") for row in top]
         width = max(map(len, names))
         lines = [head, f"  {'':<{width}}  {'observed':>10}  {'95 % of the draws':>23}  {'p':>5}  {'gap':>8}"]
         for name, row in zip(names, top, strict=True):
@@ -152,7 +152,7 @@ class PredictiveCheck:
             lines.append(f"  {name:<{width}}  {row.observed:10.4g}  {draws}  {row.p:5.3f}  {row.gap:+8.1f}")
         if len(self.table) > len(top):
             lines.append(f"  … {len(self.table) - len(top)} more")
-        wrong = list(dict.fromkeys(str(row.column) for row in self.surprising))
+        wrong = list(dict.fromkeys(printable(row.column) for row in self.surprising))
         shown = ", ".join(wrong[:8]) + (f", … {len(wrong) - 8} more" if len(wrong) > 8 else "")
         lines.append(f"The model does not look like the data in: {shown}." if wrong else "Nothing is surprising.")
         return "\n".join(lines)

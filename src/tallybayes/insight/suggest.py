@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from tallybayes.errors import printable
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
@@ -157,7 +158,7 @@ class Suggestion:
             second = one.candidates[1] if len(one.candidates) > 1 else None
             behind = f"{second.bits - one.candidates[0].bits:.1f}" if second else ""
             other = _short(second.family) if second else one.remark
-            lines.append((str(name), _short(one.family), gain if one.candidates else "", other, behind))
+            lines.append((printable(name), _short(one.family), gain if one.candidates else "", other, behind))
         widths = [max(len(line[place]) for line in lines) for place in range(5)]
         out = [f"Suggestion for {len(self.details)} columns, by evidence given the target"]
         for line in lines:

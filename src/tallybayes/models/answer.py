@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, printable
 from tallybayes.models.features import free_name
 from tallybayes.tally.factor import Name
 
@@ -101,8 +101,8 @@ class Answer(Mapping[Any, float]):
         return pd.DataFrame(rows, columns=list(self.nodes)).assign(**{name: self.probabilities.ravel()})
 
     def __repr__(self) -> str:
-        known = ", ".join(f"{node} = {value!r}" for node, value in self.evidence.items())
-        title = f"p({', '.join(map(str, self.nodes))}{' | ' + known if known else ''})"
+        known = ", ".join(f"{printable(node)} = {value!r}" for node, value in self.evidence.items())
+        title = f"p({', '.join(map(printable, self.nodes))}{' | ' + known if known else ''})"
         names = [repr(level) if len(self.nodes) == 1 else ", ".join(map(repr, level)) for level in self]
         numbers = self.probabilities.ravel()
         order = range(len(names)) if len(names) <= _SHOWN else np.argsort(-numbers, kind="stable")[:_SHOWN].tolist()
@@ -140,8 +140,8 @@ class MostProbable(Mapping[Any, Any]):
         return "  (known)" if node in self.evidence else "  (set)" if f"do({node})" in self.evidence else ""
 
     def __repr__(self) -> str:
-        width = max(map(len, map(str, self._levels)), default=0)
-        lines = [f"  {node!s:<{width}}  {level!r}{self._why(node)}" for node, level in self._levels.items()]
+        width = max(map(len, map(printable, self._levels)), default=0)
+        lines = [f"  {printable(node):<{width}}  {level!r}{self._why(node)}" for node, level in self._levels.items()]
         return "\n".join([f"most probable together, p = {np.exp(self.log_probability):.4g}", *lines])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.errors import printable
 from tallybayes.models.scoring import Scored
 from tallybayes.tally.factor import Name
 
@@ -74,8 +75,8 @@ class Conditional:
         return pd.DataFrame(self.values.reshape(-1, len(self.columns)), index=rows, columns=list(self.columns))
 
     def __repr__(self) -> str:
-        title = f"p({self.node}{' | ' + ', '.join(map(str, self.parents)) if self.parents else ''})"
-        head = [*map(str, self.parents), *map(str if self._measured else repr, self.columns)]
+        title = f"p({printable(self.node)}{' | ' + ', '.join(map(printable, self.parents)) if self.parents else ''})"
+        head = [*map(printable, self.parents), *map(printable if self._measured else repr, self.columns)]
         values = self.values.reshape(-1, len(self.columns))
         lines = [
             [*map(repr, above), *("unknown" if np.isnan(x) else f"{x:.4g}" for x in row)]

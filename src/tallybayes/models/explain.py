@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.errors import printable
 from tallybayes.families.block import Sparse, n_columns
 from tallybayes.memory import require_memory
 from tallybayes.models.scoring import Scored, chunk_of, chunk_rows
@@ -106,12 +107,13 @@ class Explanation:
         """One row as a table with bars."""
         found, cells = self._ordered(row), self.values[row]
         weights = np.array([weight for _, weight in found])
-        head = f"row {row}: {self.classes[row]} against {self.others[row]}, log-odds {self.log_odds[row]:+.3f}"
+        top, other = printable(self.classes[row]), printable(self.others[row])
+        head = f"row {row}: {top} against {other}, log-odds {self.log_odds[row]:+.3f}"
         if self._impossible[row]:
             head += " by the class prior alone: the row is impossible in both"
         finite = np.abs(weights[np.isfinite(weights)])
         largest = float(finite.max(initial=0.0)) or 1.0
-        names = [str(self.columns[place]) for place, _ in found[:most]]
+        names = [printable(self.columns[place]) for place, _ in found[:most]]
         values = [shown(cells[place]) for place, _ in found[:most]]
         widths = max(map(len, names), default=0), max(map(len, values), default=0)
         lines = [head]
@@ -269,4 +271,4 @@ def shown(value: Any) -> str:
     """A cell in few characters."""
     if value is None:
         return "—"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else printable(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import DataError, ImpossibleEvidenceError, shortened
+from tallybayes.errors import DataError, ImpossibleEvidenceError, printable, shortened
 from tallybayes.models.answer import Answer, MostProbable
 from tallybayes.models.generate import sample_factor
 from tallybayes.models.graph import Graph
@@ -312,10 +312,10 @@ class BayesianNetwork(NetworkRows):
             f"{self.n_parameters_} parameters (a table of all labels: {n_joint})"
         ]
         for name, node in list(self._nodes.items())[:12]:
-            parents = ", ".join(map(str, node.factor.given))
+            parents = ", ".join(map(printable, node.factor.given))
             n_levels = len(self.levels_.get(name, ()))
             shown = f"{n_levels} level{'s' * (n_levels != 1)}" if node.is_label else repr(node.family)
-            lines.append(f"  p({name}{' | ' + parents if parents else ''})  {shown}")
+            lines.append(f"  p({printable(name)}{' | ' + parents if parents else ''})  {shown}")
         if n_nodes > 12:
             lines.append(f"  … {n_nodes - 12} more")
         return "\n".join(lines)

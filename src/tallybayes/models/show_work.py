@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.errors import DataError, printable
 from tallybayes.models.explain import shown, shown_cells
 from tallybayes.models.scoring import Scored, chunk_of
 
@@ -24,14 +25,13 @@ def show_work(model: Any, row: Any) -> str:
     """
     table = model._open(row)
     if table.n_rows != 1:
-        from tallybayes.errors import DataError
-
         raise DataError.wrong_shape("row", (table.n_rows,), "the features of one row")
     classes, prior = list(model.classes_), model.class_log_prior_
-    width = max(10, *(len(str(label)) + 2 for label in classes))
+    titles = [printable(label) for label in classes]
+    width = max(10, *(len(label) + 2 for label in titles))
     lines = ["p(class | x) ∝ p(class) · Π p(x_j | class)", ""]
     title = max([len("log p(class, x)"), *(len(_title(n)) for s in model._scored for n in s.factor.columns)]) + 2
-    lines.append(" " * (title + 14) + "".join(f"{label!s:>{width}}" for label in classes))
+    lines.append(" " * (title + 14) + "".join(f"{label:>{width}}" for label in titles))
     lines.append(_line("log p(class)", "", prior, title, width))
     for scored in model._scored:
         cells = chunk_of(model._rows(table, scored), slice(None))
@@ -39,7 +39,7 @@ def show_work(model: Any, row: Any) -> str:
         columns, levels = scored.factor.columns, [domain.levels for domain in model._level_domains(scored)]
         whole = terms.sum(axis=-1) if scored.family.columnwise else scored.log_prob(cells)[0]
         if len(columns) != terms.shape[-1]:
-            lines.append(_line(f"log p({columns[0]} | class)", "", whole, title, width))
+            lines.append(_line(_title(columns[0]), "", whole, title, width))
             continue
         for place, (name, value) in enumerate(zip(columns, shown_cells(levels, cells[0]), strict=True)):
             lines.append(_line(_title(name), shown(value), terms[:, place], title, width))
@@ -53,12 +53,12 @@ def show_work(model: Any, row: Any) -> str:
     proba = model.predict_proba(row)[0]
     lines.append(_line("p(class | x)", "", proba, title, width))
     lines.append("")
-    lines.append(f"prediction: {classes[int(total.argmax())]}")
+    lines.append(f"prediction: {titles[int(total.argmax())]}")
     return "\n".join(lines)
 
 
 def _title(name: Any) -> str:
-    return f"log p({name} | class)"
+    return f"log p({printable(name)} | class)"
 
 
 def _line(title: str, value: str, numbers: np.ndarray, wide: int, width: int) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plots.style import new_axes
+from tallybayes.plots.style import new_axes, words
 
 if TYPE_CHECKING:
     from tallybayes.insight.dependence import Dependence
@@ -28,7 +28,7 @@ def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Any:
     largest = float(np.nanmax(matrix)) if np.isfinite(matrix).any() else 0.0
     norm = PowerNorm(0.5, 0.0, largest or 1.0)
     image = ax.imshow(np.ma.masked_invalid(matrix), cmap="Blues", norm=norm)
-    names = [str(found.columns[place]) for place in places]
+    names = [words(found.columns[place]) for place in places]
     ax.set_xticks(range(n), names, rotation=90)
     ax.set_yticks(range(n), names)
     ax.tick_params(length=0)
@@ -41,7 +41,7 @@ def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Any:
             ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
     ax.figure.colorbar(image, ax=ax, label="information (bits)", shrink=0.8)
     shown = "" if n == len(found.columns) else f" (the {n} of {len(found.columns)} columns that share most)"
-    ax.set_title(f"What columns share given {found.target}{shown}")
+    ax.set_title(f"What columns share given {words(found.target)}{shown}")
     return ax
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.insight.evaluation_text import short_label
 from tallybayes.insight.measures import Curve, precision_recall
-from tallybayes.plots.style import COLOURS, new_axes, quiet
+from tallybayes.plots.style import COLOURS, new_axes, quiet, words
 
 if TYPE_CHECKING:
     from tallybayes.insight.evaluation import Evaluation
@@ -31,7 +31,7 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    table, labels = evaluation.confusion, [short_label(label, _WIDEST) for label in evaluation.classes.tolist()]
+    table, labels = evaluation.confusion, [words(short_label(label, _WIDEST)) for label in evaluation.classes.tolist()]
     n, longest = len(labels), max(map(len, labels))
     side = min(max(0.42 * n, 2.4), 10.0)
     ax = new_axes(ax, figsize=(side + 1.6 + 0.08 * longest, side + 1.0 + 0.06 * longest), layout="constrained")
@@ -139,7 +139,7 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Any:
         _draw(ax, curves[k], color="0.8", linewidth=0.8, label=name, zorder=1)
     for place, k in enumerate(shown):
         colour = COLOURS[place % len(COLOURS)]
-        text = f"{short_label(labels[k], _WIDEST)}  (average {curves[k].average_precision:.3f})"
+        text = f"{words(short_label(labels[k], _WIDEST))}  (average {curves[k].average_precision:.3f})"
         _draw(ax, curves[k], color=colour, linewidth=1.8, label=text, zorder=2)
         found = evaluation.recall[labels[k]].value, evaluation.precision[labels[k]].value
         if not np.isnan(found).any():

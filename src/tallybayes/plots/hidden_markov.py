@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.plots.style import COLOURS, new_axes, quiet
+from tallybayes.plots.style import COLOURS, new_axes, quiet, words
 
 
 def plot_states(model: Any, steps: Any, ax: Any = None) -> Any:
@@ -28,13 +28,13 @@ def plot_states(model: Any, steps: Any, ax: Any = None) -> Any:
         axes[0].plot(time, values, color="#999999", linewidth=0.9, zorder=1, marker="none")
         for k, state in enumerate(states):
             here = np.array([found == state for found in path], dtype=bool)
-            label = str(state) if number == 0 else None
+            label = words(state) if number == 0 else None
             axes[0].scatter(time[here], values[here], s=16, color=COLOURS[k % len(COLOURS)], label=label, zorder=2)
         if ticks is not None and len(columns) == 1:
             axes[0].set_yticks(range(len(ticks)), ticks)
         if column.dtype.kind in "iu":
             axes[0].yaxis.get_major_locator().set_params(integer=True)
-    axes[0].set_ylabel(", ".join(str(name) for name in columns) if list(columns) != [0] else "step")
+    axes[0].set_ylabel(", ".join(words(name) for name in columns) if list(columns) != [0] else "step")
     axes[0].legend(title="state", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     bottom = np.zeros(len(proba))
     for k in range(len(states)):
@@ -79,7 +79,7 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Any:
     for i, state in enumerate(states):
         colour = COLOURS[i % len(COLOURS)]
         ax.add_patch(Circle(place[i], radius[i], facecolor="white", edgecolor=colour, linewidth=2.5, zorder=3))
-        text = f"{state}\n{transition[i, i]:.2f}" if transition[i, i] >= least else str(state)
+        text = f"{words(state)}\n{transition[i, i]:.2f}" if transition[i, i] >= least else words(state)
         ax.text(*place[i], text, ha="center", va="center", zorder=4, fontsize=10)
     ax.set_aspect("equal")
     low, high = np.minimum(place.min(axis=0) - 0.45, -1.0), np.maximum(place.max(axis=0) + 0.45, 1.0)
@@ -128,4 +128,4 @@ def _as_numbers(values: np.ndarray) -> tuple[np.ndarray, list[str] | None]:
         return values.astype(float), None
     known = sorted({value for value in values.tolist() if value is not None}, key=str)
     index = {value: place for place, value in enumerate(known)}
-    return np.array([index.get(value, np.nan) for value in values.tolist()], dtype=float), [str(v) for v in known]
+    return np.array([index.get(value, np.nan) for value in values.tolist()], dtype=float), [words(v) for v in known]

@@ -11,7 +11,7 @@ from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
-from tallybayes.plots.style import COLOURS, new_axes, quiet
+from tallybayes.plots.style import COLOURS, new_axes, quiet, words
 from tallybayes.sources.table import as_array
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, mos
     for column, _ in shown:
         value = cells.get(column)
         text = f"{value:.4g}" if isinstance(value, float) else f"{value}"
-        labels.append(str(column) if value is None else f"{column} = {text}")
+        labels.append(words(column if value is None else f"{column} = {text}"))
     weights = np.nan_to_num([weight for _, weight in shown], posinf=np.inf, neginf=-np.inf)
     infinite = np.isinf(weights)
     longest = 1.25 * float(np.abs(weights[~infinite]).max(initial=0.0)) or 1.0
@@ -40,7 +40,7 @@ def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, mos
     ax.set_yticks(range(len(shown)), labels)
     ax.invert_yaxis()
     ax.axvline(0, color="black", linewidth=0.8)
-    top, other = explanation.classes[row], explanation.others[row]
+    top, other = words(explanation.classes[row]), words(explanation.others[row])
     ax.set_xlabel(f"weight of evidence (nats)   ← {other}   |   {top} →")
     ax.set_title(f"{top} against {other}: log-odds {explanation.log_odds[row]:+.2f}")
     quiet(ax)
@@ -78,10 +78,10 @@ def plot_columns(model: Any, columns: Any = None, n_across: int = 3) -> Any:
         ax.set_visible(False)
     for ax, (scored, place, name) in zip(axes.ravel(), places, strict=False):
         _plot_column(ax, model, scored, place)
-        ax.set_title(str(name))
+        ax.set_title(words(name))
         quiet(ax)
     if places:
-        axes[0, 0].legend(title=str(model._target), frameon=False)
+        axes[0, 0].legend(title=words(model._target), frameon=False)
     return figure
 
 
@@ -96,8 +96,8 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
         width = 0.8 / len(classes)
         for k, label in enumerate(classes):
             left = np.arange(len(levels)) + (k - (len(classes) - 1) / 2) * width
-            ax.bar(left, density[:, k], width, color=COLOURS[k % len(COLOURS)], label=str(label))
-        ax.set_xticks(range(len(levels)), [str(level) for level in levels], rotation=30 if len(levels) > 5 else 0)
+            ax.bar(left, density[:, k], width, color=COLOURS[k % len(COLOURS)], label=words(label))
+        ax.set_xticks(range(len(levels)), [words(level) for level in levels], rotation=30 if len(levels) > 5 else 0)
         ax.set_ylabel("probability")
         return
     means = scored.family.expected(scored.parameters)[:, place]
@@ -126,7 +126,7 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
     measured = isinstance(scored.family, Gaussian | LogNormal | Binned)
     style = {} if measured else {"marker": "o", "markersize": 3}
     for k, label in enumerate(classes):
-        ax.plot(grid, density[:, k], color=COLOURS[k % len(COLOURS)], label=str(label), **style)
+        ax.plot(grid, density[:, k], color=COLOURS[k % len(COLOURS)], label=words(label), **style)
     ax.set_ylabel("density" if measured else "probability")
     ax.set_ylim(bottom=0)
 
@@ -164,12 +164,12 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> A
         ax.plot(*mean[k], marker="+", color=COLOURS[k % len(COLOURS)], markersize=10, markeredgewidth=2)
         if points is not None and y is not None:
             mine = as_array(y) == label
-            ax.plot(*points[mine].T, ".", color=COLOURS[k % len(COLOURS)], markersize=4, label=str(label))
+            ax.plot(*points[mine].T, ".", color=COLOURS[k % len(COLOURS)], markersize=4, label=words(label))
     if points is not None and y is None:
         ax.plot(*points.T, ".", color="black", markersize=4)
     elif points is not None:
         ax.legend(frameon=False)
-    names = [name if isinstance(name, str) else f"column {name}" for name in names]
+    names = [words(name if isinstance(name, str) else f"column {name}") for name in names]
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
     ax.set_title(f"{getattr(model, 'covariance', '')} covariance, {model.estimate} estimate".strip())
@@ -193,7 +193,7 @@ def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
     second = seen[:, 1] if seen.shape[1] > 1 else np.random.default_rng(0).uniform(-0.5, 0.5, len(seen))
     for k, label in enumerate(model.classes_):
         mine = as_array(y) == label
-        ax.plot(seen[mine, 0], second[mine], ".", color=COLOURS[k % len(COLOURS)], markersize=4, label=str(label))
+        ax.plot(seen[mine, 0], second[mine], ".", color=COLOURS[k % len(COLOURS)], markersize=4, label=words(label))
     ax.set_xlabel("first discriminant")
     if seen.shape[1] > 1:
         ax.set_ylabel("second discriminant")

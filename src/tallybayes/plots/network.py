@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, printable
 from tallybayes.plots.boxes import AFTER, BEFORE, NOTE, ROOMY, TIGHT, Bars, Box, Brush, box_size, draw_box, text_width
 from tallybayes.plots.layered import lay_out
 from tallybayes.plots.style import new_axes, quiet
@@ -266,7 +266,7 @@ def _known(evidence: Any, do: Any) -> str:
 
 
 def _cut(value: Any, most: int) -> str:
-    text = str(value)
+    text = printable(value)  # its pictures draw all text without mathematics
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

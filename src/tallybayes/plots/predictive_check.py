@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plots.style import COLOURS, quiet
+from tallybayes.plots.style import COLOURS, quiet, words
 
 if TYPE_CHECKING:
     from tallybayes.insight.predictive_check import PredictiveCheck
@@ -28,12 +28,12 @@ def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n
         panel.bar(centre, high - low, width, low, color=COLOURS[1], alpha=0.45, label="95 % of the draws")
         panel.hlines(middle, edges[:-1], edges[1:], color=COLOURS[1], linewidth=1)
         panel.stairs(real, edges, color=COLOURS[0], linewidth=1.6, label="data")
-        panel.set_title(f"{column} in class {label}")
+        panel.set_title(words(f"{column} in class {label}"))
         panel.set_ylim(bottom=0)
         if levels:
             long = len(levels) > 5 or max(len(str(level)) for level in levels) > 8
             turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if long else {}
-            panel.set_xticks(range(len(levels)), [str(level) for level in levels], **turned)
+            panel.set_xticks(range(len(levels)), [words(level) for level in levels], **turned)
         quiet(panel)
     axes.ravel()[0].set_ylabel("rows")
     axes.ravel()[0].legend(frameon=False)

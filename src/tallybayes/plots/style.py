@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from tallybayes.errors import printable
+
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+
+
+def words(value: object) -> str:
+    """A label or a name for a picture: one line, as it is. A dollar is no mathematics, and none is hidden or empty.
+
+    matplotlib sets what stands between two dollars as a formula, and leaves labels that begin with "_" out of legends.
+    """
+    text = printable(value).replace("$", r"\$") or "''"
+    return f" {text}" if text.startswith("_") else text
 
 
 def new_axes(ax: Any, **options: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import NotForgettableError, StatisticsError, brief
+from tallybayes.errors import NotForgettableError, StatisticsError, brief, printable
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.statistics import Statistics, first_shortage
@@ -105,7 +105,7 @@ class Tally:
         for name, domain in list(self.domains.items())[:_MOST_LINES]:
             shown = ", ".join(repr(level) for level in domain.levels[:8])
             more = len(domain.levels) - 8
-            lines.append(f"  {name}: {shown or 'no levels'}{f', … {more} more' if more > 0 else ''}")
+            lines.append(f"  {printable(name)}: {shown or 'no levels'}{f', … {more} more' if more > 0 else ''}")
         if len(self.domains) > _MOST_LINES:
             lines.append(f"  … {len(self.domains) - _MOST_LINES} more")
         return "\n".join(lines)
@@ -294,8 +294,8 @@ def realign(factor: Factor, statistic: Statistics, where: Mapping[Name, np.ndarr
 
 
 def _title(factor: Factor) -> str:
-    shown = ", ".join(map(str, factor.columns[:3])) + (", …" if len(factor.columns) > 3 else "")
-    return f"p({shown}" + (f" | {', '.join(map(str, factor.given))})" if factor.given else ")")
+    shown = ", ".join(map(printable, factor.columns[:3])) + (", …" if len(factor.columns) > 3 else "")
+    return f"p({shown}" + (f" | {', '.join(map(printable, factor.given))})" if factor.given else ")")
 
 
 def other_factors(mine: Sequence[Factor], its: Sequence[Factor]) -> StatisticsError:
