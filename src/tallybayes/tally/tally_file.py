@@ -155,7 +155,7 @@ def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statist
         return Counts(arrays.pop(f"{prefix}/table"), arrays.pop(f"{prefix}/sizes"))
     if kind == "Totals":
         names = ("weight", "total", "log_base", "failures")
-        return Totals(**{name: arrays[f"{prefix}/{name}"] for name in names if f"{prefix}/{name}" in arrays})
+        return Totals(**{name: arrays.pop(f"{prefix}/{name}") for name in names if f"{prefix}/{name}" in arrays})
     if kind == "Moments":
         sums = [pair(name) for name in ("weight_sum", "first_sum", "second_sum")]
         anchor = arrays.pop(f"{prefix}/anchor")
