@@ -96,6 +96,7 @@ def main() -> None:
         column = steps if steps.ndim == 2 else steps[:, None]
         path = theirs.predict(column, lengths)
         ours.fit(steps, path, lengths)  # counted from their own decoding: any parameters do for timing
+        parts = np.split(steps, np.cumsum(lengths)[:-1])
         work = {
             "log-likelihood": (
                 lambda o=ours, s=steps, n=lengths: o.log_likelihood(s, n),
@@ -103,6 +104,14 @@ def main() -> None:
             ),
             "Viterbi": (
                 lambda o=ours, s=steps, n=lengths: o.predict(s, n),
+                lambda t=theirs, c=column, n=lengths: t.decode(c, n),
+            ),
+            "log-likelihood of a list of arrays": (
+                lambda o=ours, p=parts: o.log_likelihood(p),
+                lambda t=theirs, c=column, n=lengths: t.score(c, n),  # it takes no list
+            ),
+            "Viterbi of a list of arrays": (
+                lambda o=ours, p=parts: o.predict(p),
                 lambda t=theirs, c=column, n=lengths: t.decode(c, n),
             ),
         }

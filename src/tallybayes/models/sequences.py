@@ -62,10 +62,10 @@ def open_sequences(X: Any, lengths: Any = None, sequence: str | None = None, ord
     if not _is_list(X):
         table = open_table(X)
         return Sequences(table, np.array([0, table.n_rows], dtype=np.int64), None)
-    tables = [open_table(part) if _length(part) else None for part in X]
-    n_steps = [0 if table is None else table.n_rows for table in tables]
-    joined = _joined([table for table in tables if table is not None])
-    return Sequences(joined, np.concatenate([[0], np.cumsum(n_steps, dtype=np.int64)]).astype(np.int64), None)
+    n_steps = [_length(part) for part in X]
+    parts = [part for part, length in zip(X, n_steps, strict=True) if length]
+    table = open_table(np.concatenate(parts)) if _are_alike(parts) else _joined([open_table(part) for part in parts])
+    return Sequences(table, np.concatenate([[0], np.cumsum(n_steps, dtype=np.int64)]).astype(np.int64), None)
 
 
 def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
@@ -113,10 +113,20 @@ def _holds_columns(part: Mapping[Any, Any]) -> bool:
     return not np.isscalar(first) and first is not None
 
 
+def _are_alike(parts: list[Any]) -> bool:
+    """Whether sequences are several arrays of numbers that differ in length only: they need no table each."""
+    if len(parts) < 2 or not isinstance(parts[0], np.ndarray) or parts[0].dtype.kind not in "biuf":
+        return False
+    dtype, shape = parts[0].dtype, parts[0].shape[1:]
+    return all(type(part) is np.ndarray and part.dtype == dtype and part.shape[1:] == shape for part in parts)
+
+
 def _length(part: Any) -> int:
+    if hasattr(part, "shape"):
+        return int(part.shape[0])
     if isinstance(part, Mapping):
         return max((_length(column) for column in part.values()), default=0)
-    return int(part.shape[0]) if hasattr(part, "shape") else len(part)
+    return len(part)
 
 
 def _offsets(lengths: Any, n_steps: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 import tallybayes as tb
 from tallybayes.errors import DataError
 from tallybayes.models import chain as chains
+from tallybayes.models import sequences
 from tallybayes.models.chain import stretches
 
 
@@ -157,3 +158,40 @@ def test_every_number_of_labels_fits_its_codes(n_levels):
     expected = np.bincount(np.delete(codes, n_levels + 7), minlength=n_levels)
     order = model.tally_.domains[str(factor.columns[0])].positions_of(range(n_levels))
     np.testing.assert_allclose(counts.table.sum(axis=0)[order], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("cells", "family"),
+    [
+        (np.arange(60) % 3, tb.Categorical()),
+        (np.arange(60) % 2 == 1, tb.Bernoulli()),
+        (np.arange(60, dtype=np.int8), tb.Poisson()),
+        (np.arange(60.0), tb.Gaussian()),
+        (np.sin(np.arange(120.0)).reshape(60, 2), tb.Gaussian()),
+        (np.arange(120).reshape(60, 2) % 4, tb.Categorical()),
+    ],
+    ids=["labels", "yes or no", "counts", "numbers", "rows", "rows of labels"],
+)
+def test_arrays_that_differ_in_length_only_are_one_table(monkeypatch, cells, family):
+    """A table for each took longer than all that is asked of them."""
+    lengths = [7, 0, 20, 1, 32]
+    parts = np.split(cells, np.cumsum(lengths)[:-1])
+    model = tb.HiddenMarkovModel(emission=family, estimate="map").fit(cells, np.arange(60) // 2 % 2, lengths)
+    opened, open_table = [], sequences.open_table
+    monkeypatch.setattr(sequences, "open_table", lambda part: opened.append(part) or open_table(part))
+    np.testing.assert_array_equal(model.log_likelihood(parts), model.log_likelihood(cells, lengths))
+    assert len(opened) == 2
+    for path, same in zip(model.predict(parts), model.predict(cells, lengths), strict=True):
+        np.testing.assert_array_equal(path, same)
+    mixed = [part if k else np.ma.masked_array(part) for k, part in enumerate(parts)]
+    np.testing.assert_array_equal(model.log_likelihood(mixed), model.log_likelihood(parts))
+    states = np.split(np.arange(60) // 2 % 2, np.cumsum(lengths)[:-1])
+    assert tb.HiddenMarkovModel(emission=family, estimate="map").fit(parts, states).tally_ == model.tally_
+
+
+def test_arrays_of_several_types_keep_them():
+    model = tb.HiddenMarkovModel(emission=tb.Gaussian()).fit([[1.0, 2.5, 3.0]], [[0, 1, 0]])
+    apart = [model.log_likelihood([part])[0] for part in (np.array([1, 2]), np.array([2.5]))]
+    np.testing.assert_array_equal(model.log_likelihood([np.array([1, 2]), np.array([2.5])]), apart)
+    with pytest.raises(DataError, match=r"sequence 1 has the columns \[0, 1\], the first one \[0\]"):
+        model.log_likelihood([np.array([1.0]), np.array([[1.0, 2.0]])])
