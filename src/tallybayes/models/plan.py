@@ -110,9 +110,7 @@ class Plan:
         if len(numbers) < len(self.scored):
             joint = self.joint(table, whole=False)
             best = joint.argmax(axis=1)
-            return settled_best(
-                self, table, best, lost_rows(joint[np.arange(len(best)), best])
-            )  # max takes as long again
+            return settled_best(self, table, best, lost_rows(joint[np.arange(len(best)), best]))
         return settled_best(self, table, *self._run(scorer.argmax_and_lost, numbers, blocks, table.n_rows))
 
     def argmax_array(self, X: np.ndarray) -> np.ndarray | None:
