@@ -1,5 +1,5 @@
 // Backward: what the later steps say of every state, and with it the posterior probabilities.
-#include "chain.h"
+#include "chain_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

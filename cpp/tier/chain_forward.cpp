@@ -1,5 +1,5 @@
 // Forward: what the steps so far say of every state, by adding up all paths or by taking the best.
-#include "chain.h"
+#include "chain_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

@@ -1,6 +1,6 @@
 // The same on logarithms, for sequences whose probabilities are too far apart for anything else. Every row is kept near
 // 0 by taking out its maximum, so that no digits are lost however long the sequence.
-#include "chain.h"
+#include "chain_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

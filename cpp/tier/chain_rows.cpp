@@ -1,6 +1,6 @@
 // Rows of emissions and of probabilities, between the caller's arrays and the loops.
-#include "chain.h"
-#include "score.h"
+#include "chain_loops.h"
+#include "score_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

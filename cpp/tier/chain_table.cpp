@@ -1,4 +1,4 @@
-#include "chain.h"
+#include "chain_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

@@ -1,5 +1,5 @@
 // Linear sums over cells that are 0 or 1 and stored as bytes: four columns are one of 16 rows of a table of their sums.
-#include "score.h"
+#include "score_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

@@ -1,5 +1,5 @@
 // Sums of the table rows that codes point to. Here a vector holds several classes of one row.
-#include "score.h"
+#include "score_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

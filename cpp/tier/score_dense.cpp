@@ -1,5 +1,5 @@
 // Sums over the columns of turned cells, a few classes at a time in registers.
-#include "score.h"
+#include "score_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

@@ -1,6 +1,6 @@
 // From the scores of a chunk to what the caller asked for.
 #include "logarithms.h"
-#include "score.h"
+#include "score_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

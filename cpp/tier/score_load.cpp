@@ -1,5 +1,5 @@
 // Blocks of dense cells turned into columns of doubles, so that a vector holds one column of several rows.
-#include "score.h"
+#include "score_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

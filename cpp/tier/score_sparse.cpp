@@ -1,5 +1,5 @@
 // Sums of the weights that the entries of CSR rows point to.
-#include "score.h"
+#include "score_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

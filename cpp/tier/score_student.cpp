@@ -5,7 +5,7 @@
 // (1 + q)(1 + t) = 1 + (q + (q·t + t)). Now and then its power of two is moved to a counter, which turns NaN, and stays
 // it, if the product went out of range in between; such rows are done again with one logarithm for each column.
 #include "logarithms.h"
-#include "score.h"
+#include "score_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {

@@ -1,6 +1,6 @@
 // Back along the most probable path. Only the scores were kept on the way forward; now the best predecessor of one
 // state is found again, which is less work than remembering that of every state.
-#include "chain.h"
+#include "chain_loops.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {
