@@ -3,18 +3,23 @@ PYTHON ?= python3
 VENV ?= .venv
 CLANG ?= clang++
 BIN := $(VENV)/bin
+# The Pythons that run here, newest first; PYENV_VERSION says to pyenv which one its `python3.x` is.
+PYTHONS = $(foreach v,3.15 3.14 3.13 3.12 3.11,$(shell PYENV_VERSION=$(v) python$(v) -c 'print($(v))' 2>/dev/null))
+NEWEST = $(firstword $(PYTHONS))
+OLDEST = $(lastword $(PYTHONS))
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-clang test-arm floors sanitize lint types bench pictures clean
+.PHONY: help setup demo test test-newest test-oldest test-all test-clang test-arm floors
+.PHONY: sanitize lint types bench pictures clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --editable '.[test]' $(CONSTRAINTS)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
@@ -27,10 +32,19 @@ demo: setup ## set up and show the main job, under ten seconds after set-up
 	$(BIN)/python -m tallybayes.demo
 
 test: setup ## set up and run every test, the handbook's examples included
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 $(PYTEST)
 
-test-all: ## the tests under Python 3.11, 3.12 and 3.13, each in its own environment
-	for v in 3.11 3.12 3.13; do $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; done
+test-newest: ## the tests under the newest Python found here, with the newest versions of everything
+	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest
+
+# Old versions meet newer ones that they depend on, whose deprecations are not ours.
+test-oldest: ## the tests with the oldest versions that pyproject.toml allows
+	mkdir -p build && $(PYTHON) tests/oldest.py > build/oldest.txt
+	PYENV_VERSION=$(OLDEST) $(MAKE) test PYTHON=python$(OLDEST) VENV=.venv-oldest \
+	  CONSTRAINTS='--constraint build/oldest.txt' PYTEST='-W ignore::DeprecationWarning'
+
+test-all: ## the tests under every Python found here from 3.11 on, each in its own environment
+	for v in $(PYTHONS); do PYENV_VERSION=$$v $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; done
 
 floors: setup ## fail where a promise of speed is kept less than half as well as recorded
 	$(BIN)/python benchmarks/floors.py

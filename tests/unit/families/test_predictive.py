@@ -34,6 +34,8 @@ def scipy_predictive(name, posterior, group, row):
         alpha = posterior.concentration[group]
         if name == "multinomial":
             return stats.multinomial.logpmf(row, row.sum(), alpha / alpha.sum())
+        if not row.any():
+            return 0.0  # SciPy before 1.15 refuses rows without tokens
         return stats.dirichlet_multinomial.logpmf(row.astype(int), alpha, int(row.sum()))
     if name in ("bernoulli", "binomial"):
         trials = 6 if name == "binomial" else 1

@@ -257,7 +257,7 @@ REFUSED = {
     "bytes in a list": ([b"a"], "bytes"),
     "dates": (np.array(["2024-01-01"], dtype="M8[D]"), "date"),
     "dates in a list": ([datetime.date(2024, 1, 1)], "date"),
-    "pandas dates": (pd.Series(pd.to_datetime(["2024-01-01"])), "datetime"),
+    "pandas dates": (pd.Series(pd.to_datetime(["2024-01-01"])), "datetime|Timestamp"),
     "pandas category of dates": (pd.Series(pd.Categorical(pd.to_datetime(["2024-01-01"]))), "Timestamp"),
     "Polars dates": (pl.Series([datetime.date(2024, 1, 1)]), "date"),
     "Arrow dates": (pa.array([datetime.date(2024, 1, 1)]), "date"),
