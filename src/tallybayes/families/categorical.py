@@ -115,7 +115,7 @@ class Categorical(Family):
         if log_table.shape[-1] == 0:
             return np.zeros((len(x), *log_table.shape[:-1], x.shape[1]))
         picked = np.moveaxis(log_table[..., cells], -2, 0)
-        return np.where(missing.reshape(len(x), *(1,) * (log_table.ndim - 1), -1), 0.0, picked)
+        return np.where(missing.reshape(len(x), *(1,) * (log_table.ndim - 1), x.shape[1]), 0.0, picked)
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
         """log p(x | data): θ at its posterior mean."""

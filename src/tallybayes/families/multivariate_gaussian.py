@@ -293,6 +293,8 @@ def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> t
     shift = (inverse @ (mean - centre)[..., None])[..., 0]
     log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
     k = mean.shape[-1]
+    if not k:
+        return np.zeros((len(rows), *mean.shape[:-1])), log_det
     if root.size == mean.size * k:
         lengths = kernels.squared_lengths(rows, centre, inverse.reshape(-1, k, k), shift.reshape(-1, k))
         return lengths.reshape(len(rows), *mean.shape[:-1]), log_det

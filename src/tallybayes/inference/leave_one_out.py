@@ -125,8 +125,9 @@ def own_tables(
         )
         after, power = before - 1, shape - 0.5
         good = (after > 0) & (power > 0)
+        power = np.where(good, power, 1.0)
         spread = np.where(good, before / after / (2 * scale), np.nan)
-        log_norm = log_gamma_half_step(np.where(good, power, 1.0)) + 0.5 * np.log(after / before / (2 * np.pi * scale))
+        log_norm = log_gamma_half_step(power) + 0.5 * np.log(after / before / (2 * np.pi * scale))
         spread[constant], log_norm[constant] = 0.0, 0.0
         return mean, spread, power, log_norm
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tallybayes.families.categorical import Categorical
-from tallybayes.models.generate import sample_factor
+from tallybayes.models.generate import expected_cells, sample_factor
 from tallybayes.models.scoring import Scored, chunk_of, rows_of
 from tallybayes.models.sequences import Sequences
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import unmerged
-from tallybayes.tally.domain import Domain, labels_of
+from tallybayes.tally.domain import Domain, labels_at, labels_of
 
 
 def _seen(model: Any) -> tuple[list[Scored], list[list[Domain]]]:
@@ -23,7 +23,7 @@ def _seen(model: Any) -> tuple[list[Scored], list[list[Domain]]]:
 
 def sample_chain(model: Any, lengths: Any, rng: np.random.Generator) -> tuple[list[Any], list[np.ndarray]]:
     """Sequences and their states."""
-    chain, paths = model._chain, []
+    chain, paths = model._answering, []
     for length in np.atleast_1d(lengths).tolist():
         path: list[int] = []
         for step in range(length):
@@ -47,7 +47,7 @@ def _drawn(
         for place, name in enumerate(factor.columns):
             column = drawn[:, place]
             if isinstance(factor.family, Categorical):
-                column = labels_of(levels[place].levels, None)[column.astype(int)]
+                column = labels_at(levels[place].levels, column.astype(int))
             columns[name] = column
     return _shaped(columns)
 
@@ -55,7 +55,7 @@ def _drawn(
 def fill_chain(model: Any, sequences: Sequences, shares: np.ndarray) -> list[Any]:
     """The sequences with their missing cells filled in, given p(state) at every step."""
     columns: dict[Any, np.ndarray] = {}
-    for scored, domains in zip(*_seen(model), strict=True):
+    for scored, domains, (_, statistics) in zip(*_seen(model), model._emission_factors(), strict=True):
         names, family = scored.factor.columns, scored.family
         cells = chunk_of(rows_of(sequences.table, names, family, domains, "missing"), slice(None))
         if isinstance(family, Categorical):
@@ -63,10 +63,11 @@ def fill_chain(model: Any, sequences: Sequences, shares: np.ndarray) -> list[Any
                 levels = labels_of(domains[place].levels, np.dtype(object))
                 column = np.array(sequences.table.columns[names[place]], dtype=object)
                 lost = np.array([is_missing(value) for value in column], dtype=bool)
-                column[lost] = levels[(shares[lost] @ table).argmax(axis=1)]
+                if len(levels):
+                    column[lost] = levels[(shares[lost] @ table).argmax(axis=1)]
                 columns[names[place]] = column
             continue
-        expected = np.einsum("ns,nsd->nd", shares, family.conditional_means(scored.parameters, cells))
+        expected = np.einsum("ns,nsd->nd", shares, expected_cells(scored, statistics, cells))
         filled = np.where(np.isnan(cells), expected, cells)
         columns.update({name: filled[:, place] for place, name in enumerate(names)})
     parts = [slice(int(a), int(b)) for a, b in zip(sequences.offsets[:-1], sequences.offsets[1:], strict=True)]

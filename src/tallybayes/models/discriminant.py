@@ -277,6 +277,7 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
         Returns
         -------
         ndarray of shape (n, directions)
+            NaN where a cell is missing.
         """
         check_is_fitted(self, "tally_")
         table = self._open(X)

@@ -54,11 +54,17 @@ def sample_factor(part: Scored, codes: np.ndarray, statistics: Any, rng: np.rand
 
 
 def _constant(rows: np.ndarray, part: Scored, statistics: Any) -> np.ndarray:
-    """Rows where a column that was the same in every row still is."""
+    """Rows where a column that was the same in every row still is, and one that no row showed is missing."""
     if len(part.constant):
-        level = statistics.pooled().mean[part.constant]
-        rows[:, part.constant] = np.exp(level) if isinstance(part.family, LogNormal) else level
+        pooled = statistics.pooled()
+        level = np.where(np.broadcast_to(pooled.weight, pooled.mean.shape) > 0, pooled.mean, np.nan)[part.constant]
+        rows[..., part.constant] = np.exp(level) if isinstance(part.family, LogNormal) else level
     return rows
+
+
+def expected_cells(part: Scored, statistics: Any, cells: np.ndarray) -> np.ndarray:
+    """What every class expects of every cell, given the known cells of its row: (n, classes, columns)."""
+    return _constant(np.array(part.family.conditional_means(part.parameters, cells)), part, statistics)
 
 
 def _pick(parameters: Any, codes: np.ndarray) -> Any:
@@ -99,7 +105,9 @@ def check_class(label: Any, levels: tuple[Any, ...]) -> int:
     return levels.index(label)
 
 
-def missing_cells(part: Scored, table: Table, rows: Any, weights: np.ndarray, domains: list[Any]) -> dict[int, Missing]:
+def missing_cells(
+    part: Scored, statistics: Any, table: Table, rows: Any, weights: np.ndarray, domains: list[Any]
+) -> dict[int, Missing]:
     """The belief about every missing cell of one factor, by column position; a level never seen is not missing."""
     if isinstance(rows, Sparse):
         return {}
@@ -121,7 +129,7 @@ def missing_cells(part: Scored, table: Table, rows: Any, weights: np.ndarray, do
             known = known / known.sum(axis=-1, keepdims=True)
             out[int(column)] = Missing(index, share, levels, share @ known)
         else:
-            means = part.family.conditional_means(part.parameters, cells[index])[..., column]
+            means = expected_cells(part, statistics, cells[index])[..., column]
             out[int(column)] = Missing(index, share, means=means)
     return out
 
@@ -132,8 +140,10 @@ def is_labels(part: Scored) -> bool:
 
 
 def fill_column(column: np.ndarray, cells: Missing, how: str) -> np.ndarray:
-    """A column with its missing cells filled in."""
+    """A column with its missing cells filled in, unless there are no levels to do it with."""
     if cells.probabilities is not None:
+        if not cells.levels:
+            return column
         chosen = cells.probabilities.argmax(axis=1)
         values: Any = [cells.levels[int(i)] for i in chosen]
     else:

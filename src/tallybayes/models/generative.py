@@ -32,7 +32,7 @@ from tallybayes.models.linear import Linear, to_linear
 from tallybayes.models.show_work import show_work
 from tallybayes.models.uncertainty import credible_set, predict_interval
 from tallybayes.sources.table import unmerged
-from tallybayes.tally.domain import labels_of
+from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
 
 
@@ -56,6 +56,8 @@ class GenerativeClassifier(IncompleteClassifier):
         """
         check_is_fitted(self, "tally_")
         rng, levels = np.random.default_rng(random_state), self._class_domain.levels
+        if not levels:
+            self._check_estimated(self.class_log_prior_)
         if given is None:
             codes = rng.choice(len(levels), size=n, p=np.exp(self.class_log_prior_))
         else:
@@ -66,7 +68,7 @@ class GenerativeClassifier(IncompleteClassifier):
             rows = sample_factor(scored, codes, statistics, rng)
             if isinstance(factor.family, Categorical):
                 for place, name in enumerate(factor.columns):
-                    columns[name] = labels_of(self.tally_.domains[str(name)].levels, None)[rows[:, place].astype(int)]
+                    columns[name] = labels_at(self.tally_.domains[str(name)].levels, rows[:, place].astype(int))
             elif len(factor.columns) == 1 and rows.shape[1] > 1:
                 columns[factor.columns[0]] = rows
             else:
@@ -104,10 +106,11 @@ class GenerativeClassifier(IncompleteClassifier):
             for name, column in table.columns.items()
         }
         found: dict[Any, Missing] = {}
-        for scored in self._scored:
+        for scored, (_, statistics) in zip(self._scored, self._feature_factors(), strict=True):
             names = scored.factor.columns
             domains = [self.tally_.domains[str(name)] for name in names] if is_labels(scored) else []
-            for place, cells in missing_cells(scored, table, self._rows(table, scored), weights, domains).items():
+            rows = self._rows(table, scored)
+            for place, cells in missing_cells(scored, statistics, table, rows, weights, domains).items():
                 name = scored.factor.column(place, table.width(names[0]))
                 found[name] = cells
                 if name in columns:

@@ -184,6 +184,7 @@ def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
     scores = Normalised(np.empty((n_rows, n_classes)), np.empty(n_rows))
     left = np.ones(n_rows, dtype=bool)
     if model._forgets_by_row():
+        model._check_estimated(model.class_log_prior_)
         left = _score_by_class(rows, model, scores)
         step = _step(model, rows.table, n_classes)
         whole = left.all()
@@ -231,7 +232,6 @@ def _score_by_class(rows: Rows, model: FactoredClassifier, out: Normalised) -> n
     n_cells = sum(tables[0].size for tables in own) * n_classes
     if n_cells > max(1_000_000, n_rows * sum(len(scored.factor.columns) for scored in model._scored)):
         return everything  # the tables would be more than the rows
-    model._check_estimated(model.class_log_prior_)
     domains = [model._level_domains(scored) for scored in model._scored]
     log_prior = _log_prior_without(model, np.arange(n_classes), None)
     unknown = np.zeros(n_classes, dtype=bool)

@@ -107,7 +107,7 @@ class HiddenMarkovModel(ChainLearner):
         """What a kernel says of the steps, one array a sequence, and of the sequences."""
         steps: list[np.ndarray] = []
         scores = []
-        for asked in self._chain.questions(sequences):
+        for asked in self._answering.questions(sequences):
             found, score = question(*asked)
             steps += [found[a:b] for a, b in pairwise(asked[-1].tolist())]
             scores.append(score)
@@ -128,7 +128,7 @@ class HiddenMarkovModel(ChainLearner):
         ndarray of shape (sequences,)
         """
         sequences = self._asked(X, lengths, sequence, order)
-        found = np.concatenate([kernels.log_likelihood(*asked) for asked in self._chain.questions(sequences)])
+        found = np.concatenate([kernels.log_likelihood(*asked) for asked in self._answering.questions(sequences)])
         self._warn_impossible(sequences, found)
         return found
 
@@ -232,7 +232,7 @@ class HiddenMarkovModel(ChainLearner):
         filtered, score = self._answers(kernels.filter, sequences)
         smoothed, _ = self._answers(kernels.posterior, sequences)
         self._warn_impossible(sequences, score)
-        transition = np.exp(self._chain.arguments[1])
+        transition = np.exp(self._answering.arguments[1])
         out = []
         for before, after in zip(filtered, smoothed, strict=True):
             expected = before[:-1] @ transition  # p(next | so far), to which the whole sequence is compared
@@ -258,7 +258,7 @@ class HiddenMarkovModel(ChainLearner):
         if n < 1:
             raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
         filtered, _ = self._answers(kernels.filter, self._asked(X, lengths, sequence, order))
-        start, transition = self._chain.start, np.exp(self._chain.transition)
+        start, transition = self._answering.start, np.exp(self._answering.transition)
         out = np.empty((len(filtered), n, len(start)))
         for number, steps in enumerate(filtered):
             now = steps[-1] @ transition if len(steps) else np.exp(start)
@@ -286,8 +286,8 @@ class HiddenMarkovModel(ChainLearner):
         if labels is None or (labels < 0).any():
             raise DataError("every step needs its state here.\n    Use log_likelihood where some are not known.")
         path = self._state_domain.positions_of(domain.levels)[labels]
-        start, transition, end = self._chain.arguments
-        emission = _dense(self._chain.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
+        start, transition, end = self._answering.arguments
+        emission = _dense(self._answering.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
         known = path >= 0
         terms = np.where(known, emission[np.arange(len(path)), path], -np.inf)
         first, last = sequences.offsets[:-1], sequences.offsets[1:]
@@ -337,7 +337,7 @@ class HiddenMarkovModel(ChainLearner):
         """
         sequences = self._asked(X, lengths, sequence, order)
         shares, _ = self._answers(kernels.posterior, sequences)
-        return fill_chain(self, sequences, np.concatenate([np.zeros((0, len(self._chain.start))), *shares]))
+        return fill_chain(self, sequences, np.concatenate([np.zeros((0, len(self._answering.start))), *shares]))
 
     def plot_states(self, steps: Any, ax: Any = None) -> Any:
         """A picture of one sequence with its states; needs matplotlib.
@@ -393,8 +393,8 @@ class HiddenMarkovModel(ChainLearner):
             return
         first = int(lost[0])
         part = slice(int(sequences.offsets[first]), int(sequences.offsets[first + 1]))
-        emission = _dense(self._chain.emission(sequences.table.rows(part)))
-        start, transition, _ = self._chain.arguments
+        emission = _dense(self._answering.emission(sequences.table.rows(part)))
+        start, transition, _ = self._answering.arguments
         step, now = 0, start + emission[0]
         while step + 1 < len(emission) and np.isfinite(now).any():
             step += 1

@@ -59,7 +59,7 @@ def learn_tree(
     if isinstance(sample_weight, str):
         weighing, sample_weight = sample_weight, named_weights(table, sample_weight)
         table = table.without(weighing)  # a weight is no node
-    if target is not None and target not in table.columns:
+    if target is not None and target not in list(table.columns):
         raise DataError.unknown_column([target], table.columns)
     model = BayesianNetwork(dict.fromkeys(table.columns, ()), **parameters)
     families = {} if not table.columns else model._families(Graph.read(model.parents), table)

@@ -57,7 +57,7 @@ class Scored(NamedTuple):
     def _varied(self, rows: np.ndarray) -> np.ndarray:
         """Rows whose cells in constant columns are missing, so that they add nothing."""
         if len(self.constant):
-            rows = rows.copy()
+            rows = rows.astype(np.float64)  # a copy, in which whole numbers can be missing too
             rows[:, self.constant] = np.nan
         return rows
 
@@ -124,8 +124,10 @@ def check_spread_within(scored: Scored, statistics: Any, classes: Sequence[Any])
         return
     if isinstance(scored.family, MultivariateGaussian):
         if "groups" in scored.family.shared:
-            total, first = float(statistics.weight.sum()), int(statistics.weight[:, 0].argmax())
-            if total > 0 and not scored.family.is_definite(np.asarray(scored.parameters.covariance)[first]):
+            total = float(statistics.weight[:, 0].sum())
+            if total > 0 and not scored.family.is_definite(
+                np.asarray(scored.parameters.covariance)[int(statistics.weight[:, 0].argmax())]
+            ):
                 raise EstimateError.singular("all classes together", total, statistics.n_columns)
             return
         for code, label in enumerate(classes):

@@ -44,8 +44,10 @@ def show_work(model: Any, row: Any) -> str:
         for place, (name, value) in enumerate(zip(columns, shown_cells(levels, cells[0]), strict=True)):
             lines.append(_line(_title(name), shown(value), terms[:, place], title, width))
             lines += _formula(scored, place, value, title, width)
-        common = whole - terms.sum(axis=-1)
-        if not scored.family.columnwise and (np.abs(common) > 1e-9).any():  # the coefficient of a multinomial row
+        if scored.family.columnwise:
+            continue
+        common = np.subtract(whole, terms.sum(axis=-1), out=np.zeros_like(whole), where=np.isfinite(whole))
+        if (np.abs(common) > 1e-9).any():  # the coefficient of a multinomial row
             lines.append(_line("log coefficient", "", common, title, width))
     total = model._joint(row)[0]
     lines.append(" " * (title + 14) + "─" * (width * len(classes)))

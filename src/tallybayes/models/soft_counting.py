@@ -133,7 +133,7 @@ class SoftCounter:
         examples, of, rows = measured(table.rows(known)), codes[known], measured(sample)
         seen, middle = np.unique(of), np.zeros(rows.shape[1])
         means = [known_mean(examples[of == k], weight[known[of == k]], middle) for k in seen]
-        fixed = np.array(means).reshape(-1, rows.shape[1])
+        fixed = np.array(means).reshape(len(seen), rows.shape[1])
         found = seed_centres(rows, self.n_groups - len(seen), fixed, rng, weight[rest])
         centres = np.empty_like(found)
         centres[[*seen, *np.setdiff1d(np.arange(self.n_groups), seen)]] = found

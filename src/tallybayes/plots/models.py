@@ -11,6 +11,7 @@ from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
+from tallybayes.models.scoring import chunk_of
 from tallybayes.plots.style import COLOURS, new_axes, quiet, words
 from tallybayes.sources.table import as_array
 
@@ -118,7 +119,8 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
         spread = np.broadcast_to(spread, scored.family.expected(scored.parameters).shape)[:, place]
         grid = np.linspace((means - 4 * spread).min(), (means + 4 * spread).max(), 400)
     else:
-        grid = np.arange(0, int(means.max() + 5 * np.sqrt(means.max() + 1)) + 1, dtype=float)
+        top = means[np.isfinite(means)].max(initial=0.0)  # under maximum likelihood some classes may have none
+        grid = np.arange(0, int(top + 5 * np.sqrt(top + 1)) + 1, dtype=float)
         grid = grid[:2] if scored.family.expects.startswith("0 or 1") else grid
     rows = np.full((len(grid), n_columns), np.nan)
     rows[:, place] = grid
@@ -143,9 +145,9 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> A
     ax = new_axes(ax, figsize=(6, 5), layout="constrained")
     reach = 3.5 * np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
     low, high = (mean - reach).min(axis=0), (mean + reach).max(axis=0)
-    points = None if X is None else np.asarray(X, dtype=float)
+    points = None if X is None else chunk_of(model._rows(model._open(X), scored), slice(None))
     if points is not None:
-        low, high = np.minimum(low, np.nanmin(points, axis=0)), np.maximum(high, np.nanmax(points, axis=0))
+        low, high = (f.reduce(np.vstack([edge, points])) for f, edge in ((np.fmin, low), (np.fmax, high)))
     across, up = np.meshgrid(np.linspace(low[0], high[0], 300), np.linspace(low[1], high[1], 300))
     grid = np.column_stack([across.ravel(), up.ravel()])
     names = list(getattr(model, "feature_names_in_", scored.factor.columns))

@@ -124,6 +124,11 @@ def labels_of(levels: Sequence[Any], dtype: np.dtype | None) -> np.ndarray:
     return cast if cast.tolist() == list(levels) else plain  # a later label may not fit the first batch's type
 
 
+def labels_at(levels: Sequence[Any], codes: np.ndarray) -> np.ndarray:
+    """The labels of codes; None where there are no levels."""
+    return labels_of(levels, None)[codes] if len(levels) else np.full(len(codes), None)
+
+
 def is_text(string: str) -> bool:
     """Whether UTF-8 can encode a string: surrogates it cannot."""
     try:
