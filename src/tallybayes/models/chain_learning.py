@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Self
@@ -21,7 +20,7 @@ from tallybayes.models.chain import Chain, log_shares, read_prior, with_singleto
 from tallybayes.models.chain_names import PARTS, free_names, names_in, state_schema
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.columns import read_columns
-from tallybayes.models.scoring import Resolved, Scored, check_spread_within, not_estimated, resolve, with_spread
+from tallybayes.models.scoring import Resolved, Scored, check_spread_within, resolve, with_spread
 from tallybayes.models.sequences import Sequences, open_labels, open_sequences, step_weights
 from tallybayes.models.soft_counting import with_holes
 from tallybayes.models.tallied import Tallied
@@ -343,20 +342,6 @@ class ChainLearner(Tallied):
     def _chain(self) -> Chain:
         check_is_fitted(self, "tally_")
         return self._derive("chain", self._make_chain)
-
-    @property
-    def _answering(self) -> Chain:
-        """The chain, where it can answer: a state was counted, and all that a state emits."""
-        return self._derive("answering", self._check_chain)
-
-    def _check_chain(self) -> Chain:
-        check_is_fitted(self, "tally_")
-        states = self._state_domain.levels
-        if not states:
-            raise DataError("no state is left: every sequence was forgotten.\n    Learn from at least one step.")
-        for code, column in itertools.chain.from_iterable(map(not_estimated, self._chain.scored)):
-            raise DataError.no_data(f"column {column!r} in state {states[code]!r}", self.estimate)
-        return self._chain
 
     def _make_chain(self) -> Chain:
         if self.unseen not in ("missing", "smooth", "error"):

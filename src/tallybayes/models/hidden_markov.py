@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chain_generate import fill_chain, sample_chain
+from tallybayes.models.chain import Chain
 from tallybayes.models.chain_learning import ChainLearner
+from tallybayes.models.scoring import not_estimated
 from tallybayes.models.sequences import Sequences, open_sequences
 
 
@@ -385,6 +387,20 @@ class HiddenMarkovModel(ChainLearner):
         for factor, statistics in self._emission_factors():
             total += float(np.sum(factor.family.log_evidence(beliefs[factor.columns].prior, statistics)))
         return total
+
+    @property
+    def _answering(self) -> Chain:
+        """The chain, where it can answer: a state was counted, and all that a state emits."""
+        return self._derive("answering", self._check_chain)
+
+    def _check_chain(self) -> Chain:
+        check_is_fitted(self, "tally_")
+        states = self._state_domain.levels
+        if not states:
+            raise DataError("no state is left: every sequence was forgotten.\n    Learn from at least one step.")
+        for code, column in chain.from_iterable(map(not_estimated, self._chain.scored)):
+            raise DataError.no_data(f"column {column!r} in state {states[code]!r}", self.estimate)
+        return self._chain
 
     def _warn_impossible(self, sequences: Sequences, score: np.ndarray) -> None:
         """Name the first impossible sequence, and the step at which it becomes so."""
