@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chain_generate import fill_chain, sample_chain
 from tallybayes.models.chain import Chain
+from tallybayes.models.chain_generate import fill_chain, sample_chain
 from tallybayes.models.chain_learning import ChainLearner
 from tallybayes.models.scoring import not_estimated
 from tallybayes.models.sequences import Sequences, open_sequences
