@@ -303,7 +303,9 @@ def test_equal_networks_give_equal_bytes(tmp_path):
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "n.bif"
     path.write_text("precious")
-    bad = NetworkTables({"A": ()}, {"A": ("x", "\ud800")}, {"A": [0.5, 0.5]})
+    bad = NetworkTables(
+        {"A": (), "\ud800": ()}, dict.fromkeys("A\ud800", ("x", "y")), dict.fromkeys("A\ud800", (0.5, 0.5))
+    )
     for target in (path, tmp_path / "n.bif.gz"):
         with pytest.raises(DataError, match="surrogates"):
             write_bif(bad, target)
