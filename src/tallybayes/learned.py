@@ -122,7 +122,7 @@ class Learned:
         names = self.tally.factors[0].columns
         if isinstance(self.family, Binned):
             found = [self.family.bins] * self.statistics.n_columns  # type: ignore[attr-defined]
-        elif isinstance(self.family, Categorical):
+        elif self.family.reads == "codes":
             found = [self.tally.domains[str(name)].levels for name in names]
         else:
             return ()

@@ -9,9 +9,8 @@ import numpy as np
 from tallybayes.beliefs.belief import Belief, plain
 from tallybayes.errors import CellError, DataError, LabelError
 from tallybayes.families.block import Codes, Sparse, cell, n_columns
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
-from tallybayes.families.form import form_of
+from tallybayes.families.form import as_cells, form_of
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.sources.table import Table, open_table, unmerged
 from tallybayes.tally.domain import Domain, labels_of
@@ -57,9 +56,9 @@ class Predictive:
     def _posterior_log_prob(self, rows: np.ndarray | Sparse) -> np.ndarray:
         family = self._learned.family
         if isinstance(rows, Sparse):
-            form = None if family.columnwise else form_of(family, self._posterior, predictive=True)
-            if form is not None:
-                return form.score(rows)
+            cells = None if family.columnwise else as_cells(form_of(family, self._posterior, predictive=True))
+            if cells is not None:
+                return cells.score(rows)
             rows = rows.dense()  # a number is asked for of every cell
         scored = getattr(self._posterior, "log_predictive", None)  # hypotheses average their own predictions
         return np.asarray(scored(rows) if scored else family.log_predictive(self._posterior, rows))
@@ -73,7 +72,7 @@ class Predictive:
             table, names = Table({VALUE: next(iter(table.columns.values()))}), (VALUE,)
         elif all(isinstance(name, str) for name in (*names, *wanted)):
             names = wanted  # columns with names are found by them, in whatever order they come
-        if isinstance(learned.family, Categorical):
+        if learned.family.reads == "codes":
             if len(names) != len(wanted):
                 raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
             return _recode(table, names, [learned.tally.domains[str(name)] for name in wanted])
@@ -101,7 +100,7 @@ class Predictive:
         family = self._learned.family
         drawn = [family.sample(family.from_belief(self._posterior, "sample", rng), 1, rng)[0] for _ in range(n)]
         rows = np.stack(drawn) if drawn else np.zeros((0,))
-        if isinstance(family, Categorical) and drawn:
+        if family.reads == "codes" and drawn:
             rows = self._labels(rows)
         return rows[..., 0] if self._learned.single and family.columnwise else rows
 

@@ -14,7 +14,7 @@ from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Dense, Sparse, dense
 from tallybayes.families.family import Family, known_sum, over_given, ratio
-from tallybayes.families.form import Cells
+from tallybayes.families.form import Linear
 from tallybayes.statistics.totals import Totals
 
 
@@ -30,6 +30,8 @@ class Bernoulli(Family):
     """
 
     belief = Beta
+    takes_sparse: ClassVar[bool] = True
+    nonnegative_cells: ClassVar[bool] = True
     expects: ClassVar[str] = "0 or 1 (or missing)"
 
     def collect(
@@ -94,13 +96,13 @@ class Bernoulli(Family):
         # b / (a + b), not 1 − a / (a + b): a failure among 1e12 successes keeps its digits
         return known_sum(xlogy(x, a / (a + b)) + xlogy(1 - x, b / (a + b)), x)
 
-    def form(self, parameters: np.ndarray) -> Cells:
+    def form(self, parameters: np.ndarray) -> Linear | None:
         """θ / (1 − θ) of every 1, beside 1 − θ."""
         p = np.asarray(parameters, dtype=float)
         with np.errstate(divide="ignore"):
             return _odds(np.log(p), np.log1p(-p))
 
-    def predictive_form(self, posterior: Beta) -> Cells:
+    def predictive_form(self, posterior: Beta) -> Linear | None:
         """As `form`, with θ at its posterior mean."""
         a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
         with np.errstate(divide="ignore"):
@@ -128,6 +130,8 @@ class Binomial(Bernoulli):
     """
 
     n: int
+
+    takes_sparse: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or self.n < 1:
@@ -193,9 +197,8 @@ class Binomial(Bernoulli):
         return rng.binomial(self.n, parameters, (n, *parameters.shape))
 
 
-def _odds(log_one: np.ndarray, log_zero: np.ndarray) -> Cells:
-    more = log_one - np.where(np.isfinite(log_zero), log_zero, 0.0)
-    return Cells(log_zero, lambda x, j: more[..., j])
+def _odds(log_one: np.ndarray, log_zero: np.ndarray) -> Linear:
+    return Linear(log_one - np.where(np.isneginf(log_zero), 0.0, log_zero), log_zero, "binary")
 
 
 def sum_block(

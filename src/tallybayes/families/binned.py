@@ -43,6 +43,7 @@ class Binned(Family):
     edges: tuple[float, ...]
 
     belief = Dirichlet
+    measured: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (or missing)"
 
     def __post_init__(self) -> None:
@@ -166,6 +167,18 @@ class Binned(Family):
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
         """log p(x | data): θ at its posterior mean."""
         return self.log_prob(self.from_belief(posterior, "mean"), x)
+
+    def take(self, parameters: Probabilities, index: Any) -> Probabilities:
+        """The probabilities of some groups."""
+        return _TABLE.take(parameters, index)
+
+    def unknown(self, parameters: Probabilities) -> np.ndarray:
+        """Where no bin was counted."""
+        return _TABLE.unknown(parameters)
+
+    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+        """None: the log probability itself is that of a smoothed frequency."""
+        return {}
 
     def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values, anywhere in their bin with equal probability."""

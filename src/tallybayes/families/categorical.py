@@ -14,6 +14,7 @@ from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Codes
 from tallybayes.families.family import Family, ratio
+from tallybayes.families.form import LevelTable
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 
@@ -45,6 +46,7 @@ class Categorical(Family):
     levels: tuple[Any, ...] | None = None
 
     belief = Dirichlet
+    reads: ClassVar[str] = "codes"
     expects: ClassVar[str] = "a label: a whole number, a string or a boolean (or missing)"
     smaller: ClassVar[str] = "Merge rare levels, or leave columns with very many levels out."
 
@@ -108,18 +110,40 @@ class Categorical(Family):
 
     def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
         """log θ of every cell's code; 0 for code −1."""
-        missing = x < 0
-        cells = np.where(missing, 0, x + parameters.segments.offsets[:-1])  # a column may have no level at all
-        with np.errstate(divide="ignore"):
-            log_table = np.log(parameters.table)
-        if log_table.shape[-1] == 0:
-            return np.zeros((len(x), *log_table.shape[:-1], x.shape[1]))
-        picked = np.moveaxis(log_table[..., cells], -2, 0)
-        return np.where(missing.reshape(len(x), *(1,) * (log_table.ndim - 1), x.shape[1]), 0.0, picked)
+        return self.form(parameters).evaluate(x)
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
         """log p(x | data): θ at its posterior mean."""
         return self.log_prob(self.from_belief(posterior, "mean"), x)
+
+    def form(self, parameters: Probabilities) -> LevelTable:
+        """The logs of θ."""
+        with np.errstate(divide="ignore"):
+            return LevelTable(np.log(parameters.table), parameters.segments)
+
+    def predictive_form(self, posterior: Dirichlet) -> LevelTable:
+        """As `form`, with θ at its posterior mean."""
+        return self.form(self.from_belief(posterior, "mean"))
+
+    def wrong_cell(self, rows: Any) -> None:
+        """None: codes of levels are all good."""
+
+    def take(self, parameters: Probabilities, index: Any) -> Probabilities:
+        """The probabilities of some groups."""
+        return parameters._replace(table=parameters.table[index])
+
+    def unknown(self, parameters: Probabilities) -> np.ndarray:
+        """Where no level was counted."""
+        columns = parameters.segments.split(parameters.table)
+        return np.stack([np.isnan(column).any(axis=-1) for column in columns], axis=-1)
+
+    def with_unseen(self, statistics: Counts) -> Counts:
+        """The counts with one level more in every column, of which there are none."""
+        return statistics.with_unseen()
+
+    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+        """None: the log probability itself is that of a smoothed frequency."""
+        return {}
 
     def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Codes of levels."""

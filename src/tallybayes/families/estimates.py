@@ -1,28 +1,51 @@
-"""The estimates: one table, each a function of (family, prior, statistics)."""
+"""The estimates: one table, each a function of (family, prior, statistics). Nothing else compares their names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import EstimateError
 from tallybayes.families.family import Family
 from tallybayes.statistics.statistics import Statistics
 
-ESTIMATES: dict[str, Callable[[Family, Belief | None, Any], Any]] = {
-    "mle": lambda family, _, statistics: family.maximum_likelihood(statistics),
-    "unbiased": lambda family, _, statistics: family.unbiased(statistics),
-    "map": lambda family, prior, statistics: family.from_belief(prior.update(statistics), "mode"),  # type: ignore[union-attr]
-    "bayes": lambda family, prior, statistics: family.from_belief(prior.update(statistics), "mean"),  # type: ignore[union-attr]
+
+class Estimate(NamedTuple):
+    """What one estimate makes of a family's statistics."""
+
+    point: Callable[[Family, Any, Any], Any]  # parameters from (family, belief or None, statistics)
+    has_prior: bool  # whether it starts from a belief
+    integrates: bool = False  # whether rows are scored by the posterior predictive, not by the point
+    spends: int = 0  # rows that a variance is divided by less, for every mean that was estimated
+
+
+def _mode(family: Family, belief: Belief, statistics: Any) -> Any:
+    return family.from_belief(belief.update(statistics), "mode")
+
+
+def _mean(family: Family, belief: Belief, statistics: Any) -> Any:
+    return family.from_belief(belief.update(statistics), "mean")
+
+
+ESTIMATES: dict[str, Estimate] = {
+    "mle": Estimate(lambda family, _, statistics: family.maximum_likelihood(statistics), has_prior=False),
+    "unbiased": Estimate(lambda family, _, statistics: family.unbiased(statistics), has_prior=False, spends=1),
+    "map": Estimate(_mode, has_prior=True),
+    "bayes": Estimate(_mean, has_prior=True, integrates=True),
 }
 
 
-def check_estimate(estimate: str) -> str:
-    """The name of an estimate, if it is one."""
-    if estimate not in ESTIMATES:
-        raise EstimateError.unknown(estimate, ESTIMATES)
-    return estimate
+def read_estimate(name: str) -> Estimate:
+    """The estimate of a name, if it is one."""
+    if name not in ESTIMATES:
+        raise EstimateError.unknown(name, ESTIMATES)
+    return ESTIMATES[name]
+
+
+def climbing(name: str) -> str:
+    """What EM climbs for an estimate: the posterior, whose top is the mode, or the likelihood where it has no prior."""
+    return "map" if read_estimate(name).has_prior else "mle"
 
 
 def estimate_parameters(family: Family, prior: Any, statistics: Statistics, estimate: str) -> Any:
@@ -42,6 +65,6 @@ def estimate_parameters(family: Family, prior: Any, statistics: Statistics, esti
     -------
     The family's parameters
     """
-    check_estimate(estimate)
-    belief = family.prior(prior, statistics, estimate) if estimate in ("map", "bayes") else None
-    return ESTIMATES[estimate](family, belief, statistics)
+    found = read_estimate(estimate)
+    belief = family.prior(prior, statistics, estimate) if found.has_prior else None
+    return found.point(family, belief, statistics)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tallybayes.beliefs.belief import Belief
-from tallybayes.errors import PriorError
+from tallybayes.errors import CellError, PriorError
 from tallybayes.families.block import Block
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.value import Value
 
 if TYPE_CHECKING:
-    from tallybayes.families.form import Cells
+    from tallybayes.families.form import Form
 
 
 class Family(Value):
@@ -25,9 +25,16 @@ class Family(Value):
 
     belief: ClassVar[type[Belief]]  # the class of its priors and posteriors
     columnwise: ClassVar[bool] = True  # whether a row's log probability is a sum over columns
+    reads: ClassVar[str] = "numbers"  # what a cell is: "numbers", or "codes" of levels
+    light: ClassVar[bool] = False  # whether scoring takes no memory of the size (rows, groups, columns)
+    needs_whole_rows: ClassVar[bool] = False  # whether a row with a missing cell has to be expected to be counted
     expects: ClassVar[str]  # what a cell may hold, for error messages
     # what to try where memory does not hold its statistics, for error messages
     smaller: ClassVar[str] = "Take fewer columns: leave rare ones out, or hash them, as sklearn's FeatureHasher does."
+    takes_missing: ClassVar[bool] = True  # whether a row may lack cells
+    takes_sparse: ClassVar[bool] = False  # whether sparse rows can be counted
+    nonnegative_cells: ClassVar[bool] = False  # whether no cell may be below 0
+    measured: ClassVar[bool] = False  # whether a column has a density, not probabilities
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -123,13 +130,86 @@ class Family(Value):
         """log p(x | data) with the parameters integrated out, shaped like `log_prob`."""
         raise NotImplementedError
 
-    def form(self, parameters: Any) -> Cells | None:
-        """`log_prob` as a sum over cells, by which sparse rows are scored without their zeros; None if it is none."""
+    def form(self, parameters: Any) -> Form | None:
+        """What `log_prob` looks like, so that kernels can score it and sparse rows stay sparse; None if like nothing.
+
+        A family that writes `log_prob` anew says its form anew, or has none.
+        """
         return None
 
-    def predictive_form(self, posterior: Any) -> Cells | None:
-        """`log_predictive` as a sum over cells, or None."""
+    def predictive_form(self, posterior: Any) -> Form | None:
+        """What `log_predictive` looks like, or None."""
         return None
+
+    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
+        """The first cell, as row and column, that could not have been counted either."""
+        try:
+            self.collect(rows)
+        except CellError as error:
+            return error.row, error.column
+        return None
+
+    def take(self, parameters: Any, index: Any) -> Any:
+        """The parameters of some groups, by an index of their leading axes."""
+        if isinstance(parameters, tuple):
+            return type(parameters)(*(np.asarray(part)[index] for part in parameters))
+        return np.asarray(parameters)[index]
+
+    @property
+    def by_column(self) -> Family:
+        """The family that counts the known cells of every column by itself."""
+        return self
+
+    def known_statistics(self, statistics: Any) -> Any:
+        """The statistics as `by_column` would have them."""
+        return statistics
+
+    def pooled_value(self, statistics: Any) -> np.ndarray:
+        """The value of columns that are the same in every row; NaN where no row showed one."""
+        pooled = statistics.pooled()
+        return np.where(np.broadcast_to(pooled.weight, pooled.mean.shape) > 0, pooled.mean, np.nan)
+
+    def like_rows(self, statistics: Any) -> dict[str, Any]:
+        """What `sample` needs to know, besides parameters, to draw rows like those that were counted."""
+        return {}
+
+    def unknown(self, parameters: Any) -> np.ndarray:
+        """Which groups and columns a point estimate has no row to go by in: bool, (*given, columns)."""
+        return np.isnan(parameters[0] if isinstance(parameters, tuple) else parameters)
+
+    def without_density(self, parameters: Any, statistics: Any) -> tuple[int | None, int | None] | None:
+        """The first group, and column, of which rows were counted but not enough to have a density.
+
+        None for the column where it is the whole row's, for the group where it is all groups'; None where all have one.
+        """
+        return None
+
+    def collapsed(self, parameters: Any, statistics: Any) -> Any:
+        """The most likely parameters with a spread next to nothing as nothing, which has no density."""
+        return parameters
+
+    def without_flat(self, parameters: Any) -> Any:
+        """Point parameters, those of groups without any spread as unknown (NaN) as those of groups without a row."""
+        return parameters
+
+    def flat_columns(self, statistics: Any) -> np.ndarray:
+        """Positions of measured columns that are the same in every row, and so have no density."""
+        return np.zeros(0, dtype=np.intp)
+
+    def with_spread(self, statistics: Any, flat: np.ndarray) -> Any:
+        """The statistics with a unit of spread put into columns that have none.
+
+        Such a column says nothing about the group and is left out of every score.
+        """
+        return statistics
+
+    def with_unseen(self, statistics: Any) -> Any:
+        """The statistics with room for a level that nobody has seen, where there are levels."""
+        return statistics
+
+    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+        """The parameters, or what a posterior says of them, by name, each (*given, columns)."""
+        return {"mean": self.expected(parameters)}
 
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """What every column adds to a row's log probability, (n, *given, columns), for families of whole rows.

@@ -1,4 +1,8 @@
-"""The form of a log probability: what a scorer must know of a family to score sparse rows without their zeros."""
+"""The form of a log probability: all that a scorer must know of a family.
+
+A form is one of `LevelTable`, `Linear`, `Bell`, `Student`, `RowBell` and `Cells`; arrays are (*given, columns) unless
+said.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,163 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.beliefs.log_gamma import log_factorials
 from tallybayes.families.block import Sparse
-from tallybayes.families.family import Family
+from tallybayes.families.family import Family, over_given
+from tallybayes.statistics.segments import Segments
 
 _CELLS = 1 << 19  # entries of a stretch, and terms made at a time: some dozen arrays of them, about 64 MB
 
 Term = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelTable:
+    """Looked up by code: log p = log_p[offset of the column + code]; code −1, missing, adds 0.
+
+    Parameters
+    ----------
+    log_p : ndarray of shape (*given, cells)
+    segments : Segments
+        How the cells fall into columns.
+    """
+
+    log_p: np.ndarray
+    segments: Segments
+
+    def evaluate(self, codes: np.ndarray) -> np.ndarray:
+        """log p of every cell: (n, *given, columns)."""
+        if self.log_p.shape[-1] == 0:  # a column may have no level at all
+            return np.zeros((len(codes), *self.log_p.shape[:-1], codes.shape[1]))
+        missing = codes < 0
+        picked = self.log_p[..., np.where(missing, 0, codes + self.segments.offsets[:-1])]
+        return np.where(over_given(missing, self.log_p.ndim - 1), 0.0, np.moveaxis(picked, -2, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Linear in the cell: log p = bias + weight · x, and what is the same in every group.
+
+    Parameters
+    ----------
+    weight : ndarray
+        May hold −inf, where only 0 is possible.
+    bias : ndarray, or of shape (*given, 1) where it is 0
+        log p(0); −inf where 0 is impossible, and then ``weight`` alone is log p of any other x.
+    support : {"binary", "count", "nonnegative"}
+        What cells may hold. Rows of ``"nonnegative"`` cells may lack none.
+    base : {None, "poisson", "multinomial"}
+        What a row has in common in all groups: nothing, −Σ log x!, or that and log (Σx)!.
+    """
+
+    weight: np.ndarray
+    bias: np.ndarray
+    support: str
+    base: str | None = None
+
+    def evaluate(self, x: np.ndarray) -> np.ndarray:
+        """log p of every cell: (n, *given, columns); a row's own term of a multinomial is not among them."""
+        x = over_given(np.asarray(x, dtype=np.float64), self.weight.ndim - 1)
+        with np.errstate(invalid="ignore"):
+            terms = np.where(x != 0, np.where(np.isneginf(self.bias), 0.0, self.bias) + x * self.weight, self.bias)
+        terms = terms if self.base is None else terms - log_factorials(np.where(np.isnan(x), 0.0, x))
+        return np.where(np.isnan(x), 0.0, terms)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The same as a sum over cells, which sparse rows are scored by where a kernel cannot."""
+        zero, weight = np.broadcast_to(self.bias, self.weight.shape), self.weight
+        if self.base is None:
+            return Cells(zero, lambda x, j: x * weight[..., j])
+        row_term = log_factorials if self.base == "multinomial" else None
+        return Cells(zero, lambda x, j: x * weight[..., j] - log_factorials(x), row_term)
+
+    def without(self, columns: np.ndarray) -> Linear:
+        """The same with nothing added by some columns."""
+        bias = np.array(np.broadcast_to(self.bias, self.weight.shape))
+        return Linear(_silenced(self.weight, columns), _silenced(bias, columns), self.support, self.base)
+
+
+@dataclass(frozen=True, eq=False)
+class Bell:
+    """A normal density of every column: log p = log_norm − ½ · precision · (x − mean)².
+
+    ``shared`` says whether all groups have the same precision.
+    """
+
+    mean: np.ndarray
+    precision: np.ndarray
+    log_norm: np.ndarray
+    shared: bool = False
+
+    def evaluate(self, x: np.ndarray) -> np.ndarray:
+        """log p of every cell: (n, *given, columns)."""
+        x = over_given(np.asarray(x, dtype=np.float64), self.mean.ndim - 1)
+        return np.where(np.isnan(x), 0.0, self.log_norm - 0.5 * self.precision * (x - self.mean) ** 2)
+
+    def without(self, columns: np.ndarray) -> Bell:
+        """The same with nothing added by some columns."""
+        return Bell(self.mean, _silenced(self.precision, columns), _silenced(self.log_norm, columns), self.shared)
+
+
+@dataclass(frozen=True, eq=False)
+class Student:
+    """A Student density of every column: log p = log_norm − power · log(1 + inverse_spread · (x − location)²)."""
+
+    location: np.ndarray
+    inverse_spread: np.ndarray
+    power: np.ndarray
+    log_norm: np.ndarray
+
+    def evaluate(self, x: np.ndarray) -> np.ndarray:
+        """log p of every cell: (n, *given, columns)."""
+        x = over_given(np.asarray(x, dtype=np.float64), self.location.ndim - 1)
+        terms = self.log_norm - self.power * np.log1p(self.inverse_spread * (x - self.location) ** 2)
+        return np.where(np.isnan(x), 0.0, terms)
+
+    def without(self, columns: np.ndarray) -> Student:
+        """The same with nothing added by some columns."""
+        spread, log_norm = (_silenced(part, columns) for part in (self.inverse_spread, self.log_norm))
+        return Student(self.location, spread, self.power, log_norm)
+
+
+@dataclass(frozen=True, eq=False)
+class RowBell:
+    """A normal density of whole rows, columns varying together.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (*given, columns)
+    covariance : ndarray of shape (*given, columns, columns)
+    shared : bool
+        Whether all groups have the same covariance.
+    evaluate : callable
+        log p of every row, (n, *given); missing cells are marginalised.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    shared: bool
+    evaluate: Callable[[np.ndarray], np.ndarray]
+
+    def without(self, columns: np.ndarray) -> RowBell:
+        """The same with nothing added by some columns."""
+        mean, covariance = _silenced(self.mean, columns), np.array(self.covariance)
+        covariance[..., columns, :] = covariance[..., :, columns] = 0.0
+        covariance[..., columns, columns] = 1.0
+
+        def evaluate(x: np.ndarray) -> np.ndarray:
+            x = np.array(x, dtype=np.float64)
+            x[:, columns] = np.nan
+            return self.evaluate(x)
+
+        return RowBell(mean, covariance, self.shared, evaluate)
+
+
+def _silenced(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    out = np.array(array)
+    out[..., columns] = 0.0
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,21 +281,23 @@ class Cells:
         return out
 
 
-def has_form(family: Family, predictive: bool) -> bool:
-    """Whether what a family says of its form is meant for how it scores.
+Form = LevelTable | Linear | Bell | Student | RowBell | Cells
+
+
+def form_of(family: Family, parameters: Any, predictive: bool) -> Form | None:
+    """The form of a family's log probability, or None where it has not said one.
 
     A family of a user's own that scores in another way than the one it is made from has no form until it says one.
     """
     said, meant = ("predictive_form", "log_predictive") if predictive else ("form", "log_prob")
-    return _place(family, said) <= _place(family, meant)
-
-
-def form_of(family: Family, parameters: Any, predictive: bool) -> Cells | None:
-    """The form of a family's log probability, or None where it has not said one."""
-    if not has_form(family, predictive) or (predictive and not isinstance(parameters, family.belief)):
+    if _place(family, said) > _place(family, meant) or (predictive and not isinstance(parameters, family.belief)):
         return None
-    found: Cells | None = (family.predictive_form if predictive else family.form)(parameters)
-    return found
+    return (family.predictive_form if predictive else family.form)(parameters)
+
+
+def as_cells(form: Form | None) -> Cells | None:
+    """A form as a sum over cells, where it is one that sparse rows can be scored by."""
+    return form.cells if isinstance(form, Linear) else form if isinstance(form, Cells) else None
 
 
 def _place(family: Family, method: str) -> int:

@@ -12,14 +12,16 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.block import Block, dense
+from tallybayes.families.block import Block, Sparse, dense
 from tallybayes.families.family import Family, known_sum, over_given, ratio
+from tallybayes.families.form import Bell, Student
 from tallybayes.statistics.moments import Moments, choose_anchor
 
 _TOTAL_ROWS = 8.0  # what the variance of all rows is worth beside that within groups
 _MOST_APART = 1000.0  # times the variance within groups that the variance of all rows counts for
 _LARGE = 1e150  # whose square is still finite
 _STRENGTH = 0.01  # what the pooled mean is worth, in rows
+_COLLAPSED = 1e-20  # of the variance of all rows
 
 
 class StudentT(NamedTuple):
@@ -42,6 +44,7 @@ class Gaussian(Family):
     """
 
     belief = NormalInverseGamma
+    measured: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (or missing)"
     shared: ClassVar[tuple[str, ...]] = ()  # over what one variance is shared
 
@@ -163,6 +166,55 @@ class Gaussian(Family):
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
         return known_sum(log_norm - (shape + 0.5) * log_term, x)
 
+    def form(self, parameters: Normal) -> Bell:
+        """A bell of every column."""
+        mean, variance = (np.asarray(part, dtype=float) for part in parameters)
+        with np.errstate(divide="ignore"):
+            log_norm = -0.5 * np.log(2 * np.pi * variance)
+            return Bell(mean, 1 / variance, log_norm, "groups" in self.shared)
+
+    def predictive_form(self, posterior: NormalInverseGamma) -> Student | None:
+        """Student's t of every column."""
+        size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
+        spread = np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size)
+        location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
+        log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
+        return Student(location, 1 / spread, shape + 0.5, log_norm)
+
+    def collapsed(self, parameters: Normal, statistics: Moments) -> Normal:
+        """A variance next to nothing is nothing: without a prior, a group may fall in on a single row."""
+        variance = np.asarray(parameters.variance)
+        return parameters._replace(variance=np.where(variance < least_variance(statistics), 0.0, variance))
+
+    def without_flat(self, parameters: Normal) -> Normal:
+        """Groups that have a column of variance 0."""
+        mean, variance = (np.asarray(part, dtype=float) for part in parameters)
+        flat = ~(np.broadcast_to(variance, mean.shape) > 0).all(axis=-1, keepdims=True)
+        return Normal(np.where(flat, np.nan, mean), np.where(flat, np.nan, variance))
+
+    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
+        """The first that is infinite."""
+        return super().wrong_cell(rows) if isinstance(rows, Sparse) else first_infinite(rows)
+
+    def without_density(self, parameters: Normal, statistics: Moments) -> tuple[int | None, int | None] | None:
+        """The first group and column whose values are all the same."""
+        flat = np.argwhere(~(np.asarray(parameters.variance) > 0) & (statistics.weight > 0))
+        return (int(flat[0][0]), int(flat[0][1])) if len(flat) else None
+
+    def flat_columns(self, statistics: Moments) -> np.ndarray:
+        """Columns whose pooled spread is 0."""
+        return np.flatnonzero(~(pooled_spread(statistics).spread > 0))
+
+    def with_spread(self, statistics: Moments, flat: np.ndarray) -> Moments:
+        """A unit for each, unless columns share one variance, among which it would count, and some have spread."""
+        return put_spread(statistics, flat, shared="columns" in self.shared)
+
+    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+        """Mean and variance; of a posterior, what its predictive has."""
+        found = self.student(parameters) if isinstance(parameters, NormalInverseGamma) else parameters
+        shape = np.shape(found[0])
+        return {name: np.broadcast_to(part, shape) for name, part in found._asdict().items()}
+
     def student(self, posterior: NormalInverseGamma) -> StudentT:
         """The predictive distribution's own parameters."""
         variance = posterior.scale / posterior.shape * (1 + 1 / posterior.strength)
@@ -201,6 +253,13 @@ class SphericalGaussian(Gaussian):
 
     shared: ClassVar[tuple[str, ...]] = ("columns",)
     columnwise: ClassVar[bool] = False
+
+    def form(self, parameters: Normal) -> Bell:
+        """A bell of every column: with the variance known, they are independent."""
+        return super().form(parameters)
+
+    def predictive_form(self, posterior: NormalInverseGamma) -> None:
+        """None: the columns share what is not known of the variance."""
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group, of its fullest column."""
@@ -306,6 +365,27 @@ def pooled_spread(statistics: Moments, *, together: bool = False) -> PooledSprea
     farthest = gaps.max(axis=axes, initial=0.0)
     far = _STRENGTH * farthest > spread
     return PooledSpread(pooled.mean, spread, np.where(far, spread / np.where(far, farthest, 1.0), _STRENGTH))
+
+
+def least_variance(statistics: Moments) -> np.ndarray:
+    """Per column, the variance below which that of a group is rounding."""
+    pooled = statistics.diagonal().pooled()
+    return np.asarray(_COLLAPSED * pooled.scatter / np.maximum(pooled.weight, 1.0))
+
+
+def put_spread(moments: Moments, flat: np.ndarray, *, shared: bool) -> Moments:
+    """Moments with a unit of scatter in flat columns; where columns share one, only if all are flat."""
+    if not len(flat) or (shared and len(flat) < moments.n_columns):
+        return moments
+    extra = np.zeros(moments.n_columns)
+    extra[flat] = 1.0
+    return moments.with_scatter(np.diag(extra) if moments.full else extra)
+
+
+def first_infinite(rows: Any) -> tuple[int, int] | None:
+    """The first infinite cell, as row and column."""
+    infinite = np.argwhere(np.isinf(rows))
+    return (int(infinite[0][0]), int(infinite[0][1])) if len(infinite) else None
 
 
 def check_spread(spread: np.ndarray, statistics: Moments) -> None:

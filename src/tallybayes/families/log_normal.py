@@ -39,6 +39,7 @@ class LogNormal(Family):
     """
 
     belief = NormalInverseGamma
+    measured: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number above 0 (or missing)"
 
     def collect(
@@ -110,6 +111,34 @@ class LogNormal(Family):
     def student(self, posterior: NormalInverseGamma) -> StudentT:
         """The parameters of the predictive distribution of log x."""
         return _LOGS.student(posterior)
+
+    def without_density(self, parameters: Normal, statistics: Moments) -> tuple[int | None, int | None] | None:
+        """The first group and column whose values are all the same."""
+        return _LOGS.without_density(parameters, statistics)
+
+    def collapsed(self, parameters: Normal, statistics: Moments) -> Normal:
+        """A variance next to nothing is nothing."""
+        return _LOGS.collapsed(parameters, statistics)
+
+    def without_flat(self, parameters: Normal) -> Normal:
+        """Groups that have a column of variance 0."""
+        return _LOGS.without_flat(parameters)
+
+    def flat_columns(self, statistics: Moments) -> np.ndarray:
+        """Columns whose pooled spread is 0."""
+        return _LOGS.flat_columns(statistics)
+
+    def with_spread(self, statistics: Moments, flat: np.ndarray) -> Moments:
+        """A unit for each."""
+        return _LOGS.with_spread(statistics, flat)
+
+    def pooled_value(self, statistics: Moments) -> np.ndarray:
+        """The value of columns that are the same in every row."""
+        return np.exp(_LOGS.pooled_value(statistics))
+
+    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+        """Mean and variance of the logarithms; of a posterior, what its predictive has."""
+        return {f"{name} of log": part for name, part in _LOGS.describe(parameters).items()}
 
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values above 0."""

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.beliefs.log_gamma import log_choose, log_factorials, log_rising
+from tallybayes.beliefs.log_gamma import log_choose, log_rising
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.block import Block
 from tallybayes.families.family import Family, over_given, ratio
-from tallybayes.families.form import Cells
+from tallybayes.families.form import Cells, Linear
 from tallybayes.statistics.totals import Totals
 
 
@@ -33,6 +33,9 @@ class Multinomial(Family):
 
     belief = Dirichlet
     columnwise: ClassVar[bool] = False
+    takes_missing: ClassVar[bool] = False
+    takes_sparse: ClassVar[bool] = True
+    nonnegative_cells: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number of at least 0 (missing cells are not allowed in a multinomial row)"
 
     @property
@@ -86,14 +89,14 @@ class Multinomial(Family):
         """log p(row | θ at its posterior mean)."""
         return self.log_prob(posterior.mean(), x)
 
-    def form(self, parameters: np.ndarray) -> Cells:
-        """Words that are absent add nothing; the factorial of the row's sum is the row's own."""
-        p = np.asarray(parameters, dtype=float)
-        return Cells(
-            np.where(np.isnan(p), p, 0.0), lambda x, j: xlogy(x, p[..., j]) - log_factorials(x), log_factorials
-        )
+    def form(self, parameters: np.ndarray) -> Linear:
+        """Words that are absent add nothing."""
+        with np.errstate(divide="ignore"):
+            log_p = np.log(np.asarray(parameters, dtype=float))
+        zero = np.where(np.isnan(log_p[..., :1]), np.nan, 0.0)  # a group without tokens knows none of its words
+        return Linear(log_p, zero, "nonnegative", "multinomial")
 
-    def predictive_form(self, posterior: Dirichlet) -> Cells:
+    def predictive_form(self, posterior: Dirichlet) -> Linear | Cells:
         """As `form`, with θ at its posterior mean."""
         return self.form(posterior.mean())
 
@@ -101,6 +104,11 @@ class Multinomial(Family):
         """Every word's share: x_j log θ_j; the coefficient, the same in all groups, is left out."""
         p = np.asarray(parameters.mean() if predictive else parameters)
         return xlogy(over_given(np.asarray(x, dtype=float), p.ndim - 1), p)
+
+    def like_rows(self, statistics: Totals) -> dict[str, Any]:
+        """The tokens of a typical row."""
+        rows = float(statistics.weight.sum())
+        return {"size": max(1, round(float(statistics.total.sum()) / rows)) if rows else 1}
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator, size: int = 1) -> np.ndarray:
         """Rows of `size` tokens."""

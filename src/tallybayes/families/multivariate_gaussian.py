@@ -14,10 +14,20 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.log_gamma import log_rising
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, grown_root
 from tallybayes.errors import EstimateError
-from tallybayes.families.block import Block, dense
+from tallybayes.families.block import Block, Sparse, dense
 from tallybayes.families.family import Family, over_given, ratio
-from tallybayes.families.gaussian import check_spread, pooled_spread
+from tallybayes.families.form import RowBell
+from tallybayes.families.gaussian import (
+    Gaussian,
+    check_spread,
+    first_infinite,
+    least_variance,
+    pooled_spread,
+    put_spread,
+)
 from tallybayes.statistics.moments import Moments, choose_anchor
+
+_FLATTENED = 1e-10  # the least eigenvalue of correlations; below, a group is falling in on a plane
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +44,9 @@ class MultivariateGaussian(Family):
 
     belief = NormalInverseWishart
     columnwise: ClassVar[bool] = False
+    light: ClassVar[bool] = True
+    needs_whole_rows: ClassVar[bool] = True
+    measured: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
     smaller: ClassVar[str] = "Use tb.NaiveBayes(tb.Gaussian()), which keeps no products of columns, or fewer columns."
     shared: ClassVar[tuple[str, ...]] = ()
@@ -190,6 +203,60 @@ class MultivariateGaussian(Family):
             return self._root(np.broadcast_to(scale, size)[..., known[:, None], known])
         upper = np.broadcast_to(np.swapaxes(posterior.root * np.sqrt(widen)[..., None, None], -1, -2), size)
         return grown_root(upper[..., known], np.zeros((*size[:-2], 0, len(known))))
+
+    def form(self, parameters: MultivariateNormal) -> RowBell:
+        """A bell of whole rows."""
+        mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
+        return RowBell(mean, covariance, "groups" in self.shared, lambda x: self.log_prob(parameters, x))
+
+    def collapsed(self, parameters: MultivariateNormal, statistics: Moments) -> MultivariateNormal:
+        """Covariances next to flat are 0: without a prior, a group may fall in on a plane, with no end."""
+        spread, least = np.array(parameters.covariance, dtype=float), least_variance(statistics)
+        variance = np.diagonal(spread, axis1=-2, axis2=-1)
+        fallen = (variance < least).any(axis=-1)
+        usual = np.asarray((variance > 0).all(axis=-1) & ~fallen)
+        deviation = np.sqrt(np.where(usual[..., None], variance, 1.0))
+        correlation = spread / (deviation[..., :, None] * deviation[..., None, :])
+        correlation = np.where(usual[..., None, None], correlation, np.eye(spread.shape[-1]))
+        fallen |= np.linalg.eigvalsh(correlation)[..., 0] < _FLATTENED
+        return parameters._replace(covariance=np.where(fallen[..., None, None], 0.0, spread))
+
+    def without_flat(self, parameters: MultivariateNormal) -> MultivariateNormal:
+        """Groups whose covariance is singular."""
+        mean, spread = (np.asarray(part, dtype=float) for part in parameters)
+        flat = np.fromiter((not self.is_definite(matrix) for matrix in spread), dtype=bool, count=len(spread))
+        return MultivariateNormal(np.where(flat[:, None], np.nan, mean), np.where(flat[:, None, None], np.nan, spread))
+
+    @property
+    def by_column(self) -> Gaussian:
+        """The same columns, each with a variance."""
+        return Gaussian()
+
+    def known_statistics(self, statistics: Moments) -> Moments:
+        """The moments without products."""
+        return statistics.diagonal()
+
+    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
+        """The first that is infinite: full covariances predict around missing cells."""
+        return super().wrong_cell(rows) if isinstance(rows, Sparse) else first_infinite(rows)
+
+    def without_density(self, parameters: Any, statistics: Moments) -> tuple[int | None, int | None] | None:
+        """The first group whose covariance is singular, or all where they share it."""
+        weight, covariance = statistics.weight[:, 0], np.asarray(parameters.covariance)
+        if "groups" in self.shared:
+            some = weight.sum() > 0 and not self.is_definite(covariance[int(weight.argmax())])
+            return (None, None) if some else None
+        lost = (code for code in np.flatnonzero(weight > 0) if not self.is_definite(covariance[code]))
+        first = next(lost, None)
+        return None if first is None else (int(first), None)
+
+    def flat_columns(self, statistics: Moments) -> np.ndarray:
+        """Columns whose pooled spread is 0."""
+        return np.flatnonzero(~(pooled_spread(statistics).spread > 0))
+
+    def with_spread(self, statistics: Moments, flat: np.ndarray) -> Moments:
+        """A unit for each."""
+        return put_spread(statistics, flat, shared=False)
 
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every column's share of a row's squared length, cross terms split equally; the rest evenly."""

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.gamma import Gamma
-from tallybayes.beliefs.log_gamma import log_choose, log_factorials
+from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.errors import EstimateError
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.block import Block
 from tallybayes.families.family import Family, known_sum, over_given, ratio
-from tallybayes.families.form import Cells
+from tallybayes.families.form import Cells, Linear
 from tallybayes.statistics.totals import Totals
 
 
@@ -30,6 +30,8 @@ class Poisson(Family):
     """
 
     belief = Gamma
+    takes_sparse: ClassVar[bool] = True
+    nonnegative_cells: ClassVar[bool] = True
     expects: ClassVar[str] = "a whole number of at least 0 (or missing)"
 
     def collect(
@@ -86,10 +88,11 @@ class Poisson(Family):
         terms = log_choose(a, events) - a * np.log1p(1 / b) - events * np.log1p(b)
         return known_sum(terms, x)
 
-    def form(self, parameters: np.ndarray) -> Cells:
+    def form(self, parameters: np.ndarray) -> Linear:
         """λ^x / x! beside e^(−λ), which a 0 has."""
         rate = np.asarray(parameters, dtype=float)
-        return Cells(-rate, lambda x, j: xlogy(x, rate[..., j]) - log_factorials(x))
+        with np.errstate(divide="ignore"):
+            return Linear(np.log(rate), -rate, "count", "poisson")
 
     def predictive_form(self, posterior: Gamma) -> Cells:
         """The negative binomial distribution, beside what a 0 has."""

@@ -68,7 +68,7 @@ class Ruler:
 
     def __call__(self, cells: Any) -> np.ndarray:
         """The cells as numbers, NaN where missing: shape (n, some columns)."""
-        if isinstance(self.family, Categorical):
+        if self.family.reads == "codes":
             return np.concatenate([self._places(cells[:, j], j) for j in range(len(self.sizes))], axis=1)
         if isinstance(self.family, Multinomial):
             return _directions(cells, self.seed)

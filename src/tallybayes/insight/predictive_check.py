@@ -190,7 +190,7 @@ class _Part:
         family = self.scored.family
         if isinstance(self.cells, Counted):
             return WORDS
-        if isinstance(family, Categorical):
+        if family.reads == "codes":
             return LABELS
         if type(family) is Bernoulli:
             return YES_NO
@@ -256,7 +256,7 @@ def predictive_check(
     model._check_estimated(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
     checks: list[Check] = []
     parts = []
-    for scored, (_, statistics) in zip(model._scored_known, model._feature_factors(), strict=True):
+    for scored, (_, statistics) in zip(model._known.scored, model._known.pairs, strict=True):
         part = _make_part(model, table, scored, statistics, classes, int(n_draws), rng)
         parts.append(part)
         checks += _compare(part, int(n_draws), rng)
@@ -295,7 +295,7 @@ def _make_part(
         )
     index = _choose(classes, most, rng)
     cells = _take(rows, index)
-    if not isinstance(scored.family, Categorical):
+    if scored.family.reads != "codes":
         check_cells(scored, cells)
     else:
         cells = np.where(cells < 0, np.nan, cells)

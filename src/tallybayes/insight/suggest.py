@@ -297,7 +297,7 @@ def _choice_bits(family: Family, values: np.ndarray, whole: bool) -> float:
     """What naming the edges, or the whole numbers that are labels, costs among all that were possible."""
     if isinstance(family, Binned):
         return _log2_choose(values[-1] - values[0] if whole else len(values) - 1, len(family.edges) - 2)
-    if isinstance(family, Categorical) and whole:
+    if family.reads == "codes" and whole:
         return _log2_choose(values[-1] - values[0] + 1, len(values))
     return 0.0
 

@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, Probabilities
+from tallybayes.families.estimates import climbing
 from tallybayes.inference.em import Climbed, climb, climb_best, warn_unless_converged
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chain import Chain, is_coded, read_prior, stretches, with_singletons
@@ -23,7 +24,6 @@ from tallybayes.models.soft_counting import Nearest, SoftCounter, maximised, res
 from tallybayes.sources.collect import check_size
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.totals import Totals
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
@@ -98,7 +98,7 @@ class _Learner:
         self.per_step = np.repeat(self.weight, sequences.lengths)
         tol = model.tol * max(float(self.per_step.sum()), 1.0)
         self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": tol, "what": "Baum-Welch"}
-        self.how = "map" if model.estimate in ("bayes", "map") else "mle"
+        self.how = climbing(model.estimate)
         self.counter = SoftCounter(emissions, sequences.table, self.n_states)
         self.beliefs: list[Any] = [None] * len(emissions)
         self.flat = [np.zeros(0, dtype=np.intp)] * len(emissions)
@@ -250,7 +250,7 @@ class _Learner:
         if self.how == "map" and not self.settled:
             self._resolve(seen)
         filled = [
-            Scored(f, uncorrelated(s) if isinstance(s, Moments) else None, False, flat)
+            Scored(f, uncorrelated(s) if f.family.needs_whole_rows else None, False, flat)
             for f, s, flat in zip(self.emissions, seen, self.flat, strict=True)
         ]
         statistics, _ = self.counter.soft(self.sequences.table, shares, filled)
@@ -291,18 +291,22 @@ class _Learner:
             expected = self._by_defaults(start, n_steps)
         self.held = {}
         if self.how == "map":
-            self._resolve(_diagonal(expected.statistics))  # the prior is that of all steps
+            self._resolve(self._known(expected.statistics))  # the prior is that of all steps
         return expected
+
+    def _known(self, statistics: list[Any]) -> list[Any]:
+        """The statistics of the columns by themselves."""
+        return [f.family.known_statistics(s) for f, s in zip(self.emissions, statistics, strict=True)]
 
     def _by_defaults(self, start: Expected, n_steps: int) -> Expected:
         """What is expected of all steps after so many steps of EM under default priors."""
         kept = self.how, self.priors, list(self.beliefs), list(self.flat)
         self.how, self.priors, self.held = "map", read_prior(None), {}
-        self._resolve(_diagonal(start.statistics))
+        self._resolve(self._known(start.statistics))
         expected = self.expect(self._for_new_labels(start))[0]
         if n_steps > 1:
             self.held = {}
-            self._resolve(_diagonal(expected.statistics))
+            self._resolve(self._known(expected.statistics))
             expected = climb(expected, self.maximise, self.expect, **self.climbing).expected
         self.how, self.priors, self.beliefs, self.flat = kept
         return expected
@@ -315,7 +319,7 @@ class _Learner:
         found, _ = self.maximise(start)
         scored = []
         for part, counts in zip(found.chain.scored, start.statistics, strict=True):
-            if isinstance(part.family, Categorical):
+            if part.family.reads == "codes":
                 (table, segments), never = part.parameters, counts.table.sum(axis=0) == 0
                 wider = with_singletons(part, counts, counts.pooled()).parameters
                 kept = np.stack([column[:, -1] for column in wider.segments.split(wider.table)], axis=-1)
@@ -381,8 +385,3 @@ class _Learner:
 def _trials(end: np.ndarray) -> Totals:
     """How often a state was the last, and how often it went on."""
     return Totals(end.sum(axis=1, keepdims=True), end[:, 1:], failures=end[:, :1])
-
-
-def _diagonal(statistics: list[Any]) -> list[Any]:
-    """The statistics of the columns by themselves."""
-    return [part.diagonal() if isinstance(part, Moments) else part for part in statistics]

@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.categorical import Categorical, Probabilities
+from tallybayes.families.categorical import Probabilities
 from tallybayes.models.plan import Plan
 from tallybayes.models.scoring import Scored, local_positions
 from tallybayes.models.sequences import Sequences
@@ -62,7 +62,7 @@ class Chain(NamedTuple):
             yield *self.arguments, emission, offsets
             return
         for part in self.scored:
-            if isinstance(part.family, Categorical):
+            if part.family.reads == "codes":
                 table.levels(part.factor.columns, lambda _: False)  # once, and of one kind in all blocks
         for first, last in stretches(offsets, len(self.start)):
             start, stop = int(offsets[first]), int(offsets[last])
@@ -95,7 +95,7 @@ class Chain(NamedTuple):
 
 def is_coded(emissions: Sequence[Factor]) -> bool:
     """Whether a step is one label."""
-    return len(emissions) == 1 and isinstance(emissions[0].family, Categorical) and len(emissions[0].columns) == 1
+    return len(emissions) == 1 and emissions[0].family.reads == "codes" and len(emissions[0].columns) == 1
 
 
 def stretches(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
@@ -107,19 +107,6 @@ def stretches(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
         found.append((first, min(max(last, first + 1), n_sequences)))
         first = found[-1][1]
     return found
-
-
-def log_shares(counts: Counts, prior: Any, estimate: str) -> np.ndarray:
-    """The logs of a distribution over levels; a group that was never counted has none under maximum likelihood."""
-    family = Categorical()
-    if estimate in ("mle", "unbiased"):
-        table = family.maximum_likelihood(counts).table
-        table = np.where(np.isnan(table), 0.0, table)
-    else:
-        posterior = family.prior(prior, counts, estimate).update(counts)
-        table = posterior.mode() if estimate == "map" else posterior.mean()
-    with np.errstate(divide="ignore"):
-        return np.log(table)
 
 
 def with_singletons(scored: Scored, counts: Counts, pooled: Counts) -> Scored:

@@ -6,19 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.families.categorical import Categorical
 from tallybayes.models.generate import expected_cells, sample_factor
 from tallybayes.models.scoring import Scored, chunk_of, rows_of
 from tallybayes.models.sequences import Sequences
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import unmerged
 from tallybayes.tally.domain import Domain, labels_at, labels_of
-
-
-def _seen(model: Any) -> tuple[list[Scored], list[list[Domain]]]:
-    """The emissions over labels that were seen: nobody knows what another would be."""
-    found: tuple[list[Scored], list[list[Domain]]] = model._emissions(smooth=False)
-    return found
 
 
 def sample_chain(model: Any, lengths: Any, rng: np.random.Generator) -> tuple[list[Any], list[np.ndarray]]:
@@ -33,7 +26,7 @@ def sample_chain(model: Any, lengths: Any, rng: np.random.Generator) -> tuple[li
                 break
         paths.append(np.array(path, dtype=np.intp))
     states = model.states_
-    scored, domains = _seen(model)
+    scored, domains = model._emissions()
     return [_drawn(model, scored, domains, path, rng) for path in paths], [states[path] for path in paths]
 
 
@@ -46,7 +39,7 @@ def _drawn(
         drawn = sample_factor(part, path, statistics, rng)
         for place, name in enumerate(factor.columns):
             column = drawn[:, place]
-            if isinstance(factor.family, Categorical):
+            if factor.family.reads == "codes":
                 column = labels_at(levels[place].levels, column.astype(int))
             columns[name] = column
     return _shaped(columns)
@@ -55,10 +48,10 @@ def _drawn(
 def fill_chain(model: Any, sequences: Sequences, shares: np.ndarray) -> list[Any]:
     """The sequences with their missing cells filled in, given p(state) at every step."""
     columns: dict[Any, np.ndarray] = {}
-    for scored, domains, (_, statistics) in zip(*_seen(model), model._emission_factors(), strict=True):
+    for scored, domains, (_, statistics) in zip(*model._emissions(), model._emission_factors(), strict=True):
         names, family = scored.factor.columns, scored.family
         cells = chunk_of(rows_of(sequences.table, names, family, domains, "missing"), slice(None))
-        if isinstance(family, Categorical):
+        if family.reads == "codes":
             for place, table in enumerate(scored.parameters.segments.split(scored.parameters.table)):
                 levels = labels_of(domains[place].levels, np.dtype(object))
                 column = np.array(sequences.table.columns[names[place]], dtype=object)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -13,14 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import check_estimate, estimate_parameters
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.inference.em import check_settings, is_whole
-from tallybayes.models.chain import Chain, log_shares, read_prior, with_singletons
+from tallybayes.models.chain import Chain, read_prior, with_singletons
 from tallybayes.models.chain_names import PARTS, free_names, names_in, state_schema
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.columns import read_columns
-from tallybayes.models.scoring import Resolved, Scored, check_spread_within, resolve, with_spread
+from tallybayes.models.fitted import Fitted
+from tallybayes.models.scoring import Scored
 from tallybayes.models.sequences import Sequences, open_labels, open_sequences, step_weights
 from tallybayes.models.soft_counting import with_holes
 from tallybayes.models.tallied import Tallied
@@ -70,7 +70,7 @@ class ChainLearner(Tallied):
         -------
         self
         """
-        check_estimate(self.estimate)
+        read_estimate(self.estimate)
         check_settings(self)
         sequences, y = self._open(X, y, lengths, sequence, order)
         weight = step_weights(sample_weight, sequences)
@@ -329,7 +329,7 @@ class ChainLearner(Tallied):
         found: dict[Any, Any] = {}
         for scored, domains in zip(self._chain.scored, self._chain.domains, strict=True):
             names, parameters = scored.factor.columns, scored.parameters
-            if isinstance(scored.family, Categorical):
+            if scored.family.reads == "codes":
                 for name, domain, table in zip(
                     names, domains, parameters.segments.split(parameters.table), strict=True
                 ):
@@ -346,65 +346,57 @@ class ChainLearner(Tallied):
     def _make_chain(self) -> Chain:
         if self.unseen not in ("missing", "smooth", "error"):
             raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
-        tally, names, found = self.tally_, self._names, self._resolved
-        start: Any = tally[names["start"]]
-        moves: Any = tally[names["to"]]
-        end = None
-        if self.end_state:
-            ends: Any = tally[names["end"]]
-            family = Bernoulli()
-            if self.estimate in ("mle", "unbiased"):
-                share = family.maximum_likelihood(ends)
-            else:
-                posterior = found["end"].prior.update(ends)
-                share = np.asarray(posterior.mode() if self.estimate == "map" else posterior.mean())
-            with np.errstate(divide="ignore"):
-                end = np.log(np.where(np.isnan(share), 0.0, share))[:, 0]
-        scored, domains = self._emissions(smooth=self.unseen == "smooth")
-        return Chain(
-            log_shares(start, found["start"].prior, self.estimate),
-            log_shares(moves, found["transition"].prior, self.estimate),
-            end,
-            scored,
-            domains,
-            self.unseen,
-        )
+        start, transition, *end = [_logs(part.point) for part in self._fitted.scored[: self._n_parts]]
+        scored, domains = self._emissions()
+        if self.unseen == "smooth":
+            counted = (statistics for _, statistics in self._emission_factors())
+            pairs = zip(scored, counted, strict=True)
+            scored = [with_singletons(p, s, s.pooled()) if p.family.reads == "codes" else p for p, s in pairs]
+        return Chain(start, transition, end[0][:, 0] if end else None, scored, domains, self.unseen)
 
-    def _chain_parts(self) -> list[tuple[str, Family, Any]]:
-        """The parts besides the emissions: what each is called, its family and its statistics."""
-        parts: list[tuple[str, str, Family]] = [("start", "start", Categorical()), ("transition", "to", Categorical())]
-        parts += [("end", "end", Bernoulli())] if self.end_state else []
-        return [(part, family, self.tally_[self._names[column]]) for part, column, family in parts]
+    def _emissions(self) -> tuple[list[Scored], list[list[Domain]]]:
+        """The emissions of every state over the levels that were seen, and these levels."""
+        scored = self._fitted.scored[self._n_parts :]
+        return scored, [[self.tally_.domains[str(name)] for name in part.factor.level_columns] for part in scored]
+
+    @property
+    def _n_parts(self) -> int:
+        """How many factors there are besides the emissions: start, transition and perhaps end."""
+        return 3 if self.end_state else 2
+
+    @property
+    def _part_names(self) -> list[str]:
+        return ["start", "transition", "end"][: self._n_parts]
+
+    def _pairs(self) -> list[tuple[Factor, Any]]:
+        """Start, transition and end, then the emissions, as they were counted."""
+        columns = [self._names[part] for part in ("start", "to", "end")[: self._n_parts]]
+        pairs = list(zip(self.tally_.factors, self.tally_.statistics, strict=True))
+        by_name = {factor.columns: (factor, counted) for factor, counted in pairs}
+        emissions = [pair for pair in pairs if pair[0].given == (self._names["state"],)]
+        return [by_name[name,] for name in columns] + [p for p in emissions if p[0].columns != (self._names["end"],)]
 
     def _emission_factors(self) -> list[tuple[Factor, Any]]:
-        pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
-        state, end = self._names["state"], self._names["end"]
-        return [(f, statistics) for f, statistics in pairs if f.given == (state,) and f.columns != (end,)]
+        return self._pairs()[self._n_parts :]
 
     @property
     def prior_(self) -> dict[Any, Any]:
         """The prior of every part as resolved: "start", "transition", "end" if modelled, and blocks of columns."""
-        return {part: found.prior for part, found in self._beliefs().items()}
+        keys = [*self._part_names, *(factor.columns for factor, _ in self._fitted.pairs[self._n_parts :])]
+        return dict(zip(keys, self._fitted.beliefs, strict=True))
 
     @property
-    def _resolved(self) -> dict[Any, Resolved]:
-        """What every part starts from; nothing where the estimate needs no prior."""
+    def _fitted(self) -> Fitted:
+        """Start, transition, end and emissions after estimating; the predictive of a sequence has no closed form."""
         check_is_fitted(self, "tally_")
-        if self.estimate not in ("map", "bayes"):
-            return defaultdict(lambda: Resolved(None, np.zeros(0, dtype=np.intp)))
-        return self._derive("resolved", self._beliefs)
+        return self._derive("fitted", self._fit)
 
-    def _beliefs(self) -> dict[Any, Resolved]:
-        check_is_fitted(self, "tally_")
-        priors, pairs = read_prior(self.prior), self._emission_factors()
-        self._check_prior([factor for factor, _ in pairs])
-        found: dict[Any, Resolved] = {}
-        for part, family, statistics in self._chain_parts():
-            found[part] = resolve(Factor(part, (), family), statistics, priors[part], self.estimate)
-        for factor, statistics in pairs:
-            prior = prior_for(priors["emission"], factor)
-            found[factor.columns] = resolve(factor, statistics, prior, self.estimate)
-        return found
+    def _fit(self) -> Fitted:
+        given, pairs = read_prior(self.prior), self._pairs()
+        emissions = [factor for factor, _ in pairs[self._n_parts :]]
+        self._check_prior(emissions)
+        priors = [given[part] for part in self._part_names] + [prior_for(given["emission"], f) for f in emissions]
+        return Fitted(pairs, priors, self.estimate, groups=self._state_domain.levels, plug_in=True)
 
     def _check_prior(self, factors: list[Factor]) -> None:
         check_priors(read_prior(self.prior)["emission"], factors)
@@ -412,27 +404,18 @@ class ChainLearner(Tallied):
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
         other = copy.copy(self)._adopt(tally)
-        other._derived["resolved"] = self._resolved
+        other._derived["fitted"] = self._fitted.over(other._pairs())
         return other
-
-    def _emissions(self, *, smooth: bool) -> tuple[list[Scored], list[list[Domain]]]:
-        """The emissions of every state, and the levels of columns of labels."""
-        scored, domains = [], []
-        for factor, statistics in self._emission_factors():
-            belief, constant = self._resolved[factor.columns]
-            spread = with_spread(statistics, constant, factor.family)
-            parameters = estimate_parameters(factor.family, belief, spread, self.estimate)
-            scored.append(Scored(factor, parameters, False, constant))
-            check_spread_within(scored[-1], statistics, self._state_domain.levels)
-            domains.append([self.tally_.domains[str(name)] for name in factor.level_columns])
-            if smooth and isinstance(factor.family, Categorical):
-                scored[-1] = with_singletons(scored[-1], statistics, statistics.pooled())
-        return scored, domains
 
     @property
     def n_parameters_(self) -> int:
         """The number of free parameters."""
         check_is_fitted(self, "tally_")
-        n_states = len(self.states_)
-        chain = n_states - 1 + n_states * (n_states - 1) + (n_states if self.end_state else 0)
-        return chain + sum(factor.family.n_parameters(statistics) for factor, statistics in self._emission_factors())
+        return self._fitted.n_parameters
+
+
+def _logs(parameters: Any) -> np.ndarray:
+    """The logs of shares; where nothing was counted, there are none."""
+    shares = np.asarray(parameters.table if hasattr(parameters, "table") else parameters)
+    with np.errstate(divide="ignore"):
+        return np.log(np.where(np.isnan(shares), 0.0, shares))

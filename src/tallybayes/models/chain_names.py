@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tallybayes.errors import StatisticsError
 from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.categorical import Categorical
 from tallybayes.models.features import free_name
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Schema
@@ -29,7 +28,7 @@ def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
 
     Where the end is modelled it is the last factor; nothing else tells it from a column of yes and no of that name.
     """
-    labels = [factor for factor in tally.factors if isinstance(factor.family, Categorical)]
+    labels = [factor for factor in tally.factors if factor.family.reads == "codes"]
     domain = tally.schema.domain
     moves = [factor for factor in labels if factor.given and domain(factor.given[0]) == domain(factor.columns[0])]
     steps = [factor for factor in tally.factors if factor.given and factor not in moves]

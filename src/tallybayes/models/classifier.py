@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, PriorError
-from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import check_estimate
 from tallybayes.inference.em import Climbed
 from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.calibration import Calibration
 from tallybayes.models.class_prior import log_class_prior
 from tallybayes.models.factored import FactoredModel
+from tallybayes.models.fitted import Fitted
 from tallybayes.models.plan import Plan
-from tallybayes.models.scoring import (
-    Resolved,
-    Scored,
-    check_spread_within,
-    chunk_of,
-    not_estimated,
-    prepare,
-    resolve,
-    rows_of,
-)
+from tallybayes.models.scoring import Scored, chunk_of, not_estimated, rows_of
 from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain, labels_of
@@ -72,15 +61,8 @@ class FactoredClassifier(FactoredModel):
     @property
     def prior_(self) -> dict[tuple[Name, ...], Any]:
         """The prior of every factor as it was resolved from the tally."""
-        return {f.columns: found.prior for (f, _), found in zip(self._feature_factors(), self._beliefs(), strict=True)}
-
-    def _beliefs(self) -> list[Resolved]:
-        """What every factor starts from, or would if the estimate had a prior."""
-        if self.estimate in ("map", "bayes"):
-            return self._resolved(False)
-        factors = self._feature_factors()
-        self._check_prior([factor for factor, _ in factors])
-        return [resolve(f, statistics, self._prior_of(f), self.estimate) for f, statistics in factors]
+        columns = [factor.columns for factor, _ in self._known.pairs]
+        return dict(zip(columns, self._known.beliefs, strict=True))
 
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
         pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
@@ -98,50 +80,41 @@ class FactoredClassifier(FactoredModel):
         return factor.family.prior(None, self.tally_[factor.columns], self.estimate).update(before)
 
     @property
-    def _scored(self) -> list[Scored]:
-        return self._derive("scored", lambda: self._prepare(self.unseen == "smooth"))
+    def _known(self) -> Fitted:
+        """The factors after estimating, over the levels that were seen."""
+        return self._derive("known", lambda: self._fit(smooth=False))
 
     @property
-    def _scored_known(self) -> list[Scored]:
-        """As `_scored`, over the levels that were seen only."""
-        return self._scored if self.unseen != "smooth" else self._derive("known", lambda: self._prepare(False))
+    def _fitted(self) -> Fitted:
+        """What rows are scored by: as `_known`, with a level more in every column where unseen ones are smoothed."""
+        return self._known if self.unseen != "smooth" else self._derive("smooth", lambda: self._fit(smooth=True))
 
-    def _prepare(self, smooth: bool) -> list[Scored]:
-        check_estimate(self.estimate)
+    @property
+    def _scored(self) -> list[Scored]:
+        return self._fitted.scored
+
+    def _fit(self, *, smooth: bool) -> Fitted:
         if self.unseen not in ("missing", "smooth", "error"):
             raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
-        out = []
-        for (factor, statistics), resolved in zip(self._feature_factors(), self._resolved(smooth), strict=True):
-            scored = prepare(factor, statistics, resolved, self.estimate, smooth)
-            check_spread_within(scored, statistics, self._class_domain.levels)
-            out.append(scored)
-        return out
-
-    def _resolved(self, smooth: bool) -> list[Resolved]:
-        """What every factor starts from."""
-        return self._derive("resolved smooth" if smooth else "resolved", lambda: self._resolve(smooth))
-
-    def _resolve(self, smooth: bool) -> list[Resolved]:
-        factors = self._feature_factors()
-        self._check_prior([factor for factor, _ in factors])
-        if self.estimate not in ("map", "bayes"):
-            return [Resolved(None, np.zeros(0, dtype=np.intp)) for _ in factors]
-        return [resolve(f, statistics, self._prior_of(f), self.estimate, smooth) for f, statistics in factors]
+        pairs = self._feature_factors()
+        self._check_prior([factor for factor, _ in pairs])
+        priors = [self._prior_of(factor) for factor, _ in pairs]
+        return Fitted(pairs, priors, self.estimate, groups=self._class_domain.levels, smooth=smooth)
 
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
-        return self._starting_from(tally, lambda resolved: resolved)
+        other = copy.copy(self)._adopt(tally)
+        pairs = other._feature_factors()
+        return other._starting_from({"known": self._known.over(pairs), "smooth": self._fitted.over(pairs)})
 
     def _with_strength(self, factor: float) -> Self:
         """The same model under priors worth `factor` times as much."""
-        return self._starting_from(self.tally_, lambda found: found._replace(prior=found.prior.scaled(factor)))
+        other = copy.copy(self)._adopt(self.tally_)
+        return other._starting_from({"known": self._known.scaled(factor), "smooth": self._fitted.scaled(factor)})
 
-    def _starting_from(self, tally: Tally, change: Callable[[Resolved], Resolved]) -> Self:
-        other = copy.copy(self)._adopt(tally)
-        for smooth in {False, self.unseen == "smooth"}:
-            found = [change(resolved) for resolved in self._resolved(smooth)]
-            other._derived["resolved smooth" if smooth else "resolved"] = found
-        return other
+    def _starting_from(self, fitted: dict[str, Fitted]) -> Self:
+        self._derived |= fitted
+        return self
 
     @property
     def calibration_(self) -> Calibration | None:
@@ -284,7 +257,7 @@ class FactoredClassifier(FactoredModel):
 
     def _level_domains(self, scored: Scored) -> list[Domain]:
         """The levels of every column of a factor of labels."""
-        names = scored.factor.columns if isinstance(scored.family, Categorical) else ()
+        names = scored.factor.columns if scored.family.reads == "codes" else ()
         return [self.tally_.domains[self.tally_.schema.domain(name)] for name in names]
 
     def _check_estimated(self, log_prior: np.ndarray) -> None:

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, NotLinearError, PriorError, brief
 from tallybayes.families.family import Family
+from tallybayes.families.form import RowBell
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.models.generative import GenerativeClassifier
-from tallybayes.models.linear import gaussian_terms
+from tallybayes.models.linear import linear_terms
 from tallybayes.models.plan import check_cells
 from tallybayes.models.scoring import Scored, chunk_of
 from tallybayes.sources.table import Table
@@ -203,13 +204,13 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
     def discriminant_functions_(self) -> DiscriminantFunctions:
         """γ and β of every class, log p(class | x) = γ + x · β + const, where one covariance serves all classes."""
         check_is_fitted(self, "tally_")
-        scored = self._scored[0]
-        if scored.predictive or "groups" not in getattr(scored.family, "shared", ()):
+        try:
+            coef, bias = linear_terms(self._scored[0])
+        except NotLinearError:
             raise NotLinearError(
                 "the discriminants are linear only where the classes share their covariance and it is plugged in.\n"
                 "    Use reestimate(covariance='tied', estimate='map') or another tied covariance and point estimate."
-            )
-        coef, bias = gaussian_terms(scored)
+            ) from None
         return DiscriminantFunctions(self.class_log_prior_ + bias, coef)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -225,7 +226,8 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
         """
         check_is_fitted(self, "tally_")
         scored = self._scored[0]
-        if scored.predictive or not isinstance(scored.family, TiedMultivariateGaussian):
+        form = self._plan.forms[0]
+        if not isinstance(form, RowBell) or not form.shared:
             return super().predict(X)
         # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
         self._check_estimated(self.class_log_prior_)

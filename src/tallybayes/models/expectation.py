@@ -11,9 +11,7 @@ import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, PriorError
-from tallybayes.families.estimates import check_estimate
-from tallybayes.families.multinomial import Multinomial
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.families.estimates import climbing
 from tallybayes.inference.em import Climbed, climb, climb_best
 from tallybayes.models.bayes_rule import normalised
 from tallybayes.models.class_prior import log_class_prior
@@ -31,7 +29,6 @@ from tallybayes.models.soft_counting import (
 )
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
@@ -91,7 +88,7 @@ class Expectation:
         self.model, self.classes, self.named, self.factors = model, classes, named, factors
         self.features, self.n_classes = factors[1:], len(classes.levels)
         self.readings = [model._reading(factor) for factor in self.features]
-        self.how = "map" if check_estimate(model.estimate) in ("bayes", "map") else "mle"
+        self.how = climbing(model.estimate)
         self.counter = SoftCounter(self.features, table, self.n_classes)
         weights = np.ones(table.n_rows) if weight is None else np.array(weight, dtype=float)
         weights[codes < 0] *= model.unlabelled_weight
@@ -212,9 +209,8 @@ class Expectation:
         return total
 
     def _known(self, expected: Expected) -> Expected:
-        return expected._replace(
-            statistics=[s.diagonal() if isinstance(s, Moments) else s for s in expected.statistics]
-        )
+        pairs = zip(self.features, expected.statistics, strict=True)
+        return expected._replace(statistics=[factor.family.known_statistics(s) for factor, s in pairs])
 
     def _labelled_shares(self, part: slice) -> np.ndarray:
         """All of a labelled row in its class; nothing of the others."""
@@ -249,7 +245,7 @@ class Expectation:
         """Say when a prior over many words is worth more than all that the labelled rows say."""
         for factor, belief, statistics in zip(self.features, self.beliefs, start.statistics, strict=True):
             found = isinstance(self.model._prior_of(factor), str)  # by the counts themselves
-            if isinstance(factor.family, Multinomial) and isinstance(belief, Dirichlet) and not found:
+            if not factor.family.columnwise and isinstance(belief, Dirichlet) and not found:
                 total = np.asarray(statistics.total)
                 worth = float((np.broadcast_to(belief.concentration, total.shape) - 1).sum(axis=-1).mean())
                 tokens = float(total.sum(axis=-1).mean())
@@ -292,12 +288,12 @@ class Expectation:
         known = self._gathered(shares_of, None)
         if not self.settled:  # all starts climb the same hill
             self._resolve(known)
-        if not self.holed and not any(isinstance(f.family, MultivariateGaussian) for f in self.features):
+        if not self.holed and not any(f.family.needs_whole_rows for f in self.features):
             return known
         filled = []
-        for reading, flat, statistics in zip(self.readings, self.flat, known.statistics, strict=True):
-            parameters = uncorrelated(statistics) if isinstance(statistics, Moments) else None
-            filled.append(Scored(reading, parameters, False, flat))
+        for number, factor in enumerate(self.features):
+            parameters = uncorrelated(known.statistics[number]) if factor.family.needs_whole_rows else None
+            filled.append(Scored(self.readings[number], parameters, False, self.flat[number]))
         return self._gathered(shares_of, filled)
 
     def _resolve(self, known: Expected, *, default: bool = False) -> None:
@@ -316,7 +312,7 @@ class Expectation:
     def _refuse_unknown(self, known: Expected) -> None:
         """Without a prior, a column that no row of a class has cannot be expected either."""
         for factor, statistics in zip(self.features, known.statistics, strict=True):
-            if isinstance(factor.family, MultivariateGaussian) and not self.unlabelled:
+            if factor.family.needs_whole_rows and not self.unlabelled:
                 weight = np.broadcast_to(statistics.weight, statistics.first_sum.shape)
                 for code, column in np.argwhere(weight == 0):
                     where = f"column {factor.column(int(column))!r} in class {self.classes.levels[code]!r}"

@@ -190,10 +190,10 @@ class _Evidence(Part):
         self.levels = [domain.levels for domain in model._level_domains(scored)]
         # Rows are worked out later, so what they hold now is kept.
         self.rows: Any = copy.deepcopy(rows)
-        self.form = scored.form if isinstance(rows, Sparse) else None
+        self.sparse = scored.cells if isinstance(rows, Sparse) else None
 
     def gaps(self, rows: slice) -> np.ndarray:
-        if self.form is not None:
+        if self.sparse is not None:
             each = range(len(self.top))[rows]
             return np.stack([self._sparse_gap(row) for row in each])
         if rows.stop - rows.start > 1:  # all classes of all these rows may be too much at a time
@@ -204,8 +204,8 @@ class _Evidence(Part):
         return self._between(self.scored.contributions(chunk_of(self.rows, rows)), rows)
 
     def _sparse_gap(self, row: int) -> np.ndarray:
-        assert self.form is not None
-        return self.form.gap(self.rows.rows(slice(row, row + 1)), int(self.top[row]), int(self.other[row]))
+        assert self.sparse is not None
+        return self.sparse.gap(self.rows.rows(slice(row, row + 1)), int(self.top[row]), int(self.other[row]))
 
     def cells(self, row: int) -> list[Any]:
         cells = chunk_of(self.rows, slice(row, row + 1))[0]

@@ -110,7 +110,7 @@ class FactoredModel(ClassifierMixin, Tallied):
         -------
         self
         """
-        target = [f for f in tally.factors if not f.given and isinstance(f.family, Categorical) and len(f.columns) == 1]
+        target = [f for f in tally.factors if not f.given and f.family.reads == "codes" and len(f.columns) == 1]
         features = [f for f in tally.factors if f.given]
         if len(target) != 1 or any(f.given != target[0].columns for f in features):
             raise StatisticsError(

@@ -8,10 +8,7 @@ import numpy as np
 
 from tallybayes.errors import LabelError
 from tallybayes.families.block import Sparse
-from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.families.family import Family
-from tallybayes.families.log_normal import LogNormal
-from tallybayes.families.multinomial import Multinomial
 from tallybayes.models.scoring import Scored, chunk_of
 from tallybayes.sources.table import Table
 
@@ -35,20 +32,20 @@ class Missing(NamedTuple):
 def sample_factor(part: Scored, codes: np.ndarray, statistics: Any, rng: np.random.Generator) -> np.ndarray:
     """One row of a factor for every class code: (n, columns). Under a posterior, each row has its own parameters."""
     family, n = part.family, len(codes)
-    options = {"size": _mean_length(statistics)} if isinstance(family, Multinomial) else {}
+    options = family.like_rows(statistics)
     width = n_columns(part.family, statistics)
     if not part.predictive:
         out = np.zeros((n, width))
         for code in np.unique(codes):
             mine = codes == code
-            out[mine] = family.sample(_of_class(part.parameters, int(code)), int(mine.sum()), rng, **options)
+            out[mine] = family.sample(family.take(part.parameters, int(code)), int(mine.sum()), rng, **options)
         return _constant(out, part, statistics)
     parts = []
     step = max(1, _DRAWS // max(1, width * (int(codes.max(initial=0)) + 1)))
     for start in range(0, n, step):
         chosen = codes[start : start + step]
         parameters = family.from_belief(part.parameters, "sample", rng, len(chosen))
-        rows = family.sample(_pick(parameters, chosen), 1, rng, **options)[0]
+        rows = family.sample(family.take(parameters, (np.arange(len(chosen)), chosen)), 1, rng, **options)[0]
         parts.append(rows)
     return _constant(np.concatenate(parts) if parts else np.zeros((0, width)), part, statistics)
 
@@ -56,9 +53,7 @@ def sample_factor(part: Scored, codes: np.ndarray, statistics: Any, rng: np.rand
 def _constant(rows: np.ndarray, part: Scored, statistics: Any) -> np.ndarray:
     """Rows where a column that was the same in every row still is, and one that no row showed is missing."""
     if len(part.constant):
-        pooled = statistics.pooled()
-        level = np.where(np.broadcast_to(pooled.weight, pooled.mean.shape) > 0, pooled.mean, np.nan)[part.constant]
-        rows[..., part.constant] = np.exp(level) if isinstance(part.family, LogNormal) else level
+        rows[..., part.constant] = part.family.pooled_value(statistics)[part.constant]
     return rows
 
 
@@ -67,33 +62,9 @@ def expected_cells(part: Scored, statistics: Any, cells: np.ndarray) -> np.ndarr
     return _constant(np.array(part.family.conditional_means(part.parameters, cells)), part, statistics)
 
 
-def _pick(parameters: Any, codes: np.ndarray) -> Any:
-    """Row i's parameters for its own class, of parameters drawn for every row and class."""
-    index = np.arange(len(codes))
-    if isinstance(parameters, Probabilities):
-        return parameters._replace(table=parameters.table[index, codes])
-    if isinstance(parameters, tuple):
-        return type(parameters)(*(np.asarray(part)[index, codes] for part in parameters))
-    return np.asarray(parameters)[index, codes]
-
-
-def _of_class(parameters: Any, code: int) -> Any:
-    if isinstance(parameters, Probabilities):
-        return parameters._replace(table=parameters.table[code])
-    if isinstance(parameters, tuple):
-        return type(parameters)(*(np.asarray(part)[code] for part in parameters))
-    return np.asarray(parameters)[code]
-
-
 def n_columns(family: Family, statistics: Any) -> int:
     """The number of columns of a factor's rows."""
     return int(statistics.n_columns)
-
-
-def _mean_length(statistics: Any) -> int:
-    """Tokens of a typical row, so that sampled rows look like those that were counted."""
-    rows = float(statistics.weight.sum())
-    return max(1, round(float(statistics.total.sum()) / rows)) if rows else 1
 
 
 def check_class(label: Any, levels: tuple[Any, ...]) -> int:
@@ -112,7 +83,7 @@ def missing_cells(
     if isinstance(rows, Sparse):
         return {}
     cells = chunk_of(rows, slice(None))
-    if isinstance(part.family, Categorical):
+    if part.family.reads == "codes":
         codes = table.levels(part.factor.columns, lambda _: False)[0].columns
         columns = codes.T if isinstance(codes, np.ndarray) else codes
         absent = np.stack([np.asarray(column).astype(np.int64) < 0 for column in columns], axis=-1)
@@ -122,7 +93,7 @@ def missing_cells(
     for column in np.flatnonzero(absent.any(axis=0)):
         index = np.flatnonzero(absent[:, column])
         share = weights[index]
-        if isinstance(part.family, Categorical):
+        if part.family.reads == "codes":
             found = part.family.from_belief(part.parameters, "mean") if part.predictive else part.parameters
             levels = domains[column].levels
             known = found.segments.split(found.table)[column][..., : len(levels)]
@@ -136,7 +107,7 @@ def missing_cells(
 
 def is_labels(part: Scored) -> bool:
     """Whether a factor's columns hold labels."""
-    return isinstance(part.family, Categorical)
+    return part.family.reads == "codes"
 
 
 def fill_column(column: np.ndarray, cells: Missing, how: str) -> np.ndarray:

@@ -13,7 +13,6 @@ from tallybayes.beliefs.belief import Interval
 from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Sparse
-from tallybayes.families.categorical import Categorical
 from tallybayes.models.decisions import decide, estimate_class_prior
 from tallybayes.models.evidence import evidence_of
 from tallybayes.models.explain import Explanation, explain
@@ -28,7 +27,7 @@ from tallybayes.models.generate import (
 )
 from tallybayes.models.held_out import calibration_of
 from tallybayes.models.incomplete import IncompleteClassifier
-from tallybayes.models.linear import Linear, to_linear
+from tallybayes.models.linear import LinearForm, to_linear
 from tallybayes.models.show_work import show_work
 from tallybayes.models.uncertainty import credible_set, predict_interval
 from tallybayes.sources.table import unmerged
@@ -64,9 +63,9 @@ class GenerativeClassifier(IncompleteClassifier):
             codes = np.full(n, check_class(given, levels))
         self._check_estimated(np.where(np.isin(np.arange(len(levels)), codes), 0.0, -np.inf))
         columns: dict[Name, Any] = {}
-        for scored, (factor, statistics) in zip(self._scored_known, self._feature_factors(), strict=True):
+        for scored, (factor, statistics) in zip(self._known.scored, self._known.pairs, strict=True):
             rows = sample_factor(scored, codes, statistics, rng)
-            if isinstance(factor.family, Categorical):
+            if factor.family.reads == "codes":
                 for place, name in enumerate(factor.columns):
                     columns[name] = labels_at(self.tally_.domains[str(name)].levels, rows[:, place].astype(int))
             elif len(factor.columns) == 1 and rows.shape[1] > 1:
@@ -362,16 +361,15 @@ class GenerativeClassifier(IncompleteClassifier):
     def n_parameters_(self) -> int:
         """The number of free parameters, those of the class prior included."""
         check_is_fitted(self, "tally_")
-        features = sum(factor.family.n_parameters(statistics) for factor, statistics in self._feature_factors())
-        return max(len(self._class_domain.levels) - 1, 0) + features
+        return max(len(self._class_domain.levels) - 1, 0) + self._known.n_parameters
 
     @property
     def n_parameters_joint_(self) -> int | None:
         """What the full joint table of the same columns would take; None where a column is not of labels or yes/no."""
         check_is_fitted(self, "tally_")
         sizes = [len(self._class_domain.levels)]
-        for factor, statistics in self._feature_factors():
-            if isinstance(factor.family, Categorical):
+        for factor, statistics in self._known.pairs:
+            if factor.family.reads == "codes":
                 sizes += [len(self.tally_.domains[str(name)].levels) for name in factor.columns]
             elif type(factor.family) is Bernoulli:
                 sizes += [2] * n_columns(factor.family, statistics)
@@ -400,7 +398,7 @@ class GenerativeClassifier(IncompleteClassifier):
         check_is_fitted(self, "tally_")
         return evidence_of(self).log_evidence
 
-    def to_linear(self) -> Linear:
+    def to_linear(self) -> LinearForm:
         """The linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the weights of every class.
 
         It exists for `Bernoulli` and `Multinomial` columns under every estimate, for `Poisson` and `TiedGaussian` under
@@ -408,7 +406,7 @@ class GenerativeClassifier(IncompleteClassifier):
 
         Returns
         -------
-        Linear
+        LinearForm
         """
         check_is_fitted(self, "tally_")
         form = to_linear(self._scored, self.class_log_prior_, self.classes_)

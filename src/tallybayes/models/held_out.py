@@ -13,7 +13,6 @@ from sklearn.base import clone, is_classifier
 from tallybayes.errors import DataError, LabelError, NotForgettableError
 from tallybayes.families.block import Codes, Sparse
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.leave_one_out import is_cellwise, is_together, own_tables, without_row
 from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.calibration import Calibration, calibrate
@@ -21,7 +20,7 @@ from tallybayes.models.classifier import FactoredClassifier
 from tallybayes.models.features import free_name
 from tallybayes.models.left_out_plan import LeftOutPlan
 from tallybayes.models.plan import Plan, posterior_by_part
-from tallybayes.models.scoring import Resolved, Scored, chunk_of, chunk_rows, rows_of, with_spread
+from tallybayes.models.scoring import Resolved, Scored, chunk_of, chunk_rows, rows_of
 from tallybayes.progress import progress
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.table import Table
@@ -86,7 +85,7 @@ def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
     try:
         tally = count(table if fold is None else table.with_column(name, fold), given, weight=weight, schema=schema)
     except DataError as error:
-        if any(isinstance(factor.family, MultivariateGaussian) for factor in factors):
+        if any(factor.family.needs_whole_rows for factor in factors):
             raise NotForgettableError.missing_cells(error) from None
         raise
     if not tally.domains[str(model._target)].levels:
@@ -253,13 +252,9 @@ def _score_by_class(rows: Rows, model: FactoredClassifier, out: Normalised) -> n
 
 def _counted_factors(model: FactoredClassifier) -> Iterator[tuple[Scored, Any, Resolved]]:
     """Every factor with the statistics that it is scored by, and what it starts from."""
-    smooth = model.unseen == "smooth"
-    for scored, (_, statistics), resolved in zip(
-        model._scored, model._feature_factors(), model._resolved(smooth), strict=True
-    ):
-        if isinstance(statistics, Counts) and smooth:
-            statistics = statistics.with_unseen()
-        yield scored, with_spread(statistics, resolved.constant, scored.family), resolved
+    fitted = model._fitted
+    for scored, (_, statistics), resolved in zip(fitted.scored, fitted.pairs, fitted.used, strict=True):
+        yield scored, scored.family.with_spread(statistics, resolved.constant), resolved
 
 
 def _step(model: FactoredClassifier, table: Table, n_classes: int) -> int:
@@ -287,7 +282,7 @@ def _joint_left_out(
     for scored, statistics, resolved in _counted_factors(model):
         domains = model._level_domains(scored)
         cells: Any = rows_of(table, scored.factor.columns, scored.family, domains, model.unseen)
-        if isinstance(scored.family, Categorical):
+        if scored.family.reads == "codes":
             cells = Codes(cells, statistics.segments.sizes)
         elif not isinstance(cells, Sparse):
             cells = chunk_of(cells, slice(None))

@@ -381,12 +381,7 @@ class HiddenMarkovModel(ChainLearner):
             raise EstimateError(
                 "the states were expected by EM, so there is no evidence in closed form.\n    Fit labelled sequences."
             )
-        beliefs, total = self._beliefs(), 0.0
-        for part, family, statistics in self._chain_parts():
-            total += float(np.sum(family.log_evidence(beliefs[part].prior, statistics)))
-        for factor, statistics in self._emission_factors():
-            total += float(np.sum(factor.family.log_evidence(beliefs[factor.columns].prior, statistics)))
-        return total
+        return self._fitted.evidence().log_evidence
 
     @property
     def _answering(self) -> Chain:

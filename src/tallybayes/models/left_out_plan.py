@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.form import Linear, Student
 from tallybayes.models.plan import Plan
 from tallybayes.models.scoring import Scored
 from tallybayes.sources.table import Table
@@ -49,29 +48,31 @@ class LeftOutPlan(Plan):
         return log_table, segments
 
     def _tables(self, number: int, *, sparse: bool) -> Any:
-        family = self.scored[number].family
         found = super()._tables(number, sparse=sparse)
         if found is None:
             return None
-        if isinstance(family, Bernoulli):
-            kind, weight, bias, check = found
+        kind, *parts = found
+        tables = [np.array(part) if isinstance(part, np.ndarray) else part for part in parts]
+        if isinstance(self.forms[number], Linear):
             log_p, log_q = (part[:, self._code] for part in self._own[number])
-            weight[:, self._code], bias[:, self._code] = log_p - log_q, log_q
-            return self._bounded((kind, weight, bias, check), sparse)
-        kind, mean, inverse_spread, power, log_norm = found
-        inverse_spread[:, self._code], log_norm[:, self._code] = 0.0, 0.0  # the class has a factor of its own
-        return kind, mean, inverse_spread, power, log_norm
+            tables[0][:, self._code], tables[1][:, self._code] = log_p - log_q, log_q
+            return self._bounded((kind, *tables), sparse)
+        tables[1][:, self._code], tables[3][:, self._code] = 0.0, 0.0  # the class has a factor of its own
+        return (kind, *tables)
+
+    def _bells(self, numbers: Sequence[int]) -> list[int]:
+        """Those of the factors that have bells: what is left of one is scored apart."""
+        return [number for number in numbers if isinstance(self.forms[number], Student)]
 
     def _more_factors(self, numbers: Sequence[int]) -> list[Any]:
         return [
             ("left_out", self._code, *(table[:, self._code] for table in self._own[number]))
-            for number in numbers
-            if isinstance(self.scored[number].family, Gaussian)
+            for number in self._bells(numbers)
         ]
 
     def _kernel_parts(self, table: Table, *, counted: bool = False) -> tuple[list[int], kernels.Scorer, list[Any]]:
         numbers, scorer, blocks = super()._kernel_parts(table, counted=counted)
         if len(numbers) < len(self.scored):
             return numbers, scorer, blocks
-        again = [number for number in numbers if isinstance(self.scored[number].family, Gaussian)]
+        again = self._bells(numbers)
         return [*numbers, *again], scorer, [*blocks, *(blocks[number] for number in again)]

@@ -7,15 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import NotLinearError
-from tallybayes.families.bernoulli import Bernoulli
-from tallybayes.families.gaussian import Gaussian
-from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.families.poisson import Poisson
+from tallybayes.families.form import Bell, Linear, RowBell
 from tallybayes.models.scoring import Scored
 
 
-class Linear(NamedTuple):
+class LinearForm(NamedTuple):
     """A linear classifier: scores x · coef.T + intercept.
 
     For two classes there is one row, and P(classes[1] | x) = σ(coef · x + intercept). For more, the scores of the
@@ -36,7 +32,7 @@ class Linear(NamedTuple):
         return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
 
-def to_linear(scored: list[Scored], log_prior: np.ndarray, classes: np.ndarray) -> Linear:
+def to_linear(scored: list[Scored], log_prior: np.ndarray, classes: np.ndarray) -> LinearForm:
     """The linear form of a classifier's factors.
 
     Parameters
@@ -47,9 +43,9 @@ def to_linear(scored: list[Scored], log_prior: np.ndarray, classes: np.ndarray) 
 
     Returns
     -------
-    Linear
+    LinearForm
     """
-    parts = [_linear(part) for part in scored]
+    parts = [linear_terms(part) for part in scored]
     coef = np.concatenate([weights for weights, _ in parts], axis=-1)
     intercept = log_prior + sum(bias for _, bias in parts)
     columns = tuple(name for part in scored for name in part.factor.columns)
@@ -59,34 +55,20 @@ def to_linear(scored: list[Scored], log_prior: np.ndarray, classes: np.ndarray) 
         )
     if len(classes) == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-    return Linear(coef, intercept, classes, columns)
+    return LinearForm(coef, intercept, classes, columns)
 
 
-def gaussian_terms(part: Scored) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (classes, columns) and biases (classes,) of Gaussians whose classes share their covariance."""
-    mean = np.array(part.parameters.mean, dtype=float)
-    if isinstance(part.family, MultivariateGaussian):
-        weights = np.linalg.solve(np.asarray(part.parameters.covariance)[0], mean.T).T
-    else:
-        weights = mean / np.asarray(part.parameters.variance)
-    if len(part.constant):
-        weights[:, part.constant] = 0.0
-    return weights, -0.5 * (weights * mean).sum(axis=-1)
-
-
-def _linear(part: Scored) -> tuple[np.ndarray, np.ndarray]:
+def linear_terms(part: Scored) -> tuple[np.ndarray, np.ndarray]:
     """Weights (classes, columns) and biases (classes,) of one factor, up to a constant common to all classes."""
-    family = part.family
-    with np.errstate(divide="ignore"):
-        if type(family) is Bernoulli:
-            p = np.asarray(part.parameters.mean() if part.predictive else part.parameters)
-            return np.log(p) - np.log1p(-p), np.log1p(-p).sum(axis=-1)
-        if isinstance(family, Multinomial) and not (isinstance(family, DirichletMultinomial) and part.predictive):
-            p = np.asarray(part.parameters.mean() if part.predictive else part.parameters)
-            return np.log(p), np.zeros(p.shape[:-1])
-        if isinstance(family, Poisson) and not part.predictive:
-            rate = np.asarray(part.parameters)
-            return np.log(rate), -rate.sum(axis=-1)
-    if isinstance(family, Gaussian | MultivariateGaussian) and not part.predictive and "groups" in family.shared:
-        return gaussian_terms(part)
-    raise NotLinearError.factor(family, "bayes" if part.predictive else "plug-in")
+    match part.form:
+        case Linear(weight, bias):
+            return weight, np.broadcast_to(bias, weight.shape).sum(axis=-1)
+        case Bell(mean, precision, _, True):
+            return _about_means(mean, mean * precision)
+        case RowBell(mean, covariance, True):
+            return _about_means(mean, np.linalg.solve(covariance[0], mean.T).T)
+    raise NotLinearError.factor(part.family, "bayes" if part.predictive else "plug-in")
+
+
+def _about_means(mean: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return weights, -0.5 * (weights * mean).sum(axis=-1)

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from tallybayes.errors import DataError
-from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
-from tallybayes.families.multinomial import Multinomial
-from tallybayes.families.poisson import Poisson
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.columns import read_columns
 from tallybayes.models.generative import GenerativeClassifier
@@ -133,10 +130,11 @@ class NaiveBayes(GenerativeClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if isinstance(self.columns, Family):
-            tags.input_tags.sparse = isinstance(self.columns, Multinomial | Poisson) or type(self.columns) is Bernoulli
-            tags.input_tags.positive_only = isinstance(self.columns, Multinomial | Poisson | Bernoulli)
-            tags.input_tags.allow_nan = not isinstance(self.columns, Multinomial)
-            tags.classifier_tags.poor_score = isinstance(self.columns, Multinomial)  # on measured values, that is
+            family = self.columns
+            tags.input_tags.sparse = family.takes_sparse
+            tags.input_tags.positive_only = family.nonnegative_cells
+            tags.input_tags.allow_nan = family.takes_missing
+            tags.classifier_tags.poor_score = not family.takes_missing and family.takes_sparse  # words, on measurements
         return tags
 
     def _check_prior(self, factors: list[Factor]) -> None:

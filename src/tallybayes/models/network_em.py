@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from tallybayes.errors import PriorError
 from tallybayes.families.block import Sparse
-from tallybayes.families.categorical import Categorical
+from tallybayes.families.estimates import climbing
 from tallybayes.inference.em import Climbed, climb, climb_best, warn_unless_converged
 from tallybayes.models.network_evidence import Known
 from tallybayes.models.network_inference import NetworkInference
@@ -71,7 +71,7 @@ class _Expectation:
     """One network and one table. Rows of which all labels are known are counted once."""
 
     def __init__(self, model: Any, table: Table, weight: np.ndarray | None, available: Tally) -> None:
-        self.available, self.how = available, "map" if model.estimate in ("bayes", "map") else "mle"
+        self.available, self.how = available, climbing(model.estimate)
         self.model = clone(model)._adopt(available)
         self.nodes = self.model._nodes
         self.rng = np.random.default_rng(model.random_state)
@@ -91,7 +91,7 @@ class _Expectation:
         self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": model.tol * max(float(weights.sum()), 1.0)}
         self.all, self.all_weights = table, weights
         self.known = known.take(rest)
-        self.measured = [factor for factor in available.factors if not isinstance(factor.family, Categorical)]
+        self.measured = [factor for factor in available.factors if factor.family.reads != "codes"]
         if not self.measured:
             self._gather()
         self.beliefs: dict[Name, Any] = dict.fromkeys(self.nodes)
@@ -100,7 +100,7 @@ class _Expectation:
     def _known(self, table: Table) -> Known:
         known = self.inference.read_rows(table, "missing")
         for factor in self.available.factors:
-            if not isinstance(factor.family, Categorical):
+            if factor.family.reads != "codes":
                 for name in factor.columns:
                     cells = rows_of(table, [name], factor.family, [], "missing")
                     known.cells[name] = cells if isinstance(cells, Sparse) else chunk_of(cells, slice(None))
@@ -226,7 +226,7 @@ class _Expectation:
     def _factor_statistics(
         self, factor: Any, fixed: Any, expected: dict[Name, np.ndarray], totals: dict[Any, Any]
     ) -> Any:
-        if isinstance(factor.family, Categorical):
+        if factor.family.reads == "codes":
             return Counts(np.concatenate([expected[name] for name in factor.columns], axis=-1), fixed.segments)
         return totals[factor].reshape_groups(fixed.given_shape)
 

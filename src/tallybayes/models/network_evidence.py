@@ -12,7 +12,7 @@ from tallybayes.errors import DataError, LabelError
 from tallybayes.families.block import Sparse, cell
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.graph import Graph
-from tallybayes.models.scoring import Scored, chunk_of, rows_of, wrong_cell
+from tallybayes.models.scoring import Scored, chunk_of, rows_of
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
@@ -98,7 +98,7 @@ class EvidenceReader:
         if width != self.widths.get(node, width):
             raise DataError(f"node {node!r} has {width} columns here; expected {self.widths[node]}, as at fitting.")
         rows = cells if isinstance(cells, Sparse) else np.asarray(cells, dtype=float).reshape(len(cells), width)
-        wrong = wrong_cell(family, rows)
+        wrong = family.wrong_cell(rows)
         if wrong is not None:
             raise DataError.bad_cell(cell(rows, *wrong), wrong[0], node, family.expects)
         return cells

@@ -12,9 +12,6 @@ from tallybayes.errors import EstimateError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.form import Cells
-from tallybayes.families.gaussian import Gaussian
-from tallybayes.families.log_normal import LogNormal
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.junction import CliqueTree, Likelihood, Propagated
 from tallybayes.models.graph import Graph
 from tallybayes.models.network_evidence import EvidenceReader, Known
@@ -254,7 +251,7 @@ class NetworkInference(EvidenceReader):
     def _form(self, node: Name) -> Cells | None:
         """The log probability of a measured node as a sum over cells, where its family says one."""
         if node not in self._forms:
-            self._forms[node] = self.leaves[node].form
+            self._forms[node] = self.leaves[node].cells
         return self._forms[node]
 
     def _step(self, node: Name, known: Known) -> int:
@@ -356,15 +353,7 @@ class NetworkInference(EvidenceReader):
 
 def _without_flat_groups(scored: Scored) -> Scored:
     """The parameters, those of groups without any spread as unknown as those of groups without a row."""
-    if scored.predictive or not isinstance(scored.family, Gaussian | LogNormal | MultivariateGaussian):
-        return scored
-    mean, spread = (np.array(part, dtype=float) for part in scored.parameters)
-    if isinstance(scored.family, MultivariateGaussian):
-        flat: np.ndarray = np.array([not scored.family.is_definite(matrix) for matrix in spread])
-    else:
-        flat = np.asarray(~(np.broadcast_to(spread, mean.shape) > 0).all(axis=-1))
-    spread = np.where(flat.reshape(-1, *(1,) * (spread.ndim - 1)), np.nan, spread)
-    return scored._replace(parameters=type(scored.parameters)(np.where(flat[:, None], np.nan, mean), spread))
+    return scored if scored.predictive else scored._replace(parameters=scored.family.without_flat(scored.parameters))
 
 
 def _filled(table: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, FileError, StatisticsError, TooLargeError
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import check_estimate
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import Multinomial
@@ -136,7 +136,7 @@ class NetworkLearner(NetworkParameters):
             raise
 
     def _learn(self, table: Table, sample_weight: Any) -> Self:
-        check_estimate(self.estimate)
+        read_estimate(self.estimate)
         check_settings(self)
         for name, known in (("missing", ("available", "em")), ("unseen", ("missing", "error"))):
             if getattr(self, name) not in known:
@@ -255,7 +255,7 @@ class NetworkLearner(NetworkParameters):
                 raise DataError.wrong_type(
                     f"the family of {node!r}", repr(found[node]), "a family such as tb.Poisson()"
                 )
-            if children[node] and not isinstance(found[node], Categorical):
+            if children[node] and found[node].reads != "codes":
                 raise DataError(
                     f"node {node!r} is {found[node]!r} and has the child {children[node][0]!r}; expected labels: only "
                     "then are all questions answered exactly.\n    Cut it into bins, or turn the edge round."
@@ -314,7 +314,7 @@ class NetworkLearner(NetworkParameters):
             )
         families = {name: factor.family for factor in tally.factors for name in factor.columns}
         for name in dict.fromkeys(name for factor in tally.factors for name in factor.given):
-            if not isinstance(families[name], Categorical):
+            if families[name].reads != "codes":
                 raise StatisticsError(f"the parent {name!r} is {families[name]!r} in this tally; expected labels.")
 
     def _take_from(self, other: Any) -> Self:

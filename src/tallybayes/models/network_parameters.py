@@ -9,18 +9,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, StatisticsError
-from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import estimate_parameters
 from tallybayes.families.family import Family
 from tallybayes.families.priors import PriorRule
 from tallybayes.learned import Bits
 from tallybayes.models.column_priors import check_priors, prior_for
 from tallybayes.models.conditional import Conditional
+from tallybayes.models.fitted import Fitted
 from tallybayes.models.graph import Graph
 from tallybayes.models.network_inference import NetworkInference
 from tallybayes.models.network_prior import BDe
 from tallybayes.models.network_tables import NetworkTables
-from tallybayes.models.scoring import Resolved, Scored, prepare, resolve
+from tallybayes.models.scoring import Scored
 from tallybayes.models.tallied import Tallied
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
@@ -40,7 +39,12 @@ class Node(NamedTuple):
     @property
     def is_label(self) -> bool:
         """Whether the node has levels; otherwise it is measured, and a leaf."""
-        return isinstance(self.family, Categorical)
+        return self.family.reads == "codes"
+
+    @property
+    def counted(self) -> Any:
+        """The statistics as they are estimated from: of labels by the axes of the parents, of others with one axis."""
+        return self.statistics if self.is_label else self.flat()
 
     def flat(self) -> Any:
         """The statistics with one axis of groups."""
@@ -95,28 +99,22 @@ class NetworkParameters(Tallied):
         check_is_fitted(self, "tally_")
         if self._given is not None:
             return {}
-        return {node: found.prior for node, found in self._derive("beliefs", self._beliefs).items()}
+        return dict(zip(self._nodes, self._fitted.beliefs, strict=True))
 
     @property
-    def _resolved(self) -> dict[Name, Resolved]:
-        """What every node starts from; nothing where the estimate needs no prior."""
-        if self.estimate not in ("map", "bayes"):
-            nothing = Resolved(None, np.zeros(0, dtype=np.intp))
-            return dict.fromkeys(self._nodes, nothing)
-        return self._derive("beliefs", self._beliefs)
+    def _fitted(self) -> Fitted:
+        """Every node after estimating, in the order of `_nodes`."""
+        return self._derive("fitted", self._fit)
 
-    def _beliefs(self) -> dict[Name, Resolved]:
-        nodes = self._nodes
-        self._check_prior([node.factor for node in nodes.values()])
-        return {name: self._resolve(node) for name, node in nodes.items()}
+    def _fit(self) -> Fitted:
+        nodes = list(self._nodes.values())
+        self._check_prior([node.factor for node in nodes])
+        pairs = [(node.factor, node.counted) for node in nodes]
+        return Fitted(pairs, [self._prior_of(node) for node in nodes], self.estimate)
 
     def _check_prior(self, factors: list[Factor]) -> None:
         if not isinstance(self.prior, Tally):
             check_priors(self.prior, factors)
-
-    def _resolve(self, node: Node) -> Resolved:
-        statistics = node.statistics if node.is_label else node.flat()
-        return resolve(node.factor, statistics, self._prior_of(node), self.estimate)
 
     def _prior_of(self, node: Node) -> Any:
         """The prior meant for a node; a tally was seen before, so it updates the default."""
@@ -136,8 +134,7 @@ class NetworkParameters(Tallied):
                 if name in factor.columns
             )
             seen = seen if node.is_label else seen.reshape_groups(node.flat().given_shape)
-            statistics = node.statistics if node.is_label else node.flat()
-            return node.family.prior(None, statistics, self.estimate).update(seen)
+            return node.family.prior(None, node.counted, self.estimate).update(seen)
         if isinstance(self.prior, PriorRule) and not node.is_label:
             return None
         return prior_for(self.prior, node.factor)
@@ -150,12 +147,8 @@ class NetworkParameters(Tallied):
         return self._derive("tables", self._make_tables)
 
     def _make_tables(self) -> dict[Name, np.ndarray]:
-        found = {}
-        for name, node in self._nodes.items():
-            if node.is_label:
-                prior = self._resolved[name].prior
-                found[name] = estimate_parameters(node.family, prior, node.statistics, self.estimate).table
-        return found
+        nodes = zip(self._nodes.items(), self._fitted.scored, strict=True)
+        return {name: scored.point.table for (name, node), scored in nodes if node.is_label}
 
     @property
     def _leaves(self) -> dict[Name, Scored]:
@@ -163,12 +156,8 @@ class NetworkParameters(Tallied):
         return self._derive("leaves", self._make_leaves)
 
     def _make_leaves(self) -> dict[Name, Scored]:
-        found = {}
-        for name, node in self._nodes.items():
-            if not node.is_label:
-                flat = node.flat()
-                found[name] = prepare(node.factor, flat, self._resolved[name], self.estimate)
-        return found
+        nodes = zip(self._nodes.items(), self._fitted.scored, strict=True)
+        return {name: scored for (name, node), scored in nodes if not node.is_label}
 
     def _configurations(self, parents: tuple[Name, ...]) -> list[Any]:
         """The combinations of the parents' levels, in the order of the tables."""
@@ -200,7 +189,7 @@ class NetworkParameters(Tallied):
     @property
     def n_parameters_(self) -> int:
         """The number of free parameters."""
-        return sum(node.family.n_parameters(node.statistics) for node in self._nodes.values())
+        return self._fitted.n_parameters
 
     @property
     def n_parameters_joint_(self) -> int:
@@ -273,26 +262,14 @@ class NetworkParameters(Tallied):
         """
         check_is_fitted(self, "tally_")
         self._refuse_soft("evidence")
-        total = 0.0
-        for name, (belief, constant) in self._derive("beliefs", self._beliefs).items():
-            node = self._nodes[name]
-            if not len(constant):
-                statistics = node.statistics if node.is_label else node.flat()
-                total += float(np.sum(node.family.log_evidence(belief, statistics)))
-        return total
+        return self._fitted.evidence().log_evidence
 
     @property
     def bic_(self) -> float:
         """The Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better."""
         check_is_fitted(self, "tally_")
         self._refuse_soft("BIC")
-        total = 0.0
-        for node in self._nodes.values():
-            best = node.family.maximum_likelihood(node.flat())
-            weight = float(np.max(node.family.row_weight(node.flat().pooled()), initial=1.0))
-            likelihood = np.asarray(node.family.log_likelihood(best, node.flat()))  # NaN where nothing was counted
-            total += -2.0 * float(np.nansum(likelihood)) + node.family.n_parameters(node.statistics) * math.log(weight)
-        return total
+        return self._fitted.bic
 
     def bits(self) -> Bits:
         """Code lengths of the rows: given the MAP parameters, of the density of these, and by the evidence.
@@ -304,13 +281,4 @@ class NetworkParameters(Tallied):
         """
         check_is_fitted(self, "tally_")
         self._refuse_soft("code length")
-        data = model = 0.0
-        for name, (belief, constant) in self._derive("beliefs", self._beliefs).items():
-            node = self._nodes[name]
-            if not len(constant):
-                statistics = node.statistics if node.is_label else node.flat()
-                posterior = belief.update(statistics)
-                mode = node.family.from_belief(posterior, "mode")
-                data += float(np.sum(node.family.log_likelihood(mode, statistics)))
-                model += float(np.sum(belief.update(statistics.scale(0.0)).log_prob(posterior.mode())))
-        return Bits(*(-part / math.log(2.0) for part in (data, model, self.log_evidence())))
+        return self._fitted.bits()

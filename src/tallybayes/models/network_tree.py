@@ -9,7 +9,7 @@ from scipy.special import xlogy
 
 from tallybayes.errors import DataError, TooLargeError, shortened
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import check_estimate
+from tallybayes.families.estimates import read_estimate
 from tallybayes.memory import available_memory
 from tallybayes.models.graph import Graph
 from tallybayes.models.network import BayesianNetwork
@@ -63,7 +63,7 @@ def learn_tree(
         raise DataError.unknown_column([target], table.columns)
     model = BayesianNetwork(dict.fromkeys(table.columns, ()), **parameters)
     families = {} if not table.columns else model._families(Graph.read(model.parents), table)
-    measured = [name for name in table.columns if name != target and not isinstance(families[name], Categorical)]
+    measured = [name for name in table.columns if name != target and families[name].reads != "codes"]
     if measured and target is None:
         raise DataError(
             f"column {measured[0]!r} is measured, and a tree joins labels only.\n"
@@ -111,7 +111,7 @@ def learn_tree(
         else:  # the pair was counted the other way round
             turned: Any = tally.statistics[found[(*given, name), above[-1]]]
             statistics_of.append(Counts(np.swapaxes(turned.table, -1, -2)))
-    check_estimate(model.estimate)
+    read_estimate(model.estimate)
     whole = Tally(kept, statistics_of, tally.domains, schema).pruned()
     empty = [name for name, domain in whole.domains.items() if not domain.levels]
     if empty:

@@ -8,20 +8,14 @@ from typing import Any
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.beliefs.log_gamma import log_factorials, log_gamma_half_step
+from tallybayes.beliefs.log_gamma import log_factorials
 from tallybayes.errors import CellError, DataError
-from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Dense, Sparse, cell, n_columns
-from tallybayes.families.categorical import Categorical
-from tallybayes.families.form import Cells, has_form
-from tallybayes.families.gaussian import Gaussian, SphericalGaussian
-from tallybayes.families.multinomial import DirichletMultinomial, Multinomial
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.families.poisson import Poisson
+from tallybayes.families.form import Bell, LevelTable, Linear, Student, as_cells
 from tallybayes.kernels.log_base import log_base_csr
 from tallybayes.models.bayes_rule import Normalised, normalised
 from tallybayes.models.far_rows import lost_rows, settled, settled_best
-from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, local_positions, rows_of, wrong_cell
+from tallybayes.models.scoring import Scored, chunk_of, chunk_rows, local_positions, rows_of
 from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import take_or_zero
 from tallybayes.tally.domain import Domain
@@ -46,9 +40,9 @@ class Plan:
     def __init__(self, scored: list[Scored], log_prior: np.ndarray, domains: list[list[Domain]], unseen: str) -> None:
         self.scored, self.log_prior, self.domains, self.unseen = scored, log_prior, domains, unseen
         self._impossible = np.isneginf(log_prior)
+        self.forms = [part.form for part in scored]
         self._dense: dict[int, Any] = {}
         self._sparse: dict[int, Any] = {}
-        self._forms: dict[int, Cells | None] = {}
         self._direct = [self._direct_table(number) for number in range(len(scored))]
         self._scorers: dict[Any, kernels.Scorer] = {}
 
@@ -56,9 +50,9 @@ class Plan:
         """log p(class, row) of every row: (n, classes); unless `whole`, less what its classes have in common."""
         numbers, scorer, blocks = self._kernel_parts(table)
         out = self._run(scorer.joint, numbers, blocks, table.n_rows)
-        for number, part in enumerate(self.scored):
+        for number, form in enumerate(self.forms):
             if number in numbers:
-                base = _log_base(part, blocks[numbers.index(number)]) if whole else None
+                base = _log_base(form, blocks[numbers.index(number)]) if whole else None
                 if base is not None:
                     out += base[:, None]
             else:
@@ -97,9 +91,9 @@ class Plan:
 
     def _log_bases(self, blocks: Sequence[Any], kept: dict[int, np.ndarray]) -> Iterator[np.ndarray]:
         """What the classes have in common, of every factor that has such a part."""
-        for number, part in enumerate(self.scored):
+        for number, form in enumerate(self.forms):
             if number not in kept:
-                base = _log_base(part, blocks[number])
+                base = _log_base(form, blocks[number])
                 kept[number] = np.zeros(0) if base is None else base
             if kept[number].size:
                 yield kept[number]
@@ -123,13 +117,13 @@ class Plan:
             first = names[0] if names else 0
             if not isinstance(first, int) or names != tuple(range(first, first + len(names))):
                 return None
-            labels = isinstance(part.family, Categorical)
+            labels = isinstance(self.forms[number], LevelTable)
             if not (self._reads_directly(number, X.dtype) if labels else self._dense_table(number) is not None):
                 return None
             block = X if len(names) == X.shape[1] else X[:, first : first + len(names)]
             blocks.append(block.view(np.uint8) if labels and X.dtype.kind == "b" else block)
             forms.append("direct" if labels else "dense")
-            _check_row(part, block)
+            self._check_rows(number, block)
         run = self._scorer(tuple(forms)).argmax_and_lost
         codes, lost = self._run(run, list(range(len(blocks))), blocks, len(X))
         return codes if lost is None else None
@@ -152,17 +146,17 @@ class Plan:
         for number, part in enumerate(self.scored):
             block: Any
             form: Any
-            if isinstance(part.family, Categorical):
+            if isinstance(self.forms[number], LevelTable):
                 block, form = self._label_block(table, number)
             else:
                 block = table.numbers(part.factor.columns)
                 form = "sparse" if isinstance(block, Sparse) else "dense"
                 if (self._sparse_table(number) if form == "sparse" else self._dense_table(number)) is None:
                     continue
-                if isinstance(block, Sparse) and not isinstance(part.family, Multinomial) and block.has_missing:
+                if isinstance(block, Sparse) and not _is_whole(self.forms[number]) and block.has_missing:
                     continue
                 if not counted:
-                    _check_row(part, block)
+                    self._check_rows(number, block)
             numbers.append(number)
             blocks.append(block)
             forms.append(form)
@@ -198,39 +192,47 @@ class Plan:
         """Add a factor's log probabilities by NumPy, some rows at a time."""
         part = self.scored[number]
         rows = rows_of(table, part.factor.columns, part.family, self.domains[number], self.unseen)
-        if isinstance(rows, Sparse) and self._form(number) is not None:
+        cells = as_cells(self.forms[number]) if isinstance(rows, Sparse) else None
+        if cells is not None:
             check_cells(part, rows)
-            out += self._form(number).score(rows)  # type: ignore[union-attr]
+            out += cells.score(rows)
             return
         # Turning rows by a covariance makes nothing of the size (rows, classes, columns), so an array goes in one piece
         # (after each of its own products NumPy's threads keep the cores busy); a forbidden cell shows in the result.
-        joint = isinstance(part.family, MultivariateGaussian)
+        light = part.family.light
         step = chunk_rows((out.shape[1] + 1) * (4 if isinstance(rows, Sparse) else 1), n_columns(rows))
-        if joint:
+        if light:
             step = max(table.n_rows, 1) if isinstance(rows, np.ndarray) and rows.dtype == np.float64 else 65536
         for start in range(0, table.n_rows, step):
             piece = chunk_of(rows, slice(start, start + step))
-            if not joint:
+            if not light:
                 check_cells(part, piece, start)
-            with np.errstate(invalid="ignore" if joint else "warn", over="ignore"):  # far rows are looked at again
+            with np.errstate(invalid="ignore" if light else "warn", over="ignore"):  # far rows are looked at again
                 terms = part.log_prob(piece)
-            if joint and not np.isfinite(terms).all():
+            if light and not np.isfinite(terms).all():
                 check_cells(part, piece, start)
             out[start : start + step] += terms.sum(axis=-1) if part.family.columnwise else terms
 
-    def _form(self, number: int) -> Cells | None:
-        """A factor's log probability as a sum over cells, where its family says one."""
-        if number not in self._forms:
-            self._forms[number] = self.scored[number].form
-        return self._forms[number]
+    def _check_rows(self, number: int, block: Any) -> None:
+        """Refuse missing or negative cells where rows have to be whole; kernels check all others' cells."""
+        if _is_whole(self.forms[number]) and not isinstance(block, Sparse) and n_columns(block):
+            columns = [block] if isinstance(block, np.ndarray) else block
+            if not all(column.size == 0 or column.min() >= 0 for column in columns):
+                check_cells(self.scored[number], chunk_of(_as_rows(block), slice(None)))
 
     def _tables(self, number: int, *, sparse: bool) -> Any:
-        """What a kernel needs of a factor of numbers, or None where NumPy scores it."""
-        part = self.scored[number]
-        found = _linear(part, sparse) if not isinstance(part.family, Gaussian) else None if sparse else _bell(part)
-        if found is None:
-            return None
-        return self._bounded(found, sparse)
+        """What a kernel needs of a factor of numbers, (columns, classes); None where NumPy scores it."""
+        match self.forms[number]:
+            case Linear(weight, bias, support) if sparse:
+                return self._bounded(("sparse", weight.T, bias.T, support), sparse)
+            case Linear(weight, bias, support):
+                check = "finite" if support == "nonnegative" else support  # kernels look no further for such cells
+                return self._bounded(("linear", weight.T, np.broadcast_to(bias, weight.shape).T, check), sparse)
+            case Bell(mean, precision, log_norm, _) if not sparse:
+                return self._bounded(("normal", mean.T, precision.T, log_norm.T), sparse)
+            case Student(location, inverse_spread, power, log_norm) if not sparse:
+                return self._bounded(("student", location.T, inverse_spread.T, power.T, log_norm.T), sparse)
+        return None
 
     def _bounded(self, found: Any, sparse: bool) -> Any:
         """Tables without what classes that cannot be may lack; None where a kernel could not look them up."""
@@ -260,11 +262,9 @@ class Plan:
 
     def _log_table(self, number: int) -> tuple[np.ndarray, Any]:
         """log p(level | class), (cells, classes), and how the cells fall into columns."""
-        part = self.scored[number]
-        found = part.family.from_belief(part.parameters, "mean") if part.predictive else part.parameters
-        with np.errstate(divide="ignore"):
-            log_table = np.log(found.table).T
-        return np.where(self._impossible, 0.0, log_table), found.segments
+        form = self.forms[number]
+        assert isinstance(form, LevelTable)
+        return np.where(self._impossible, 0.0, form.log_p.T), form.segments
 
     def _direct_table(self, number: int) -> Any:
         """A log table looked up by the labels' own values, where they are small whole numbers, else None."""
@@ -340,72 +340,28 @@ def posterior_by_part(
 
 def check_cells(part: Scored, rows: np.ndarray | Sparse, start: int = 0) -> None:
     """Refuse cells that could not have been counted either, by name."""
-    wrong = wrong_cell(part.family, rows)
+    wrong = part.family.wrong_cell(rows)
     if wrong is not None:
         row, column = wrong
         name = part.factor.column(column, n_columns(rows))
         raise DataError.bad_cell(cell(rows, row, column), start + row, name, part.family.expects)
 
 
-def _check_row(part: Scored, block: Any) -> None:
-    """A multinomial row has no missing or negative cells; other families' cells are checked by the kernels."""
-    if isinstance(part.family, Multinomial) and not isinstance(block, Sparse) and n_columns(block):
-        columns = [block] if isinstance(block, np.ndarray) else block
-        if not all(column.size == 0 or column.min() >= 0 for column in columns):
-            check_cells(part, chunk_of(block if isinstance(block, np.ndarray) else list(block), slice(None)))
+def _is_whole(form: Any) -> bool:
+    """Whether a row may lack no cell."""
+    return isinstance(form, Linear) and form.support == "nonnegative"
 
 
-def _linear(part: Scored, sparse: bool) -> Any:
-    """Weights and biases (columns, classes) of a family whose log probability is linear in x."""
-    family, found = part.family, part.parameters
-    if not has_form(family, part.predictive):  # made from one of these, but scored in its own way
-        return None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if isinstance(family, Bernoulli):
-            hits, misses = (found.successes, found.failures) if part.predictive else (found, 1 - found)
-            total = np.log(hits + misses)
-            log_p, log_q = np.log(hits) - total, np.log(misses) - total
-            return ("sparse" if sparse else "linear", (log_p - log_q).T, log_q.T, "binary")
-        if isinstance(family, Multinomial) and not (isinstance(family, DirichletMultinomial) and part.predictive):
-            log_p = np.log(np.asarray(found.mean() if part.predictive else found)).T
-            if sparse:
-                return ("sparse", log_p, np.zeros((1, log_p.shape[1])), "nonnegative")  # only the sum is read
-            return ("linear", log_p, np.zeros_like(log_p), "finite")
-        if isinstance(family, Poisson) and not part.predictive:
-            rate = np.asarray(found).T
-            return ("sparse" if sparse else "linear", np.log(rate), -rate, "count")
-    return None
+def _as_rows(block: Any) -> Any:
+    return block if isinstance(block, np.ndarray) else list(block)
 
 
-def _bell(part: Scored) -> Any:
-    """The normal or Student tables (columns, classes) of Gaussian columns; columns without spread add nothing."""
-    if part.predictive:
-        if isinstance(part.family, SphericalGaussian):
-            return None
-        found = part.parameters
-        size = np.broadcast_shapes(found.location.shape, found.scale.shape)
-        shape, spread = (np.broadcast_to(p, size) for p in (found.shape, 2 * found.scale * (1 + 1 / found.strength)))
-        log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
-        tables = [np.array(np.broadcast_to(found.location, size).T), np.array((1 / spread).T)]
-        power, log_norm = np.array((shape + 0.5).T), np.array(log_norm.T)
-        tables[1][part.constant] = 0.0
-        log_norm[part.constant] = 0.0
-        return ("student", *tables, power, log_norm)
-    mean, variance = (np.array(np.asarray(p, dtype=float).T) for p in part.parameters)
-    log_norm = -0.5 * np.log(2 * np.pi * variance)
-    precision = 1 / variance
-    precision[part.constant] = 0.0
-    log_norm[part.constant] = 0.0
-    return ("normal", mean, precision, log_norm)
-
-
-def _log_base(part: Scored, block: Any) -> np.ndarray | None:
+def _log_base(form: Any, block: Any) -> np.ndarray | None:
     """The part of a row's log probability that is the same in every class, which the linear kernels leave out."""
-    family = part.family
-    if not isinstance(family, Poisson | Multinomial):
+    if not isinstance(form, Linear) or form.base is None:
         return None
     if isinstance(block, Sparse):
-        return log_base_csr(block.indptr, block.data, "multinomial" if isinstance(family, Multinomial) else "poisson")
-    rows = chunk_of(block if isinstance(block, np.ndarray) else list(block), slice(None))
+        return log_base_csr(block.indptr, block.data, form.base)
+    rows = chunk_of(_as_rows(block), slice(None))
     base = -np.where(np.isnan(rows), 0.0, log_factorials(rows)).sum(axis=1)
-    return base + log_factorials(rows.sum(axis=1)) if isinstance(family, Multinomial) else base
+    return base + log_factorials(rows.sum(axis=1)) if form.base == "multinomial" else base

@@ -7,18 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import CellError, EstimateError, LabelError
-from tallybayes.families.binned import Binned
+from tallybayes.errors import EstimateError, LabelError
 from tallybayes.families.block import Sparse
-from tallybayes.families.categorical import Categorical, Probabilities
-from tallybayes.families.estimates import estimate_parameters
+from tallybayes.families.estimates import estimate_parameters, read_estimate
 from tallybayes.families.family import Family
-from tallybayes.families.form import Cells, form_of
-from tallybayes.families.gaussian import Gaussian, pooled_spread
-from tallybayes.families.log_normal import LogNormal
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.families.form import Bell, Cells, Form, Linear, RowBell, Student, as_cells, form_of
 from tallybayes.sources.table import Table
-from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 
@@ -44,9 +38,22 @@ class Scored(NamedTuple):
         return score(self.parameters, self._varied(rows))
 
     @property
-    def form(self) -> Cells | None:
+    def point(self) -> Any:
+        """The parameters; of a posterior, their mean."""
+        return self.family.from_belief(self.parameters, "mean") if self.predictive else self.parameters
+
+    @property
+    def form(self) -> Form | None:
+        """What the log probability looks like, constant columns left out; None where its family says nothing."""
+        form = form_of(self.family, self.parameters, self.predictive)
+        if not len(self.constant) or form is None:
+            return form
+        return form.without(self.constant) if isinstance(form, Linear | Bell | Student | RowBell) else None
+
+    @property
+    def cells(self) -> Cells | None:
         """The log probability as a sum over cells, by which sparse rows are scored; None where there is none."""
-        return form_of(self.family, self.parameters, self.predictive)
+        return as_cells(self.form)
 
     def contributions(self, rows: np.ndarray) -> np.ndarray:
         """What every column adds to the log probability of each class: (n, classes, columns)."""
@@ -63,15 +70,7 @@ class Scored(NamedTuple):
 
     def describe(self, column: int) -> dict[str, np.ndarray]:
         """The parameters behind one column's numbers, by name, a number for every class."""
-        found = self.parameters
-        if isinstance(self.family, Categorical | Binned):
-            return {}  # the number itself is the log of a smoothed frequency
-        if isinstance(self.family, Gaussian | LogNormal):
-            shown = self.family.student(found) if self.predictive else found
-            what = " of log" if isinstance(self.family, LogNormal) else ""
-            shape = np.shape(shown[0])
-            return {f"{name}{what}": np.broadcast_to(p, shape)[:, column] for name, p in shown._asdict().items()}
-        return {"mean": self.family.expected(found)[:, column]}
+        return {name: part[:, column] for name, part in self.family.describe(self.parameters).items()}
 
 
 class Resolved(NamedTuple):
@@ -81,102 +80,56 @@ class Resolved(NamedTuple):
     constant: np.ndarray  # positions of columns without any spread
 
 
-def resolve(factor: Factor, statistics: Any, prior: Any, estimate: str, smooth: bool = False) -> Resolved:
+def resolve(factor: Factor, statistics: Any, prior: Any, estimate: str) -> Resolved:
     """The belief a factor starts from; columns without any spread get a unit of it."""
-    constant = np.zeros(0, dtype=np.intp)
-    if smooth and isinstance(factor.family, Categorical):
-        statistics = statistics.with_unseen()
-    if isinstance(statistics, Moments) and (prior is None or isinstance(prior, str)):  # both look at the spread
-        constant = np.flatnonzero(~(pooled_spread(statistics).spread > 0))
-        statistics = with_spread(statistics, constant, factor.family)
-    return Resolved(factor.family.prior(prior, statistics, estimate), constant)
+    constant, family = np.zeros(0, dtype=np.intp), factor.family
+    if prior is None or isinstance(prior, str):  # both look at the spread
+        constant = family.flat_columns(statistics)
+        statistics = family.with_spread(statistics, constant)
+    return Resolved(family.prior(prior, statistics, estimate), constant)
 
 
-def prepare(factor: Factor, statistics: Any, resolved: Resolved, estimate: str, smooth: bool = False) -> Scored:
-    """The parameters, or the posterior, that score one factor; `smooth` gives every column one level more, unseen."""
-    if smooth and isinstance(factor.family, Categorical):
-        statistics = statistics.with_unseen()
-    if len(resolved.constant):
-        statistics = with_spread(statistics, resolved.constant, factor.family)
-    if estimate != "bayes":
-        parameters = estimate_parameters(factor.family, resolved.prior, statistics, estimate)
-        return Scored(factor, parameters, False, resolved.constant)
-    return Scored(factor, resolved.prior.update(statistics), True, resolved.constant)
+def prepare(
+    factor: Factor,
+    statistics: Any,
+    resolved: Resolved,
+    estimate: str,
+    *,
+    plug_in: bool = False,
+) -> Scored:
+    """The parameters, or the posterior, that score one factor; `plug_in` takes parameters under every estimate."""
+    family, (belief, constant) = factor.family, resolved
+    statistics = family.with_spread(statistics, constant) if len(constant) else statistics
+    if read_estimate(estimate).integrates and not plug_in:
+        return Scored(factor, belief.update(statistics), True, constant)
+    return Scored(factor, estimate_parameters(family, belief, statistics, estimate), False, constant)
 
 
-def with_spread(statistics: Any, constant: np.ndarray, family: Family) -> Any:
-    """Moments with a unit of spread put into columns that have none.
-
-    Such a column is the same in every row, so it says nothing about the class and is left out of every score. Where the
-    columns share one variance it gets no unit, which would count among theirs, unless no column has any spread.
-    """
-    shared = "columns" in getattr(family, "shared", ()) and len(constant) < statistics.n_columns
-    if not len(constant) or shared:
-        return statistics
-    extra = np.zeros(statistics.n_columns)
-    extra[constant] = 1.0
-    return statistics.with_scatter(np.diag(extra) if statistics.full else extra)
-
-
-def check_spread_within(scored: Scored, statistics: Any, classes: Sequence[Any]) -> None:
-    """Under maximum likelihood, a class without spread in a column has no density: say which."""
-    if scored.predictive:
+def check_spread_within(scored: Scored, statistics: Any, groups: Sequence[Any]) -> None:
+    """Under maximum likelihood, a group without spread has no density: say which."""
+    lost = None if scored.predictive else scored.family.without_density(scored.parameters, statistics)
+    if lost is None:
         return
-    if isinstance(scored.family, MultivariateGaussian):
-        if "groups" in scored.family.shared:
-            total = float(statistics.weight[:, 0].sum())
-            if total > 0 and not scored.family.is_definite(
-                np.asarray(scored.parameters.covariance)[int(statistics.weight[:, 0].argmax())]
-            ):
-                raise EstimateError.singular("all classes together", total, statistics.n_columns)
-            return
-        for code, label in enumerate(classes):
-            weight = float(statistics.weight[code, 0])
-            if weight > 0 and not scored.family.is_definite(np.asarray(scored.parameters.covariance)[code]):
-                raise EstimateError.singular(f"class {label!r}", weight, statistics.n_columns)
-        return
-    if not isinstance(scored.family, Gaussian | LogNormal):
-        return
-    variance = np.asarray(scored.parameters.variance)
-    flat = np.argwhere(~(variance > 0) & (statistics.weight > 0))
-    if len(flat):
-        row, column = (int(i) for i in flat[0])
-        name = scored.factor.column(column, variance.shape[-1])
-        raise EstimateError.zero_variance(f"column {name!r} in class {classes[row]!r}")
+    group, column = lost
+    where = "all classes together" if group is None else f"class {groups[group]!r}"
+    if column is None:
+        rows = statistics.weight[:, 0].sum() if group is None else statistics.weight[group, 0]
+        raise EstimateError.singular(where, float(rows), statistics.n_columns)
+    name = scored.factor.column(column, statistics.n_columns)
+    raise EstimateError.zero_variance(f"column {name!r} in {where}")
 
 
 def not_estimated(scored: Scored) -> list[tuple[int, Any]]:
     """The classes and columns whose point estimate has no row to go by."""
     if scored.predictive:
         return []
-    found = scored.parameters
-    if isinstance(found, Probabilities):
-        absent = [np.isnan(column).any(axis=-1) for column in found.segments.split(found.table)]
-        lost = np.stack(absent, axis=-1)
-    else:
-        lost = np.isnan(found[0] if isinstance(found, tuple) else found)
+    lost = scored.family.unknown(scored.parameters)
     return [(int(code), scored.factor.column(int(place), lost.shape[-1])) for code, place in np.argwhere(lost)]
-
-
-def wrong_cell(family: Family, rows: np.ndarray | Sparse) -> tuple[int, int] | None:
-    """The first cell, as row and column, that could not have been counted either; codes of levels are all good."""
-    if isinstance(family, Categorical):
-        return None
-    if not isinstance(rows, Sparse) and isinstance(
-        family, Gaussian | MultivariateGaussian
-    ):  # full covariances predict around missing cells
-        infinite = np.isinf(rows)
-        return tuple(np.argwhere(infinite)[0].tolist()) if infinite.any() else None
-    try:
-        family.collect(rows)
-    except CellError as error:
-        return error.row, error.column
-    return None
 
 
 def rows_of(table: Table, names: Sequence[Name], family: Family, domains: Sequence[Domain], unseen: str) -> Any:
     """The cells of one factor, ready for `Scored.log_prob`: numbers, or codes of the model's own levels."""
-    if isinstance(family, Categorical):
+    if family.reads == "codes":
         return _codes(table, names, domains, unseen)
     block = table.numbers(names)
     if isinstance(block, Sparse):

@@ -11,8 +11,6 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
 from tallybayes.families.block import Codes, Sparse
-from tallybayes.families.gaussian import Gaussian, pooled_spread
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.priors import PriorRule
 from tallybayes.inference.missing_cells import expected_moments
 from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
@@ -23,8 +21,6 @@ from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 
-_COLLAPSED = 1e-20  # a variance of this share of all rows' is rounding
-_FLATTENED = 1e-10  # the least eigenvalue of correlations; below, a group is falling in on a plane, with no end
 _SEEDING_ROWS = 10_000
 Nearest = Callable[[Table], np.ndarray]
 
@@ -83,13 +79,13 @@ class SoftCounter:
         entropy = 0.0
         for number, factor in enumerate(self.factors):
             block, family = self.block(table, number), factor.family
-            whole = isinstance(family, MultivariateGaussian)
+            whole = family.needs_whole_rows
             if whole and scored is not None and np.isnan(block).any():
                 moments, unsure = expected_moments(block, shares, *matrices(scored[number]), self.like[number])
                 statistics.append(moments)
                 entropy += unsure
                 continue
-            family = Gaussian() if whole and scored is None else family
+            family = family if scored is not None else family.by_column
             statistics.append(family.collect(block, None, self.n_groups, shares, like=self.like[number]))
         return statistics, entropy
 
@@ -145,14 +141,14 @@ def with_holes(table: Table, factors: Iterable[Factor]) -> np.ndarray:
     """Which rows lack cells that a covariance needs, so that they have to be expected: bool, shape (n,)."""
     holed = np.zeros(table.n_rows, dtype=bool)
     for factor in factors:
-        if isinstance(factor.family, MultivariateGaussian):
+        if factor.family.needs_whole_rows:
             holed |= np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any(axis=1)
     return holed
 
 
 def _alone(factor: Factor) -> Factor:
     """A factor without what it is given, in a family that skips missing cells."""
-    return Factor(factor.columns, (), Gaussian() if isinstance(factor.family, MultivariateGaussian) else factor.family)
+    return Factor(factor.columns, (), factor.family.by_column)
 
 
 def matrices(scored: Scored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -173,13 +169,6 @@ def uncorrelated(known: Moments) -> Normal:
     return Normal(mean, np.where(variance > 0, variance, spread))
 
 
-def without_spread(known: Moments, family: Any) -> np.ndarray:
-    """Columns the same in every row; where columns share a variance, only if all are."""
-    flat = np.flatnonzero(~(pooled_spread(known).spread > 0))
-    shared = "columns" in getattr(family, "shared", ()) and len(flat) < known.n_columns
-    return np.zeros(0, dtype=np.intp) if shared else flat
-
-
 def maximised(
     reading: Factor, belief: Any, flat: np.ndarray, statistics: Any, levels: tuple[Any, ...]
 ) -> tuple[Scored, float]:
@@ -198,11 +187,9 @@ def maximised(
     used, density = varied(statistics, flat), 0.0
     parameters: Any
     if not used.n_columns:
-        mean = np.zeros((len(levels), 0))
-        whole = isinstance(reading.family, MultivariateGaussian)
-        parameters = MultivariateNormal(mean, np.zeros((len(levels), 0, 0))) if whole else Normal(mean, mean)
+        parameters = reading.family.maximum_likelihood(used)
     elif belief is None:
-        parameters = _without_collapse(reading.family.maximum_likelihood(used), used)
+        parameters = reading.family.collapsed(reading.family.maximum_likelihood(used), used)
     else:
         posterior = belief.update(used)
         parameters = reading.family.from_belief(posterior, "mode")
@@ -210,24 +197,6 @@ def maximised(
     scored = Scored(reading, parameters, False, flat)
     check_spread_within(scored, used, levels)
     return scored, density
-
-
-def _without_collapse(parameters: Any, statistics: Any) -> Any:
-    """Parameters where a variance next to nothing is nothing: without a prior, a group may fall in on a single row."""
-    if not isinstance(parameters, Normal | MultivariateNormal):
-        return parameters
-    pooled, spread = statistics.diagonal().pooled(), np.array(parameters[1], dtype=float)
-    least = _COLLAPSED * pooled.scatter / np.maximum(pooled.weight, 1.0)
-    if isinstance(parameters, Normal):
-        return parameters._replace(variance=np.where(spread < least, 0.0, spread))
-    variance = np.diagonal(spread, axis1=-2, axis2=-1)
-    fallen = (variance < least).any(axis=-1)
-    usual = (variance > 0).all(axis=-1) & ~fallen
-    deviation = np.sqrt(np.where(usual[..., None], variance, 1.0))
-    correlation = spread / (deviation[..., :, None] * deviation[..., None, :])
-    correlation = np.where(usual[..., None, None], correlation, np.eye(spread.shape[-1]))
-    fallen |= np.linalg.eigvalsh(correlation)[..., 0] < _FLATTENED
-    return parameters._replace(covariance=np.where(fallen[..., None, None], 0.0, spread))
 
 
 def varied(statistics: Any, flat: np.ndarray) -> Any:
@@ -258,10 +227,12 @@ def resolve_for_mode(reading: Factor, prior: Any, known: Any, estimate: str) -> 
 
     A belief given for ``"bayes"`` is turned into the one whose mode smooths as its mean does.
     """
-    flat = np.zeros(0, dtype=np.intp)
-    if isinstance(known, Moments) and (prior is None or isinstance(prior, str)):
-        flat = without_spread(known, reading.family)
-    if isinstance(known, Moments) and len(flat) == known.n_columns:
+    family, flat = reading.family, np.zeros(0, dtype=np.intp)
+    if prior is None or isinstance(prior, str):
+        flat = family.flat_columns(known)
+        if family.with_spread(known, flat) is known:  # columns that share a variance are flat only if all are
+            flat = flat[:0]
+    if len(flat) and len(flat) == known.n_columns:
         return None, flat
-    belief = reading.family.prior(prior, varied(known, flat), "map")
+    belief = family.prior(prior, varied(known, flat), "map")
     return belief.for_mode() if isinstance(prior, Belief | PriorRule) and estimate == "bayes" else belief, flat

@@ -9,7 +9,6 @@ import numpy as np
 from tallybayes.beliefs.belief import Interval, tails
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import EstimateError
-from tallybayes.families.categorical import Categorical
 from tallybayes.models.plan import Plan
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
@@ -104,7 +103,7 @@ def _read_once(model: FactoredClassifier, table: Table) -> Table:
         return table
     columns = dict(table.columns)
     for part in model._scored:
-        if not isinstance(part.family, Categorical):
+        if part.family.reads != "codes":
             for name in part.factor.columns:
                 block = table.numbers((name,))
                 columns[name] = block[0] if isinstance(block, list) else block

@@ -8,7 +8,6 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.binned import Binned
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.models.scoring import chunk_of
@@ -89,7 +88,7 @@ def plot_columns(model: Any, columns: Any = None, n_across: int = 3) -> Any:
 def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
     classes = model.classes_
     n_columns = len(scored.factor.columns)
-    if isinstance(scored.family, Categorical):
+    if scored.family.reads == "codes":
         levels = model.tally_.domains[str(scored.factor.columns[place])].levels
         cells = np.full((len(levels), n_columns), -1)
         cells[:, place] = np.arange(len(levels))

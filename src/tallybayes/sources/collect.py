@@ -118,7 +118,7 @@ class Collector:
             return counts
         group, sizes, weight = self._groups(factor)
         block: Block
-        if isinstance(factor.family, Categorical):
+        if factor.family.reads == "codes":
             block, domains = self.table.levels(factor.columns, self._is_ordered)
             self.local.update(zip(factor.columns, domains, strict=True))
         else:
@@ -202,10 +202,11 @@ class Collector:
     def _declared(self) -> dict[str, tuple[Any, ...]]:
         found: dict[str, tuple[Any, ...]] = {}
         for factor in self.factors:
-            if isinstance(factor.family, Categorical) and factor.family.levels is not None:
+            declared = getattr(factor.family, "levels", None)
+            if declared is not None:
                 for name in {self.schema.domain(column) for column in factor.columns}:
                     before = found.get(name, ())
-                    found[name] = (*before, *(x for x in factor.family.levels if x not in before))
+                    found[name] = (*before, *(x for x in declared if x not in before))
         return found
 
     def _weights_of_levels(self, counted: list[Statistics]) -> dict[str, list[tuple[Name, np.ndarray]]]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.value import Value
 
@@ -56,7 +55,7 @@ class Factor(Value):
     @property
     def level_columns(self) -> tuple[Name, ...]:
         """The columns whose values are levels, each over a domain: those of labels."""
-        return self.columns if isinstance(self.family, Categorical) else ()
+        return self.columns if self.family.reads == "codes" else ()
 
     @property
     def counting(self) -> tuple[Any, ...]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.families.block import Codes
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.value import Value, from_config
 
@@ -68,7 +67,7 @@ def check_samples(
     from scipy.stats import chi2
 
     drawn = family.sample(parameters, n, np.random.default_rng(rng))
-    block = Codes(drawn, parameters.segments.sizes) if isinstance(family, Categorical) else drawn
+    block = Codes(drawn, parameters.segments.sizes) if family.reads == "codes" else drawn
     statistics = family.collect(block).reshape_groups(())
     best = family.maximum_likelihood(statistics)
     ratio = 2 * np.sum(family.log_likelihood(best, statistics) - family.log_likelihood(parameters, statistics))

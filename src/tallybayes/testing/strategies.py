@@ -17,7 +17,6 @@ except ImportError as error:
 
 from tallybayes.families.bernoulli import Bernoulli, Binomial
 from tallybayes.families.binned import Binned
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
@@ -178,8 +177,8 @@ def rows(
     given = ("group", "other")[:n_given]
     missing = missing and not isinstance(family, Multinomial | MultivariateGaussian)
     drawn: dict[Name, Any]
-    if isinstance(family, Categorical):
-        drawn = {name: draw(labels(n, family.levels, missing=missing)) for name in names}
+    if family.reads == "codes":
+        drawn = {name: draw(labels(n, getattr(family, "levels", None), missing=missing)) for name in names}
     else:
         cell = cells(family, moderate=moderate) if elements is None else elements
         drawn = {name: draw(columns(cell, n, missing=missing)) for name in names}
@@ -278,4 +277,5 @@ def renamings(draw: Any, table: Rows) -> dict[str, dict[Any, Any]]:
 def _declared(table: Rows, column: Name) -> tuple[Any, ...]:
     """The levels that are declared for a column."""
     families = [factor.family for factor in table.factors if column in factor.columns]
-    return next((family.levels for family in families if getattr(family, "levels", None) is not None), ())  # type: ignore[attr-defined]
+    declared = (getattr(family, "levels", None) for family in families)
+    return next((levels for levels in declared if levels is not None), ())

@@ -6,7 +6,7 @@ from scipy import optimize, stats
 
 import tallybayes as tb
 from tallybayes.errors import EstimateError
-from tallybayes.families.estimates import ESTIMATES, check_estimate
+from tallybayes.families.estimates import ESTIMATES, read_estimate
 
 COUNTS = {"a": 7, "b": 0, "c": 2}
 LETTERS = tb.learn(list("aaaaaaacc"), tb.Categorical(tuple("abc")))
@@ -37,7 +37,7 @@ def test_under_a_flat_prior_the_mode_is_maximum_likelihood():
 def test_every_name_in_the_table():
     assert set(ESTIMATES) == {"mle", "unbiased", "map", "bayes"}
     for estimate in ESTIMATES:
-        assert check_estimate(estimate) == estimate
+        assert read_estimate(estimate) is ESTIMATES[estimate]
     for wrong in ("MLE", "", None, 3):
         with pytest.raises(EstimateError, match="expected one of 'mle', 'unbiased', 'map', 'bayes'"):
             LETTERS.estimate(wrong)

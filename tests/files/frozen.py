@@ -1,0 +1,130 @@
+"""Models written to files once, to be read for ever: `python tests/files/frozen.py` writes those that are not there.
+
+A file is never written again: it stands for all files that users have. What it has to answer stands in answers.json.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import tallybayes as tb
+
+HERE = Path(__file__).parent
+ESTIMATES = ("mle", "unbiased", "map", "bayes")
+
+
+def rows():
+    """Mixed columns with missing cells and a class, enough of each for every estimate."""
+    rng = np.random.default_rng(7)
+    kind = np.array(["ale", "bock", "cider"])[rng.integers(0, 3, 90)]
+    shift = np.select([kind == "ale", kind == "bock"], [0.0, 1.5], 3.0)
+    frame = pd.DataFrame(
+        {
+            "strength": rng.normal(5 + shift, 1.0).round(3),
+            "sweetness": rng.normal(2 - shift, 1.5).round(3),
+            "colour": np.array(["gold", "brown", "clear"])[(rng.integers(0, 4, 90) + shift.astype(int)) % 3],
+            "prizes": rng.poisson(1 + shift),
+            "bottled": rng.random(90) < 0.2 + shift / 5,
+            "price": np.exp(rng.normal(1 + shift / 3, 0.4)).round(3),
+            "kind": kind,
+        }
+    )
+    holes = rng.random((90, 3)) < 0.1
+    frame.loc[holes[:, 0], "strength"] = np.nan
+    frame.loc[holes[:, 1], "colour"] = None
+    return frame
+
+
+def naive_bayes(estimate):
+    columns = {
+        "strength": tb.Gaussian(),
+        "sweetness": tb.TiedGaussian(),
+        "colour": tb.Categorical(),
+        "prizes": tb.Poisson(),
+        "bottled": tb.Bernoulli(),
+        "price": tb.LogNormal(),
+    }
+    return tb.NaiveBayes(columns, estimate=estimate).fit(rows(), "kind")
+
+
+def words(estimate):
+    counts = np.random.default_rng(8).poisson(1.0, (60, 5)) + np.eye(5, dtype=int)[np.arange(60) % 5]
+    return tb.NaiveBayes(tb.Multinomial(), estimate=estimate).fit(counts, np.arange(60) % 3)
+
+
+def discriminant(covariance, estimate):
+    frame = rows().dropna()
+    return tb.GaussianDiscriminant(covariance, estimate=estimate).fit(frame[["strength", "sweetness"]], frame["kind"])
+
+
+def nearest_mean():
+    frame = rows().dropna()
+    return tb.NearestClassMean("mahalanobis").fit(frame[["strength", "sweetness"]], frame["kind"])
+
+
+def mixture(estimate):
+    frame = rows()[["strength", "colour"]]
+    return tb.Mixture(2, estimate=estimate, random_state=0).fit(frame)
+
+
+def chain(estimate):
+    frame = rows()[["strength", "prizes"]].fillna(5.0)
+    return tb.HiddenMarkovModel(estimate=estimate, end_state=True).fit(
+        [frame[:40], frame[40:]], [rows()["kind"].to_numpy()[:40], rows()["kind"].to_numpy()[40:]]
+    )
+
+
+def hidden_chain(estimate):
+    rolls = np.random.default_rng(9).poisson(np.repeat([1.0, 6.0, 1.0, 6.0], 30))[:, None]
+    return tb.HiddenMarkovModel(2, emission=tb.Poisson(), estimate=estimate, random_state=0).fit([rolls])
+
+
+def network(estimate):
+    parents = {"kind": [], "colour": ["kind"], "bottled": ["kind", "colour"], "strength": ["kind"]}
+    return tb.BayesianNetwork(parents, estimate=estimate).fit(rows().dropna())
+
+
+def models():
+    """Every model by the name of its file, as a function that fits it."""
+    found = {"nearest-mean": nearest_mean}
+    for estimate in ESTIMATES:
+        for make in (naive_bayes, words, mixture, chain, hidden_chain, network):
+            found[f"{make.__name__.replace('_', '-')}-{estimate}"] = lambda make=make, e=estimate: make(e)
+        for covariance in tb.GaussianDiscriminant.families:
+            name = f"discriminant-{covariance.replace('_', '-')}-{estimate}"
+            found[name] = lambda c=covariance, e=estimate: discriminant(c, e)
+    return found
+
+
+def answers(name, model):
+    """What a model says about some rows, as numbers."""
+    frame = rows().dropna()[:8]
+    if name.startswith("words"):
+        found = model.predict_log_proba(np.arange(20).reshape(4, 5))
+    elif name.startswith("hidden-chain"):
+        found = model.log_likelihood([np.arange(8)[:, None]])
+    elif name.startswith("chain"):
+        found = model.log_likelihood([frame[["strength", "prizes"]]])
+    elif name.startswith("network"):
+        found = model.log_likelihood(frame[["colour", "strength"]])
+    elif name.startswith("mixture"):
+        found = model.score_samples(frame[["strength", "colour"]])
+    elif name.startswith("naive-bayes"):
+        found = model.predict_log_proba(frame.drop(columns="kind"))
+    else:
+        found = model.predict_log_proba(frame[["strength", "sweetness"]])
+    return np.asarray(found).ravel().tolist()
+
+
+if __name__ == "__main__":
+    path = HERE / "answers.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for name, fit in models().items():
+        file = HERE / f"{name}.tally"
+        if not file.exists():
+            model = fit()
+            model.save(file)
+            known[name] = answers(name, model)
+    path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,109 @@
+"""Forms: what a family says its log probability looks like is what it is, dense and sparse."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from family_cases import CASES
+from scipy.sparse import csr_array
+from scipy.special import gammaln
+
+import tallybayes as tb
+from tallybayes.families.block import Codes, Sparse
+from tallybayes.families.form import Bell, Cells, LevelTable, Linear, RowBell, Student, form_of
+
+# The form of every family's log probability, and of its predictive; None where only the family itself can say it.
+KINDS = {
+    "bernoulli": (Linear, Linear),
+    "binomial": (None, None),
+    "poisson": (Linear, Cells),
+    "multinomial": (Linear, Linear),
+    "dirichlet multinomial": (Linear, Cells),
+    "gaussian": (Bell, Student),
+    "tied": (Bell, Student),
+    "spherical": (Bell, None),
+    "tied spherical": (Bell, None),
+    "multivariate": (RowBell, None),
+    "tied multivariate": (RowBell, None),
+}
+
+
+def learned(case, predictive, weight=None):
+    statistics = case.family.collect(case.rows, case.groups, 3, weight)
+    if predictive:
+        return case.family.prior(case.prior, statistics, "bayes").update(statistics)
+    return case.family.maximum_likelihood(statistics)
+
+
+def truth(family, parameters, rows, predictive):
+    """The log probability of every row and group, by the family itself."""
+    terms = (family.log_predictive if predictive else family.log_prob)(parameters, rows)
+    return terms.sum(axis=-1) if family.columnwise else terms
+
+
+def compressed(rows):
+    matrix = csr_array(rows)
+    return Sparse(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1])
+
+
+@pytest.mark.parametrize("predictive", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_every_family_has_the_form_it_should(name, predictive):
+    case = CASES[name]
+    form, kind = form_of(case.family, learned(case, predictive), predictive), KINDS[name][predictive]
+    assert form is None if kind is None else isinstance(form, kind)
+
+
+@pytest.mark.parametrize("predictive", [False, True])
+@pytest.mark.parametrize("name", [name for name, kinds in KINDS.items() if kinds != (None, None)])
+def test_a_form_says_what_the_family_says(name, predictive):
+    case = CASES[name]
+    parameters = learned(case, predictive)
+    form, expected = form_of(case.family, parameters, predictive), truth(case.family, parameters, case.rows, predictive)
+    if isinstance(form, Linear | Bell | Student):
+        found = form.evaluate(case.rows).sum(axis=-1)
+        if getattr(form, "base", None) == "multinomial":
+            found = found + gammaln(case.rows.sum(axis=1) + 1)[:, None]
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    if isinstance(form, RowBell):
+        np.testing.assert_array_equal(form.evaluate(case.rows), expected)
+    cells = form.cells if isinstance(form, Linear) else form
+    if isinstance(cells, Cells):
+        np.testing.assert_allclose(cells.score(compressed(case.rows)), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "poisson", "gaussian"])
+def test_missing_cells_and_silent_columns_add_nothing(name):
+    case = CASES[name]
+    form, rows = form_of(case.family, learned(case, False), False), case.rows.astype(float)
+    rows[0, 1] = np.nan
+    assert (form.evaluate(rows)[0, :, 1] == 0).all()
+    silent = form.without(np.array([1])).evaluate(case.rows)
+    np.testing.assert_array_equal(np.delete(silent, 1, axis=-1), np.delete(form.evaluate(case.rows), 1, axis=-1))
+
+
+def test_certain_values_are_not_lost():
+    form = tb.Bernoulli().form(np.array([[1.0, 0.0], [0.5, 0.5]]))
+    found = form.evaluate(np.array([[1, 0], [0, 1]])).sum(axis=-1)
+    np.testing.assert_allclose(found, [[0.0, 2 * np.log(0.5)], [-np.inf, 2 * np.log(0.5)]])
+    np.testing.assert_allclose(form.cells.score(compressed(np.array([[1, 0], [0, 1]]))), found)
+
+
+def test_labels_are_looked_up():
+    family, codes = tb.Categorical(), np.array([[0, 1], [2, -1], [1, 0]])
+    statistics = family.collect(Codes(codes, np.array([3, 2])), np.array([0, 1, 0]), 2, None)
+    posterior = tb.Dirichlet(1.0).update(statistics)
+    form = form_of(family, posterior, True)
+    assert isinstance(form, LevelTable)
+    expected = np.log([[2 / 5, 1 / 2], [1 / 5, 1.0], [2 / 5, 1 / 2]])
+    np.testing.assert_allclose(form.evaluate(codes)[:, 0], expected)
+
+
+def test_a_family_that_scores_otherwise_has_no_form_until_it_says_so():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Shifted(tb.Poisson):
+        def log_prob(self, parameters, x):
+            return super().log_prob(parameters, x) - 1.0
+
+    assert form_of(Shifted(), np.array([[1.0]]), False) is None
+    assert form_of(tb.Poisson(), np.array([[1.0]]), False) is not None
