@@ -31,3 +31,13 @@ def test_it_is_what_fitting_gives_today(name):
     loaded, fitted = tb.load(FILES / f"{name}.tally"), frozen.models()[name]()
     assert type(loaded) is type(fitted)
     assert loaded.tally_.isclose(fitted.tally_)
+
+
+def test_files_from_before_failures_were_kept():
+    model = tb.load(FILES / "before-failures" / "naive-bayes-mle.tally")
+    np.testing.assert_allclose(frozen.answers("naive-bayes-mle", model), ANSWERS["naive-bayes-mle"], rtol=1e-9)
+    fitted = frozen.naive_bayes("mle")
+    assert (fitted + model).tally_.isclose((fitted + fitted).tally_)
+    assert model.forget(frozen.rows(), "kind").tally_.isclose(
+        frozen.naive_bayes("mle").forget(frozen.rows(), "kind").tally_
+    )
