@@ -198,7 +198,7 @@ def test_weight_two_is_twice_and_the_order_of_groups_is_nothing(name):
 
 
 def fields_of(belief):
-    return [value for name, value in belief._fields().items() if name not in ("shared", "sizes")]
+    return [value for name, value in belief._fields().items() if name not in ("shared", "sizes", "root")]
 
 
 @pytest.mark.parametrize("name", GAUSSIANS)
@@ -369,10 +369,10 @@ def test_a_hundred_thousand_words_are_quick():
     total = np.stack([rng.multinomial(100_000, rng.dirichlet(3000 * words + 1e-9)) for _ in range(20)]).astype(float)
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         found = fit_dirichlet(total, Segments([100_000]))
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 1.0  # 0.1 on a quiet machine
+        seconds.append(time.process_time() - start)
+    assert min(seconds) < 1.0  # 0.14, whatever else the machine does
     assert found.sum() == pytest.approx(3000, rel=0.1)
 
 

@@ -133,7 +133,7 @@ def test_a_file_keeps_it(tmp_path, method):
 def test_a_broken_calibration_in_a_file_is_refused(calibrated):
     model, _, _ = calibrated
     state, arrays = model.calibration_.to_parts()
-    assert Calibration.from_parts(state, arrays, 2).method == "isotonic"
+    assert Calibration.from_parts(dict(state), dict(arrays), 2).method == "isotonic"
     broken = [
         (state | {"temperature": -1.0}, arrays),
         (state | {"method": "guess"}, arrays),
@@ -145,7 +145,7 @@ def test_a_broken_calibration_in_a_file_is_refused(calibrated):
     ]
     for bad_state, bad_arrays in broken:
         with pytest.raises(tb.errors.FileError, match="calibration"):
-            Calibration.from_parts(bad_state, bad_arrays, 2)
+            Calibration.from_parts(dict(bad_state), dict(bad_arrays), 2)
 
 
 def test_what_drops_it(calibrated):
