@@ -302,7 +302,7 @@ def _() -> Any:
 
 def _mixtures(family: Any, name: str) -> Any:
     X = measured(60_000, 20)
-    ours = tb.Mixture(5, family, estimate="mle", n_iter=11, tol=1e-300, n_init=1, random_state=0)
+    ours = tb.Mixture(5, family, estimate="map", n_iter=11, tol=1e-300, n_init=1, random_state=0)
     theirs = GaussianMixture(5, covariance_type=name, max_iter=11, tol=1e-300, init_params="random", random_state=0)
     return lambda: ours.fit(X), lambda: theirs.fit(X)
 

@@ -124,9 +124,9 @@ def _is_frozen(array: Any) -> bool:
     """Whether an array, and every array it is a view of, is read-only."""
     while type(array) is np.ndarray and not array.flags.writeable:
         array = array.base
-    return array is None or repr(array).startswith(
-        '<capsule object "tallybayes"'
-    )  # the kernels', whom nobody else knows
+    if type(array).__name__ != "PyCapsule":  # only of a capsule is the text short, and looked at
+        return array is None
+    return repr(array).startswith('<capsule object "tallybayes"')  # the kernels', whom nobody else knows
 
 
 def _walk(value: Any, leaf: Callable[[Any], Any]) -> Any:
