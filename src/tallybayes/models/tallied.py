@@ -140,6 +140,10 @@ class Tallied(BaseEstimator):
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self._climb = Climbed.from_parts(state, arrays)
 
+    def __dir__(self) -> list[str]:
+        # What cannot be derived is not there; newer versions of scikit-learn leave it out by themselves.
+        return [name for name in object.__dir__(self) if hasattr(self, name)]
+
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         return state | {"_derived": {}} if "_derived" in state else state

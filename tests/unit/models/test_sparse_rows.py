@@ -173,6 +173,7 @@ def corpus(n=1000, width=20_000, share=0.003, ones=False):
     values = np.ones(n_cells) if ones else rng.integers(1, 4, n_cells).astype(float)
     rows, columns = rng.integers(0, n, n_cells), rng.integers(0, width, n_cells)
     X = sparse.csr_array((values, (rows, columns)), (n, width))
+    X.sum_duplicates()
     if ones:
         X.data[:] = 1.0
     return X, rng.integers(0, 2, n)
