@@ -371,7 +371,10 @@ def as_attribute_error(error: TallybayesError) -> TallybayesError:
     if kind not in _ATTRIBUTE_ERRORS:
         body = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__reduce__": _reduce_attribute_error}
         _ATTRIBUTE_ERRORS[kind] = type(kind.__name__, (kind, AttributeError), body)
-    return _ATTRIBUTE_ERRORS[kind](*error.args)
+    made = _ATTRIBUTE_ERRORS[kind](*error.args)
+    for name in ("name", "obj"):
+        setattr(made, name, None)  # or Python would add what else the name may have meant, which is not the matter
+    return made
 
 
 _ATTRIBUTE_ERRORS: dict[type[TallybayesError], type[TallybayesError]] = {}

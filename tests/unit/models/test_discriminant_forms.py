@@ -93,9 +93,7 @@ class TestProjection:
         peer = LinearDiscriminantAnalysis().fit(rows, labels)
         sign = np.sign((peer.transform(rows) * seen).sum(axis=0))
         wider = (peer.transform(rows) * sign * seen).sum() / (seen**2).sum()
-        assert (
-            min(abs(wider - 1), abs(wider - np.sqrt(115 / 111))) < 1e-9
-        )  # by n − K, or by n: as its version does
+        assert min(abs(wider - 1), abs(wider - np.sqrt(115 / 111))) < 1e-9  # by n − K, or by n: as its version does
         np.testing.assert_allclose(wider * model.transform(new) * sign, peer.transform(new), rtol=1e-7)
         for covariance in COVARIANCES:  # the directions are the data's, whatever the model
             np.testing.assert_array_equal(model.reestimate(covariance=covariance).transform(new), model.transform(new))
