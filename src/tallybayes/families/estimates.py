@@ -17,7 +17,6 @@ class Estimate(NamedTuple):
     point: Callable[[Family, Any, Any], Any]  # parameters from (family, belief or None, statistics)
     has_prior: bool  # whether it starts from a belief
     integrates: bool = False  # whether rows are scored by the posterior predictive, not by the point
-    spends: int = 0  # rows that a variance is divided by less, for every mean that was estimated
 
 
 def _mode(family: Family, belief: Belief, statistics: Any) -> Any:
@@ -30,7 +29,7 @@ def _mean(family: Family, belief: Belief, statistics: Any) -> Any:
 
 ESTIMATES: dict[str, Estimate] = {
     "mle": Estimate(lambda family, _, statistics: family.maximum_likelihood(statistics), has_prior=False),
-    "unbiased": Estimate(lambda family, _, statistics: family.unbiased(statistics), has_prior=False, spends=1),
+    "unbiased": Estimate(lambda family, _, statistics: family.unbiased(statistics), has_prior=False),
     "map": Estimate(_mode, has_prior=True),
     "bayes": Estimate(_mean, has_prior=True, integrates=True),
 }

@@ -124,7 +124,7 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
     rows = np.full((len(grid), n_columns), np.nan)
     rows[:, place] = grid
     density = np.exp(scored.log_prob(rows)[:, :, place])
-    measured = isinstance(scored.family, Gaussian | LogNormal | Binned)
+    measured = scored.family.measured
     style = {} if measured else {"marker": "o", "markersize": 3}
     for k, label in enumerate(classes):
         ax.plot(grid, density[:, k], color=COLOURS[k % len(COLOURS)], label=words(label), **style)
