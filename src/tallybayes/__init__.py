@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from tallybayes.insight.suggest import suggest_columns as suggest_columns
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
-    from tallybayes.models.discriminant import GaussianDiscriminant as GaussianDiscriminant
-    from tallybayes.models.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
-    from tallybayes.models.mixture import Mixture as Mixture
-    from tallybayes.models.naive_bayes import NaiveBayes as NaiveBayes
-    from tallybayes.models.nearest_mean import NearestClassMean as NearestClassMean
-    from tallybayes.models.network import BayesianNetwork as BayesianNetwork
-    from tallybayes.models.network_prior import BDe as BDe
-    from tallybayes.models.network_tree import learn_tree as learn_tree
+    from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
+    from tallybayes.models.classifiers.discriminant import GaussianDiscriminant as GaussianDiscriminant
+    from tallybayes.models.classifiers.mixture import Mixture as Mixture
+    from tallybayes.models.classifiers.naive_bayes import NaiveBayes as NaiveBayes
+    from tallybayes.models.classifiers.nearest_mean import NearestClassMean as NearestClassMean
+    from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
+    from tallybayes.models.networks.prior import BDe as BDe
+    from tallybayes.models.networks.tree import learn_tree as learn_tree
     from tallybayes.sources.collect import count as count
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
@@ -72,9 +72,9 @@ __version__ = "0.1.0"
 
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
-    "BDe": "models.network_prior",
+    "BDe": "models.networks.prior",
     "BDeu": "families.priors",
-    "BayesianNetwork": "models.network",
+    "BayesianNetwork": "models.networks.network",
     "Bernoulli": "families.bernoulli",
     "Beta": "beliefs.beta",
     "Binned": "families.binned",
@@ -90,19 +90,19 @@ _PUBLIC = {
     "Factor": "tally.factor",
     "Gamma": "beliefs.gamma",
     "Gaussian": "families.gaussian",
-    "GaussianDiscriminant": "models.discriminant",
-    "HiddenMarkovModel": "models.hidden_markov",
+    "GaussianDiscriminant": "models.classifiers.discriminant",
+    "HiddenMarkovModel": "models.chains.hidden_markov",
     "Hypotheses": "beliefs.hypotheses",
     "K2": "families.priors",
     "Learned": "learned",
     "LogNormal": "families.log_normal",
     "Measure": "insight.intervals",
-    "Mixture": "models.mixture",
+    "Mixture": "models.classifiers.mixture",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
     "MultivariateGaussian": "families.multivariate_gaussian",
-    "NaiveBayes": "models.naive_bayes",
-    "NearestClassMean": "models.nearest_mean",
+    "NaiveBayes": "models.classifiers.naive_bayes",
+    "NearestClassMean": "models.classifiers.nearest_mean",
     "NormalInverseGamma": "beliefs.normal_inverse_gamma",
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",
     "Poisson": "families.poisson",
@@ -124,7 +124,7 @@ _PUBLIC = {
     "dependence": "insight.dependence",
     "evaluate": "insight.evaluate",
     "learn": "learned",
-    "learn_tree": "models.network_tree",
+    "learn_tree": "models.networks.tree",
     "leave_one_out": "insight.cross_validation",
     "load": "files",
     "predictive_check": "insight.predictive_check",

@@ -15,8 +15,8 @@ import pytest
 import tallybayes as tb
 from tallybayes import replacing, sealed_zip, store
 from tallybayes.errors import FileError
-from tallybayes.models.graph import Graph
 from tallybayes.models.model_file import load_model
+from tallybayes.models.networks.graph import Graph
 from tallybayes.tally.factor import Schema
 from tallybayes.tally.tally_file import tally_to_parts
 

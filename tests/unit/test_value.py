@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 import tallybayes as tb
 from tallybayes.errors import FileError
-from tallybayes.models.network_tables import NetworkTables
+from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.value import Value, from_config, frozen_array
 
 VALUES = [

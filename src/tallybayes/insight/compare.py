@@ -15,8 +15,8 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.poisson import Poisson
-from tallybayes.models.evidence import evidence_of
-from tallybayes.models.generative import GenerativeClassifier
+from tallybayes.models.classifiers.answers.evidence import evidence_of
+from tallybayes.models.classifiers.generative import GenerativeClassifier
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 

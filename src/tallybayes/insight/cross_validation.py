@@ -14,11 +14,11 @@ from tallybayes.insight.evaluation import Evaluation
 from tallybayes.insight.folds import given_folds, group_folds, ordered_folds, random_folds
 from tallybayes.insight.intervals import Measure, average
 from tallybayes.insight.sequence_validation import validate_sequences
-from tallybayes.models.bayes_rule import Normalised
-from tallybayes.models.classifier import FactoredClassifier
-from tallybayes.models.features import open_features
-from tallybayes.models.held_out import Rows, count_rows, open_rows, score_folds, score_left_out
-from tallybayes.models.hidden_markov import HiddenMarkovModel
+from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+from tallybayes.models.classifiers.answers.held_out import Rows, count_rows, open_rows, score_folds, score_left_out
+from tallybayes.models.classifiers.classifier import FactoredClassifier
+from tallybayes.models.fitted.bayes_rule import Normalised
+from tallybayes.models.inputs.features import open_features
 from tallybayes.sources.table import Table
 
 

@@ -13,7 +13,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.insight.information import LOG_2, Information, of_explained, of_labels
-from tallybayes.models.naive_bayes import NaiveBayes
+from tallybayes.models.classifiers.naive_bayes import NaiveBayes
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, LabelError
 from tallybayes.insight.evaluation import Evaluation
-from tallybayes.models.factored import FactoredModel
-from tallybayes.models.features import check_target, continuous_target, open_features
+from tallybayes.models.classifiers.labelled import FactoredModel
+from tallybayes.models.inputs.features import check_target, continuous_target, open_features
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.encode import encode
 from tallybayes.sources.table import Table

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.models.held_out import rows_by_code
+from tallybayes.models.classifiers.answers.held_out import rows_by_code
 from tallybayes.sources.encode import encode
 from tallybayes.sources.table import as_array
 

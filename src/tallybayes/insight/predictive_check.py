@@ -15,10 +15,10 @@ from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.insight.summaries import COUNTS, LABELS, NUMBERS, WORDS, YES_NO, Counted, Summaries, count_words
-from tallybayes.models.generate import n_columns, sample_factor
-from tallybayes.models.generative import GenerativeClassifier
-from tallybayes.models.plan import check_cells
-from tallybayes.models.scoring import Scored, chunk_of, rows_of
+from tallybayes.models.classifiers.generative import GenerativeClassifier
+from tallybayes.models.fitted.generate import n_columns, sample_factor
+from tallybayes.models.fitted.plan import check_cells
+from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 

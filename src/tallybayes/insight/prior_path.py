@@ -8,8 +8,8 @@ import numpy as np
 
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.insight.cross_validation import CrossValidation
-from tallybayes.models.generative import GenerativeClassifier
-from tallybayes.models.held_out import count_rows, open_rows, score_left_out
+from tallybayes.models.classifiers.answers.held_out import count_rows, open_rows, score_left_out
+from tallybayes.models.classifiers.generative import GenerativeClassifier
 from tallybayes.progress import progress
 
 GRID = tuple(float(strength) for strength in 10.0 ** np.linspace(-3, 3, 13))

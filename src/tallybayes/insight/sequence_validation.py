@@ -11,7 +11,7 @@ from tallybayes.errors import LabelError
 from tallybayes.insight.evaluation import Evaluation
 from tallybayes.insight.folds import group_folds
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.hidden_markov import HiddenMarkovModel
+from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.progress import progress
 from tallybayes.tally.tally import Tally
 

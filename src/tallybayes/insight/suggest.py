@@ -16,9 +16,9 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.poisson import Poisson
-from tallybayes.models.columns import read_columns
-from tallybayes.models.features import free_name
-from tallybayes.models.naive_bayes import NaiveBayes
+from tallybayes.models.classifiers.naive_bayes import NaiveBayes
+from tallybayes.models.inputs.columns import read_columns
+from tallybayes.models.inputs.features import free_name
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments

@@ -15,12 +15,12 @@ from tallybayes.value import from_json, to_json
 
 # The classes that files may hold, and where they live.
 _MODELS = {
-    "BayesianNetwork": "network",
-    "GaussianDiscriminant": "discriminant",
-    "HiddenMarkovModel": "hidden_markov",
-    "Mixture": "mixture",
-    "NaiveBayes": "naive_bayes",
-    "NearestClassMean": "nearest_mean",
+    "BayesianNetwork": "networks.network",
+    "GaussianDiscriminant": "classifiers.discriminant",
+    "HiddenMarkovModel": "chains.hidden_markov",
+    "Mixture": "classifiers.mixture",
+    "NaiveBayes": "classifiers.naive_bayes",
+    "NearestClassMean": "classifiers.nearest_mean",
 }
 
 

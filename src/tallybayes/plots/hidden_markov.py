@@ -117,7 +117,7 @@ def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, colour: str,
 
 
 def _columns(steps: Any) -> dict[Any, Any]:
-    from tallybayes.models.sequences import open_sequences
+    from tallybayes.models.inputs.sequences import open_sequences
 
     return {name: np.asarray(column) for name, column in open_sequences([steps]).table.columns.items()}
 

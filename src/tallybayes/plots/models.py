@@ -10,12 +10,12 @@ from tallybayes.errors import DataError
 from tallybayes.families.binned import Binned
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
-from tallybayes.models.scoring import chunk_of
+from tallybayes.models.fitted.scoring import chunk_of
 from tallybayes.plots.style import COLOURS, new_axes, quiet, words
 from tallybayes.sources.table import as_array
 
 if TYPE_CHECKING:
-    from tallybayes.models.explain import Explanation
+    from tallybayes.models.classifiers.answers.explain import Explanation
 
 
 def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, most: int = 12) -> Any:

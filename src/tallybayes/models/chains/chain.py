@@ -1,0 +1,143 @@
+"""Chain: the parameters of a hidden Markov model, ready to answer: start, transitions, end, emissions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.errors import DataError, EstimateError
+from tallybayes.families.categorical import Probabilities
+from tallybayes.models.fitted.plan import Plan
+from tallybayes.models.fitted.scoring import Scored, local_positions
+from tallybayes.models.inputs.sequences import Sequences
+from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.statistics import take_or_zero
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor
+
+_CELLS = 3 << 17  # of log p(step | state): so many stay in cache while they are made, used and dropped
+
+
+class Chain(NamedTuple):
+    """log p(first state), log p(next | state), log p(end | state) if there is one, and the emissions of every state."""
+
+    start: np.ndarray
+    transition: np.ndarray
+    end: np.ndarray | None
+    scored: list[Scored]
+    domains: list[list[Domain]]
+    unseen: str
+
+    def emission(self, table: Table) -> Any:
+        """log p(step | state), shape (n, states); for one column of labels their codes and a table, which is faster.
+
+        The codes are the table's own: rows are never rewritten, the small table is.
+        """
+        return self.emitter()(table)
+
+    def emitter(self) -> Callable[[Table], Any]:
+        """`emission`, prepared once for several tables."""
+        if self.is_coded:
+            return self._coded
+        plan = Plan(self.scored, np.zeros(len(self.start)), self.domains, self.unseen)
+        return lambda table: np.ascontiguousarray(plan.joint(table))
+
+    def _coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        names, (known,) = self.scored[0].factor.columns, self.domains[0]
+        codes, (local,) = table.levels(names, lambda _: False)
+        column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
+        where = local_positions(column, local, known, names[0], self.unseen)
+        return column, take_or_zero(self.log_table(), 0, where)
+
+    def questions(self, sequences: Sequences) -> Iterator[tuple[Any, ...]]:
+        """What the kernels take: start, transition, end, emission and offsets, of a few whole sequences at a time."""
+        table, offsets, emit = sequences.table, sequences.offsets, self.emitter()
+        if self.is_coded or not table.n_rows:
+            emission = emit(table) if table.n_rows else np.zeros((0, len(self.start)))
+            yield *self.arguments, emission, offsets
+            return
+        for part in self.scored:
+            if part.family.reads == "codes":
+                table.levels(part.factor.columns, lambda _: False)  # once, and of one kind in all blocks
+        for first, last in stretches(offsets, len(self.start)):
+            start, stop = int(offsets[first]), int(offsets[last])
+            try:
+                emission = emit(table.rows(slice(start, stop)))
+            except DataError:
+                emit(table)  # which names the row as the caller counts them
+                raise
+            yield *self.arguments, emission, offsets[first : last + 1] - start
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether a step is one label."""
+        return is_coded([part.factor for part in self.scored])
+
+    def log_table(self) -> np.ndarray:
+        """For one column of labels: log p(level | state), shape (levels, states)."""
+        with np.errstate(divide="ignore"):
+            return np.ascontiguousarray(np.log(self.scored[0].parameters.table).T)
+
+    @property
+    def arguments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """What the kernels take first; with an end, a step that goes on is one that does not end."""
+        if self.end is None:
+            return self.start, self.transition, None
+        with np.errstate(divide="ignore"):
+            goes_on = np.log(-np.expm1(np.minimum(self.end, 0.0)))
+        return self.start, self.transition + goes_on[:, None], self.end
+
+
+def is_coded(emissions: Sequence[Factor]) -> bool:
+    """Whether a step is one label."""
+    return len(emissions) == 1 and emissions[0].family.reads == "codes" and len(emissions[0].columns) == 1
+
+
+def stretches(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
+    """Stretches of whole sequences, at least one each, of about as many steps as are worked on at a time."""
+    n_sequences, n_steps, first = len(offsets) - 1, max(_CELLS // n_states, 1), 0
+    found: list[tuple[int, int]] = []
+    while first < n_sequences:
+        last = int(np.searchsorted(offsets, offsets[first] + n_steps, side="right")) - 1
+        found.append((first, min(max(last, first + 1), n_sequences)))
+        first = found[-1][1]
+    return found
+
+
+def with_singletons(scored: Scored, counts: Counts, pooled: Counts) -> Scored:
+    """Emissions that keep some probability for labels nobody has seen: in every state, that of labels seen once.
+
+    The share of a state's steps whose label occurs only there and then is what its next new label is worth (Good and
+    Turing); the probabilities of known labels give way in proportion.
+    """
+    parameters: Probabilities = scored.parameters
+    segments = parameters.segments
+    once = np.where(np.abs(pooled.table - 1) < 1e-6, counts.table, 0.0)  # expected counts are rounded
+    rows = segments.sum(counts.table)
+    some = segments.sum(once)
+    share = (some + 0.5) / (rows + 1.0)  # half a row either way, so that it is neither 0 nor all
+    columns = []
+    for column, unseen in zip(segments.split(parameters.table), np.moveaxis(share, -1, 0), strict=True):
+        columns.append(np.concatenate([column * (1 - unseen[:, None]), unseen[:, None]], axis=-1))
+    wider = Segments([int(size) + 1 for size in segments.sizes])
+    return scored._replace(parameters=Probabilities(np.concatenate(columns, axis=-1), wider))
+
+
+def read_prior(prior: Any) -> dict[str, Any]:
+    """The priors of a chain by part: a mapping, or one belief for all that it belongs to."""
+    parts = ("start", "transition", "end", "emission")
+    if prior is None or isinstance(prior, str):
+        return dict.fromkeys(parts, prior)
+    if isinstance(prior, dict) and set(prior) <= set(parts):
+        return {part: prior.get(part) for part in parts}
+    if isinstance(prior, Dirichlet):
+        return {"start": prior, "transition": prior, "end": None, "emission": None}
+    raise EstimateError(
+        f"prior is {prior!r}; expected a mapping from {', '.join(map(repr, parts))} to beliefs, a Dirichlet for start "
+        "and transition, 'empirical' or None."
+    )

@@ -1,0 +1,1 @@
+"""What a classifier answers besides the class."""

@@ -1,0 +1,222 @@
+"""Decisions: the least expected cost, and the class prior that fits some unlabelled rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import lstsq
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, EstimateError, LabelError
+from tallybayes.models.inputs.features import open_features
+from tallybayes.sources.collect import check_weight
+
+if TYPE_CHECKING:
+    from tallybayes.models.classifiers.classifier import FactoredClassifier
+
+
+def decide(model: FactoredClassifier, X: Any, cost: Any, abstain: Any, class_prior: Any) -> np.ndarray:
+    """The decision of least expected cost for every row; see `GenerativeClassifier`."""
+    check_is_fitted(model, "tally_")
+    labels, costs = (model.classes_, None) if cost is None else read_costs(cost, model.classes_)
+    if abstain is not None:
+        abstain = _number(abstain, "abstain")
+    log_proba = model.predict_log_proba(X, class_prior)
+    if costs is None:  # every error costs 1: the most probable class, and what it leaves to the others
+        chosen = log_proba.argmax(axis=1)
+        least = -np.expm1(log_proba.max(axis=1))
+    else:
+        expected = np.exp(log_proba) @ costs
+        chosen, least = expected.argmin(axis=1), expected.min(axis=1)
+    decided = labels[chosen]
+    if abstain is None:
+        return decided
+    decided = decided.astype(object)
+    decided[least > abstain] = None
+    return decided
+
+
+def read_costs(cost: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The decisions there are, and the cost of each for every true class: (classes, decisions)."""
+    if hasattr(cost, "to_dict") and hasattr(cost, "index"):  # a data frame: its labels count, not its order
+        cost = cost.to_dict(orient="index")
+    levels = classes.tolist()
+    if not isinstance(cost, Mapping):
+        try:
+            costs = np.asarray(cost, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError.wrong_type("cost", f"{cost!r:.60}", "numbers, or {true: {decided: cost}}") from None
+        if costs.shape != (len(levels), len(levels)):
+            expected = f"{(len(levels), len(levels))}: a row for every true class, a column for every decided one"
+            raise DataError.wrong_shape("cost", costs.shape, expected)
+        for row, column in np.argwhere(~np.isfinite(costs)):
+            _number(float(costs[row, column]), _cost_of(levels[column], levels[row]))
+        return classes, costs
+    for true in cost:
+        if true not in levels:
+            raise LabelError.no_such_class(true, levels)
+    for true in levels:
+        if not isinstance(cost.get(true), Mapping):
+            found = f"has {cost[true]!r:.60}" if true in cost else "has no costs"
+            raise DataError(f"cost {found} for the true class {true!r}; expected {{decided: cost}} for each class.")
+    decisions = list(dict.fromkeys(decided for true in levels for decided in cost[true]))
+    if not decisions:
+        raise DataError("cost names no decision; expected at least one, as in {true: {decided: cost}}.")
+    if set(decisions) == set(levels):
+        decisions, labels = levels, classes
+    else:
+        labels = _labels(decisions)
+    out = np.empty((len(levels), len(decisions)))
+    for row, true in enumerate(levels):
+        for column, decided in enumerate(decisions):
+            if decided not in cost[true]:
+                raise DataError(
+                    f"cost has no number for the decision {decided!r} where the class is {true!r}; expected one for "
+                    "every pair.\n    A decision that is right costs 0."
+                )
+            out[row, column] = _number(cost[true][decided], _cost_of(decided, true))
+    return labels, out
+
+
+def _labels(decisions: list[Any]) -> np.ndarray:
+    """Decisions as an array that keeps their kind: [1, "wait"] are no two strings."""
+    out = np.empty(len(decisions), dtype=object)
+    out[:] = decisions
+    kinds = {type(decided) for decided in decisions}
+    return np.array(decisions) if kinds in ({str}, {int}, {bool}) else out
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not np.isfinite(number):
+        raise DataError(
+            f"{name} is {value!r}; expected a finite number.\n    A large one forbids as well as inf would."
+        )
+    return number
+
+
+def _cost_of(decided: Any, true: Any) -> str:
+    return f"the cost of {decided!r} where the class is {true!r}"
+
+
+def estimate_class_prior(
+    model: FactoredClassifier, X: Any, sample_weight: Any, n_iter: int, tol: float
+) -> dict[Any, float]:
+    """The class prior under which some rows are most probable; see `GenerativeClassifier`."""
+    check_is_fitted(model, "tally_")
+    if not n_iter >= 1 or not tol > 0:
+        raise EstimateError(f"n_iter is {n_iter!r} and tol {tol!r}; expected at least one step, and a tol above 0.")
+    counts: Any = model.tally_[model._target]
+    seen = counts.table > 0  # what was never seen has no rows to recognise it by
+    if not seen.any():
+        raise DataError("no class has any rows, so unlabelled ones cannot be told apart; expected at least one.")
+    if isinstance(sample_weight, str):
+        sample_weight = np.asarray(open_features(X)._column(sample_weight))
+    with np.errstate(divide="ignore"):
+        joint = model._joint(X, np.log(seen.astype(float)), whole=False)[:, seen]
+    given = check_weight(sample_weight, len(joint))
+    weight = np.ones(len(joint)) if given is None else given
+    best = joint.max(axis=1)
+    lost = np.isneginf(best) & (weight > 0)
+    if lost.any():
+        warnings.warn(
+            f"row {int(np.flatnonzero(lost)[0])}, one of {int(lost.sum())}, is impossible in every class and is left "
+            "out. With estimate='bayes' nothing is impossible only because it was not seen.",
+            UserWarning,
+            stacklevel=3,
+        )
+    kept = (weight > 0) & ~lost
+    if not kept.any():
+        raise DataError("there are 0 rows to estimate the class prior from; expected at least 1 that counts.")
+    likelihood, share = np.exp(joint[kept] - best[kept, None]), weight[kept] / weight[kept].sum()
+    start = counts.table[seen] / counts.table[seen].sum()
+    prior, gap = _most_likely_shares(likelihood, share, start, n_iter, tol)
+    if gap > tol:
+        warnings.warn(
+            f"the class prior was still moving after {n_iter} steps: the mean log-likelihood may be {gap:.3g} below "
+            f"its maximum, more than tol={tol:.3g}. Raise n_iter.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    out = np.zeros(len(seen))
+    out[seen] = prior
+    return dict(zip(model._class_domain.levels, out.tolist(), strict=True))
+
+
+def _most_likely_shares(
+    likelihood: np.ndarray, weight: np.ndarray, start: np.ndarray, n_iter: int, tol: float
+) -> tuple[np.ndarray, float]:
+    """The π that maximises Σ w log Σ_c π_c p_c, and how far below the maximum it may still be.
+
+    EM multiplies π_c by its gradient g_c: a great stride where a share must at least double, a creep where classes
+    overlap. There a Newton step is taken. With R = p/Σπp, −Σ w log Σ π_c p_c + Σ π_c + (Σ π_c − 1)²/2, whose minimum
+    over π ≥ 0 sums to 1, has the Hessian Rᵀ W R + 1 1ᵀ, so that its quadratic is one of non-negative least squares
+    (after Kim, Carbonetto, Stephens and Anitescu, 2020). As the function is concave, max_c g_c − 1 bounds what is to
+    gain.
+    """
+    shares = start
+    mixed = likelihood @ shares
+    height = float(weight @ np.log(mixed))
+    for step in range(n_iter + 1):
+        ratio = likelihood / mixed[:, None]
+        gradient = weight @ ratio
+        gap = float(gradient.max() - 1)
+        if gap <= tol or step == n_iter:
+            break
+        far = bool((gradient[shares > 0] > 2).any())
+        target = shares * gradient if far else _newton(ratio, weight, gradient, shares, start)
+        for length in 0.5 ** np.arange(40):
+            found = shares + length * (target - shares)
+            found = found / found.sum()
+            mixed_found = likelihood @ found
+            with np.errstate(divide="ignore"):
+                height_found = float(weight @ np.log(mixed_found))
+            if height_found > height - 1e-13 * max(1.0, abs(height)):  # near the top, gains drown in rounding
+                break
+        shares, mixed, height = found, mixed_found, height_found
+    return shares, gap
+
+
+def _newton(
+    ratio: np.ndarray, weight: np.ndarray, gradient: np.ndarray, shares: np.ndarray, begun: np.ndarray
+) -> np.ndarray:
+    """Where the quadratic at `shares` is least, or a lower point on the way to it.
+
+    With z = π/√shares it is a problem of least squares, ‖A(z − z₀) − b‖², reduced to a row for every class. Of all its
+    solutions the nearest is taken: what the rows cannot tell apart then moves in proportion, as EM would move it, and
+    in the proportions it began with where it comes back from 0.
+    """
+    scale = np.sqrt(np.maximum(shares, 1e-6 * begun))
+    root = np.sqrt(weight)
+    terms = np.empty((len(root) + 1, len(shares) + 1))
+    terms[:-1, :-1], terms[:-1, -1] = root[:, None] * ratio * scale, root
+    terms[-1, :-1], terms[-1, -1] = scale, -1.0
+    reduced: Any = np.linalg.qr(terms, mode="r")
+    system, right = reduced[:, :-1], reduced[:, -1]
+    start = shares / scale
+    here, left = start, right
+    free = (shares > 0) | (gradient > 1)
+    while True:
+        step = np.zeros(len(shares))
+        step[free] = lstsq(system[:, free], left, cond=1e-12, lapack_driver="gelsy")[0]
+        found = here + step
+        wrong = free & (found < 0)
+        if not wrong.any():
+            return found * scale
+        found = np.maximum(found, 0.0)
+        left_there = right - system @ (found - start)
+        if left_there @ left_there >= left @ left:  # too many at once: as far as the first that reaches 0
+            lengths = np.where(wrong, here / np.where(wrong, -step, 1.0), np.inf)
+            wrong = lengths == lengths.min()
+            found = np.maximum(here + lengths.min() * step, 0.0)
+            found[wrong] = 0.0
+            left_there = right - system @ (found - start)
+        here, left = found, left_there
+        free &= ~wrong

@@ -1,0 +1,274 @@
+"""Explanations: how far every column pulls a row from one class towards another."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import printable
+from tallybayes.families.block import Sparse, n_columns
+from tallybayes.memory import require_memory
+from tallybayes.models.fitted.scoring import Scored, chunk_of, chunk_rows
+
+PRIOR = "(class prior)"
+
+
+class Explanation:
+    """The weight of evidence of every column, for some rows: log p(x_j | class) − log p(x_j | other).
+
+    The contributions of a row, the class prior's included, sum to the log-odds log p(class | row) − log p(other | row).
+    A column that is missing contributes 0. A cell that is impossible in one class is +inf or −inf; one that is so in
+    both pulls neither way, 0, and is printed as impossible. Where a row is impossible in both classes, only the class
+    prior speaks: its log-odds are the row's. Rows are worked out when they are looked at.
+
+    Attributes
+    ----------
+    columns : list
+        What contributes: the class prior, then the columns.
+    contributions : ndarray of shape (n, columns)
+        In nats, positive towards ``classes``.
+    log_odds : ndarray of shape (n,)
+        log p(class | row) − log p(other | row).
+    classes, others : ndarray of shape (n,)
+        The class explained, and the one it is compared with.
+    values : sequence of list
+        The cells of every row, as shown.
+    """
+
+    def __init__(
+        self,
+        columns: list[Any],
+        parts: Sequence[Part],
+        log_odds: np.ndarray,
+        classes: np.ndarray,
+        others: np.ndarray,
+        impossible: np.ndarray,
+    ) -> None:
+        self.columns, self.log_odds, self.classes, self.others = columns, log_odds, classes, others
+        self._parts, self._impossible = parts, impossible
+
+    @cached_property
+    def contributions(self) -> np.ndarray:
+        """In nats, positive towards ``classes``: shape (n, columns)."""
+        n, d = len(self.classes), len(self.columns)
+        require_memory(8 * n * d, f"the contributions of {d} columns to {n} rows", "Explain fewer rows at a time.")
+        out = np.empty((n, d))
+        step = chunk_rows(1, d)
+        for start in range(0, n, step):
+            out[start : start + step] = self._gaps(slice(start, min(start + step, n)))
+        return np.where(np.isnan(out), 0.0, out)
+
+    @property
+    def values(self) -> Sequence[list[Any]]:
+        """The cells of every row, as shown."""
+        return _Values(self._parts, len(self.classes))
+
+    def _gaps(self, rows: slice) -> np.ndarray:
+        """The contributions to some rows; NaN where a cell is impossible in both classes."""
+        return np.concatenate([part.gaps(rows) for part in self._parts], axis=1)
+
+    def to_dict(self, row: int = 0) -> dict[Any, float]:
+        """The contributions to one row, largest magnitude first."""
+        return {self.columns[i]: weight for i, weight in self._ordered(row, impossible=0.0)}
+
+    def _ordered(self, row: int, impossible: float = np.nan) -> list[tuple[int, float]]:
+        """The places of columns and what they contribute, the largest and what is impossible first."""
+        row = range(len(self.classes))[row]
+        gaps = self._gaps(slice(row, row + 1))[0]
+        order = np.argsort(-np.where(np.isnan(gaps), np.inf, np.abs(gaps)), kind="stable")
+        return [(int(i), impossible if np.isnan(gaps[i]) else float(gaps[i])) for i in order]
+
+    def to_frame(self) -> Any:
+        """All contributions as a pandas data frame, one line per row and column."""
+        import pandas as pd
+
+        n, d = self.contributions.shape
+        return pd.DataFrame(
+            {
+                "row": np.repeat(np.arange(n), d),
+                "class": np.repeat(self.classes, d),
+                "against": np.repeat(self.others, d),
+                "column": self.columns * n,
+                "value": [value for row in self.values for value in row],
+                "contribution": self.contributions.ravel(),
+            }
+        )
+
+    def __repr__(self) -> str:
+        shown = [self._table(row) for row in range(min(len(self.classes), 3))]
+        more = len(self.classes) - len(shown)
+        return "\n\n".join(shown) + (f"\n\n… {more} more rows" if more > 0 else "")
+
+    def _table(self, row: int, most: int = 12) -> str:
+        """One row as a table with bars."""
+        found, cells = self._ordered(row), self.values[row]
+        weights = np.array([weight for _, weight in found])
+        top, other = printable(self.classes[row]), printable(self.others[row])
+        head = f"row {row}: {top} against {other}, log-odds {self.log_odds[row]:+.3f}"
+        if self._impossible[row]:
+            head += " by the class prior alone: the row is impossible in both"
+        finite = np.abs(weights[np.isfinite(weights)])
+        largest = float(finite.max(initial=0.0)) or 1.0
+        names = [printable(self.columns[place]) for place, _ in found[:most]]
+        values = [shown(cells[place]) for place, _ in found[:most]]
+        widths = max(map(len, names), default=0), max(map(len, values), default=0)
+        lines = [head]
+        for name, value, (_, weight) in zip(names, values, found, strict=False):
+            bar = "█" * round(20 * min(abs(weight) / largest, 1.0)) if np.isfinite(weight) else "█" * 20
+            side = f"{'':>20}│{bar}" if weight >= 0 else f"{bar:>20}│"
+            text = f"{weight:+9.3f}  {side}" if not np.isnan(weight) else "impossible in both"
+            lines.append(f"  {name:<{widths[0]}}  {value:>{widths[1]}}  {text}".rstrip())
+        if len(found) > most:
+            rest = np.nan_to_num(weights[most:], posinf=np.inf, neginf=-np.inf)
+            both = np.isposinf(rest).any() and np.isneginf(rest).any()
+            text = f"{'±inf':>9}" if both else f"{rest.sum():+9.3f}"
+            lines.append(f"  {f'{len(found) - most} more':<{widths[0]}}  {'':>{widths[1]}}  {text}")
+        return "\n".join(lines)
+
+    def plot(self, row: int = 0, ax: Any = None) -> Any:
+        """A picture of one row's contributions; needs matplotlib.
+
+        Parameters
+        ----------
+        row : int, default 0
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from tallybayes.plots.models import plot_explanation
+
+        return plot_explanation(self, row, ax)
+
+
+class Part:
+    """What one thing, the class prior or a factor, contributes to rows: of the class explained less the other."""
+
+    def __init__(self, top: np.ndarray, other: np.ndarray) -> None:
+        self.top, self.other = top, other
+
+    def gaps(self, rows: slice) -> np.ndarray:
+        """The contributions to some rows, shape (rows, columns); NaN where both classes forbid a cell."""
+        raise NotImplementedError
+
+    def cells(self, row: int) -> list[Any]:
+        """The cells of one row as a person knows them."""
+        raise NotImplementedError
+
+    def _between(self, terms: np.ndarray, rows: slice) -> np.ndarray:
+        """The gap between the two classes of every row, from terms (rows, classes, columns)."""
+        each = np.arange(len(terms))
+        top, other = terms[each, self.top[rows]], terms[each, self.other[rows]]
+        with np.errstate(invalid="ignore"):
+            gap = top - other
+        unknown = np.isnan(top) | np.isnan(other)  # a class has no estimate of it
+        return np.where(unknown, 0.0, gap)
+
+
+class _Prior(Part):
+    def __init__(self, log_prior: np.ndarray, top: np.ndarray, other: np.ndarray) -> None:
+        super().__init__(top, other)
+        self.log_prior = log_prior
+
+    def gaps(self, rows: slice) -> np.ndarray:
+        terms = np.broadcast_to(self.log_prior[:, None], (len(self.top[rows]), len(self.log_prior), 1))
+        return self._between(terms, rows)
+
+    def cells(self, row: int) -> list[Any]:
+        return [None]
+
+
+class _Evidence(Part):
+    def __init__(self, model: Any, scored: Scored, rows: Any, top: np.ndarray, other: np.ndarray) -> None:
+        super().__init__(top, other)
+        self.scored, self.n_classes = scored, len(model.class_log_prior_)
+        self.levels = [domain.levels for domain in model._level_domains(scored)]
+        # Rows are worked out later, so what they hold now is kept.
+        self.rows: Any = copy.deepcopy(rows)
+        self.sparse = scored.cells if isinstance(rows, Sparse) else None
+
+    def gaps(self, rows: slice) -> np.ndarray:
+        if self.sparse is not None:
+            each = range(len(self.top))[rows]
+            return np.stack([self._sparse_gap(row) for row in each])
+        if rows.stop - rows.start > 1:  # all classes of all these rows may be too much at a time
+            step = chunk_rows(self.n_classes, n_columns(self.rows))
+            if step < rows.stop - rows.start:
+                starts = range(rows.start, rows.stop, step)
+                return np.concatenate([self.gaps(slice(start, min(start + step, rows.stop))) for start in starts])
+        return self._between(self.scored.contributions(chunk_of(self.rows, rows)), rows)
+
+    def _sparse_gap(self, row: int) -> np.ndarray:
+        assert self.sparse is not None
+        return self.sparse.gap(self.rows.rows(slice(row, row + 1)), int(self.top[row]), int(self.other[row]))
+
+    def cells(self, row: int) -> list[Any]:
+        cells = chunk_of(self.rows, slice(row, row + 1))[0]
+        whole = len(self.scored.factor.columns) == len(cells)
+        return shown_cells(self.levels, cells) if whole else list(cells)
+
+
+class _Values(Sequence[list[Any]]):
+    """The cells of rows, made when they are looked at: sparse rows have far too many to keep."""
+
+    def __init__(self, parts: Sequence[Part], n_rows: int) -> None:
+        self._parts, self._n_rows = parts, n_rows
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self[place] for place in range(len(self))[row]]
+        place = range(len(self))[row]
+        return [value for part in self._parts for value in part.cells(place)]
+
+
+def explain(model: Any, X: Any, against: Any = None) -> Explanation:
+    """The explanation of every row's most probable class, against the runner-up or a class that is named."""
+    joint = model._joint(X, whole=False)
+    table = model._open(X)
+    n, levels = len(joint), model._class_domain.levels
+    rows = np.arange(n)
+    order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes last, never the same one twice
+    top = order[:, 0]
+    if against is None:
+        other = order[:, min(1, len(levels) - 1)]
+    else:
+        from tallybayes.models.fitted.generate import check_class
+
+        other = np.full(n, check_class(against, levels))
+        top = np.where(top == other, order[:, min(1, len(levels) - 1)], top)
+    prior = _Prior(model.class_log_prior_, top, other)
+    parts: list[Part] = [prior]
+    names: list[Any] = [PRIOR]
+    for scored in model._scored:
+        cells = model._rows(table, scored)
+        parts.append(_Evidence(model, scored, cells, top, other))
+        names += [scored.factor.column(place, n_columns(cells)) for place in range(n_columns(cells))]
+    impossible = np.isneginf(joint[rows, top]) & np.isneginf(joint[rows, other])
+    with np.errstate(invalid="ignore"):
+        log_odds = np.where(
+            impossible, np.nan_to_num(prior.gaps(slice(0, n))[:, 0]), joint[rows, top] - joint[rows, other]
+        )
+    return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible)
+
+
+def shown_cells(levels: Sequence[tuple[Any, ...]], cells: np.ndarray) -> list[Any]:
+    """A row's cells as a person knows them: numbers, or the levels of every column that codes stand for."""
+    if not levels:
+        return [None if np.isnan(value) else float(value) for value in cells]
+    pairs = zip(levels, cells.tolist(), strict=True)
+    return [None if code < 0 else known[code] if code < len(known) else "(unseen)" for known, code in pairs]
+
+
+def shown(value: Any) -> str:
+    """A cell in few characters."""
+    if value is None:
+        return "—"
+    return f"{value:.6g}" if isinstance(value, float) else printable(value)

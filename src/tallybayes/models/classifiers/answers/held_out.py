@@ -1,0 +1,316 @@
+"""Held-out scores: every row scored by the counts of other rows, which come by subtraction."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from tallybayes.errors import DataError, LabelError, NotForgettableError
+from tallybayes.families.block import Codes, Sparse
+from tallybayes.families.categorical import Categorical
+from tallybayes.inference.leave_one_out import is_cellwise, is_together, own_tables, without_row
+from tallybayes.models.classifiers.answers.calibration import Calibration, calibrate
+from tallybayes.models.classifiers.classifier import FactoredClassifier
+from tallybayes.models.fitted.bayes_rule import Normalised, normalised
+from tallybayes.models.fitted.left_out_plan import LeftOutPlan
+from tallybayes.models.fitted.plan import Plan, posterior_by_part
+from tallybayes.models.fitted.scoring import Resolved, Scored, chunk_of, chunk_rows, rows_of
+from tallybayes.models.inputs.features import free_name
+from tallybayes.progress import progress
+from tallybayes.sources.collect import check_weight, count
+from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.statistics import Statistics
+from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.tally import Tally
+
+
+class Opened(NamedTuple):
+    """Rows to learn from and be scored on: a model of their shape, their table, labels as codes, and weights."""
+
+    model: FactoredClassifier
+    table: Table
+    labels: np.ndarray
+    weight: np.ndarray | None
+
+
+class Rows(NamedTuple):
+    """Rows that were counted: a model of all of them, their classes as codes, and the statistics of every fold."""
+
+    model: FactoredClassifier
+    table: Table
+    codes: np.ndarray
+    weight: np.ndarray | None
+    parts: list[list[Statistics]]
+    log_base: dict[int, np.ndarray]  # what the classes have in common, see Plan.posterior_of
+
+    def without(self, fold: int) -> list[Statistics]:
+        """The statistics of all rows less those of a fold, which are known to be among them."""
+        pairs = zip(self.model.tally_.statistics, self.parts[fold], strict=True)
+        return [whole._subtract(part) for whole, part in pairs]
+
+
+def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
+    """Read the rows, as `fit` would."""
+    if not isinstance(model, FactoredClassifier) or not is_classifier(model):  # a mixture is none
+        raise DataError.wrong_type(
+            "model", type(model).__name__, "a NaiveBayes or a GaussianDiscriminant", "Others have to be refitted."
+        )
+    fresh = clone(model)
+    table, weight = fresh._read(X, y, sample_weight, first=True)
+    labels = fresh._labels(table, fresh._target)
+    if labels.n_missing:
+        missing = np.flatnonzero(labels.codes < 0)
+        raise LabelError(
+            f"the label of row {int(missing[0])} is missing ({len(missing)} of {table.n_rows} are); expected labels to "
+            "score every row against.\n    Pass the labelled rows only: EM takes all rows at once, so none can be "
+            "left out by subtraction."
+        )
+    found, _ = table.levels([fresh._target], lambda _: True)
+    return Opened(fresh, table, np.asarray(found.columns[0]), check_weight(weight, table.n_rows))
+
+
+def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
+    """Count the rows once, each fold apart: a fold is one more thing that is given."""
+    model, table, labels, weight = opened
+    factors = [Factor(model._target, (), Categorical()), *model._make_factors(table, model._target)]
+    schema = Schema(ordered=(str(model._target),))
+    name = free_name("fold", list(table.columns))
+    given = factors if fold is None else [Factor(f.columns, (name, *f.given), f.family) for f in factors]
+    try:
+        tally = count(table if fold is None else table.with_column(name, fold), given, weight=weight, schema=schema)
+    except DataError as error:
+        if any(factor.family.needs_whole_rows for factor in factors):
+            raise NotForgettableError.missing_cells(error) from None
+        raise
+    if not tally.domains[str(model._target)].levels:
+        raise DataError("there is no row with a weight to learn from; expected at least 1.")
+    parts: list[list[Statistics]] = []
+    if fold is not None:
+        where = tally.domains[name].positions_of(range(int(fold.max()) + 1))
+        parts = [[_of_fold(s, int(place)) for s in tally.statistics] for place in where]
+        domains = {key: domain for key, domain in tally.domains.items() if key != name}
+        tally = Tally(factors, [s._map(lambda part: part.sum(axis=(0,))) for s in tally.statistics], domains, schema)
+    _, (local,) = table.levels([model._target], lambda _: True)
+    codes = _codes_of(labels, tally.domains[str(model._target)].positions_of(local.levels))
+    return Rows(model._adopt(tally), table, codes, weight, parts, {})
+
+
+def _of_fold(statistics: Statistics, place: int) -> Statistics:
+    """The statistics of one fold, the first thing given; a fold without any weight has no place."""
+    if place < 0:
+        return statistics.take(0, np.array([-1])).reshape_groups(statistics.given_shape[1:])
+    return statistics._move(lambda array: array[place])
+
+
+def _codes_of(labels: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """The classes of the rows; those of rows without weight, which may have none, count as the first."""
+    if np.array_equal(where, np.arange(len(where))):
+        return labels.astype(np.intp, copy=False)
+    return np.maximum(where, 0)[labels.astype(np.intp)]
+
+
+def score_folds(
+    rows: Rows,
+    models: Sequence[FactoredClassifier],
+    train: Callable[[int], list[Statistics]],
+    fold: np.ndarray,
+) -> list[Normalised]:
+    """The scores of every row by each of the models, learnt from what its fold may learn from.
+
+    ``train`` gives the statistics to learn a fold's model from; fold −1 is only learned from, and scored NaN.
+    """
+    n_folds, n_classes = int(fold.max()) + 1, len(rows.model.classes_)
+    out = [Normalised(np.empty((len(fold), n_classes)), np.empty(len(fold))) for _ in models]
+    apart = []
+    for model, scores in zip(models, out, strict=True):
+        if fold.min() < 0:
+            scores.log_proba[fold < 0], scores.log_density[fold < 0] = np.nan, np.nan
+        first = _plan(model, train(0))
+        others = (_plan(model, train(k)) for k in range(1, n_folds))
+        together = itertools.chain([first], others)
+        if not posterior_by_part(together, n_folds, fold, rows.table, scores, rows.log_base):
+            apart.append((model, scores, first))
+    if not apart:
+        return out
+
+    def learn(k: int) -> list[Plan]:
+        here = train(k) if k else []
+        plans = [_plan(model, here) if k else first for model, _, first in apart]
+        for plan in plans:
+            plan.by_kernels(rows.table)  # makes its tables, too
+        return plans
+
+    tests = rows_by_code(fold, n_folds)
+    with ThreadPoolExecutor(1) as aside:  # learns without the next fold while this one is scored
+        soon = aside.submit(learn, 0)
+        for k in progress(range(n_folds), "cross-validating"):
+            plans = soon.result()
+            if k + 1 < n_folds:
+                soon = aside.submit(learn, k + 1)
+            for plan, (_, scores, _) in zip(plans, apart, strict=True):
+                plan.posterior_of(tests[k], rows.table, scores, rows.log_base)
+    return out
+
+
+def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
+    """The numbers of the rows of every code from 0 up, rising; those of code −1 are left out."""
+    kind = np.uint8 if n_codes < 2**8 else np.uint16 if n_codes < 2**16 else np.int64  # short ones by counting
+    order = np.argsort(np.where(codes < 0, n_codes, codes).astype(kind), kind="stable")
+    stops = np.cumsum(np.bincount(codes[codes >= 0].astype(np.intp), minlength=n_codes))
+    return np.split(order, stops)[:-1]
+
+
+def _plan(model: FactoredClassifier, train: list[Statistics]) -> Plan:
+    """How the model scores after learning from `train`; its priors and levels are held."""
+    held = model._held(_tally(model, train))
+    held._check_estimated(held.class_log_prior_)
+    return held._plan
+
+
+def _tally(model: FactoredClassifier, statistics: list[Statistics]) -> Tally:
+    return Tally(model.tally_.factors, statistics, model.tally_.domains, model.tally_.schema)
+
+
+def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
+    """The scores of every row by the model of all other rows."""
+    n_rows, n_classes = rows.table.n_rows, len(model.classes_)
+    scores = Normalised(np.empty((n_rows, n_classes)), np.empty(n_rows))
+    left = np.ones(n_rows, dtype=bool)
+    if model._forgets_by_row():
+        model._check_estimated(model.class_log_prior_)
+        left = _score_by_class(rows, model, scores)
+        step = _step(model, rows.table, n_classes)
+        whole = left.all()
+        index = np.flatnonzero(left)
+        for start in range(0, len(index), step):
+            part = slice(start, min(start + step, n_rows)) if whole else index[start : start + step]
+            log_prior = _log_prior_without(model, rows.codes[part], None if rows.weight is None else rows.weight[part])
+            found = normalised(_joint_left_out(model, rows, part, log_prior), log_prior)
+            scores.log_proba[part], scores.log_density[part] = found
+        left = np.isnan(scores.log_density)
+    for row in progress(np.flatnonzero(left).tolist(), "leaving rows out"):
+        one = rows.table.rows(np.array([row]))
+        its = None if rows.weight is None else rows.weight[row : row + 1]
+        gone = count(one, model.tally_.factors, weight=its, schema=model.tally_.schema, like=model.tally_)
+        gone = gone.over(model.tally_)
+        train = [held - out for held, out in zip(model.tally_.statistics, gone.statistics, strict=True)]
+        _plan(model, train).posterior_of(np.array([row]), rows.table, scores, rows.log_base)
+    return scores
+
+
+def _log_prior_without(model: FactoredClassifier, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """log p(class) without one row of each of these classes, with this weight: (rows, classes)."""
+    counts = model.tally_[model._target]
+    assert isinstance(counts, Counts)
+    n_classes = len(counts.table)
+    if weight is None and len(codes) > n_classes:
+        return _log_prior_without(model, np.arange(n_classes), None)[codes]
+    rest = np.repeat(counts.table[None], len(codes), axis=0)
+    rest[np.arange(len(codes)), codes] -= 1.0 if weight is None else weight
+    return model._log_prior(model.class_prior, Counts(np.maximum(rest, 0.0), (n_classes,)))
+
+
+def _score_by_class(rows: Rows, model: FactoredClassifier, out: Normalised) -> np.ndarray:
+    """Write the scores of rows whose absence from their class is again a table; say which are left."""
+    n_rows, n_classes = rows.table.n_rows, len(model.classes_)
+    everything = np.ones(n_rows, dtype=bool)
+    if rows.weight is not None or n_rows == 0:
+        return everything
+    own = []
+    for scored, statistics, resolved in _counted_factors(model):
+        tables = own_tables(scored.family, statistics, resolved.prior, model.estimate, resolved.constant)
+        if tables is None:
+            return everything
+        own.append(tables)
+    n_cells = sum(tables[0].size for tables in own) * n_classes
+    if n_cells > max(1_000_000, n_rows * sum(len(scored.factor.columns) for scored in model._scored)):
+        return everything  # the tables would be more than the rows
+    domains = [model._level_domains(scored) for scored in model._scored]
+    log_prior = _log_prior_without(model, np.arange(n_classes), None)
+    unknown = np.zeros(n_classes, dtype=bool)
+    for array in itertools.chain.from_iterable(own):
+        unknown |= np.isnan(array).any(axis=0)
+    plans: list[Plan] = []
+    place = np.full(n_classes, -1, dtype=np.int32)
+    for code in np.flatnonzero(~unknown):
+        plan = LeftOutPlan(model._scored, log_prior[code], domains, model.unseen, own, int(code))
+        if plan.by_kernels(rows.table):
+            place[code] = len(plans)
+            plans.append(plan)
+    part = place[rows.codes]
+    if plans and not posterior_by_part(iter(plans), len(plans), part, rows.table, out, rows.log_base):
+        for each, test in zip(plans, rows_by_code(part, len(plans)), strict=True):
+            each.posterior_of(test, rows.table, out, rows.log_base)
+    return part < 0
+
+
+def _counted_factors(model: FactoredClassifier) -> Iterator[tuple[Scored, Any, Resolved]]:
+    """Every factor with the statistics that it is scored by, and what it starts from."""
+    fitted = model._fitted
+    for scored, (_, statistics), resolved in zip(fitted.scored, fitted.pairs, fitted.used, strict=True):
+        yield scored, scored.family.with_spread(statistics, resolved.constant), resolved
+
+
+def _step(model: FactoredClassifier, table: Table, n_classes: int) -> int:
+    """How many rows to take at a time: few enough for what the widest factor makes of them."""
+    width = 1
+    for scored in model._scored:
+        sparse = isinstance(table.columns.get(scored.factor.columns[0]), Sparse)
+        if not is_cellwise(scored.family, sparse):
+            continue
+        statistics: Any = model.tally_[scored.factor.columns]
+        cells = statistics.table.shape[-1] if isinstance(statistics, Counts) else statistics.n_columns
+        cells = cells * 8 if sparse else cells  # the statistics of every row, in several arrays
+        width = max(width, cells * (n_classes if is_together(scored.family) else 1))
+    return min(chunk_rows(1, width), 65536)
+
+
+def _joint_left_out(
+    model: FactoredClassifier, rows: Rows, part: slice | np.ndarray, log_prior: np.ndarray
+) -> np.ndarray:
+    """log p(class, row) without each row; NaN in rows that have to be counted out."""
+    table, group = rows.table.rows(part), rows.codes[part]
+    weight = None if rows.weight is None else rows.weight[part]
+    own, together = np.zeros(len(group)), np.zeros(log_prior.shape)
+    apart: list[Scored] = []
+    for scored, statistics, resolved in _counted_factors(model):
+        domains = model._level_domains(scored)
+        cells: Any = rows_of(table, scored.factor.columns, scored.family, domains, model.unseen)
+        if scored.family.reads == "codes":
+            cells = Codes(cells, statistics.segments.sizes)
+        elif not isinstance(cells, Sparse):
+            cells = chunk_of(cells, slice(None))
+        terms = without_row(
+            scored.family, statistics, resolved.prior, model.estimate, cells, group, weight, resolved.constant
+        )
+        if is_together(scored.family):
+            together += terms
+        else:
+            apart.append(scored)
+            own += terms[:, 0]
+    if apart:
+        joint = Plan(apart, np.zeros(log_prior.shape[1]), [model._level_domains(s) for s in apart], model.unseen)
+        scores = joint.joint(table)
+        scores[np.arange(len(group)), group] = own
+        together += scores
+    return together + log_prior
+
+
+def calibration_of(model: FactoredClassifier, X: Any, y: Any, method: str, sample_weight: Any) -> Calibration:
+    """How to mend a fitted model's probabilities, from some of its own rows, each left out in turn."""
+    if model.tally_.soft:
+        raise NotForgettableError.soft()
+    table, weight = model._read(X, y, sample_weight)
+    weight = check_weight(weight, table.n_rows)
+    counted = count(table, model.tally_.factors, weight=weight, schema=model.tally_.schema, like=model.tally_)
+    _ = model.tally_ - counted  # refuses rows that the model cannot have learned from
+    found, (local,) = table.levels([model._target], lambda _: True)
+    codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
+    scores = score_left_out(Rows(model, table, codes, weight, [], {}), model)
+    return calibrate(scores.log_proba, codes, weight, method, model._weight())

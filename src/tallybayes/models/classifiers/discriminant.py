@@ -1,0 +1,372 @@
+"""GaussianDiscriminant: every discriminant analysis from one set of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, EstimateError, NotLinearError, PriorError, brief
+from tallybayes.families.family import Family
+from tallybayes.families.form import RowBell
+from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
+from tallybayes.models.classifiers.answers.linear import linear_terms
+from tallybayes.models.classifiers.generative import GenerativeClassifier
+from tallybayes.models.fitted.plan import check_cells
+from tallybayes.models.fitted.scoring import Scored, chunk_of
+from tallybayes.sources.table import Table
+from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.statistics import Statistics
+from tallybayes.tally.factor import Factor, Name
+
+
+class DiscriminantFunctions(NamedTuple):
+    """Linear discriminants: log p(class | x) = intercept + x · coef + a term common to all classes."""
+
+    intercept: np.ndarray
+    coef: np.ndarray
+
+
+class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
+    """Gaussian discriminant analysis: quadratic, linear, diagonal, spherical, regularised, Bayesian.
+
+    The tally holds the moments of every class, products included, so every covariance and every estimate can be had
+    from one pass over the data: `reestimate`.
+
+    Parameters
+    ----------
+    covariance : {"full", "tied", "diagonal", "tied_diagonal", "spherical", "tied_spherical"}, default "full"
+        ``"full"`` is quadratic discriminant analysis, ``"tied"`` linear, ``"diagonal"`` Gaussian naive Bayes,
+        ``"tied_diagonal"`` diagonal linear.
+    shrinkage : float in [0, 1], "auto" or None
+        λ of λ·diag(Σ) + (1 − λ)·Σ, regularised discriminant analysis, per class or for the tied covariance. ``"auto"``
+        is the oracle-approximating λ (OAS) of the correlations, from the moments alone.
+    estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
+        ``"bayes"`` is the full Bayesian predictive: normal-inverse-Wishart to multivariate t. ``"unbiased"`` is R's.
+    prior : NormalInverseWishart, NormalInverseGamma (diagonal and spherical covariance), "empirical" or Tally, optional
+        None is a weak prior that no scale or offset of a column changes. ``"empirical"`` makes the classes' moments
+        most probable, and is as indifferent to scales. A tally of the same columns counts as seen before.
+    class_prior : {label: probability}, "uniform", Dirichlet or None
+        None is the classes' share of the rows. It never touches the covariance.
+    unlabelled : {"em", "skip"} or None
+        What to do with rows without a label: use them by EM, or leave them out. None refuses them.
+    missing_label : label, optional
+        What stands for a missing label, such as −1, besides None and NaN.
+    unlabelled_weight : float, default 1
+        What a row without a label is worth, compared with one that has it.
+    n_classes : int, optional
+        How many classes there are, where some have no labelled row.
+    n_iter, tol : int and float
+        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+    n_init : int, default 1
+        From how many random starts, the best of which counts; used only where a class has no label.
+    random_state : int, Generator or None
+        For those starts.
+
+    Attributes
+    ----------
+    tally_ : Tally
+        All that was learnt.
+    classes_ : ndarray
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> quadratic = tb.GaussianDiscriminant().fit(X, y)
+    >>> linear = quadratic.reestimate(covariance="tied")       # no data needed
+    >>> round(quadratic.score(X, y), 3), round(linear.score(X, y), 3)
+    (0.98, 0.98)
+    """
+
+    families: ClassVar[dict[str, type[Family]]] = {
+        "full": MultivariateGaussian,
+        "tied": TiedMultivariateGaussian,
+        "diagonal": Gaussian,
+        "tied_diagonal": TiedGaussian,
+        "spherical": SphericalGaussian,
+        "tied_spherical": TiedSphericalGaussian,
+    }
+
+    def __init__(
+        self,
+        covariance: str = "full",
+        *,
+        shrinkage: Any = None,
+        estimate: str = "bayes",
+        prior: Any = None,
+        class_prior: Any = None,
+        unlabelled: str | None = None,
+        missing_label: Any = None,
+        unlabelled_weight: float = 1.0,
+        n_classes: int | None = None,
+        n_iter: int = 200,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.covariance = covariance
+        self.shrinkage = shrinkage
+        self.estimate = estimate
+        self.prior = prior
+        self.class_prior = class_prior
+        self.unlabelled = unlabelled
+        self.missing_label = missing_label
+        self.unlabelled_weight = unlabelled_weight
+        self.n_classes = n_classes
+        self.n_iter = n_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _make_factors(self, table: Table, target: Name) -> list[Factor]:
+        self._family()
+        names = tuple(name for name in table.columns if name != target)
+        labels = [name for name in names if table.kind(name) == "label"]
+        if labels:
+            raise DataError.wrong_type(
+                f"column {labels[0]!r}", "a column of labels", "numbers", "tb.NaiveBayes takes columns of both kinds."
+            )
+        return [Factor(names, (target,), MultivariateGaussian())]
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        if isinstance(self.prior, Mapping):
+            raise PriorError(f"prior= is {brief(self.prior)}; expected one prior, for all columns together.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def _family(self) -> Family:
+        """The family that reads the moments."""
+        if self.covariance not in self.families:
+            raise EstimateError(f"covariance is {self.covariance!r}; expected one of {list(self.families)}.")
+        shrinkage = self.shrinkage
+        if shrinkage is not None:
+            if self.covariance not in ("full", "tied"):
+                raise EstimateError(
+                    f"shrinkage={shrinkage!r} does nothing to a {self.covariance!r} covariance, without correlations.\n"
+                    "    Use covariance='full' or 'tied', or leave shrinkage out."
+                )
+            number = isinstance(shrinkage, int | float | np.integer | np.floating) and not isinstance(shrinkage, bool)
+            auto = isinstance(shrinkage, str) and shrinkage == "auto"
+            if not auto and not (number and 0 <= shrinkage <= 1):
+                raise EstimateError(f"shrinkage is {shrinkage!r}; expected a number from 0 to 1, 'auto' or None.")
+        return self.families[self.covariance]()
+
+    def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
+        """The one factor, read by the family of `covariance`, with its scatter shrunk."""
+        factor, moments = super()._feature_factors()[0]
+        assert isinstance(moments, Moments)
+        if self.shrinkage is not None:
+            moments = shrunk(moments, self.shrinkage, tied=self.covariance == "tied")
+        return [(self._reading(factor), moments)]
+
+    def _reading(self, factor: Factor) -> Factor:
+        """The factor in the family of `covariance`."""
+        return Factor(factor.columns, factor.given, self._family())
+
+    def _forgets_by_row(self) -> bool:
+        """Shrinking changes more of a covariance than the row brought to it."""
+        return self.shrinkage is None
+
+    @property
+    def shrinkage_(self) -> Any:
+        """The λ in use: one number, or one per class where ``shrinkage="auto"`` finds one for each."""
+        check_is_fitted(self, "tally_")
+        if self.shrinkage != "auto":
+            return 0.0 if self.shrinkage is None else float(self.shrinkage)
+        moments = super()._feature_factors()[0][1]
+        assert isinstance(moments, Moments)
+        amount = oas(moments, tied=self.covariance == "tied")
+        return float(amount[0]) if self.covariance == "tied" else amount
+
+    def shrinkage_path(self, lambdas: Any) -> list[Self]:
+        """The same moments under each λ: fitted models, without touching the data.
+
+        Parameters
+        ----------
+        lambdas : iterable of float
+
+        Returns
+        -------
+        list of GaussianDiscriminant
+        """
+        return [self.reestimate(shrinkage=float(amount)) for amount in lambdas]
+
+    @property
+    def discriminant_functions_(self) -> DiscriminantFunctions:
+        """γ and β of every class, log p(class | x) = γ + x · β + const, where one covariance serves all classes."""
+        check_is_fitted(self, "tally_")
+        try:
+            coef, bias = linear_terms(self._scored[0])
+        except NotLinearError:
+            raise NotLinearError(
+                "the discriminants are linear only where the classes share their covariance and it is plugged in.\n"
+                "    Use reestimate(covariance='tied', estimate='map') or another tied covariance and point estimate."
+            ) from None
+        return DiscriminantFunctions(self.class_log_prior_ + bias, coef)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row; ties go to the first.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers; missing cells are marginalised
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self, "tally_")
+        scored = self._scored[0]
+        form = self._plan.forms[0]
+        if not isinstance(form, RowBell) or not form.shared:
+            return super().predict(X)
+        # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
+        self._check_estimated(self.class_log_prior_)
+        table = self._open(X)
+        rows, codes = self._rows(table, scored), np.empty(table.n_rows, dtype=np.intp)
+        coef, bias, centre = self._derive("linear", lambda: _centred_terms(scored, self.class_log_prior_))
+        for start in range(0, table.n_rows, 1024):  # few enough rows to stay in cache
+            part = slice(start, start + 1024)
+            piece = chunk_of(rows, part)
+            score = (piece if centre is None else piece - centre) @ coef + bias
+            if not np.isfinite(score).all():  # a missing cell, a forbidden one, or a class without weight
+                return super().predict(X)
+            codes[part] = score.argmax(axis=1)
+        return self.classes_[codes]
+
+    @property
+    def scalings_(self) -> np.ndarray:
+        """The discriminant directions, shape (columns, n): within them the pooled covariance is the identity.
+
+        Fisher's: ordered by how far they part the classes, at most one fewer than there are classes.
+        """
+        check_is_fitted(self, "tally_")
+        return self._derive("scalings", self._make_scalings)
+
+    def _make_scalings(self) -> np.ndarray:
+        moments = super()._feature_factors()[0][1]
+        assert isinstance(moments, Moments)
+        weight, mean = moments.weight[..., 0], moments.mean
+        n_classes = int((weight > 0).sum())
+        within = moments.scatter.sum(axis=0) / max(weight.sum() - n_classes, 1.0)
+        deviation = np.sqrt(np.diagonal(within))
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        values, vectors = np.linalg.eigh(within / np.outer(deviation, deviation))
+        kept = values > 1e-12 * values.max(initial=0.0)
+        white = vectors[:, kept] / np.sqrt(values[kept]) / deviation[:, None]
+        centre = weight @ mean / weight.sum()
+        between = np.sqrt(weight)[:, None] * (mean - centre) @ white
+        _, sizes, rotation = np.linalg.svd(between, full_matrices=False)
+        n_directions = min(n_classes - 1, int((sizes > 1e-10 * sizes.max(initial=0.0)).sum())) if sizes.size else 0
+        return white @ rotation[:n_directions].T
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Rows projected onto the discriminant directions, from the mean of all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, columns)
+
+        Returns
+        -------
+        ndarray of shape (n, directions)
+            NaN where a cell is missing.
+        """
+        check_is_fitted(self, "tally_")
+        table = self._open(X)
+        scored = self._scored[0]
+        rows = chunk_of(self._rows(table, scored), slice(None))
+        check_cells(scored, rows)
+        moments = super()._feature_factors()[0][1]
+        assert isinstance(moments, Moments)
+        return (rows - moments.pooled().mean) @ self.scalings_
+
+    def plot_decision(self, X: Any = None, y: Any = None, ax: Any = None) -> Any:
+        """The regions of the classes in two columns, with an ellipse of each class; needs matplotlib.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2), optional
+            Rows to draw on top.
+        y : array-like of shape (n,), optional
+            Their classes.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        check_is_fitted(self, "tally_")
+        from tallybayes.plots.models import plot_decision
+
+        return plot_decision(self, X, y, ax)
+
+    def plot_projection(self, X: Any, y: Any, ax: Any = None) -> Any:
+        """Rows on the first two discriminant directions, coloured by class; needs matplotlib.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, columns)
+        y : array-like of shape (n,)
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from tallybayes.plots.models import plot_projection
+
+        return plot_projection(self, X, y, ax)
+
+
+def oas(moments: Moments, *, tied: bool) -> np.ndarray:
+    """The oracle-approximating shrinkage of the correlations of every class, or of all together.
+
+    It needs the number of rows, the trace and the sum of squares only (Chen, Wiesel, Eldar and Hero, 2010).
+    """
+    scatter, weight = moments.scatter, moments.weight[..., 0]
+    if tied:
+        scatter, weight = scatter.sum(axis=0, keepdims=True), weight.sum(keepdims=True)
+    variance = np.diagonal(scatter, axis1=-2, axis2=-1)
+    deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
+    correlation = scatter / (deviation[..., :, None] * deviation[..., None, :])
+    d = moments.n_columns
+    level = (variance > 0).mean(axis=-1)  # the mean variance after scaling, 1 unless a column is constant
+    spread = (correlation**2).mean(axis=(-2, -1))
+    gap = (weight + 1) * (spread - level**2 / d)
+    amount = np.where(gap > 0, (spread + level**2) / np.where(gap > 0, gap, 1.0), 1.0)
+    return np.minimum(amount, 1.0)
+
+
+def shrunk(moments: Moments, shrinkage: Any, *, tied: bool) -> Moments:
+    """Moments whose scatter is λ·diag(S) + (1 − λ)·S."""
+    amount = oas(moments, tied=tied) if shrinkage == "auto" else np.array([float(shrinkage)])
+    off = moments.scatter * (1 - np.eye(moments.n_columns))
+    return moments.with_scatter(-amount[:, None, None] * off)
+
+
+def _centred_terms(scored: Scored, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Weights (columns, classes), biases and a centre: scores linear in the rows about it.
+
+    The centre is None where the rows are so near 0 that they keep their digits without.
+    """
+    mean = np.array(scored.parameters.mean, dtype=float)
+    centre = np.nanmean(mean, axis=0)
+    gap = mean - centre
+    gap[:, scored.constant] = 0.0
+    coef = np.linalg.solve(np.asarray(scored.parameters.covariance)[0], gap.T)
+    coef[scored.constant] = 0.0
+    bias = log_prior - 0.5 * (coef * gap.T).sum(axis=0)
+    deviation = np.sqrt(np.diagonal(np.asarray(scored.parameters.covariance)[0]))
+    if (np.abs(centre) < 1000 * deviation).all():
+        return coef, bias - centre @ coef, None
+    return coef, bias, centre

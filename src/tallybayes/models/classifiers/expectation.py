@@ -1,0 +1,328 @@
+"""What is not observed, expected: rows without a label, or with missing cells under a full covariance, by EM."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.errors import DataError, PriorError
+from tallybayes.families.estimates import climbing
+from tallybayes.inference.em import Climbed, climb, climb_best
+from tallybayes.models.classifiers.class_prior import log_class_prior
+from tallybayes.models.fitted.bayes_rule import normalised
+from tallybayes.models.fitted.plan import Plan
+from tallybayes.models.fitted.scoring import Scored, not_estimated
+from tallybayes.models.fitted.soft_counting import (
+    Nearest,
+    SoftCounter,
+    maximised,
+    resolve_for_mode,
+    uncorrelated,
+    varied,
+    widened,
+    with_holes,
+)
+from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.tally import Tally
+
+_CELLS = 1 << 21  # of the shares of a block of rows: they are made, used and dropped block by block
+Shares = Callable[[slice, Table], np.ndarray]
+
+
+class Expected(NamedTuple):
+    """What an E-step expects: the weight of every class, the statistics of every factor, and how unsure it is."""
+
+    classes: np.ndarray
+    statistics: list[Any]
+    entropy: float = 0.0
+
+
+class Estimated(NamedTuple):
+    """What an M-step finds: log p(class), the parameters of every factor, their log prior."""
+
+    log_prior: np.ndarray
+    scored: list[Scored]
+    density: float
+
+
+class Expectation:
+    """EM for one model and one table.
+
+    Rows that are complete are counted once. The others are gone through at every step: each counts in every class as
+    much as it is expected to be of it, with missing cells as the parameters of the class expect them.
+
+    Parameters
+    ----------
+    model : FactoredClassifier
+        Its estimate, priors and EM settings. On the way it is given a tally, for the priors that need one.
+    table : Table
+        The features of rows with weight.
+    codes : ndarray of int of shape (n,)
+        The class of every row, −1 where there is no label.
+    classes : Domain
+    named : ndarray of bool of shape (classes,)
+        Which of them have labelled rows; the others start from seeds.
+    weight : ndarray of shape (n,), or None
+    factors : list of Factor
+        That of the class, then those of the features given the class.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        table: Table,
+        codes: np.ndarray,
+        classes: Domain,
+        named: np.ndarray,
+        weight: np.ndarray | None,
+        factors: list[Factor],
+    ) -> None:
+        self.model, self.classes, self.named, self.factors = model, classes, named, factors
+        self.features, self.n_classes = factors[1:], len(classes.levels)
+        self.readings = [model._reading(factor) for factor in self.features]
+        self.how = climbing(model.estimate)
+        self.counter = SoftCounter(self.features, table, self.n_classes)
+        weights = np.ones(table.n_rows) if weight is None else np.array(weight, dtype=float)
+        weights[codes < 0] *= model.unlabelled_weight
+        holed = with_holes(table, self.features)
+        self.unlabelled, self.holed = bool((codes < 0).any()), bool(holed.any())
+        whole = (codes >= 0) & ~holed
+        fixed, rest = np.flatnonzero(whole), np.flatnonzero(~whole)
+        self.fixed = self._counted(table.rows(fixed), codes[fixed], weights[fixed])
+        self.table = table if len(rest) == table.n_rows else table.rows(rest)
+        self.codes, self.weights = codes[rest], weights[rest]
+        self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": model.tol * max(float(weights.sum()), 1.0)}
+        self.rows = table, codes, weights
+        self.settled = False  # whether the priors are found
+        self.measuring = False  # whether to find out how unsure the classes of the rows are
+        self.weighted = bool((self.weights != 1).any())
+        self.flat = [np.zeros(0, dtype=np.intp) for _ in self.features]
+        self.beliefs: list[Any] = [None for _ in self.features]
+
+    def run(self) -> tuple[Tally, Climbed]:
+        """Take turns: from the labelled rows or, where classes have none, from the best of several seeded starts."""
+        # Maximum likelihood sets out from the first step of default priors, and from their top: it ends no lower.
+        ways = (1, self.model.n_iter) if self.how == "mle" and self.unlabelled else (1,)
+        starts: list[Callable[[], Expected]] = [partial(self._from_labels, n_steps) for n_steps in ways]
+        if not self.named.all():
+            # The priors are found from the first start and held for all, so it had better be the best one.
+            rng = np.random.default_rng(self.model.random_state)
+            seeds = self.counter.seeds(*self.rows, self.model.n_init, rng)
+            starts = [partial(self._from_seeds, nearest, n_steps) for nearest in seeds for n_steps in ways]
+        best = climb_best(starts, self.maximise, self.expect, **self.climbing)
+        belief = self.how == "map" or (self.unlabelled and isinstance(self.model.class_prior, Dirichlet))
+        name = "log posterior" if belief else "log likelihood"
+        log_likelihood = best.history[-1] - best.parameters.density
+        self.measuring = True
+        expected, _ = self.expect(best.parameters)
+        return self._tally(expected), Climbed(best.history, name, best.converged, log_likelihood, expected.entropy)
+
+    # ---- The steps ------------------------------------------------------------------------------------------------
+
+    def maximise(self, expected: Expected) -> tuple[Estimated, float]:
+        """The M-step: the most probable parameters, and their log prior."""
+        log_prior, density = self._maximise_classes(expected.classes)
+        scored = []
+        for given in zip(self.readings, self.beliefs, self.flat, expected.statistics, strict=True):
+            found, its_density = maximised(*given, self.classes.levels)
+            scored.append(found)
+            density += its_density
+            for code, column in not_estimated(found):
+                if log_prior[code] > -np.inf:
+                    where = f"column {column!r} in class {self.classes.levels[code]!r}"
+                    raise DataError.no_data(where, self.model.estimate)
+        if density == np.inf:
+            raise PriorError.no_highest_point()
+        return Estimated(log_prior, scored, density), density
+
+    def expect(self, found: Estimated) -> tuple[Expected, float]:
+        """The E-step: the statistics that the parameters expect, and the log likelihood of what was observed."""
+        log_prior = found.log_prior if self.unlabelled else np.zeros(self.n_classes)
+        here = self.fixed.classes > 0
+        value = float(self.fixed.classes[here] @ log_prior[here])
+        for scored, statistics in zip(found.scored, self.fixed.statistics, strict=True):
+            used = varied(statistics, scored.constant)
+            if here.any() and used.n_columns:
+                value += float(np.sum(scored.family.log_likelihood(scored.parameters, used)))
+        wide = [widened(scored, like) for scored, like in zip(found.scored, self.counter.like, strict=True)]
+        plan = Plan(wide, log_prior, [self.counter.level_domains(number) for number in range(len(wide))], "missing")
+        observed, entropy = [value], []
+
+        def shares_of(part: slice, table: Table) -> np.ndarray:
+            weights, codes = self.weights[part], self.codes[part]
+            unknown = np.flatnonzero(codes < 0)
+            shares: np.ndarray | None = None
+            if len(unknown) == len(codes):  # none is labelled
+                scores = plan.posterior(table, whole=True)
+            else:
+                joint, shares, known = plan.joint(table), self._labelled_shares(part), np.flatnonzero(codes >= 0)
+                observed.append(float(weights[known] @ joint[known, codes[known]]))
+                scores = normalised(joint[unknown], log_prior)
+            weights = weights if shares is None else weights[unknown]
+            observed.append(_dot(weights, scores.log_density))
+            if self.measuring:
+                surprise = np.maximum(scores.log_proba, -1e300)  # 0 · log 0 is 0
+                entropy.append(_dot(weights, -(np.exp(scores.log_proba) * surprise).sum(axis=1)))
+            soft = np.exp(scores.log_proba, out=scores.log_proba)
+            if self.weighted:
+                soft *= weights[:, None]
+            if shares is None:
+                return soft
+            shares[unknown] = soft
+            return shares
+
+        expected = self._gathered(shares_of, wide)
+        return expected._replace(entropy=expected.entropy + sum(entropy)), sum(observed)
+
+    def _maximise_classes(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """log p(class), and the log prior of it. One pseudo-row a class, where none is given, keeps each alive."""
+        given, counts = self.model.class_prior, Counts(weights, (self.n_classes,))
+        if not self.unlabelled or (given is None and self.how == "mle") or not _is_belief(given):
+            return log_class_prior(given, self.classes.levels, counts, "map"), 0.0
+        belief = Dirichlet(np.full(self.n_classes, 2.0)) if given is None else given
+        belief = belief.for_mode() if given is not None and self.model.estimate != "map" else belief
+        mode = belief.update(counts).mode()
+        with np.errstate(divide="ignore"):
+            return np.log(mode), float(belief.update(counts.scale(0.0)).log_prob(mode))
+
+    # ---- The rows -------------------------------------------------------------------------------------------------
+
+    def _gathered(self, shares_of: Shares, scored: list[Scored] | None) -> Expected:
+        """The statistics of all rows; with no parameters given, of their known cells alone."""
+        total = self.fixed if scored is not None else self._known(self.fixed)
+        step = max(1024, min(65536, _CELLS // self.n_classes))
+        for start in range(0, self.table.n_rows, step):
+            part = slice(start, start + step)
+            table = self.table.rows(part)
+            shares = shares_of(part, table)
+            statistics, entropy = self.counter.soft(table, shares, scored)
+            sums = [a + b for a, b in zip(total.statistics, statistics, strict=True)]
+            total = Expected(total.classes + np.einsum("ij->j", shares), sums, total.entropy + entropy)
+        return total
+
+    def _known(self, expected: Expected) -> Expected:
+        pairs = zip(self.features, expected.statistics, strict=True)
+        return expected._replace(statistics=[factor.family.known_statistics(s) for factor, s in pairs])
+
+    def _labelled_shares(self, part: slice) -> np.ndarray:
+        """All of a labelled row in its class; nothing of the others."""
+        codes = self.codes[part]
+        shares, known = np.zeros((len(codes), self.n_classes)), np.flatnonzero(codes >= 0)
+        shares[known, codes[known]] = self.weights[part][known]
+        return shares
+
+    def _counted(self, table: Table, codes: np.ndarray, weights: np.ndarray) -> Expected:
+        """The statistics of complete rows."""
+        return Expected(np.bincount(codes, weights, self.n_classes), self.counter.hard(table, codes, weights))
+
+    def _tally(self, expected: Expected) -> Tally:
+        target = str(self.factors[0].columns[0])
+        classes = Counts(expected.classes, (self.n_classes,))
+        domains, schema = {**self.counter.domains, target: self.classes}, Schema(ordered=(target,))
+        return Tally(self.factors, [classes, *expected.statistics], domains, schema, soft=True)
+
+    # ---- The start ------------------------------------------------------------------------------------------------
+
+    def _from_labels(self, n_steps: int) -> Expected:
+        """What the labelled rows say, and then what they make of the others."""
+        start = self._started(lambda part, _: self._labelled_shares(part))
+        if not self.unlabelled:
+            return start
+        self._warn_swamped(start)
+        expected = self._softened(start, n_steps)
+        self._resolve(self._known(expected))  # the prior is that of all rows
+        return expected
+
+    def _warn_swamped(self, start: Expected) -> None:
+        """Say when a prior over many words is worth more than all that the labelled rows say."""
+        for factor, belief, statistics in zip(self.features, self.beliefs, start.statistics, strict=True):
+            found = isinstance(self.model._prior_of(factor), str)  # by the counts themselves
+            if not factor.family.columnwise and isinstance(belief, Dirichlet) and not found:
+                total = np.asarray(statistics.total)
+                worth = float((np.broadcast_to(belief.concentration, total.shape) - 1).sum(axis=-1).mean())
+                tokens = float(total.sum(axis=-1).mean())
+                if worth > tokens:
+                    warnings.warn(
+                        f"the prior of {factor.columns[0]!r} is worth {worth:.0f} counts a class, labelled rows have "
+                        f"{tokens:.0f}: unlabelled rows will follow the prior, not the labels.\n"
+                        "    Pass prior='empirical', or a Dirichlet of less.",
+                        UserWarning,
+                        stacklevel=8,
+                    )
+
+    def _from_seeds(self, nearest: Nearest, n_steps: int) -> Expected:
+        """What the rows say: labelled ones in their classes, the others in that of the nearest centre."""
+
+        def shares_of(part: slice, table: Table) -> np.ndarray:
+            shares, unknown = self._labelled_shares(part), np.flatnonzero(self.codes[part] < 0)
+            shares[unknown, nearest(table.rows(unknown))] = self.weights[part][unknown]
+            return shares
+
+        start = self._started(shares_of)
+        return self._softened(start, n_steps) if self.how == "mle" else start
+
+    def _softened(self, start: Expected, n_steps: int) -> Expected:
+        """What the statistics of a start expect of all rows, after so many steps.
+
+        Default priors, even for maximum likelihood, let classes of a row or two start with some spread, and none with
+        a zero, which without a prior would stay one.
+        """
+        kept = list(self.beliefs), list(self.flat), self.how
+        if self.how == "mle":
+            self.how = "map"
+            self._resolve(self._known(start), default=True)
+        expected = climb(start, self.maximise, self.expect, **{**self.climbing, "n_iter": n_steps}).expected
+        self.beliefs, self.flat, self.how = kept
+        return expected
+
+    def _started(self, shares_of: Shares) -> Expected:
+        """The statistics of a start, and the priors: found once, from the cells that are known, and held."""
+        known = self._gathered(shares_of, None)
+        if not self.settled:  # all starts climb the same hill
+            self._resolve(known)
+        if not self.holed and not any(f.family.needs_whole_rows for f in self.features):
+            return known
+        filled = []
+        for number, factor in enumerate(self.features):
+            parameters = uncorrelated(known.statistics[number]) if factor.family.needs_whole_rows else None
+            filled.append(Scored(self.readings[number], parameters, False, self.flat[number]))
+        return self._gathered(shares_of, filled)
+
+    def _resolve(self, known: Expected, *, default: bool = False) -> None:
+        """The priors of all factors, and which columns have no spread to speak of."""
+        self.settled = True
+        self.model._adopt(self._tally(known))
+        self.model._check_prior(self.features)
+        if self.how == "mle":
+            self._refuse_unknown(known)
+            return
+        for number, (factor, reading) in enumerate(zip(self.features, self.readings, strict=True)):
+            prior = None if default else self.model._prior_of(factor)
+            found = resolve_for_mode(reading, prior, known.statistics[number], self.model.estimate)
+            self.beliefs[number], self.flat[number] = found
+
+    def _refuse_unknown(self, known: Expected) -> None:
+        """Without a prior, a column that no row of a class has cannot be expected either."""
+        for factor, statistics in zip(self.features, known.statistics, strict=True):
+            if factor.family.needs_whole_rows and not self.unlabelled:
+                weight = np.broadcast_to(statistics.weight, statistics.first_sum.shape)
+                for code, column in np.argwhere(weight == 0):
+                    where = f"column {factor.column(int(column))!r} in class {self.classes.levels[code]!r}"
+                    raise DataError.no_data(where, self.model.estimate)
+
+
+def _is_belief(class_prior: Any) -> bool:
+    return class_prior is None or isinstance(class_prior, Dirichlet)
+
+
+def _dot(weights: np.ndarray, values: np.ndarray) -> float:
+    """A weighted sum; not by BLAS, whose threads would wait for each other longer than this takes."""
+    return float((weights * values).sum())

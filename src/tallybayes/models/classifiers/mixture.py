@@ -1,0 +1,197 @@
+"""Mixture: classes that nobody named, found by EM. Clusters of tables with mixed columns and missing cells."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, EstimateError, NotForgettableError, StatisticsError
+from tallybayes.inference.em import Climbed, is_whole
+from tallybayes.models.classifiers.answers.evidence import evidence_of
+from tallybayes.models.classifiers.naive_bayes import NaiveBayes
+from tallybayes.models.inputs.features import open_features
+
+
+class Mixture(NaiveBayes):
+    """A mixture: p(row) = Σ p(component) Π p(column | component), of any columns, with cells missing.
+
+    It is naive Bayes without labels: the components are classes that nobody named. They are numbered 0, 1, …; their
+    numbers mean nothing. Columns that vary together within a component are one block of `MultivariateGaussian`.
+
+    Parameters
+    ----------
+    n_components : int, default 2
+    columns : "auto", a Family, or a mapping from names, positions or tuples of them to families
+        As for `NaiveBayes`.
+    estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
+        EM climbs the log posterior, or under ``"mle"`` the log likelihood; this is what is made of its counts then.
+    prior : as for `NaiveBayes`
+    class_prior : {component: probability}, "uniform", Dirichlet or None
+        Of the components. None learns their shares, with one pseudo-row each while EM runs, so that none dies.
+    unseen : {"missing", "smooth", "error"}, default "missing"
+    n_iter, tol : int and float
+        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+    n_init : int, default 3
+        From how many starts (k-means++ on what is observed); the one that climbs highest counts.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    tally_ : Tally
+        The expected statistics of every component.
+    history_ : list of float
+        The objective after every step; it never falls.
+    converged_ : bool
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rows = {"length": [1.0, 1.2, np.nan, 5.0, 5.3, 5.1], "colour": ["red", "red", "red", "blue", None, "blue"]}
+    >>> model = tb.Mixture(2, random_state=0).fit(rows)
+    >>> found = model.predict(rows)
+    >>> bool((found[:3] == found[0]).all() and (found[3:] == found[3]).all() and found[0] != found[3])
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        columns: Any = "auto",
+        *,
+        estimate: str = "bayes",
+        prior: Any = None,
+        class_prior: Any = None,
+        unseen: str = "missing",
+        n_iter: int = 200,
+        tol: float = 1e-6,
+        n_init: int = 3,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.columns = columns
+        self.estimate = estimate
+        self.prior = prior
+        self.class_prior = class_prior
+        self.unseen = unseen
+        self.n_iter = n_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
+
+    unlabelled = "em"
+    unlabelled_weight = 1.0
+    missing_label = None
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        """The number of components."""
+        return self.n_components
+
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Find the components.
+
+        Parameters
+        ----------
+        X : as for `NaiveBayes`
+        y : None
+            Not used: scikit-learn's pipelines pass it.
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        if not is_whole(self.n_components):
+            raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
+        self._learn(X, np.full(open_features(X).n_rows, None), sample_weight, None)
+        self._y_dtype = np.dtype(np.int64)
+        return self
+
+    @property
+    def partial_fit(self) -> Any:
+        """A mixture has none: its components are found from all rows at once."""
+        raise AttributeError(
+            "a Mixture has no partial_fit: its components are found from all rows at once.\n    Use fit with all rows."
+        )
+
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """A mixture cannot: every row counts in part in every component, by what all rows together say.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Not used.
+
+        Raises
+        ------
+        NotForgettableError
+        """
+        check_is_fitted(self, "tally_")
+        raise NotForgettableError.soft()
+
+    def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
+        """The mean log p(row), in nats.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : None
+            Not used.
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+        """
+        if isinstance(sample_weight, str):
+            table = open_features(X)
+            X, sample_weight = table.without(sample_weight), table._column(sample_weight)
+        return float(np.average(self.score_samples(X), weights=sample_weight))
+
+    def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> np.ndarray:
+        """Find the components, and the most probable one of every row.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+        """
+        return self.fit(X, y, sample_weight).predict(X)
+
+    def __add__(self, other: Any) -> Any:
+        raise StatisticsError(
+            "mixtures fitted apart number their components each in its own way, so they do not add up.\n"
+            "    Fit one on all rows."
+        )
+
+    @property
+    def bic_(self) -> float:
+        """The Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better."""
+        check_is_fitted(self, "tally_")
+        return -2 * self._climbed().log_likelihood + self.n_parameters_ * float(np.log(self._weight()))
+
+    @property
+    def evidence_bound_(self) -> float:
+        """A lower bound of the log evidence, in nats: higher is better.
+
+        With q the responsibilities that EM ended with, log p(rows) ≥ log ∫ exp E_q[log p(rows, components | θ)] p(θ) dθ
+        + the entropy of q. The integral is the closed form that complete rows have, at the expected statistics, under
+        ``prior_``.
+        """
+        check_is_fitted(self, "tally_")
+        return evidence_of(self, soft=True).log_evidence + self._climbed().entropy
+
+    def _climbed(self) -> Climbed:
+        if self._climb is None:
+            raise EstimateError(
+                "the counts have changed since EM ended, so its measures are gone.\n    Fit all rows at once."
+            )
+        return self._climb
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "density_estimator"
+        tags.target_tags.required = False
+        return tags

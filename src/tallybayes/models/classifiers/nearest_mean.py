@@ -1,0 +1,447 @@
+"""NearestClassMean: the class whose mean is nearest, in a metric that is given or learned."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, EstimateError, FileError, StatisticsError
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian, pooled_spread
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.inference.em import Climbed
+from tallybayes.models.classifiers.labelled import FactoredModel
+from tallybayes.models.classifiers.metric import Trained, root_of, train, whitening
+from tallybayes.models.fitted.far_rows import far_leads, lost_rows
+from tallybayes.models.fitted.scoring import chunk_of, rows_of
+from tallybayes.sources.collect import check_weight
+from tallybayes.sources.table import Table
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.domain import labels_of
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
+
+
+class NearestClassMean(FactoredModel):
+    """Classify by the nearest class mean: p(class | x) ∝ exp(−½ d²(x, μ_c)).
+
+    A class is its mean, so a new one can be added from a single example without touching the metric.
+
+    Parameters
+    ----------
+    metric : {"mahalanobis", "euclidean", "learned"}, matrix or callable, default "mahalanobis"
+        ``"mahalanobis"`` is the tied Gaussian discriminant (``estimate="unbiased"``) with a uniform class prior; where
+        that covariance is singular, its MAP estimate serves. ``"learned"`` trains W of d² = ‖W(x − μ)‖² to make
+        p(class | x) right on the training rows. A matrix A gives d² = (x − μ)ᵀA(x − μ); a callable ``d2(X, mean)`` the
+        squared distances of all rows to one mean.
+    n_components : int, optional
+        The rank of a learned W; the number of columns if left out. Other metrics do not use it.
+    n_iter : int, default 200
+        The most steps of training.
+    tol : float, default 1e-6
+        Training has converged when a step improves the log-loss by less than this, as a share of it or, below 1 nat,
+        in nats.
+    verbose : bool, default False
+        Show the progress of training.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (classes, columns)
+    projection_ : ndarray of shape (components, columns)
+        W, with d² = ‖W(x − μ)‖².
+    history_ : list of float
+        The log-loss of a learned metric after every step.
+    converged_ : bool
+        Whether training ended by `tol`.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = tb.NearestClassMean().fit(X[:100], y[:100])
+    >>> _ = model.add_class(2, X[100:101])                     # one example is enough
+    >>> round(model.score(X, y), 2)
+    0.86
+    """
+
+    def __init__(
+        self,
+        metric: Any = "mahalanobis",
+        *,
+        n_components: int | None = None,
+        n_iter: int = 200,
+        tol: float = 1e-6,
+        verbose: bool = False,
+    ) -> None:
+        self.metric = metric
+        self.n_components = n_components
+        self.n_iter = n_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def _make_factors(self, table: Table, target: Name) -> list[Factor]:
+        names = tuple(name for name in table.columns if name != target)
+        labels = [name for name in names if table.kind(name) == "label"]
+        if labels:
+            raise DataError.wrong_type(f"column {labels[0]!r}", "a column of labels", "numbers")
+        family: Family = MultivariateGaussian() if _is(self.metric, "mahalanobis") else Gaussian()
+        factor = Factor(names, (target,), family)
+        _check_whole(chunk_of(rows_of(table, names, family, [], "missing"), slice(None)), factor)
+        return [factor]
+
+    def _reading(self, factor: Factor) -> Factor:
+        """Rows are scored by the means, and one matrix for all classes."""
+        return Factor(factor.columns, factor.given, Gaussian())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Count the means, and train the metric if it is to be learned.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers
+        y : array-like of shape (n,), or the name of a column of X
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        self._check_metric()
+        fresh = clone(self)
+        fresh._learn(X, y, sample_weight, None)
+        if _is(self.metric, "learned"):
+            fresh._train(X, y, sample_weight)
+        fresh._projection()  # refuses a metric that does not fit the columns, before anything is changed
+        self._clear()
+        self._take_from(fresh)._adopt(fresh.tally_)
+        if self._trained is not None and not self._trained.converged:
+            steps = len(self._trained.history) - 1
+            warnings.warn(
+                f"the metric was still improving after {steps} steps ({self._trained.message}).\n"
+                "    Raise n_iter, or tol if this is good enough.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Count more rows into the means; a learned metric stays as it is.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        classes : array-like, optional
+            Accepted for scikit-learn's sake; a class without a row has no mean, so it does not exist yet.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "tally_"):
+            return self.fit(X, y, sample_weight)
+        self._numbers(self._read(X, y, sample_weight)[0])  # refuses rows that are not whole
+        return super().partial_fit(X, y, sample_weight)
+
+    def add_class(self, label: Any, X: Any, sample_weight: Any = None) -> Self:
+        """Add a class from its rows, one is enough; the metric is unchanged.
+
+        Parameters
+        ----------
+        label : bool, int or str
+        X : rows of the new class
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "tally_")
+        metric = self._projection()
+        super().add_class(label, X, sample_weight)
+        self._kept = metric
+        return self
+
+    def __add__(self, other: Self) -> Self:
+        mine, its = self._trained, getattr(other, "_trained", None)
+        if mine is not None and its is not None and not np.array_equal(mine.projection, its.projection):
+            raise StatisticsError(
+                "the metrics were learned apart and differ, so distances to the means of both have no common scale.\n"
+                "    Learn the metric once, then add the other rows with partial_fit."
+            )
+        return super().__add__(other)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; a fitted model follows, but for the metric that `add_class` kept.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor.
+
+        Returns
+        -------
+        self
+        """
+        kept = self._kept
+        super().set_params(**parameters)
+        self._kept = None if "metric" in parameters else kept
+        return self
+
+    def reestimate(self, **parameters: Any) -> Self:
+        """A new classifier with the same means under other parameters, such as another metric; no data are needed.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor.
+
+        Returns
+        -------
+        A fitted classifier of the same class
+        """
+        other = super().reestimate(**parameters)
+        other._kept = None if "metric" in parameters else self._kept
+        return other
+
+    _trained: Trained | None = None
+    _kept: np.ndarray | None = None  # W from before a class was added, which the tally no longer tells
+
+    def _take_from(self, other: FactoredModel) -> Self:
+        self._trained = getattr(other, "_trained", None)
+        return super()._take_from(other)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._trained = self._kept = None
+
+    def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
+        self._kept = None  # the metric follows the tally
+        return super()._adopt(tally, climbed)
+
+    def _projection(self) -> np.ndarray | None:
+        """W of the metric, or None for a callable."""
+        return self._kept if self._kept is not None else self._derive("projection", self._make_metric)
+
+    def _check_metric(self) -> None:
+        metric = self.metric
+        if isinstance(metric, str) and metric not in ("mahalanobis", "euclidean", "learned"):
+            raise EstimateError(
+                f"metric is {metric!r}; expected 'mahalanobis', 'euclidean', 'learned', a matrix or a callable."
+            )
+        if self.n_components is not None and self.n_components < 1:
+            raise EstimateError(f"n_components is {self.n_components!r}; expected at least 1, or None for all.")
+
+    def _moments(self) -> Moments:
+        moments = self.tally_.statistics[1]
+        assert isinstance(moments, Moments)
+        return moments
+
+    def _make_metric(self) -> np.ndarray | None:
+        self._check_metric()
+        d = self._moments().n_columns
+        if callable(self.metric):
+            return None
+        if isinstance(self.metric, str):
+            if self.metric == "euclidean":
+                return np.eye(d)
+            if self.metric == "learned":
+                if self._trained is None:
+                    raise EstimateError("no metric was learned yet, and a tally is not enough for it.\n    Use fit.")
+                return self._trained.projection
+            return whitening(self._moments(), self.tally_.factors[1])
+        return root_of(self.metric, d)
+
+    def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
+        table, weight = self._read(X, y, sample_weight)
+        rows = self._numbers(table)
+        encoded, (found,) = table.levels([self._target], lambda _: True)
+        codes = self.tally_.domains[str(self._target)].positions_of(found.levels)[np.asarray(encoded.columns[0])]
+        weights = check_weight(weight, table.n_rows)
+        weights = np.ones(table.n_rows) if weights is None else weights
+        kept = weights > 0
+        means = self._moments().mean
+        centre, spread, _ = pooled_spread(self._moments())
+        scale = np.sqrt(np.where(spread > 0, spread, 1.0))
+        # Columns are scaled for the search, so that units do not matter, and the rows centred for its accuracy.
+        scaled, scaled_means = (rows[kept] - centre) / scale, (means - centre) / scale
+        start = self._start(scaled, codes[kept], weights[kept], scaled_means)
+        self._trained = train(
+            start, scaled, codes[kept], weights[kept], scaled_means, self.n_iter, self.tol, self.verbose
+        )
+        # A constant column parts no classes, so what another value there would mean was not learned.
+        projection = np.where(spread > 0, self._trained.projection / scale, 0.0)
+        self._trained = self._trained._replace(projection=projection)
+
+    def _start(self, rows: np.ndarray, codes: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """The directions that part the class means most, then those of the largest spread, scaled to be soft."""
+        d = rows.shape[1]
+        n_components = d if self.n_components is None else min(self.n_components, d)
+        share = np.bincount(codes, weight, minlength=len(means))
+        _, _, parting = np.linalg.svd(
+            np.sqrt(share)[:, None] * (means - share @ means / share.sum()), full_matrices=True
+        )
+        return parting[:n_components] / np.sqrt(d)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes, sorted, in the target's own type."""
+        if not hasattr(self, "tally_"):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        return self._derive("classes", lambda: labels_of(self.tally_.domains[str(self._target)].levels, self._y_dtype))
+
+    @property
+    def means_(self) -> np.ndarray:
+        """The class means, in the order of ``classes_``."""
+        check_is_fitted(self, "tally_")
+        return self._derive("means", lambda: self._moments().mean)
+
+    @property
+    def projection_(self) -> np.ndarray:
+        """W of d² = ‖W(x − μ)‖²."""
+        check_is_fitted(self, "tally_")
+        projection = self._projection()
+        if projection is None:
+            raise EstimateError("the metric is a callable, so it has no matrix W.")
+        return projection
+
+    @property
+    def history_(self) -> list[float]:
+        """The log-loss of a learned metric on its training rows, at the start and after every step, in nats."""
+        check_is_fitted(self, "tally_")
+        return [] if self._trained is None else list(self._trained.history)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether a learned metric's training ended because it no longer improved."""
+        check_is_fitted(self, "tally_")
+        return self._trained is None or self._trained.converged
+
+    def squared_distances(self, X: Any) -> np.ndarray:
+        """d² of every row to every class mean, shape (n, classes).
+
+        Parameters
+        ----------
+        X : array or data frame of numbers
+        """
+        check_is_fitted(self, "tally_")
+        if not len(self.means_):
+            raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
+        rows, means, projection = self._numbers(self._open(X)), self.means_, self._projection()
+        out = np.empty((len(rows), len(means)))
+        if projection is not None:  # once for all classes, about the middle of the means, so that no offset hurts
+            middle = means.mean(axis=0)
+            rows, means = (rows - middle) @ projection.T, (means - middle) @ projection.T
+        for k, mean in enumerate(means):
+            if projection is not None:
+                out[:, k] = ((rows - mean) ** 2).sum(axis=1)
+                continue
+            found = np.asarray(self.metric(rows, mean), dtype=float)
+            if found.shape != (len(rows),):
+                raise DataError.wrong_shape("what metric(X, mean) returned", found.shape, f"({len(rows)},), d² per row")
+            out[:, k] = found
+        return out
+
+    def _numbers(self, table: Table) -> np.ndarray:
+        factor = self.tally_.factors[1]
+        rows = chunk_of(rows_of(table, factor.columns, factor.family, [], "missing"), slice(None))
+        _check_whole(rows, factor)
+        return rows
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """log p(class | x), shape (n, classes)."""
+        score = self._leads(X)
+        score -= score.max(axis=1, keepdims=True)
+        return score - np.log(np.exp(score).sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the nearest mean; ties go to the first.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        nearest = self._leads(X).argmax(axis=1)
+        return self.classes_[nearest]
+
+    def _leads(self, X: Any) -> np.ndarray:
+        """−½ d² of every row to every mean; for rows so far off that all squares are one, less what they share."""
+        with np.errstate(over="ignore"):
+            score = -0.5 * self.squared_distances(X)
+        lost, projection = lost_rows(score.max(axis=1)), self._projection()
+        if lost is not None and projection is not None:
+            score[lost] = far_leads(self._numbers(self._open(X))[lost], self.means_, projection)
+        return score
+
+    def save(self, path: Any) -> None:
+        """Write the model to a sealed file that `tb.load` reads; a metric that is code cannot be written.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        check_is_fitted(self, "tally_")
+        if callable(self.metric):
+            raise FileError(
+                "cannot save a metric that is a callable: files hold no code.\n"
+                "    Save reestimate(metric='euclidean') and set the callable again after loading, with set_params."
+            )
+        super().save(path)
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What the tally does not tell: the metric that was learned, or kept when a class was added."""
+        state: dict[str, Any] = {}
+        arrays: dict[str, np.ndarray] = {}
+        if self._kept is not None:
+            arrays["metric/kept"] = self._kept
+        if self._trained is not None:
+            arrays["metric/learned"] = self._trained.projection
+            arrays["metric/history"] = np.array(self._trained.history)
+            state = {"converged": self._trained.converged, "message": self._trained.message}
+        return state, arrays
+
+    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        d = self._moments().n_columns
+        for name in ("metric/kept", "metric/learned"):
+            found = arrays.get(name)
+            if found is not None and (found.ndim != 2 or found.shape[1] != d or not np.isfinite(found).all()):
+                raise FileError(f"{name} is no projection of {d} columns.")
+        if "metric/learned" in arrays:
+            history = [float(value) for value in arrays.pop("metric/history")]
+            learned, converged, message = arrays.pop("metric/learned"), state.pop("converged"), state.pop("message")
+            self._trained = Trained(learned, history, bool(converged), str(message))
+        self._kept = arrays.pop("metric/kept", None)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags
+
+
+def _check_whole(rows: np.ndarray, factor: Factor) -> None:
+    """Distances need whole rows: name the first cell that is missing or infinite."""
+    wrong = ~np.isfinite(rows)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        name = factor.column(column, rows.shape[1])
+        expected = "a finite number (distances need whole rows, without NaN)"
+        hint = "tb.NaiveBayes and tb.GaussianDiscriminant take rows with missing cells."
+        raise DataError.bad_cell(float(rows[row, column]), row, name, expected, hint)
+
+
+def _is(metric: Any, name: str) -> bool:
+    return isinstance(metric, str) and metric == name

@@ -1,0 +1,1 @@
+"""The factors of a model after estimating, and what scores rows by them."""

@@ -1,0 +1,188 @@
+"""Fitted: factors after estimating. What every model derives from its counts, whatever it is asked, is here once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
+from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
+from tallybayes.errors import EstimateError
+from tallybayes.families.estimates import read_estimate
+from tallybayes.learned import Bits
+from tallybayes.models.fitted.scoring import Resolved, Scored, check_spread_within, prepare, resolve
+from tallybayes.tally.factor import Factor
+
+Pair = tuple[Factor, Any]
+
+
+class Evidence(NamedTuple):
+    """A log evidence in nats, and the columns that have no part in it."""
+
+    log_evidence: float
+    left_out: list[Any]
+
+
+class Fitted:
+    """Factors, what was counted of them, the priors meant for them, and the estimate: all else follows.
+
+    It never changes. The same over other counts, or under other priors, is another one.
+
+    Parameters
+    ----------
+    pairs : iterable of (Factor, Statistics)
+    priors : iterable
+        The prior meant for each: a belief, a rule, "empirical", or None for the default.
+    estimate : {"bayes", "mle", "map", "unbiased"}
+    groups : sequence, optional
+        What the groups are called. Those without any spread are then refused by name; else their density is not known.
+    plug_in : bool, default False
+        Whether rows are scored by point estimates under ``"bayes"``, too: posterior means.
+    smooth : bool, default False
+        Whether columns of labels have one level more, which nobody has seen.
+    """
+
+    def __init__(
+        self,
+        pairs: Iterable[Pair],
+        priors: Iterable[Any],
+        estimate: str,
+        *,
+        groups: Sequence[Any] | None = None,
+        plug_in: bool = False,
+        smooth: bool = False,
+        starts: tuple[Resolved, ...] | None = None,
+    ) -> None:
+        self._counted, self.priors, self.estimate = tuple(pairs), tuple(priors), estimate
+        self.groups, self.plug_in, self.smooth = groups, plug_in, smooth
+        self.has_prior = read_estimate(estimate).has_prior
+        if starts is not None:
+            self.__dict__["starts"] = starts
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Every factor and its statistics, with room for what nobody has seen if it is to be smooth."""
+        if not self.smooth:
+            return self._counted
+        return tuple((factor, factor.family.with_unseen(counted)) for factor, counted in self._counted)
+
+    @cached_property
+    def starts(self) -> tuple[Resolved, ...]:
+        """What every factor starts from, or would if the estimate had a prior."""
+        asked = zip(self.pairs, self.priors, strict=True)
+        return tuple(resolve(factor, counted, prior, self.estimate) for (factor, counted), prior in asked)
+
+    @property
+    def beliefs(self) -> list[Any]:
+        """The prior of every factor as resolved."""
+        return [start.prior for start in self.starts]
+
+    @cached_property
+    def used(self) -> tuple[Resolved, ...]:
+        """What every factor starts from; nothing where the estimate has no prior."""
+        return self.starts if self.has_prior else (Resolved(None, np.zeros(0, dtype=np.intp)),) * len(self.pairs)
+
+    @cached_property
+    def scored(self) -> list[Scored]:
+        """Every factor ready to score: plug-in parameters, or the posterior whose predictive is used."""
+        found = []
+        for (factor, counted), start in zip(self.pairs, self.used, strict=True):
+            found.append(prepare(factor, counted, start, self.estimate, plug_in=self.plug_in))
+            if self.groups is not None:
+                check_spread_within(found[-1], counted, self.groups)
+        return found
+
+    def over(self, pairs: Iterable[Pair]) -> Fitted:
+        """The same over other counts of the same levels, its beliefs held."""
+        return self._with(pairs, self.starts if self.has_prior else None)
+
+    def scaled(self, strength: float) -> Fitted:
+        """The same under priors worth so many times as much."""
+        starts = tuple(start._replace(prior=start.prior.scaled(strength)) for start in self.starts)
+        return self._with(self._counted, starts)
+
+    def _with(self, pairs: Iterable[Pair], starts: tuple[Resolved, ...] | None) -> Fitted:
+        settings = {"groups": self.groups, "plug_in": self.plug_in, "smooth": self.smooth}
+        return Fitted(pairs, self.priors, self.estimate, **settings, starts=starts)  # type: ignore[arg-type]
+
+    # ---- Measures of the whole --------------------------------------------------------------------------------------
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of free parameters."""
+        return sum(factor.family.n_parameters(counted) for factor, counted in self.pairs)
+
+    def evidence(self, without: Collection[Any] = ()) -> Evidence:
+        """log p(data) with every parameter integrated out; columns without spread, and these, are left out."""
+        total, left_out = 0.0, list[Any]()
+        for (factor, counted), (belief, constant) in zip(self.pairs, self.starts, strict=True):
+            width = int(counted.n_columns)
+            names = [factor.column(place, width) for place in range(width)]
+            left_out += [names[place] for place in constant]
+            dropped = {*constant.tolist(), *(place for place, name in enumerate(names) if name in without)}
+            keep = np.array([place for place in range(width) if place not in dropped], dtype=np.intp)
+            total += _evidence_of(factor, counted, belief, keep)
+        return Evidence(total, left_out)
+
+    @property
+    def bic(self) -> float:
+        """−2 log p(data | most likely parameters) + parameters · log(weight)."""
+        total = 0.0
+        for factor, counted in self.pairs:
+            family = factor.family
+            weight = float(np.max(family.row_weight(counted.pooled()), initial=1.0))
+            logs = np.asarray(family.log_likelihood(family.maximum_likelihood(counted), counted))
+            total += family.n_parameters(counted) * math.log(weight) - 2.0 * float(np.nansum(logs))  # NaN: no row
+        return total
+
+    def bits(self) -> Bits:
+        """Code lengths: −log₂ of the likelihood and the density at the MAP parameters, and of the evidence."""
+        data = model = 0.0
+        for (factor, counted), (belief, constant) in zip(self.pairs, self.starts, strict=True):
+            if not len(constant):
+                posterior = belief.update(counted)
+                mode = factor.family.from_belief(posterior, "mode")
+                data += float(np.sum(factor.family.log_likelihood(mode, counted)))
+                model += float(np.sum(belief.update(counted.scale(0.0)).log_prob(posterior.mode())))
+        return Bits(*(-part / math.log(2.0) for part in (data, model, self.evidence().log_evidence)))
+
+
+def _evidence_of(factor: Factor, counted: Any, belief: Belief, keep: np.ndarray) -> float:
+    """The evidence of some of a factor's columns."""
+    family, width = factor.family, int(counted.n_columns)
+    if len(keep) == 0:
+        return 0.0
+    if len(keep) == width:
+        return float(np.sum(family.log_evidence(belief, counted)))
+    if family.columnwise and not getattr(belief, "any_family", False):
+        return float(np.asarray(family.log_evidence(belief, counted))[..., keep].sum())
+    if isinstance(belief, NormalInverseWishart | NormalInverseGamma):
+        part = _marginal_belief(belief, keep, width)
+        return float(np.sum(family.log_evidence(part, counted.columns(keep))))
+    raise EstimateError(
+        f"the evidence of the columns {factor.columns} of {family!r} cannot be told column by column, but some of them "
+        "are left out.\n    Fit the models without those columns."
+    )
+
+
+def _marginal_belief(belief: Any, keep: np.ndarray, width: int) -> Any:
+    """The belief about some of the columns."""
+
+    def some(part: np.ndarray) -> np.ndarray:
+        return part if part.ndim == 0 or part.shape[-1] == 1 else part[..., keep]
+
+    if isinstance(belief, NormalInverseGamma):
+        return belief.replace(
+            **{name: some(getattr(belief, name)) for name in ("location", "strength", "shape", "scale")}
+        )
+    # The block of an inverse-Wishart matrix is inverse-Wishart with as many fewer degrees of freedom as columns went.
+    return belief.replace(
+        location=some(belief.location),
+        freedom=belief.freedom - (width - len(keep)),
+        scale=belief.scale[..., keep[:, None], keep],
+    )

@@ -1,0 +1,238 @@
+"""Soft counting: the statistics of rows that count in part, in every class or state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.normal_inverse_gamma import Normal
+from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
+from tallybayes.families.block import Codes, Sparse
+from tallybayes.families.priors import PriorRule
+from tallybayes.inference.missing_cells import expected_moments
+from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
+from tallybayes.models.fitted.scoring import Scored, check_spread_within, chunk_of, rows_of
+from tallybayes.sources.collect import check_size, count
+from tallybayes.sources.table import Table
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor
+
+_SEEDING_ROWS = 10_000
+Nearest = Callable[[Table], np.ndarray]
+
+
+class SoftCounter:
+    """Counts rows of a table for some factors, each row in part in every group.
+
+    Parameters
+    ----------
+    factors : list of Factor
+        Each given the class or state.
+    table : Table
+        All rows there will be: their levels and the anchors of their sums.
+    n_groups : int
+    """
+
+    def __init__(self, factors: list[Factor], table: Table, n_groups: int) -> None:
+        self.factors, self.n_groups = factors, n_groups
+        pooled = count(table, [_alone(factor) for factor in factors])
+        self.like: list[Any] = list(pooled.statistics)
+        self.domains = pooled.domains
+        for number, (factor, statistics) in enumerate(zip(factors, self.like, strict=True)):
+            domains = self.level_domains(number)
+            width = sum(len(domain.levels) for domain in domains) if domains else statistics.n_columns
+            check_size(factor, n_groups, width, scored=factor.family, copies=3)  # so far, of some rows, and their sum
+
+    def level_domains(self, number: int) -> list[Domain]:
+        """The levels of every column of a factor of labels."""
+        return [self.domains[str(name)] for name in self.factors[number].level_columns]
+
+    def cells(self, table: Table, number: int) -> Any:
+        """The cells of one factor: numbers, codes of levels, or sparse rows."""
+        factor = self.factors[number]
+        cells = rows_of(table, factor.columns, factor.family, self.level_domains(number), "missing")
+        return cells if isinstance(cells, Sparse) else chunk_of(cells, slice(None))
+
+    def block(self, table: Table, number: int) -> Any:
+        """The cells as `Family.collect` takes them."""
+        cells, domains = self.cells(table, number), self.level_domains(number)
+        return Codes(cells, np.array([len(domain.levels) for domain in domains])) if domains else cells
+
+    def hard(self, table: Table, group: np.ndarray, weight: np.ndarray | None) -> list[Any]:
+        """The statistics of rows that count in one group each."""
+        return [
+            factor.family.collect(self.block(table, number), group, self.n_groups, weight, like=self.like[number])
+            for number, factor in enumerate(self.factors)
+        ]
+
+    def soft(self, table: Table, shares: np.ndarray, scored: list[Scored] | None) -> tuple[list[Any], float]:
+        """The statistics of rows that count in every group as `shares` says, and how unsure what was filled in is.
+
+        Missing cells under a full covariance are as the parameters expect them; without parameters, only known cells
+        count, and no products.
+        """
+        statistics: list[Any] = []
+        entropy = 0.0
+        for number, factor in enumerate(self.factors):
+            block, family = self.block(table, number), factor.family
+            whole = family.needs_whole_rows
+            if whole and scored is not None and np.isnan(block).any():
+                moments, unsure = expected_moments(block, shares, *matrices(scored[number]), self.like[number])
+                statistics.append(moments)
+                entropy += unsure
+                continue
+            family = family if scored is not None else family.by_column
+            statistics.append(family.collect(block, None, self.n_groups, shares, like=self.like[number]))
+        return statistics, entropy
+
+    def seeds(
+        self, table: Table, codes: np.ndarray, weight: np.ndarray, n_starts: int, rng: np.random.Generator
+    ) -> list[Nearest]:
+        """Where to start: functions that tell the groups of rows, by the nearest of some centres; the tightest first.
+
+        Parameters
+        ----------
+        table : Table
+        codes : ndarray of int of shape (n,)
+            The group of every row, −1 where it is not known; of some it is not.
+        weight : ndarray of shape (n,)
+            All above 0.
+        n_starts : int
+        rng : Generator
+        """
+        found = [self._seed(table, codes, weight, rng) for _ in range(n_starts)]
+        return [nearest for _, nearest in sorted(found, key=lambda seed: seed[0])]
+
+    def _seed(
+        self, table: Table, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+    ) -> tuple[float, Nearest]:
+        """How far off rows are, squared and summed, and what finds the nearest centre.
+
+        A group that rows are known of has its centre at their mean; the others are at heaps of the rest (k-means++).
+        """
+        known, rest = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+        if len(rest) > _SEEDING_ROWS:
+            rest = np.sort(rng.choice(rest, _SEEDING_ROWS, replace=False))
+        sample, seed, rulers = table.rows(rest), int(rng.integers(2**31)), []
+        for number, factor in enumerate(self.factors):
+            sizes = [len(domain.levels) for domain in self.level_domains(number)]
+            rulers.append(Ruler(factor.family, sizes, self.cells(sample, number), seed, weight[rest]))
+
+        def measured(some: Table) -> np.ndarray:
+            return np.concatenate([ruler(self.cells(some, number)) for number, ruler in enumerate(rulers)], axis=1)
+
+        known = rng.permutation(known)[:_SEEDING_ROWS] if len(known) > _SEEDING_ROWS else known
+        examples, of, rows = measured(table.rows(known)), codes[known], measured(sample)
+        seen, middle = np.unique(of), np.zeros(rows.shape[1])
+        means = [known_mean(examples[of == k], weight[known[of == k]], middle) for k in seen]
+        fixed = np.array(means).reshape(len(seen), rows.shape[1])
+        found = seed_centres(rows, self.n_groups - len(seen), fixed, rng, weight[rest])
+        centres = np.empty_like(found)
+        centres[[*seen, *np.setdiff1d(np.arange(self.n_groups), seen)]] = found
+        far = float(weight[rest] @ squared_gaps(rows, centres).min(axis=1))
+        return far, lambda some: squared_gaps(measured(some), centres).argmin(axis=1)
+
+
+def with_holes(table: Table, factors: Iterable[Factor]) -> np.ndarray:
+    """Which rows lack cells that a covariance needs, so that they have to be expected: bool, shape (n,)."""
+    holed = np.zeros(table.n_rows, dtype=bool)
+    for factor in factors:
+        if factor.family.needs_whole_rows:
+            holed |= np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any(axis=1)
+    return holed
+
+
+def _alone(factor: Factor) -> Factor:
+    """A factor without what it is given, in a family that skips missing cells."""
+    return Factor(factor.columns, (), factor.family.by_column)
+
+
+def matrices(scored: Scored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means, covariance matrices, and which columns have no spread, of any Gaussian family."""
+    mean, spread = (np.asarray(part, dtype=float) for part in scored.parameters)
+    covariance = spread if spread.ndim == 3 else spread[..., None] * np.eye(mean.shape[-1])
+    return mean, covariance, np.isin(np.arange(mean.shape[-1]), scored.constant)
+
+
+def uncorrelated(known: Moments) -> Normal:
+    """Means and variances of the cells that are known; the pooled ones where a group has none."""
+    pooled = known.pooled()
+    weight = np.broadcast_to(known.weight, known.first_sum.shape)
+    mean = np.where(weight > 0, known.mean, pooled.mean)
+    spread = pooled.scatter / np.maximum(pooled.weight, 1.0)
+    spread = np.where(spread > 0, spread, 1.0)
+    variance = np.where(weight > 1, known.scatter / np.maximum(weight, 1.0), spread)
+    return Normal(mean, np.where(variance > 0, variance, spread))
+
+
+def maximised(
+    reading: Factor, belief: Any, flat: np.ndarray, statistics: Any, levels: tuple[Any, ...]
+) -> tuple[Scored, float]:
+    """The most probable parameters of one factor, over the columns that vary, and their log prior.
+
+    Parameters
+    ----------
+    reading : Factor
+    belief : Belief, or None for the most likely parameters
+    flat : array of int
+        Positions of columns without any spread.
+    statistics : Statistics of shape (groups, …)
+    levels : tuple
+        What the groups are called.
+    """
+    used, density = varied(statistics, flat), 0.0
+    parameters: Any
+    if not used.n_columns:
+        parameters = reading.family.maximum_likelihood(used)
+    elif belief is None:
+        parameters = reading.family.collapsed(reading.family.maximum_likelihood(used), used)
+    else:
+        posterior = belief.update(used)
+        parameters = reading.family.from_belief(posterior, "mode")
+        density = float(np.sum(belief.update(used.scale(0.0)).log_prob(posterior.mode())))
+    scored = Scored(reading, parameters, False, flat)
+    check_spread_within(scored, used, levels)
+    return scored, density
+
+
+def varied(statistics: Any, flat: np.ndarray) -> Any:
+    """The statistics of the columns that vary."""
+    return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), flat)) if len(flat) else statistics
+
+
+def widened(scored: Scored, like: Any) -> Scored:
+    """The parameters with those columns in their places that have no spread: their value, and a unit of it."""
+    if not len(scored.constant):
+        return scored
+    mean, spread = (np.asarray(part) for part in scored.parameters)
+    n_groups, width = len(mean), int(like.n_columns)
+    kept = np.setdiff1d(np.arange(width), scored.constant)
+    wide = np.tile(like.mean, (n_groups, 1))
+    wide[:, kept] = mean
+    if spread.ndim == 3:
+        covariance = np.tile(np.eye(width), (n_groups, 1, 1))
+        covariance[:, kept[:, None], kept] = spread
+        return scored._replace(parameters=MultivariateNormal(wide, covariance))
+    variance = np.ones((n_groups, width))
+    variance[:, kept] = spread
+    return scored._replace(parameters=Normal(wide, variance))
+
+
+def resolve_for_mode(reading: Factor, prior: Any, known: Any, estimate: str) -> tuple[Any, np.ndarray]:
+    """The belief that EM climbs under, and which columns have no spread to speak of.
+
+    A belief given for ``"bayes"`` is turned into the one whose mode smooths as its mean does.
+    """
+    family, flat = reading.family, np.zeros(0, dtype=np.intp)
+    if prior is None or isinstance(prior, str):
+        flat = family.flat_columns(known)
+        if family.with_spread(known, flat) is known:  # columns that share a variance are flat only if all are
+            flat = flat[:0]
+    if len(flat) and len(flat) == known.n_columns:
+        return None, flat
+    belief = family.prior(prior, varied(known, flat), "map")
+    return belief.for_mode() if isinstance(prior, Belief | PriorRule) and estimate == "bayes" else belief, flat

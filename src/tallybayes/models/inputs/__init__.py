@@ -1,0 +1,1 @@
+"""What rows, columns and sequences models are given."""

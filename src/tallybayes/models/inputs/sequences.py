@@ -1,0 +1,182 @@
+"""Sequences: steps laid end to end, however they were given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import DataError
+from tallybayes.families.block import Sparse
+from tallybayes.models.inputs.features import is_rows_of_mappings
+from tallybayes.sources.collect import refuse_weights
+from tallybayes.sources.table import Table, open_table, unmerged
+from tallybayes.tally.factor import Name
+
+
+class Sequences(NamedTuple):
+    """Steps of all sequences as one table, and where each sequence begins: ``offsets`` has one more than there are."""
+
+    table: Table
+    offsets: np.ndarray
+    order: np.ndarray | None  # where each step was among the rows of a frame
+
+    @property
+    def n_sequences(self) -> int:
+        """How many there are."""
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The steps of each."""
+        return np.diff(self.offsets)
+
+    def some(self, chosen: np.ndarray) -> tuple[np.ndarray, Sequences]:
+        """Where the steps of some of the sequences are, and those sequences."""
+        steps = np.concatenate([np.arange(*self.offsets[k : k + 2], dtype=np.intp) for k in chosen])
+        offsets = np.concatenate([[0], np.cumsum(self.lengths[chosen])]).astype(np.int64)
+        return steps, Sequences(self.table.rows(steps), offsets, None)
+
+
+def open_sequences(X: Any, lengths: Any = None, sequence: str | None = None, order: str | None = None) -> Sequences:
+    """Sequences from a list of them, from one array and their lengths, or from a frame of steps.
+
+    Parameters
+    ----------
+    X : list of arrays, lists, frames or dictionaries of columns; or one array; or a frame of steps
+        Steps are values, or rows of several columns. One array without `lengths` is one sequence.
+    lengths : array-like of int, optional
+        How the steps of one array fall into sequences.
+    sequence, order : str, optional
+        The columns of a frame that say to which sequence a step belongs, and where in it; by default in the order of
+        the rows.
+    """
+    if sequence is not None:
+        if lengths is not None:
+            raise DataError("lengths and sequence= are two ways to say the same; expected one of them.")
+        return _from_frame(open_table(X), sequence, order)
+    if lengths is not None:
+        table = open_table(X)
+        return Sequences(table, _offsets(lengths, table.n_rows), None)
+    if not _is_list(X):
+        table = open_table(X)
+        return Sequences(table, np.array([0, table.n_rows], dtype=np.int64), None)
+    n_steps = [_length(part) for part in X]
+    parts = [part for part, length in zip(X, n_steps, strict=True) if length]
+    table = open_table(np.concatenate(parts)) if _are_alike(parts) else _joined([open_table(part) for part in parts])
+    return Sequences(table, np.concatenate([[0], np.cumsum(n_steps, dtype=np.int64)]).astype(np.int64), None)
+
+
+def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
+    """The labels of all steps as one column: a list of sequences, one array, or the name of a column of a frame."""
+    if isinstance(y, str):
+        return sequences.table._column(y)
+    n_steps = int(sequences.offsets[-1])
+    if _is_list(y) and len(y) == sequences.n_sequences and (not len(y) or (not np.isscalar(y[0]) and y[0] is not None)):
+        for number, (part, length) in enumerate(zip(y, sequences.lengths, strict=True)):
+            if _length(part) != length:
+                raise DataError(
+                    f"sequence {number} has {length} steps and {_length(part)} labels; expected one for every step."
+                )
+        flat = np.empty(n_steps, dtype=object)
+        flat[:] = [label for part in y for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
+        return flat
+    column = y if hasattr(y, "to_numpy") else np.asarray(y, dtype=None if isinstance(y, np.ndarray) else object)
+    if len(column) != n_steps:
+        raise DataError.lengths_differ({"the steps of X": n_steps, "y": len(column)})
+    if sequences.order is not None:
+        column = (column.to_numpy() if hasattr(column, "to_numpy") else column)[sequences.order]
+    return column
+
+
+def step_weights(weight: Any, sequences: Sequences) -> np.ndarray | None:
+    """One weight a sequence, checked."""
+    if weight is None:
+        return None
+    array = np.asarray(weight, dtype=np.float64)
+    if array.shape != (sequences.n_sequences,):
+        raise DataError.wrong_shape("sample_weight", array.shape, f"({sequences.n_sequences},), one for every sequence")
+    return refuse_weights(array)
+
+
+def _is_list(X: Any) -> bool:
+    """Whether X is a list of sequences, not of steps."""
+    if not isinstance(X, list | tuple) or (is_rows_of_mappings(X) and not _holds_columns(X[0])):
+        return False
+    return not len(X) or (not np.isscalar(X[0]) and X[0] is not None)
+
+
+def _holds_columns(part: Mapping[Any, Any]) -> bool:
+    """Whether a dictionary has columns, rather than the cells of one step."""
+    first = next(iter(part.values()), None)
+    return not np.isscalar(first) and first is not None
+
+
+def _are_alike(parts: list[Any]) -> bool:
+    """Whether sequences are several arrays of numbers that differ in length only: they need no table each."""
+    if len(parts) < 2 or not isinstance(parts[0], np.ndarray) or parts[0].dtype.kind not in "biuf":
+        return False
+    dtype, shape = parts[0].dtype, parts[0].shape[1:]
+    return all(type(part) is np.ndarray and part.dtype == dtype and part.shape[1:] == shape for part in parts)
+
+
+def _length(part: Any) -> int:
+    if hasattr(part, "shape"):
+        return int(part.shape[0])
+    if isinstance(part, Mapping):
+        return max((_length(column) for column in part.values()), default=0)
+    return len(part)
+
+
+def _offsets(lengths: Any, n_steps: int) -> np.ndarray:
+    array = np.asarray(lengths)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size) or (array < 0).any():
+        raise DataError.wrong_type("lengths", repr(lengths)[:60], "whole numbers of at least 0, one a sequence")
+    if array.sum() != n_steps:
+        raise DataError(f"the lengths sum to {int(array.sum())}, but there are {n_steps} steps; expected as many.")
+    return np.concatenate([[0], np.cumsum(array)]).astype(np.int64)
+
+
+def _from_frame(table: Table, sequence: str, order: str | None) -> Sequences:
+    """Steps sorted by their sequence, in order of appearance, and within it."""
+    codes, domains = table.levels([sequence], lambda _: False)
+    which = np.asarray(codes.columns[0]).astype(np.int64)
+    if (which < 0).any():
+        raise DataError(f"row {int(np.flatnonzero(which < 0)[0])} has no {sequence!r}; expected one for every step.")
+    first = np.full(len(domains[0].levels), table.n_rows, dtype=np.int64)
+    np.minimum.at(first, which, np.arange(table.n_rows))
+    rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")[which]
+    keys: list[np.ndarray] = [rank]
+    if order is not None:
+        keys.insert(0, np.asarray(table._column(order)))
+    sorted_rows = np.lexsort(keys)
+    counts = np.bincount(rank, minlength=0)
+    rest = table.rows(sorted_rows).without(sequence)
+    rest = rest.without(order) if order is not None else rest
+    return Sequences(rest, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), sorted_rows)
+
+
+def _joined(tables: list[Table]) -> Table:
+    """The steps of several tables below each other."""
+    if not tables:
+        return Table({0: np.zeros(0)})
+    if len(tables) == 1:
+        return tables[0]
+    names = list(tables[0].columns)
+    for number, table in enumerate(tables):
+        if list(table.columns) != names:
+            raise DataError(
+                f"sequence {number} has the columns {list(table.columns)}, the first one {names}; expected the same."
+            )
+    matrices = unmerged([table.matrix for table in tables if table.matrix is not None])
+    if len(matrices) == len(tables) and matrices[0].dtype.kind != "O":
+        matrix = np.concatenate(matrices)
+        return Table({name: matrix[:, place] for place, name in enumerate(names)}, matrix)
+    return Table({name: _stacked([table.columns[name] for table in tables], name) for name in names})
+
+
+def _stacked(columns: Sequence[Any], name: Name) -> Any:
+    if any(isinstance(column, Sparse) for column in columns):
+        raise DataError.wrong_type(f"column {name!r}", "sparse", "dense columns", "Pass one matrix and lengths.")
+    return np.concatenate(unmerged([np.asarray(column) for column in columns]))

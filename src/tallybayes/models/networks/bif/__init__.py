@@ -1,0 +1,1 @@
+"""Files in the Interchange Format for Bayesian networks."""

@@ -1,0 +1,261 @@
+"""EM for Bayesian networks: missing labels counted as the rest of their row makes them probable, exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from tallybayes.errors import PriorError
+from tallybayes.families.block import Sparse
+from tallybayes.families.estimates import climbing
+from tallybayes.inference.em import Climbed, climb, climb_best, warn_unless_converged
+from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
+from tallybayes.models.fitted.soft_counting import SoftCounter, maximised, resolve_for_mode, widened
+from tallybayes.models.networks.inference import NetworkInference
+from tallybayes.models.networks.observed import Known
+from tallybayes.sources.collect import count
+from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
+
+_BY_CHANCE = 0.8  # of the rows start with any level of a node that is never seen
+_ROWS = 1 << 16  # whose nearest centres are found at a time
+
+
+class Estimated(NamedTuple):
+    """What an M-step finds: the parameters of every node, and their log prior."""
+
+    scored: dict[Name, Scored]
+    density: float
+
+
+def learn_network(
+    model: Any, table: Table, weight: np.ndarray | None, available: Tally
+) -> tuple[Tally, Climbed | None]:
+    """The expected counts of all rows, missing labels included.
+
+    Parameters
+    ----------
+    model : BayesianNetwork
+        Its structure, estimate, priors and EM settings.
+    table : Table
+    weight : ndarray of shape (n,), or None
+    available : Tally
+        What the rows tell where they are complete, factor by factor.
+
+    Returns
+    -------
+    tally : Tally
+        Soft, unless no label was missing.
+    climbed : Climbed or None
+        How EM ended, if it was needed.
+    """
+    work = _Expectation(model, table, weight, available)
+    if not work.known.n_rows:
+        return available, None
+    done = climb_best(work.starts(), work.maximise, work.expect, **work.climbing)
+    log_likelihood = done.history[-1] - done.parameters.density
+    name = "log posterior" if work.how == "map" else "log likelihood"
+    climbed = Climbed(done.history, name, done.converged, log_likelihood)
+    warn_unless_converged(climbed, 4)
+    return work.tally(done.expected), climbed
+
+
+class _Expectation:
+    """One network and one table. Rows of which all labels are known are counted once."""
+
+    def __init__(self, model: Any, table: Table, weight: np.ndarray | None, available: Tally) -> None:
+        self.available, self.how = available, climbing(model.estimate)
+        self.model = clone(model)._adopt(available)
+        self.nodes = self.model._nodes
+        self.rng = np.random.default_rng(model.random_state)
+        weights = np.ones(table.n_rows) if weight is None else weight
+        counted = np.flatnonzero(weights > 0)
+        table, weights = table.rows(counted), weights[counted]
+        levels = self.model.levels_
+        parents = self.model.graph_.parents
+        even = {name: np.ones([len(levels[other]) for other in (*parents[name], name)]) for name in levels}
+        self.inference = NetworkInference(self.model.graph_, levels, even, {})
+        known = self._known(table)
+        self.seen = set(known.codes)
+        whole = known.whole(levels)
+        fixed, rest = np.flatnonzero(whole), np.flatnonzero(~whole)
+        self.fixed = self._counted(table.rows(fixed), weights[fixed])
+        self.weights = weights[rest]
+        self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": model.tol * max(float(weights.sum()), 1.0)}
+        self.all, self.all_weights = table, weights
+        self.known = known.take(rest)
+        self.measured = [factor for factor in available.factors if factor.family.reads != "codes"]
+        if not self.measured:
+            self._gather()
+        self.beliefs: dict[Name, Any] = dict.fromkeys(self.nodes)
+        self.flat: dict[Name, np.ndarray] = dict.fromkeys(self.nodes, np.zeros(0, dtype=np.intp))
+
+    def _known(self, table: Table) -> Known:
+        known = self.inference.read_rows(table, "missing")
+        for factor in self.available.factors:
+            if factor.family.reads != "codes":
+                for name in factor.columns:
+                    cells = rows_of(table, [name], factor.family, [], "missing")
+                    known.cells[name] = cells if isinstance(cells, Sparse) else chunk_of(cells, slice(None))
+        return known
+
+    def _gather(self) -> None:
+        """Equal rows once, with the sum of their weights."""
+        nodes = list(self.inference.levels)
+        codes = np.full((self.known.n_rows, len(nodes)), -1, dtype=np.int32)
+        for place, node in enumerate(nodes):
+            if node in self.known.codes:
+                codes[:, place] = self.known.codes[node]
+        different, again = np.unique(codes, axis=0, return_inverse=True)
+        self.weights = np.bincount(again.ravel(), self.weights, len(different))
+        columns = {node: different[:, place].astype(np.intp) for place, node in enumerate(nodes)}
+        self.known = Known(len(different), {n: c for n, c in columns.items() if (c >= 0).any()}, {}, {})
+
+    def _counted(self, table: Table, weight: np.ndarray) -> list[Any]:
+        """The statistics of some rows, where they are complete, over all levels."""
+        tally = count(table, self.available.factors, weight=weight, schema=self.available.schema, like=self.available)
+        return list(tally.over(self.available).statistics)
+
+    # ---- The start --------------------------------------------------------------------------------------------------
+
+    def starts(self) -> list[Callable[[], list[Any]]]:
+        """What the parameters expect that the known cells suggest.
+
+        Maximum likelihood sets out from the first step of default priors, and from their top: it ends no lower.
+        """
+        table = self._with_guesses(self.all)
+        begun = self._counted(table, self.all_weights) if table is not self.all else list(self.available.statistics)
+        for name, statistics in self._by_node(begun).items():
+            node = self.nodes[name]
+            if self.how == "map":
+                prior = self.model._prior_of(node)
+                self.beliefs[name], self.flat[name] = resolve_for_mode(
+                    node.factor, prior, statistics, self.model.estimate
+                )
+        ways = (1, self.model.n_iter) if self.how == "mle" else (1,)
+        return [partial(self._by_defaults, begun, n_steps) for n_steps in ways]
+
+    def _by_defaults(self, begun: list[Any], n_steps: int) -> list[Any]:
+        """What is expected after so many steps of EM under default priors, so that nothing starts at zero."""
+        held = self.beliefs, self.flat
+        default = {
+            name: resolve_for_mode(self.nodes[name].factor, None, statistics, "map")
+            for name, statistics in self._by_node(begun).items()
+        }
+        self.beliefs, self.flat = ({name: part[k] for name, part in default.items()} for k in (0, 1))
+        expected = climb(begun, self.maximise, self.expect, **{**self.climbing, "n_iter": n_steps}).expected
+        self.beliefs, self.flat = held
+        return expected
+
+    def _with_guesses(self, table: Table) -> Table:
+        """The rows with levels for nodes that are never seen: one row in five gets the one of rows like it (k-means++).
+
+        Were all drawn by chance, levels would differ the less in what they expect the more rows there are, until EM
+        takes its first small steps for the last; were none, EM would stay near what k-means finds.
+        """
+        children, whole = self.model.graph_.children(), table
+        seen = {name: node for name, node in self.nodes.items() if name in self.seen or not node.is_label}
+        for name, node in self.nodes.items():
+            if name in seen or not seen:
+                continue
+            near = [other for other in (*node.factor.given, *children[name]) if other in seen] or list(seen)
+            domain = self.available.domains[str(name)]
+            counter = SoftCounter([Factor(other, (), seen[other].family) for other in near], whole, len(domain.levels))
+            unknown = np.full(whole.n_rows, -1)
+            (nearest,) = counter.seeds(whole, unknown, self.all_weights, 1, self.rng)
+            parts = (slice(start, start + _ROWS) for start in range(0, whole.n_rows, _ROWS))
+            levels = np.concatenate([nearest(whole.rows(part)) for part in parts])
+            chance = np.flatnonzero(self.rng.random(whole.n_rows) < _BY_CHANCE)
+            levels[chance] = self.rng.integers(len(domain.levels), size=len(chance))
+            table = table.with_codes(name, levels, domain)
+        return table
+
+    def _by_node(self, statistics: list[Any]) -> dict[Name, Any]:
+        """The statistics of every node: labels by the axes of their parents, measured ones with one axis of groups."""
+        found: dict[Name, Any] = {}
+        for factor, part in zip(self.available.factors, statistics, strict=True):
+            for place, name in enumerate(factor.columns):
+                one = part if len(factor.columns) == 1 else part.columns(np.array([place]))
+                node = self.nodes[name]
+                found[name] = one if node.is_label else one.reshape_groups((math.prod(one.given_shape),))
+        return found
+
+    # ---- The steps --------------------------------------------------------------------------------------------------
+
+    def maximise(self, expected: list[Any]) -> tuple[Estimated, float]:
+        """The M-step: the most probable parameters of every node, and their log prior."""
+        scored, density = {}, 0.0
+        for name, statistics in self._by_node(expected).items():
+            factor = self.nodes[name].factor
+            levels = tuple(self.model._configurations(factor.given))
+            found, its_density = maximised(factor, self.beliefs[name], self.flat[name], statistics, levels)
+            scored[name] = found if self.nodes[name].is_label else widened(found, statistics.pooled())
+            density += its_density
+        if density == math.inf:
+            raise PriorError.no_highest_point()
+        return Estimated(scored, density), density
+
+    def expect(self, found: Estimated) -> tuple[list[Any], float]:
+        """The E-step: the counts that the parameters expect, and the log likelihood of what is known."""
+        tables = {name: part.parameters.table for name, part in found.scored.items() if self.nodes[name].is_label}
+        leaves = {name: part for name, part in found.scored.items() if not self.nodes[name].is_label}
+        inference = self.inference.with_parameters(tables, leaves)
+        value = self._fixed_likelihood(found)
+        labels: list[np.ndarray] | None = None
+        totals: dict[Any, Any] = {}
+        for rows, answer in inference.batches(self.known):
+            weights = self.weights[rows]
+            value += float((weights * answer.log_evidence).sum())
+            more = answer.expected(weights)[: len(inference.levels)]
+            labels = more if labels is None else [part + other for part, other in zip(labels, more, strict=True)]
+            for factor in self.measured:
+                totals[factor] = self._soft(factor, answer, rows, weights, totals.get(factor))
+        expected = dict(zip(inference.levels, labels or [], strict=True))
+        return [
+            fixed + self._factor_statistics(factor, fixed, expected, totals)
+            for factor, fixed in zip(self.available.factors, self.fixed, strict=True)
+        ], value
+
+    def _factor_statistics(
+        self, factor: Any, fixed: Any, expected: dict[Name, np.ndarray], totals: dict[Any, Any]
+    ) -> Any:
+        if factor.family.reads == "codes":
+            return Counts(np.concatenate([expected[name] for name in factor.columns], axis=-1), fixed.segments)
+        return totals[factor].reshape_groups(fixed.given_shape)
+
+    def _soft(self, factor: Any, answer: Any, rows: slice, weights: np.ndarray, before: Any) -> Any:
+        """The statistics of a measured node, each row in every combination of its parents' levels in part."""
+        n_rows = len(weights)
+        shares = np.ones((1, n_rows))
+        if factor.given:
+            shares = answer.marginal(self.inference.scope(factor.given)).reshape(-1, n_rows)
+        cells = [self.known.cells[name] for name in factor.columns]
+        block: Any
+        if isinstance(cells[0], Sparse):  # a factor of its own
+            block = cells[0].rows(rows)
+        else:
+            block = np.concatenate([part[rows].reshape(n_rows, -1) for part in cells], axis=1)
+        like = self.available.statistics[self.available.factors.index(factor)].pooled()
+        soft = np.ascontiguousarray((shares * weights).T)
+        found = factor.family.collect(block, None, len(shares), soft, like=like)
+        return found if before is None else before + found
+
+    def _fixed_likelihood(self, found: Estimated) -> float:
+        """Log p of the rows that are counted once."""
+        value = 0.0
+        for name, statistics in self._by_node(self.fixed).items():
+            scored = found.scored[name]
+            logs = np.asarray(scored.family.log_likelihood(scored.parameters, statistics))
+            value += float(np.where(np.isnan(logs), 0.0, logs).sum())  # nothing was counted where nothing is known
+        return value
+
+    def tally(self, expected: list[Any]) -> Tally:
+        """The expected counts as a tally, which cannot be taken apart again."""
+        return Tally(self.available.factors, expected, self.available.domains, self.available.schema, soft=True)

@@ -1,0 +1,362 @@
+"""Questions to a Bayesian network as likelihoods on a clique tree: what is known of rows, and what follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import EstimateError
+from tallybayes.families.block import Sparse
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.form import Cells
+from tallybayes.inference.junction import CliqueTree, Likelihood, Propagated
+from tallybayes.models.fitted.scoring import Scored, chunk_of
+from tallybayes.models.networks.graph import Graph
+from tallybayes.models.networks.observed import EvidenceReader, Known
+from tallybayes.progress import progress
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Name
+
+_LABELS = Categorical()
+_WORTH_A_TREE = 1 << 16  # levels of all nodes and rows together: above, a tree of its own for what is always known
+_KEPT = 8  # trees of other questions than the plain ones
+_CELLS = 1 << 22  # of the scores of some rows of a measured node
+
+
+class Compiled(NamedTuple):
+    """A clique tree of one network, perhaps with some nodes set from outside."""
+
+    tree: CliqueTree
+    potentials: list[np.ndarray]
+
+
+class NetworkInference(EvidenceReader):
+    """The tables of a network, ready for questions.
+
+    Parameters
+    ----------
+    graph : Graph
+    levels : mapping from node to a tuple of labels
+        Of the nodes that have labels.
+    tables : mapping from node to an array of shape (*parents, levels)
+        NaN in rows that are not known.
+    leaves : mapping from measured node to Scored
+    widths : mapping from measured node to int, optional
+        How many columns each has.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        levels: Mapping[Name, tuple[Any, ...]],
+        tables: Mapping[Name, np.ndarray],
+        leaves: Mapping[Name, Scored],
+        widths: Mapping[Name, int] | None = None,
+    ) -> None:
+        self.graph, self.levels, self.widths = graph, levels, widths or {}
+        self.leaves = {node: _without_flat_groups(scored) for node, scored in leaves.items()}
+        self.domains = {node: Domain(found, str(node)) for node, found in levels.items()}
+        self.index = {node: place for place, node in enumerate(levels)}
+        self.sizes = [len(found) for found in levels.values()]
+        self.unknown = {node: np.isnan(table).any(axis=-1) for node, table in tables.items()}
+        self.unknown = {node: rows for node, rows in self.unknown.items() if rows.any()}
+        self.tables = {node: _filled(table) for node, table in tables.items()}
+        self.trees: dict[Any, CliqueTree] = {}
+        self.compiled: dict[Any, Compiled] = {}
+        self._forms: dict[Name, Cells | None] = {}
+
+    def with_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, Scored]) -> NetworkInference:
+        """The same network with other numbers: its trees are kept."""
+        other = NetworkInference(self.graph, self.levels, tables, leaves, self.widths)
+        other.trees = self.trees
+        return other
+
+    def scope(self, nodes: Iterable[Name]) -> tuple[int, ...]:
+        """The places of some nodes."""
+        return tuple(self.index[node] for node in nodes)
+
+    def compile(self, do: Iterable[Name] = (), together: Iterable[Name] = (), fixed: Iterable[Name] = ()) -> Compiled:
+        """The tree in which the nodes of `do` depend on nothing, and those of `together` share a clique.
+
+        Those of `fixed` are known in every row: they have one level, and tables that have them are looked up by row.
+        """
+        key = cut, joined, held = frozenset(do), frozenset(together), frozenset(fixed)
+        if joined:
+            plain, wanted = self.compile(cut), set(self.scope(joined))
+            if any(wanted.issubset(clique.variables) for clique in plain.tree.cliques):
+                return plain
+        if key not in self.compiled:
+            graph = self.graph.cut(cut)
+            families = [(*graph.parents[node], node) for node in self.levels]
+            families += [nodes for nodes in (*(graph.parents[leaf] for leaf in self.leaves), tuple(joined)) if nodes]
+            scopes = [self.scope(name for name in nodes if name not in held) for nodes in families]
+            some = [place for place, scope in enumerate(scopes) if scope]
+            if key not in self.trees:  # sizes are checked here, before anything is made
+                sizes = [1 if node in held else len(found) for node, found in self.levels.items()]
+                self.trees[key] = CliqueTree(sizes, [scopes[place] for place in some], list(self.levels))
+            tree = self.trees[key]
+            given = {
+                place: self.tables[node]
+                for place, node in enumerate(self.levels)
+                if node not in cut and not held.intersection(families[place])
+            }
+            even = {place: np.ones([tree.sizes[variable] for variable in scopes[place]]) for place in some}
+            self.compiled[key] = Compiled(tree, tree.load([given.get(place, even[place]) for place in some]))
+            for kept in (self.compiled, self.trees):  # the plain tree, and the last few
+                for old in list(kept)[1:-_KEPT]:
+                    del kept[old]
+        return self.compiled[key]
+
+    def likelihoods(
+        self, known: Known, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
+    ) -> tuple[list[Likelihood], np.ndarray]:
+        """The evidence of some rows, and the logs of the factors taken out of it."""
+        n_rows = len(range(known.n_rows)[rows])
+        found, offset, graph = [], np.zeros(n_rows), self.graph.cut(do)
+        for node, codes in known.codes.items():
+            part = codes[rows]
+            if node not in fixed and (part >= 0).any():
+                levels = np.arange(len(self.levels[node]))[:, None]
+                found.append(Likelihood(self.scope([node]), ((part == levels) | (part < 0)).astype(float)))
+        for node, likelihood in known.likelihoods.items():
+            if node not in fixed:
+                found.append(Likelihood(self.scope([node]), likelihood[:, None]))
+        for node in self.levels if fixed else ():
+            names = (*graph.parents[node], node)
+            if fixed.intersection(names) and node not in set(do):
+                table = np.broadcast_to(self.tables[node], (1, *self.tables[node].shape))
+                scope, picked = self._picked(names, table, known, rows, fixed)
+                if scope:
+                    found.append(Likelihood(scope, picked))
+                else:
+                    with np.errstate(divide="ignore"):
+                        offset += np.log(picked)
+        for node, cells in known.cells.items():
+            if node in set(do):
+                continue
+            logs = self._leaf_logs(node, cells, rows)
+            lost = np.isnan(logs)  # not known under maximum likelihood: as likely as the best, until looked at
+            best = np.where(lost, -np.inf, logs).max(axis=1, keepdims=True)
+            logs = np.where(lost, np.where(np.isneginf(best), 0.0, best), logs)
+            parents = self.graph.parents[node]
+            shaped = logs.reshape(n_rows, *(len(self.levels[name]) for name in parents))
+            scope, picked = self._picked(parents, shaped, known, rows, fixed)
+            top = picked.reshape(-1, n_rows).max(axis=0)
+            finite = np.where(np.isneginf(top), 0.0, top)
+            offset += finite if scope else top
+            if scope:
+                found.append(Likelihood(scope, picked - finite, True))
+        return found, offset
+
+    def _picked(
+        self, names: Sequence[Name], tables: np.ndarray, known: Known, rows: slice, fixed: frozenset[Name]
+    ) -> tuple[tuple[int, ...], np.ndarray]:
+        """The part of tables (rows, *levels) that goes with what is fixed in every row, (*levels of the rest, rows)."""
+        n_rows = len(range(known.n_rows)[rows])
+        place: list[Any] = [np.arange(n_rows) if len(tables) > 1 else np.zeros(n_rows, dtype=np.intp)]
+        place += [known.codes[name][rows] if name in fixed else slice(None) for name in names]
+        return self.scope(name for name in names if name not in fixed), np.moveaxis(tables[tuple(place)], 0, -1)
+
+    def shares(self, nodes: Sequence[Name], found: Propagated, known: Known, rows: slice) -> np.ndarray:
+        """p(combination of some nodes' levels | what is known), (combinations, rows)."""
+        n_rows = len(found.log_evidence)
+        full = tuple(len(self.levels[name]) for name in nodes)
+        free = [n for n, size in zip(nodes, full, strict=True) if found.tree.sizes[self.index[n]] == size]
+        table = found.marginal(self.scope(free)) if free else np.ones(n_rows)
+        if len(free) < len(nodes):  # the others are known in every row
+            place: list[Any] = [np.arange(n_rows)]
+            place += [slice(None) if name in free else known.codes[name][rows] for name in nodes]
+            spread = np.zeros((n_rows, *full))
+            spread[tuple(place)] = np.moveaxis(table, -1, 0)
+            table = np.moveaxis(spread, 0, -1)
+        return table.reshape(-1, n_rows)
+
+    def batches(
+        self,
+        known: Known,
+        do: Iterable[Name] = (),
+        *,
+        down: bool = True,
+        what: str | None = None,
+        look_up: bool = False,
+    ) -> Iterator[tuple[slice, Propagated]]:
+        """What follows from the rows, some at a time.
+
+        Parameters
+        ----------
+        known : Known
+        do : nodes
+        down : bool, default True
+            Whether distributions are wanted, or only the probability of what is known.
+        what : str, optional
+            The name of the work, if it shall show progress.
+        look_up : bool, default False
+            Whether nodes that are known in every row may be looked up, where that saves work; see `shares`.
+        """
+        fixed: frozenset[Name] = frozenset()
+        if look_up and known.n_rows * sum(self.sizes) > _WORTH_A_TREE:
+            fixed = frozenset(node for node, codes in known.codes.items() if (codes >= 0).all())
+        compiled = self.compile(do, fixed=fixed)
+        step = min([compiled.tree.batch_rows, *(self._step(node, known) for node in known.cells)])
+        starts = range(0, known.n_rows, step)
+        for start in starts if what is None else progress(starts, what):
+            rows = slice(start, min(start + step, known.n_rows))
+            evidence, offset = self.likelihoods(known, rows, do, fixed)
+            found = compiled.tree.propagate(compiled.potentials, evidence, rows.stop - rows.start, down=down)
+            found.log_evidence[:] += offset
+            yield rows, found
+
+    # ---- What follows -----------------------------------------------------------------------------------------------
+
+    def log_joint(self, known: Known, rows: np.ndarray) -> np.ndarray:
+        """Log p(row) of rows of which all labels are known: a look-up in every table."""
+        some, out = known.take(rows), np.zeros(len(rows))
+        lost: dict[Name, np.ndarray] = {}
+        for node in self.levels:
+            names = (*self.graph.parents[node], node)
+            place = tuple(some.codes[name] for name in names)
+            if node in self.unknown:
+                lost[node] = self.unknown[node][place[:-1]]
+            with np.errstate(divide="ignore"):
+                out += np.log(self.tables[node])[place]
+        for node, cells in some.cells.items():
+            step = self._step(node, some)
+            group = self.group(node, some.codes, len(rows))
+            for start in range(0, len(rows), step):
+                part = slice(start, start + step)
+                logs = self._leaf_logs(node, cells, part)
+                logs = logs[np.arange(len(logs)), group[part]]
+                lost.setdefault(node, np.zeros(len(rows), dtype=bool))[part] = np.isnan(logs)
+                out[part] += np.where(np.isnan(logs), 0.0, logs)
+        for node, unknown in lost.items():
+            asked = np.flatnonzero(unknown & ~np.isneginf(out))  # an impossible row is so whatever the others say
+            if len(asked):
+                where = [int(some.codes[name][asked[0]]) for name in self.graph.parents[node]]
+                raise self._not_known(node, where, f" (row {int(rows[asked[0]])})")
+        return out
+
+    def _leaf_logs(self, node: Name, cells: Any, rows: slice) -> np.ndarray:
+        """Log p(cell | every combination of parents' levels) of some rows, (n, combinations)."""
+        scored, form = self.leaves[node], self._form(node)
+        if isinstance(cells, Sparse) and form is not None:
+            return form.score(cells.rows(rows))
+        some = chunk_of(cells, rows)
+        with np.errstate(over="ignore"):  # as far away as numbers go
+            logs = scored.log_prob(some if some.ndim == 2 else some[:, None])
+        return logs.sum(axis=-1) if scored.family.columnwise else logs
+
+    def _form(self, node: Name) -> Cells | None:
+        """The log probability of a measured node as a sum over cells, where its family says one."""
+        if node not in self._forms:
+            self._forms[node] = self.leaves[node].cells
+        return self._forms[node]
+
+    def _step(self, node: Name, known: Known) -> int:
+        """How many rows of a measured node to score at a time."""
+        cells = known.cells[node]
+        if isinstance(cells, Sparse) and self._form(node) is not None:
+            return max(1, _CELLS // max(1, self._n_groups(node)))
+        width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
+        return max(1, _CELLS // max(1, width * self._n_groups(node)))
+
+    def _n_groups(self, node: Name) -> int:
+        return math.prod(len(self.levels[name]) for name in self.graph.parents[node])
+
+    def group(self, node: Name, codes: Mapping[Name, np.ndarray], n_rows: int) -> np.ndarray:
+        """Which combination of its parents' levels every row has."""
+        group = np.zeros(n_rows, dtype=np.intp)
+        for name in self.graph.parents[node]:
+            group = group * len(self.levels[name]) + codes[name]
+        return group
+
+    def expected(self, node: Name, found: Propagated, known: Known, rows: slice) -> np.ndarray:
+        """The mean of a measured node in every row; where it is known, what it is."""
+        scored, n_rows = self.leaves[node], len(found.log_evidence)
+        shares = self.shares(self.graph.parents[node], found, known, rows)
+        means = scored.family.expected(scored.parameters).reshape(self._n_groups(node), -1)
+        if node not in known.cells:
+            out = shares.T @ np.nan_to_num(means)
+        elif isinstance(known.cells[node], Sparse) and not known.cells[node].has_missing:
+            out = known.cells[node].dense(rows)
+        else:
+            cells = np.asarray(chunk_of(known.cells[node], rows), dtype=float).reshape(n_rows, means.shape[1])
+            each = scored.family.conditional_means(scored.parameters, cells).reshape(n_rows, len(means), -1)
+            out = np.where(np.isnan(cells), np.einsum("gn,ngc->nc", shares, np.nan_to_num(each)), cells)
+        return out if out.shape[1] > 1 else out[:, 0]
+
+    def _not_known(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
+        pairs = zip(self.graph.parents[node], place, strict=True)
+        shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs) or "nothing is given"
+        spread = ", or none with any spread" if node in self.leaves else ""
+        return EstimateError(
+            f"no row shows {node!r} where {shown}{spread}, so its probability there is not known under maximum "
+            f"likelihood, and this answer{where} depends on it.\n"
+            "    Use estimate='bayes' or 'map', where a prior speaks for what was not seen."
+        )
+
+    # ---- What is not known ------------------------------------------------------------------------------------------
+
+    def refuse_unknown(
+        self, found: Propagated, known: Known, rows: slice, asked: Iterable[Name] | None, do: Iterable[Name] = ()
+    ) -> None:
+        """Refuse an answer that depends on a row of a table that maximum likelihood could not tell.
+
+        Asked for are the posteriors of some nodes or, if None, the probability of what is known.
+        """
+        lost_rows = self._unknown_rows()
+        if not lost_rows:
+            return
+        graph, cut = self.graph.cut(do), set(do)
+        possible = ~np.isneginf(found.log_evidence)
+        sure = [known.is_known(node, rows) & (node not in known.likelihoods) for node in graph.nodes]
+        patterns = np.stack([np.broadcast_to(here, len(possible)) for here in sure], axis=1)
+        depends: dict[Any, bool] = {}
+        for node, lost in lost_rows.items():
+            parents = graph.parents[node]
+            if node in cut:
+                continue
+            some = (self.shares(parents, found, known, rows)[lost.ravel()] > 0) & possible
+            for row in np.flatnonzero(some.any(axis=0)):
+                key = node, patterns[row].tobytes()
+                if key not in depends:
+                    observed = [other for other, here in zip(graph.nodes, patterns[row], strict=True) if here]
+                    depends[key] = self._depends(graph, node, observed, known.likelihoods, asked)
+                if depends[key]:
+                    place = int(np.flatnonzero(some[:, row])[0])
+                    of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""
+                    raise self._not_known(node, np.argwhere(lost)[place].tolist() if parents else [], of_row)
+
+    def _depends(
+        self, graph: Graph, node: Name, observed: list[Name], hinted: Iterable[Name], asked: Iterable[Name] | None
+    ) -> bool:
+        """Whether the table of a node has a say in what is asked, by the graph alone."""
+        if asked is None:
+            return node in graph.ancestors([*observed, *hinted])
+        return bool(graph.reached(node, observed, hinted) & set(asked))
+
+    def _unknown_rows(self) -> dict[Name, np.ndarray]:
+        """Which combinations of parents' levels nothing is known of, by node."""
+        found = dict(self.unknown)
+        for node, scored in self.leaves.items():
+            parameters = scored.parameters
+            if not scored.predictive:
+                first = np.asarray(parameters[0] if isinstance(parameters, tuple) else parameters, dtype=float)
+                lost = np.isnan(first).reshape(len(first), -1).any(axis=1)
+                if lost.any():
+                    shape = [len(self.levels[name]) for name in self.graph.parents[node]]
+                    found[node] = lost.reshape(shape or [1])
+        return found
+
+
+def _without_flat_groups(scored: Scored) -> Scored:
+    """The parameters, those of groups without any spread as unknown as those of groups without a row."""
+    return scored if scored.predictive else scored._replace(parameters=scored.family.without_flat(scored.parameters))
+
+
+def _filled(table: np.ndarray) -> np.ndarray:
+    """The table with rows that are not known made even: they are looked for where they matter."""
+    lost = np.isnan(table).any(axis=-1, keepdims=True)
+    return np.where(lost, 1.0 / table.shape[-1], table) if lost.any() else table
