@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, PriorError
-from tallybayes.models import expectation
+from tallybayes.models.classifiers import expectation
 from tallybayes.models.classifiers.expectation import Expectation
 from tallybayes.models.inputs.features import open_features
 from tallybayes.tally.domain import Domain

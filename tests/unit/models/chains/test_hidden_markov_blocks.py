@@ -8,9 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tallybayes as tb
 from tallybayes.errors import DataError
-from tallybayes.models import chain as chains
-from tallybayes.models import sequences
+from tallybayes.models.chains import chain as chains
 from tallybayes.models.chains.chain import stretches
+from tallybayes.models.inputs import sequences
 
 
 @pytest.fixture

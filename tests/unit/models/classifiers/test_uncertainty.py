@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, LabelError, PriorError
-from tallybayes.models import uncertainty
+from tallybayes.models.classifiers.answers import uncertainty
 
 CLASSES = [0, 1, 2]
 RNG = np.random.default_rng(0)

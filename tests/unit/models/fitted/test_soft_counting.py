@@ -3,7 +3,7 @@
 import numpy as np
 
 import tallybayes as tb
-from tallybayes.models import soft_counting
+from tallybayes.models.fitted import soft_counting
 from tallybayes.models.fitted.soft_counting import SoftCounter, with_holes
 from tallybayes.sources.table import open_table
 from tallybayes.tally.factor import Factor

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallybayes.errors import DataError, FileError
-from tallybayes.models import bif, bif_blocks
+from tallybayes.models.networks.bif import blocks as bif_blocks
+from tallybayes.models.networks.bif import file as bif
 from tallybayes.models.networks.bif.file import read_bif
 from tallybayes.models.networks.bif.text import Scanner
 

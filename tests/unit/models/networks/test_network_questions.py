@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import tallybayes as tb
 from tallybayes.errors import DataError, ImpossibleEvidenceError, LabelError
-from tallybayes.models import network_inference
+from tallybayes.models.networks import inference as network_inference
 
 
 def _sums(weights, nodes, asked):
