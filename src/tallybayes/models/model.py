@@ -48,7 +48,11 @@ class Tallied(BaseEstimator):
         return self._climb is None or self._climb.converged
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        """Refuse a prior that none of the factors that have one would use: when fitting, before anything changes."""
+        """Refuse a prior that none of the factors that have one would use: before anything changes."""
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        """The factors that ``prior=`` is about."""
+        return list(tally.factors)
 
     def _take_from(self, other: Any) -> Self:
         """What was learnt about the shape of the input."""
@@ -68,7 +72,9 @@ class Tallied(BaseEstimator):
         """
         check_is_fitted(self, "tally_")
         other = clone(self).set_params(**parameters)
-        return other._take_from(self)._adopt(self._retally(other), self._climb)
+        tally = self._retally(other)
+        other._take_from(self)._check_prior(other._with_prior(tally))
+        return other._adopt(tally, self._climb)
 
     def _retally(self, other: Self) -> Tally:
         """The tally as the other model reads it."""
@@ -86,8 +92,16 @@ class Tallied(BaseEstimator):
         -------
         self
         """
-        super().set_params(**parameters)
-        return self._adopt(self.tally_, self._climb) if hasattr(self, "tally_") else self
+        if not hasattr(self, "tally_"):
+            return super().set_params(**parameters)
+        before = self.get_params(deep=False)
+        try:
+            super().set_params(**parameters)._check_prior(self._with_prior(self.tally_))
+            return self._adopt(self.tally_, self._climb)
+        except Exception:
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):

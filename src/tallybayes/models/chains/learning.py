@@ -164,9 +164,8 @@ class ChainLearner(Tallied):
         -------
         self
         """
-        names = names_in(tally, self.end_state)
-        self._check_prior([f for f in tally.factors if f.given == (names["state"],) and f.columns != (names["end"],)])
-        self._names = names
+        self._check_prior(self._with_prior(tally))
+        self._names = names_in(tally, self.end_state)
         return self._adopt(tally)
 
     def _open(self, X: Any, y: Any, lengths: Any, sequence: Any, order: Any) -> tuple[Sequences, Any]:
@@ -270,6 +269,10 @@ class ChainLearner(Tallied):
             )
             factors = list(anchors.factors)
         return tally | count(steps, factors, weight=per_step, schema=schema, like=anchors)
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        names = names_in(tally, self.end_state)
+        return [f for f in tally.factors if f.given == (names["state"],) and f.columns != (names["end"],)]
 
     def _take_from(self, other: Any) -> Self:
         self._names = dict(other._names)

@@ -111,7 +111,7 @@ class FactoredModel(ClassifierMixin, Tallied):
         self
         """
         target = [f for f in tally.factors if not f.given and f.family.reads == "codes" and len(f.columns) == 1]
-        features = [f for f in tally.factors if f.given]
+        features = self._with_prior(tally)
         if len(target) != 1 or any(f.given != target[0].columns for f in features):
             raise StatisticsError(
                 "this tally is not a classifier's: expected one factor p(class) and factors p(columns | class), found\n"
@@ -292,6 +292,9 @@ class FactoredModel(ClassifierMixin, Tallied):
                 f"Input y contains NaN: the label of row {int(missing[0])} is missing ({len(missing)} of "
                 f"{table.n_rows} are); expected a label for every row.\n    Leave the unlabelled rows out."
             )
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        return [factor for factor in tally.factors if factor.given]
 
     def _take_from(self, other: FactoredModel) -> Self:
         """What was learnt about the shape of the input."""

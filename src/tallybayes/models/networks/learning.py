@@ -115,26 +115,6 @@ class NetworkLearner(NetworkParameters):
             self._sum(other.tally_, check_only=True)
         return super().__add__(other)
 
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters; what a fitted model derives from its tally follows them.
-
-        Parameters
-        ----------
-        **parameters
-            Any parameters of the constructor. A fitted network keeps its structure.
-
-        Returns
-        -------
-        self
-        """
-        before = self.get_params(deep=False)
-        try:
-            return super().set_params(**parameters)
-        except StatisticsError:
-            for name, value in before.items():
-                setattr(self, name, value)
-            raise
-
     def _learn(self, table: Table, sample_weight: Any) -> Self:
         read_estimate(self.estimate)
         check_settings(self)

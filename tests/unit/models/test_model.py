@@ -1,0 +1,45 @@
+"""Parameters that do not go with what was learnt are refused when they are set, and nothing changes."""
+
+import numpy as np
+import pytest
+
+import tallybayes as tb
+
+ROWS = {"x": [0.0, 1.0, 2.0, 3.0], "u": ["a", "b", "a", "b"]}
+FITTED = {
+    "NaiveBayes": lambda: tb.NaiveBayes().fit(ROWS, "u"),
+    "Mixture": lambda: tb.Mixture(2, {"x": tb.Gaussian()}, random_state=0).fit(ROWS),
+    "BayesianNetwork": lambda: tb.BayesianNetwork({"x": ["u"]}).fit(ROWS),
+    "HiddenMarkovModel": lambda: tb.HiddenMarkovModel().fit([{"x": ROWS["x"]}], [ROWS["u"]]),
+}
+UNKNOWN = {"z": tb.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)}
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_prior_of_an_unknown_column_is_refused_at_once(name):
+    model = FITTED[name]()
+    prior = {"emission": UNKNOWN} if name == "HiddenMarkovModel" else UNKNOWN
+    before, tally = model.get_params(deep=False), model.tally_
+    for change in (model.reestimate, model.set_params):
+        with pytest.raises(tb.errors.PriorError, match="prior= names 'z', which is no column of the model"):
+            change(prior=prior, estimate="map")
+        assert model.get_params(deep=False) == before
+        assert model.tally_ is tally
+    assert model.reestimate(prior=None).set_params(estimate="map").estimate == "map"
+
+
+def test_a_prior_for_columns_is_refused_by_a_covariance_at_once():
+    model = tb.GaussianDiscriminant().fit([[0.0], [1.0], [2.0], [4.0]], [0, 0, 1, 1])
+    for change in (model.reestimate, model.set_params):
+        with pytest.raises(tb.errors.PriorError, match="expected one prior, for all columns together"):
+            change(prior={0: tb.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)})
+    assert model.prior is None
+
+
+def test_a_parameter_that_there_is_not_changes_no_other():
+    model = FITTED["NaiveBayes"]()
+    found = model.predict_proba({"x": [0.5]})
+    with pytest.raises(ValueError, match="nonsense"):
+        model.set_params(estimate="mle", nonsense=1)
+    assert model.estimate == "bayes"
+    assert np.array_equal(model.predict_proba({"x": [0.5]}), found)
