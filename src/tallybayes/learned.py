@@ -13,7 +13,7 @@ from tallybayes.errors import DataError, StatisticsError
 from tallybayes.families.binned import Binned
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical, Probabilities
-from tallybayes.families.estimates import estimate_parameters
+from tallybayes.families.estimates import estimate_parameters, read_estimate
 from tallybayes.families.family import Family
 from tallybayes.predictive import VALUE, Predictive
 from tallybayes.sources.collect import count
@@ -151,7 +151,7 @@ class Learned:
         if isinstance(prior, Hypotheses):
             prior = self._prior(prior)
         parameters = estimate_parameters(self.family, prior, self.statistics, estimate)
-        if estimate in ("mle", "unbiased"):
+        if not read_estimate(estimate).has_prior:
             self._require_data(estimate)
         return self._show(parameters)
 

@@ -13,6 +13,7 @@ from tallybayes.beliefs.beta import Beta
 from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Dense, Sparse, dense
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.families.form import Linear
 from tallybayes.statistics.totals import Totals
@@ -33,6 +34,11 @@ class Bernoulli(Family):
     takes_sparse: ClassVar[bool] = True
     nonnegative_cells: ClassVar[bool] = True
     expects: ClassVar[str] = "0 or 1 (or missing)"
+
+    @property
+    def is_yes_no(self) -> bool:
+        """Unless a family made from this one counts something else."""
+        return type(self).collect is Bernoulli.collect
 
     def collect(
         self,
@@ -62,7 +68,7 @@ class Bernoulli(Family):
 
     def default_prior(self, statistics: Totals, estimate: str) -> Beta:
         """One pseudo-count each: Beta(1, 1) for the mean, Beta(2, 2) for the mode."""
-        return Beta(2, 2) if estimate == "map" else Beta(1, 1)
+        return Beta(2, 2) if read_estimate(estimate).takes_mode else Beta(1, 1)
 
     def as_parameters(self, parameters: Any, statistics: Totals) -> np.ndarray:
         """Probabilities, with an axis for columns."""
@@ -107,6 +113,10 @@ class Bernoulli(Family):
         a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
         with np.errstate(divide="ignore"):
             return _odds(np.log(a / (a + b)), np.log(b / (a + b)))
+
+    def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
+        """The largest deviation a yes/no column can have: one that is nearly always the same parts few rows."""
+        return cells, 0.5 if self.is_yes_no else None
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Zeros and ones."""

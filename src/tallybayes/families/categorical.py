@@ -13,6 +13,7 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Codes
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, ratio
 from tallybayes.families.form import LevelTable
 from tallybayes.statistics.counts import Counts
@@ -79,7 +80,7 @@ class Categorical(Family):
 
     def default_prior(self, statistics: Counts, estimate: str) -> Dirichlet:
         """One pseudo-count per level: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
-        return Dirichlet(2.0) if estimate == "map" else Dirichlet(1.0)
+        return Dirichlet(2.0) if read_estimate(estimate).takes_mode else Dirichlet(1.0)
 
     def from_belief(self, belief: Belief, what: str, *arguments: Any) -> Probabilities:
         """A Dirichlet's mean, mode or sample, with its columns."""

@@ -16,6 +16,7 @@ from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import PriorError
 from tallybayes.families.climb import Evaluate, climb
 from tallybayes.families.empirical_gaussian import fit_gamma_of_variances, fit_wishart
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
@@ -89,7 +90,7 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     """
     n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
     flat = statistics.reshape_groups((n_groups,))
-    more = 1.0 if estimate == "map" else 0.0
+    more = 1.0 if read_estimate(estimate).takes_mode else 0.0
     if issubclass(family.belief, Beta):
         both, again = _distinct(flat.total, flat.failures)
         cells = np.moveaxis(both, 0, -1).reshape(n_groups, -1)

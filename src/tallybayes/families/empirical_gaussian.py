@@ -10,6 +10,7 @@ from tallybayes.beliefs.log_gamma import digamma_rising, log_rising, trigamma_ri
 from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.families.climb import climb
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import pooled_spread
 from tallybayes.statistics.moments import Moments
@@ -92,7 +93,7 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     kappa, a, typical = (np.exp(place[:, i]) for i in range(3))
     location = np.where(n_groups < 2, 0.0, location)
     n_means = (len(n) if "groups" in shared else 1) * (len(unit) if one else 1)
-    factor = a + 1 + n_means / 2 if estimate == "map" else a
+    factor = a + 1 + n_means / 2 if read_estimate(estimate).takes_mode else a
     keep = slice(0, 1) if one else slice(None)
     scale = typical * factor * unit[keep]
     return NormalInverseGamma(centre + location * np.sqrt(unit), kappa, a, scale, shared=shared)
@@ -132,7 +133,7 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     kappa, shape, typical = np.exp(place[0])
     freedom = 2 * shape + d - 1
     n_means = len(n) if tied else 1
-    size = typical * (freedom + d + 1 + n_means if estimate == "map" else 2 * shape)
+    size = typical * (freedom + d + 1 + n_means if read_estimate(estimate).takes_mode else 2 * shape)
     return default.replace(
         location=centre + location * unit, strength=kappa, freedom=freedom, scale=np.diag(spread * size)
     )

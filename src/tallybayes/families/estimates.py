@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import EstimateError
-from tallybayes.families.family import Family
 from tallybayes.statistics.statistics import Statistics
+
+if TYPE_CHECKING:
+    from tallybayes.families.family import Family
 
 
 class Estimate(NamedTuple):
@@ -17,6 +19,8 @@ class Estimate(NamedTuple):
     point: Callable[[Family, Any, Any], Any]  # parameters from (family, belief or None, statistics)
     has_prior: bool  # whether it starts from a belief
     integrates: bool = False  # whether rows are scored by the posterior predictive, not by the point
+    takes_mode: bool = False  # whether the point is where the posterior is highest, not its mean
+    spent: int = 0  # rows that every mean estimated takes from those a variance is the mean of
 
 
 def _mode(family: Family, belief: Belief, statistics: Any) -> Any:
@@ -29,8 +33,8 @@ def _mean(family: Family, belief: Belief, statistics: Any) -> Any:
 
 ESTIMATES: dict[str, Estimate] = {
     "mle": Estimate(lambda family, _, statistics: family.maximum_likelihood(statistics), has_prior=False),
-    "unbiased": Estimate(lambda family, _, statistics: family.unbiased(statistics), has_prior=False),
-    "map": Estimate(_mode, has_prior=True),
+    "unbiased": Estimate(lambda family, _, statistics: family.unbiased(statistics), has_prior=False, spent=1),
+    "map": Estimate(_mode, has_prior=True, takes_mode=True),
     "bayes": Estimate(_mean, has_prior=True, integrates=True),
 }
 

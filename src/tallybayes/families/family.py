@@ -8,7 +8,7 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import CellError, PriorError
-from tallybayes.families.block import Block
+from tallybayes.families.block import Block, Sparse
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.value import Value
 
@@ -35,6 +35,12 @@ class Family(Value):
     takes_sparse: ClassVar[bool] = False  # whether sparse rows can be counted
     nonnegative_cells: ClassVar[bool] = False  # whether no cell may be below 0
     measured: ClassVar[bool] = False  # whether a column has a density, not probabilities
+    shared: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
+
+    @property
+    def is_yes_no(self) -> bool:
+        """Whether a cell is 0 or 1, and nothing else."""
+        return False
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -222,6 +228,13 @@ class Family(Value):
         """E[x | the row's known cells] in every group: (n, *given, columns); independent columns say nothing."""
         mean = self.expected(parameters)
         return np.broadcast_to(mean, (len(x), *mean.shape))
+
+    def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
+        """Cells on a scale where differences compare, for the heaps that EM starts from, and their unit.
+
+        The unit is None where it is the deviation of every column. Sparse rows stay so, and their zeros 0.
+        """
+        return cells, None
 
     def sample(self, parameters: Any, n: int, rng: np.random.Generator) -> np.ndarray:
         """`n` rows drawn from every group: (n, *given, columns)."""

@@ -13,6 +13,7 @@ from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Sparse, dense
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.families.form import Bell, Student
 from tallybayes.statistics.moments import Moments, choose_anchor
@@ -97,7 +98,7 @@ class Gaussian(Family):
         """A weak belief about the pooled mean and the spread within groups, the same for every scale and offset."""
         mean, spread, strength = pooled_spread(statistics, together="columns" in self.shared)
         n_means = int(np.prod(self._shared_sizes(statistics), dtype=np.int64))
-        scale = spread * (2.5 + n_means / 2 if estimate == "map" else 1.5)
+        scale = spread * (2.5 + n_means / 2 if read_estimate(estimate).takes_mode else 1.5)
         keep = slice(0, 1) if "columns" in self.shared else slice(None)
         check_spread(scale[keep], statistics)
         return NormalInverseGamma(mean, strength, 1.5, scale[keep], shared=self.shared)

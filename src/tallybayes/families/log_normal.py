@@ -140,6 +140,10 @@ class LogNormal(Family):
         """Mean and variance of the logarithms; of a posterior, what its predictive has."""
         return {f"{name} of log": part for name, part in _LOGS.describe(parameters).items()}
 
+    def seed_cells(self, cells: Any) -> tuple[np.ndarray, None]:
+        """Logarithms."""
+        return _log(cells), None
+
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values above 0."""
         return _exp(_LOGS.sample(parameters, n, rng))

@@ -11,10 +11,13 @@ from scipy.special import gammaln, xlogy
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.beliefs.log_gamma import log_choose, log_rising
 from tallybayes.families.bernoulli import sum_block
-from tallybayes.families.block import Block
+from tallybayes.families.block import Block, Sparse, compressed
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, over_given, ratio
 from tallybayes.families.form import Cells, Linear
 from tallybayes.statistics.totals import Totals
+
+_MOST_COLUMNS = 64  # what a row weighs at most beside other columns, where a mixture starts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +65,7 @@ class Multinomial(Family):
 
     def default_prior(self, statistics: Totals, estimate: str) -> Dirichlet:
         """One pseudo-count per column: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
-        return Dirichlet(2.0) if estimate == "map" else Dirichlet(1.0)
+        return Dirichlet(2.0) if read_estimate(estimate).takes_mode else Dirichlet(1.0)
 
     def n_numbers(self, n_columns: int) -> tuple[int, int]:
         """One total a column, twice while they are laid out; no weight or coefficient of its own."""
@@ -109,6 +112,13 @@ class Multinomial(Family):
         """The tokens of a typical row."""
         rows = float(statistics.weight.sum())
         return {"size": max(1, round(float(statistics.total.sum()) / rows)) if rows else 1}
+
+    def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[Sparse, float]:
+        """Square roots of every word's share of its row, so that long rows are like short ones."""
+        rows = cells if isinstance(cells, Sparse) else compressed(cells)
+        length = np.maximum(rows.sum_rows(rows.data), 1e-300)
+        shares = rows.data / np.repeat(length, np.diff(rows.indptr))
+        return rows._replace(data=np.sqrt(shares)), 1 / np.sqrt(min(max(rows.n_columns, 1), _MOST_COLUMNS))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator, size: int = 1) -> np.ndarray:
         """Rows of `size` tokens."""

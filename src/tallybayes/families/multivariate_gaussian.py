@@ -15,6 +15,7 @@ from tallybayes.beliefs.log_gamma import log_rising
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, grown_root
 from tallybayes.errors import EstimateError
 from tallybayes.families.block import Block, Sparse, dense
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, over_given, ratio
 from tallybayes.families.form import RowBell
 from tallybayes.families.gaussian import (
@@ -104,7 +105,7 @@ class MultivariateGaussian(Family):
         check_spread(spread, statistics)
         d = statistics.n_columns
         n_means = int(np.prod(statistics.given_shape, dtype=np.int64)) if "groups" in self.shared else 1
-        scale = np.diag(spread * (2 * d + 3 + n_means if estimate == "map" else 3))
+        scale = np.diag(spread * (2 * d + 3 + n_means if read_estimate(estimate).takes_mode else 3))
         return NormalInverseWishart(mean, strength.min(), d + 2, scale, shared=self.shared)
 
     def prior(self, prior: Any, statistics: Moments, estimate: str) -> Belief:

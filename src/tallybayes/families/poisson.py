@@ -12,7 +12,8 @@ from tallybayes.beliefs.gamma import Gamma
 from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.errors import EstimateError
 from tallybayes.families.bernoulli import sum_block
-from tallybayes.families.block import Block
+from tallybayes.families.block import Block, Sparse
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.families.form import Cells, Linear
 from tallybayes.statistics.totals import Totals
@@ -54,7 +55,7 @@ class Poisson(Family):
         """One row at the pooled mean m = (Σx + ½)/(N + 1): Gamma(m, 1) for the mean, Gamma(1 + m, 1) for the mode."""
         pooled = statistics.pooled()
         m = (pooled.total + 0.5) / (pooled.weight + 1)
-        return Gamma(1 + m, 1) if estimate == "map" else Gamma(m, 1)
+        return Gamma(1 + m, 1) if read_estimate(estimate).takes_mode else Gamma(m, 1)
 
     def as_parameters(self, parameters: Any, statistics: Totals) -> np.ndarray:
         """Rates, with an axis for columns."""
@@ -103,6 +104,12 @@ class Poisson(Family):
             return log_choose(a[..., j], x) - x * more[..., j]
 
         return Cells(-a * np.log1p(1 / b), term)
+
+    def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
+        """Square roots, which vary alike whatever the rate."""
+        if isinstance(cells, Sparse):
+            return cells._replace(data=np.sqrt(cells.data)), None
+        return np.sqrt(cells), None
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Numbers of events."""

@@ -6,13 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.families.bernoulli import Bernoulli, Binomial
 from tallybayes.families.block import Sparse, compressed, n_rows
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
-from tallybayes.families.log_normal import LogNormal
-from tallybayes.families.multinomial import Multinomial
-from tallybayes.families.poisson import Poisson
 
 _DIRECTIONS = 64  # sparse rows, and labels of many kinds, are seen from this many random sides
 _LLOYD_STEPS = 20
@@ -35,26 +30,18 @@ class Ruler:
 
     def __init__(self, family: Family, sizes: Any, cells: Any, seed: int, weight: np.ndarray | None = None) -> None:
         self.family, self.sizes, self.seed = family, sizes, seed
-        self.centre, self.spread = np.zeros(1), np.ones(1)
-        if not isinstance(family, Categorical | Multinomial):
-            numbers = self._numbers(cells)
+        if family.reads != "codes":
+            numbers, unit = self._numbers(cells)
             weight = np.ones(n_rows(numbers)) if weight is None else weight
             self.centre, square = _mean_and_square(numbers, weight)
-            self.spread = np.sqrt(np.where(square > 0, square, 1.0))
+            self.spread = np.sqrt(np.where(square > 0, square, 1.0)) if unit is None else np.full(square.shape, unit)
 
-    def _numbers(self, cells: Any) -> np.ndarray | Sparse:
-        """The cells on a scale where differences compare; counts of many columns stay sparse, or become so."""
-        counts = isinstance(self.family, Poisson | Bernoulli) and not isinstance(self.family, Binomial)
-        if isinstance(cells, Sparse) or (counts and cells.shape[1] > _DIRECTIONS):
-            rows = cells if isinstance(cells, Sparse) else compressed(np.asarray(cells, dtype=float))
-            if isinstance(self.family, Poisson):
-                rows = rows._replace(data=np.sqrt(rows.data))
-            return rows if rows.n_columns > _DIRECTIONS else rows.dense()
-        numbers = np.asarray(cells, dtype=float)
-        if isinstance(self.family, LogNormal):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.log(numbers)
-        return np.sqrt(numbers) if isinstance(self.family, Poisson) else numbers
+    def _numbers(self, cells: Any) -> tuple[np.ndarray | Sparse, float | None]:
+        """The cells on the family's scale; of many columns, those that may be sparse are so."""
+        rows, unit = self.family.seed_cells(cells if isinstance(cells, Sparse) else np.asarray(cells, dtype=float))
+        if isinstance(rows, Sparse):
+            return (rows if rows.n_columns > _DIRECTIONS else rows.dense()), unit
+        return (compressed(rows) if self.family.takes_sparse and rows.shape[1] > _DIRECTIONS else rows), unit
 
     def _places(self, codes: np.ndarray, column: int) -> np.ndarray:
         """Where labels lie: at the corners of a simplex or, if they are many, about as far apart in fewer columns."""
@@ -70,20 +57,15 @@ class Ruler:
         """The cells as numbers, NaN where missing: shape (n, some columns)."""
         if self.family.reads == "codes":
             return np.concatenate([self._places(cells[:, j], j) for j in range(len(self.sizes))], axis=1)
-        if isinstance(self.family, Multinomial):
-            return _directions(cells, self.seed)
-        scale = 1 / self.spread
-        if isinstance(self.family, Bernoulli) and not isinstance(self.family, Binomial):
-            scale = scale * np.minimum(self.spread * 2, 1.0)  # a column that is nearly always the same parts few rows
-        numbers = self._numbers(cells)
-        return self._from_sides(numbers, scale) if isinstance(numbers, Sparse) else (numbers - self.centre) * scale
+        numbers, _ = self._numbers(cells)
+        return self._from_sides(numbers) if isinstance(numbers, Sparse) else (numbers - self.centre) / self.spread
 
-    def _from_sides(self, rows: Sparse, scale: np.ndarray) -> np.ndarray:
+    def _from_sides(self, rows: Sparse) -> np.ndarray:
         """Rows of many columns seen from random sides, about as far apart; a missing cell lies in the middle."""
         value = np.asarray(rows.data, dtype=float)
         value = np.where(np.isnan(value), self.centre[rows.indices], value)
         sides = np.random.default_rng(self.seed).standard_normal((rows.n_columns, _DIRECTIONS))
-        sides *= scale[:, None] / np.sqrt(_DIRECTIONS)
+        sides /= self.spread[:, None] * np.sqrt(_DIRECTIONS)
         return np.asarray(_matrix(rows, value) @ sides) - self.centre @ sides
 
 
@@ -111,17 +93,6 @@ def _mean_and_square(rows: np.ndarray | Sparse, weight: np.ndarray) -> tuple[np.
     middle = mean[rows.indices]
     more = np.where(missing, 0.0, (value - middle) ** 2 - middle**2)  # than the square of a 0
     return mean, np.maximum(sums(more) / whole + mean**2, 0.0)
-
-
-def _directions(cells: Any, seed: int) -> np.ndarray:
-    """Rows of counts by the square roots of their shares, seen from random sides where they have many columns."""
-    found = cells if isinstance(cells, Sparse) else compressed(np.asarray(cells, dtype=float))
-    length = np.maximum(found.sum_rows(found.data), 1e-300)
-    rows = _matrix(found, np.sqrt(found.data / np.repeat(length, np.diff(found.indptr))))
-    if rows.shape[1] <= _DIRECTIONS:
-        return rows.toarray() * np.sqrt(rows.shape[1])
-    sides = np.random.default_rng(seed).standard_normal((rows.shape[1], _DIRECTIONS))
-    return np.asarray(rows @ sides)
 
 
 def known_mean(rows: np.ndarray, weight: np.ndarray, otherwise: np.ndarray) -> np.ndarray:

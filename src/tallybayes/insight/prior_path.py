@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError, EstimateError
+from tallybayes.families.estimates import read_estimate
 from tallybayes.insight.cross_validation import CrossValidation
 from tallybayes.models.classifiers.answers.held_out import count_rows, open_rows, score_left_out
 from tallybayes.models.classifiers.generative import GenerativeClassifier
@@ -121,7 +122,7 @@ def prior_path(model: Any, data: Any, target: Any, grid: Any = GRID, *, sample_w
         raise DataError.wrong_type("grid", repr(grid), "one or more positive numbers")
     rows = count_rows(open_rows(model, data, target, sample_weight))
     whole = rows.model
-    if whole.estimate not in ("bayes", "map"):
+    if not read_estimate(whole.estimate).has_prior:
         raise EstimateError(
             f"estimate={whole.estimate!r} has no prior whose strength could matter.\n    Use estimate='bayes' or 'map'."
         )

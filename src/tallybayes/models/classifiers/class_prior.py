@@ -8,6 +8,7 @@ import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import PriorError
+from tallybayes.families.estimates import read_estimate
 from tallybayes.statistics.counts import Counts
 
 
@@ -36,7 +37,7 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
         weights = np.full(len(levels), 1.0 / len(levels))
     elif isinstance(class_prior, Dirichlet):
         posterior = class_prior.update(counts)
-        weights = posterior.mode() if estimate == "map" else posterior.mean()
+        weights = posterior.mode() if read_estimate(estimate).takes_mode else posterior.mean()
     else:
         weights = _given(class_prior, levels)
     with np.errstate(divide="ignore"):

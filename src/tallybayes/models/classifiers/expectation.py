@@ -11,7 +11,7 @@ import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, PriorError
-from tallybayes.families.estimates import climbing
+from tallybayes.families.estimates import climbing, read_estimate
 from tallybayes.inference.em import Climbed, climb, climb_best
 from tallybayes.models.classifiers.class_prior import log_class_prior
 from tallybayes.models.fitted.bayes_rule import normalised
@@ -188,7 +188,7 @@ class Expectation:
         if not self.unlabelled or (given is None and self.how == "mle") or not _is_belief(given):
             return log_class_prior(given, self.classes.levels, counts, "map"), 0.0
         belief = Dirichlet(np.full(self.n_classes, 2.0)) if given is None else given
-        belief = belief.for_mode() if given is not None and self.model.estimate != "map" else belief
+        belief = belief if given is None or read_estimate(self.model.estimate).takes_mode else belief.for_mode()
         mode = belief.update(counts).mode()
         with np.errstate(divide="ignore"):
             return np.log(mode), float(belief.update(counts.scale(0.0)).log_prob(mode))

@@ -11,6 +11,7 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
 from tallybayes.families.block import Codes, Sparse
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.priors import PriorRule
 from tallybayes.inference.missing_cells import expected_moments
 from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
@@ -235,4 +236,5 @@ def resolve_for_mode(reading: Factor, prior: Any, known: Any, estimate: str) -> 
     if len(flat) and len(flat) == known.n_columns:
         return None, flat
     belief = family.prior(prior, varied(known, flat), "map")
-    return belief.for_mode() if isinstance(prior, Belief | PriorRule) and estimate == "bayes" else belief, flat
+    meant = isinstance(prior, Belief | PriorRule) and read_estimate(estimate).integrates
+    return belief.for_mode() if meant else belief, flat

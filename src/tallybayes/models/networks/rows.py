@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.families.estimates import read_estimate
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.exchange import NetworkExchange
 from tallybayes.models.networks.observed import Known
@@ -40,7 +41,7 @@ class NetworkRows(NetworkExchange):
             out[whole] = found.log_joint(known, np.flatnonzero(whole))
         rest = known.take(np.flatnonzero(~whole))
         partly = np.empty(rest.n_rows)
-        unsure = self.estimate in ("mle", "unbiased")
+        unsure = not read_estimate(self.estimate).has_prior
         for rows, answer in found.batches(rest, down=unsure, what="scoring", look_up=True):
             if unsure:
                 found.refuse_unknown(answer, rest, rows, None)

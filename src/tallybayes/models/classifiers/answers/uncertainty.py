@@ -9,6 +9,7 @@ import numpy as np
 from tallybayes.beliefs.belief import Interval, tails
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import EstimateError
+from tallybayes.families.estimates import read_estimate
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
@@ -23,7 +24,7 @@ def predict_interval(model: FactoredClassifier, X: Any, mass: float, n_draws: in
     """Equal-tailed credible intervals of p(class | row, θ), θ drawn from its posterior; see `GenerativeClassifier`."""
     ends = tails(mass)
     _check_draws(n_draws, mass)
-    if model.estimate != "bayes":
+    if not read_estimate(model.estimate).integrates:
         model = model._derive("posterior", lambda: model.reestimate(estimate="bayes"))
     model._check_estimated(model.class_log_prior_)
     table = _read_once(model, model._open(X))
