@@ -349,9 +349,10 @@ def pooled_spread(statistics: Moments, *, together: bool = False) -> PooledSprea
     axes = tuple(range(len(moments.given_shape)))
     weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
     rows = np.broadcast_to(pooled.weight, pooled.mean.shape)
-    within = moments.scatter.sum(axis=axes)
-    # Groups of one constant have means that differ in the last bits of double-double, once other rows were forgotten.
-    apart = np.where(pooled.scatter > 1e-29 * pooled.second_sum.value, pooled.scatter, 0.0)
+    # Constants differ in the last bits of double-double: groups of one, once other rows were forgotten, and rows of a
+    # group, once their weights are shares; EM leaves shares next to nothing besides.
+    least = 1e-29 * pooled.second_sum.value
+    within, apart = (np.where(part > least, part, 0.0) for part in (moments.scatter.sum(axis=axes), pooled.scatter))
     total = apart / np.where(rows > 0, rows, 1.0)
     freedom = np.maximum(rows - (weight > 0).sum(axis=axes), 0.0)
     gaps = np.where(weight > 0, (moments.mean - pooled.mean) ** 2, 0.0)

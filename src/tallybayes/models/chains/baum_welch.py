@@ -17,7 +17,7 @@ from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.chain import Chain, is_coded, read_prior, stretches, with_singletons
 from tallybayes.models.chains.names import state_schema
 from tallybayes.models.classifiers.incomplete import new_names
-from tallybayes.models.fitted.scoring import Scored
+from tallybayes.models.fitted.scoring import Scored, not_estimated
 from tallybayes.models.fitted.soft_counting import (
     Nearest,
     SoftCounter,
@@ -153,6 +153,9 @@ class _Learner:
             found, more = maximised(factor, belief, flat, statistics, self.states.levels)
             scored.append(found)
             density += more
+            for code, column in not_estimated(found):
+                where = f"column {column!r} in state {self.states.levels[code]!r}"
+                raise DataError.no_data(where, self.model.estimate)
         if density == np.inf:
             raise PriorError.no_highest_point()
         wide = [widened(part, like) for part, like in zip(scored, self.counter.like, strict=True)]

@@ -133,6 +133,25 @@ def test_convergence_is_honest():
     assert len(model.history_) < 500
 
 
+@pytest.mark.parametrize("estimate", ["map", "bayes"])
+def test_states_in_which_nothing_varies_but_by_rounding(estimate):
+    """Two kinds of rows and as many states: what varies within is the last bits of sums, and no spread of a prior."""
+    rows = np.tile([[0.0, 1.0], [1.0, 0.0]], (10, 1))
+    for n_states in (2, 3):
+        model = tb.HiddenMarkovModel(n_states, tb.MultivariateGaussian(), estimate=estimate, random_state=0)
+        assert np.isfinite(model.set_params(n_iter=500).fit([rows]).log_likelihood([rows])).all()
+
+
+@pytest.mark.parametrize("family", [tb.Multinomial(), tb.DirichletMultinomial()])
+@pytest.mark.parametrize("labels", [None, [["a", None, "b", None]]])
+def test_rows_without_a_word_say_nothing_about_words(family, labels):
+    """Without a prior nothing is known of a state's words: an error of what was counted, not of the kernels."""
+    model = tb.HiddenMarkovModel(2, family, estimate="mle", random_state=0)
+    with pytest.raises(tb.errors.DataError, match=r"cannot give the 'mle' estimate of column 0 in state .*\n.*'bayes'"):
+        model.fit([np.zeros((4, 3))], labels)
+    assert np.isfinite(model.set_params(estimate="map").fit([np.zeros((4, 3))], labels).log_likelihood([[[0, 0, 1]]]))
+
+
 def test_more_states_than_there_is_to_tell_apart():
     model = tb.HiddenMarkovModel(4, tb.Gaussian(), random_state=0, n_iter=500).fit([[1.0, 1.0, 2.0, 2.0, 1.0]])
     assert np.isfinite(model.log_likelihood([[1.0, 2.0]])).all()
