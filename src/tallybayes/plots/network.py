@@ -9,6 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, printable
+from tallybayes.models.networks.observed import read_evidence
+from tallybayes.models.networks.questions import refuse_impossible
+from tallybayes.models.networks.rows import require_labels
 from tallybayes.plots.boxes import AFTER, BEFORE, NOTE, ROOMY, TIGHT, Bars, Box, Brush, box_size, draw_box, text_width
 from tallybayes.plots.layered import lay_out
 from tallybayes.plots.style import new_axes, quiet
@@ -89,7 +92,7 @@ def plot_posteriors(model: Any, evidence: Any, nodes: Any = None, ax: Any = None
     named = None if nodes is None else [nodes] if isinstance(nodes, str | int) else list(nodes)
     if named == []:
         raise DataError.wrong_type("nodes", repr(nodes), "at least one node that has levels")
-    model._require_labels(named or ())
+    require_labels(model, named or ())
     after, before = _told(model, evidence, do), _told(model)
     found = {node: (before.get(node), after.get(node)) for node in model.levels_}
     if named is None:
@@ -140,9 +143,9 @@ def _told(model: Any, evidence: Any = None, do: Any = None) -> dict[Any, np.ndar
     Nodes that maximum likelihood cannot tell are left out, and measured nodes that are known.
     """
     inference, done = model._inference, do or {}
-    known = inference.read_evidence(evidence, do)
+    known = read_evidence(inference, evidence, do)
     ((rows, answer),) = inference.batches(known, done)
-    model._refuse_impossible(answer.log_evidence[0], evidence, do)
+    refuse_impossible(inference, answer.log_evidence[0], evidence, do)
     unsure = _unsure(inference, answer, known, done)
     told = {}
     for node in inference.graph.nodes:

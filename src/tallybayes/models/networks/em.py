@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from tallybayes.errors import PriorError
 from tallybayes.families.block import Sparse
@@ -17,7 +16,8 @@ from tallybayes.inference.em import Climbed, climb, climb_best, warn_unless_conv
 from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
 from tallybayes.models.fitted.soft_counting import SoftCounter, maximised, resolve_for_mode, widened
 from tallybayes.models.networks.inference import NetworkInference
-from tallybayes.models.networks.observed import Known
+from tallybayes.models.networks.observed import Known, read_rows
+from tallybayes.models.networks.parameters import Network, nodes_of
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
@@ -72,16 +72,17 @@ class _Expectation:
 
     def __init__(self, model: Any, table: Table, weight: np.ndarray | None, available: Tally) -> None:
         self.available, self.how = available, climbing(model.estimate)
-        self.model = clone(model)._adopt(available)
-        self.nodes = self.model._nodes
+        self.model = model
+        self.network = Network(available, model.estimate, model.prior)
+        self.nodes = self.network.nodes
         self.rng = np.random.default_rng(model.random_state)
         weights = np.ones(table.n_rows) if weight is None else weight
         counted = np.flatnonzero(weights > 0)
         table, weights = table.rows(counted), weights[counted]
-        levels = self.model.levels_
-        parents = self.model.graph_.parents
+        levels = self.network.levels
+        parents = self.network.graph.parents
         even = {name: np.ones([len(levels[other]) for other in (*parents[name], name)]) for name in levels}
-        self.inference = NetworkInference(self.model.graph_, levels, even, {})
+        self.inference = NetworkInference(self.network.graph, levels, even, {})
         known = self._known(table)
         self.seen = set(known.codes)
         whole = known.whole(levels)
@@ -98,7 +99,7 @@ class _Expectation:
         self.flat: dict[Name, np.ndarray] = dict.fromkeys(self.nodes, np.zeros(0, dtype=np.intp))
 
     def _known(self, table: Table) -> Known:
-        known = self.inference.read_rows(table, "missing")
+        known = read_rows(self.inference, table, "missing")
         for factor in self.available.factors:
             if factor.family.reads != "codes":
                 for name in factor.columns:
@@ -135,7 +136,7 @@ class _Expectation:
         for name, statistics in self._by_node(begun).items():
             node = self.nodes[name]
             if self.how == "map":
-                prior = self.model._prior_of(node)
+                prior = self.network.prior_of(node)
                 self.beliefs[name], self.flat[name] = resolve_for_mode(
                     node.factor, prior, statistics, self.model.estimate
                 )
@@ -160,7 +161,7 @@ class _Expectation:
         Were all drawn by chance, levels would differ the less in what they expect the more rows there are, until EM
         takes its first small steps for the last; were none, EM would stay near what k-means finds.
         """
-        children, whole = self.model.graph_.children(), table
+        children, whole = self.network.graph.children(), table
         seen = {name: node for name, node in self.nodes.items() if name in self.seen or not node.is_label}
         for name, node in self.nodes.items():
             if name in seen or not seen:
@@ -179,13 +180,7 @@ class _Expectation:
 
     def _by_node(self, statistics: list[Any]) -> dict[Name, Any]:
         """The statistics of every node: labels by the axes of their parents, measured ones with one axis of groups."""
-        found: dict[Name, Any] = {}
-        for factor, part in zip(self.available.factors, statistics, strict=True):
-            for place, name in enumerate(factor.columns):
-                one = part if len(factor.columns) == 1 else part.columns(np.array([place]))
-                node = self.nodes[name]
-                found[name] = one if node.is_label else one.reshape_groups((math.prod(one.given_shape),))
-        return found
+        return {name: node.counted for name, node in nodes_of(self.available.factors, statistics).items()}
 
     # ---- The steps --------------------------------------------------------------------------------------------------
 
@@ -194,7 +189,7 @@ class _Expectation:
         scored, density = {}, 0.0
         for name, statistics in self._by_node(expected).items():
             factor = self.nodes[name].factor
-            levels = tuple(self.model._configurations(factor.given))
+            levels = tuple(self.network.configurations(factor.given))
             found, its_density = maximised(factor, self.beliefs[name], self.flat[name], statistics, levels)
             scored[name] = found if self.nodes[name].is_label else widened(found, statistics.pooled())
             density += its_density

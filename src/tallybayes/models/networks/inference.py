@@ -10,17 +10,15 @@ import numpy as np
 
 from tallybayes.errors import EstimateError
 from tallybayes.families.block import Sparse
-from tallybayes.families.categorical import Categorical
 from tallybayes.families.form import Cells
 from tallybayes.inference.junction import CliqueTree, Likelihood, Propagated
 from tallybayes.models.fitted.scoring import Scored, chunk_of
 from tallybayes.models.networks.graph import Graph
-from tallybayes.models.networks.observed import EvidenceReader, Known
+from tallybayes.models.networks.observed import Known
 from tallybayes.progress import progress
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
-_LABELS = Categorical()
 _WORTH_A_TREE = 1 << 16  # levels of all nodes and rows together: above, a tree of its own for what is always known
 _KEPT = 8  # trees of other questions than the plain ones
 _CELLS = 1 << 22  # of the scores of some rows of a measured node
@@ -33,7 +31,7 @@ class Compiled(NamedTuple):
     potentials: list[np.ndarray]
 
 
-class NetworkInference(EvidenceReader):
+class NetworkInference:
     """The tables of a network, ready for questions.
 
     Parameters
@@ -182,6 +180,7 @@ class NetworkInference(EvidenceReader):
         down: bool = True,
         what: str | None = None,
         look_up: bool = False,
+        together: Iterable[Name] = (),
     ) -> Iterator[tuple[slice, Propagated]]:
         """What follows from the rows, some at a time.
 
@@ -195,11 +194,13 @@ class NetworkInference(EvidenceReader):
             The name of the work, if it shall show progress.
         look_up : bool, default False
             Whether nodes that are known in every row may be looked up, where that saves work; see `shares`.
+        together : nodes, optional
+            Whose joint distribution is wanted.
         """
         fixed: frozenset[Name] = frozenset()
         if look_up and known.n_rows * sum(self.sizes) > _WORTH_A_TREE:
             fixed = frozenset(node for node, codes in known.codes.items() if (codes >= 0).all())
-        compiled = self.compile(do, fixed=fixed)
+        compiled = self.compile(do, together, fixed)
         step = min([compiled.tree.batch_rows, *(self._step(node, known) for node in known.cells)])
         starts = range(0, known.n_rows, step)
         for start in starts if what is None else progress(starts, what):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, ImpossibleEvidenceError, printable, shortened
-from tallybayes.models.fitted.generate import sample_factor
-from tallybayes.models.networks.answer import Answer, MostProbable
+from tallybayes.errors import printable, shortened
+from tallybayes.inference.em import Climbed
+from tallybayes.models.model import Tallied
+from tallybayes.models.networks import exchange, learning, parameters, questions, rows
+from tallybayes.models.networks.factors import check_structure, check_sum
 from tallybayes.models.networks.graph import Graph
-from tallybayes.models.networks.rows import NetworkRows, listed
-from tallybayes.tally.domain import labels_of
-from tallybayes.tally.factor import Name
+from tallybayes.models.networks.inference import NetworkInference
+from tallybayes.models.networks.parameters import Network
+from tallybayes.models.networks.tables import NetworkTables
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
 
 
-class BayesianNetwork(NetworkRows):
+class BayesianNetwork(Tallied):
     """A Bayesian network: p(all nodes) = Π p(node | its parents).
 
     Its tables are counted in one pass; they add, forget and are re-estimated like every model here. Questions are
@@ -99,148 +105,64 @@ class BayesianNetwork(NetworkRows):
         self.tol = tol
         self.random_state = random_state
 
-    def query(
-        self, nodes: Any, evidence: Mapping[Name, Any] | None = None, *, do: Mapping[Name, Any] | None = None
-    ) -> Answer:
-        """p(nodes | evidence), exactly.
+    _given: NetworkTables | None = None  # tables that were not learned, but given
 
-        Parameters
-        ----------
-        nodes : name, or sequence of names
-            What is asked for: labels; of several, their joint distribution.
-        evidence : mapping from node to what is known of it, optional
-            A level, or a measured value; soft evidence is a mapping from every level to its likelihood,
-            p(what was noticed | level), up to a factor.
-        do : mapping from node to level, optional
-            Nodes that are set from outside, so that their parents have no say.
+    # Learning
+    fit = learning.fit
+    partial_fit = learning.partial_fit
+    forget = learning.forget
+    fit_tally = learning.fit_tally
 
-        Returns
-        -------
-        Answer
-            A mapping from levels, or tuples of levels, to probabilities.
+    # One question
+    query = questions.query
+    most_probable = questions.most_probable
+    probability_of_evidence = questions.probability_of_evidence
+    sample = questions.sample
 
-        Examples
-        --------
-        >>> import tallybayes as tb
-        >>> barometer = tb.BayesianNetwork.from_tables(
-        ...     {"glass": ["storm"]}, {"storm": ["no", "yes"], "glass": ["high", "low"]},
-        ...     {"storm": [0.9, 0.1], "glass": [[0.9, 0.1], [0.2, 0.8]]})
-        >>> round(barometer.query("storm", {"glass": "low"})["yes"], 3)       # a falling glass tells of storms
-        0.471
-        >>> round(barometer.query("storm", do={"glass": "low"})["yes"], 3)    # turning its hand makes none
-        0.1
-        """
-        asked = tuple(listed(nodes))
-        self._require_labels(asked)
-        if not asked or len(set(asked)) < len(asked):
-            raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
-        found, known = self._inference, self._inference.read_evidence(evidence, do)
-        compiled = found.compile(do or (), asked)
-        likelihoods, offset = found.likelihoods(known, slice(0, 1), do or ())
-        answer = compiled.tree.propagate(compiled.potentials, likelihoods, 1)
-        self._refuse_impossible(answer.log_evidence[0] + offset[0], evidence, do)
-        found.refuse_unknown(answer, known, slice(0, 1), asked, do or ())
-        table = answer.marginal(found.scope(asked))[..., 0]
-        return Answer(asked, tuple(found.levels[node] for node in asked), table, {**(evidence or {}), **_done(do)})
+    # Many rows
+    log_likelihood = rows.log_likelihood
+    predict_proba = rows.predict_proba
+    predict = rows.predict
 
-    def most_probable(
-        self, evidence: Mapping[Name, Any] | None = None, *, do: Mapping[Name, Any] | None = None
-    ) -> MostProbable:
-        """The most probable levels of all nodes together, given the evidence (MPE).
+    # What was learnt, and how well it fits
+    table = parameters.table
+    unseen_configurations_ = property(parameters.unseen_configurations)
+    log_evidence = parameters.log_evidence
+    bic_ = property(parameters.bic)
+    bits = parameters.bits
 
-        It need not be made of the most probable level of each.
+    # Tables and files
+    from_tables = classmethod(exchange.from_tables)
+    from_bif = classmethod(exchange.from_bif)
+    to_tables = exchange.to_tables
+    to_bif = exchange.to_bif
+    to_networkx = exchange.to_networkx
 
-        Parameters
-        ----------
-        evidence, do
-            As for `query`.
+    @property
+    def graph_(self) -> Graph:
+        """Who depends on whom."""
+        return self._network.graph if hasattr(self, "tally_") else Graph.read(self.parents)
 
-        Returns
-        -------
-        MostProbable
-            A mapping from node to level.
-        """
-        found, known = self._inference, self._inference.read_evidence(evidence, do)
-        compiled = found.compile(do or ())
-        likelihoods, offset = found.likelihoods(known, slice(0, 1), do or ())
-        whole = compiled.tree.propagate(compiled.potentials, likelihoods, 1)
-        self._refuse_impossible(whole.log_evidence[0] + offset[0], evidence, do)
-        found.refuse_unknown(whole, known, slice(0, 1), found.levels, do or ())
-        codes, log_probability = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
-        levels = {node: found.levels[node][int(code)] for node, code in zip(found.levels, codes[:, 0], strict=True)}
-        return MostProbable(
-            levels, float(log_probability[0] - whole.log_evidence[0]), {**(evidence or {}), **_done(do)}
-        )
+    @property
+    def levels_(self) -> dict[Name, tuple[Any, ...]]:
+        """The levels of every node that has labels, in the order of the tables."""
+        return dict(self._network.levels)
 
-    def probability_of_evidence(self, evidence: Mapping[Name, Any], *, do: Mapping[Name, Any] | None = None) -> float:
-        """p(evidence): a density where measured nodes are among it; 0 where it is impossible.
+    @property
+    def prior_(self) -> dict[Name, Any]:
+        """The prior of every node as it was resolved from the tally; none where the tables were given."""
+        network = self._network
+        return {} if self._given is not None else dict(zip(network.nodes, network.fitted.beliefs, strict=True))
 
-        Parameters
-        ----------
-        evidence, do
-            As for `query`.
+    @property
+    def n_parameters_(self) -> int:
+        """The number of free parameters."""
+        return self._network.fitted.n_parameters
 
-        Returns
-        -------
-        float
-        """
-        found, known = self._inference, self._inference.read_evidence(evidence, do)
-        ((rows, answer),) = found.batches(known, do or ())
-        found.refuse_unknown(answer, known, rows, None, do or ())
-        return float(np.exp(answer.log_evidence[0]))
-
-    def sample(
-        self,
-        n: int = 1,
-        evidence: Mapping[Name, Any] | None = None,
-        *,
-        do: Mapping[Name, Any] | None = None,
-        random_state: Any = None,
-    ) -> dict[Name, np.ndarray]:
-        """Rows drawn from the network, or from what it says given the evidence.
-
-        Parameters
-        ----------
-        n : int, default 1
-        evidence, do
-            As for `query`.
-        random_state : int, Generator or None
-
-        Returns
-        -------
-        dict from node to an array of shape (n,)
-            Columns, as `fit` takes them.
-
-        Examples
-        --------
-        >>> import tallybayes as tb
-        >>> coin = tb.BayesianNetwork.from_tables({"coin": []}, {"coin": ["heads", "tails"]}, {"coin": [0.5, 0.5]})
-        >>> coin.sample(3, random_state=0)
-        {'coin': array(['tails', 'heads', 'heads'], dtype='<U5')}
-        """
-        if not isinstance(n, int | np.integer) or n < 0:
-            raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
-        rng = np.random.default_rng(random_state)
-        found, known = self._inference, self._inference.read_evidence(evidence, do)
-        ((rows, answer),) = found.batches(known, do or ())
-        self._refuse_impossible(answer.log_evidence[0], evidence, do)
-        found.refuse_unknown(answer, known, rows, found.graph.nodes, do or ())
-        codes = answer.sample(int(n), rng)
-        out: dict[Name, np.ndarray] = {}
-        for node in self.graph_.nodes:
-            if node in found.leaves:
-                value = {**(evidence or {}), **(do or {})}.get(node)
-                if value is not None:
-                    out[node] = np.repeat(np.asarray([value]), n, axis=0)
-                    continue
-                group = found.group(node, dict(zip(found.levels, codes, strict=True)), int(n))
-                drawn = sample_factor(found.leaves[node], group, self._nodes[node].flat(), rng)
-                out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
-            else:
-                out[node] = labels_of(found.levels[node], None)[codes[found.index[node]]]
-        return out
-
-    # ---- Pictures ---------------------------------------------------------------------------------------------------
+    @property
+    def n_parameters_joint_(self) -> int:
+        """The number of free parameters of a table of all labels at once: what the structure saves."""
+        return max(math.prod(len(levels) for levels in self.levels_.values()) - 1, 0)
 
     def plot(self, ax: Any = None, *, evidence: Any = None, do: Any = None, tables: bool = True) -> Any:
         """A picture of the network, parents above children; needs matplotlib.
@@ -287,21 +209,6 @@ class BayesianNetwork(NetworkRows):
 
         return plot_posteriors(self, evidence, nodes, ax, do=do)
 
-    def _refuse_impossible(self, log_evidence: float, evidence: Any, do: Any) -> None:
-        """Name what cannot happen: as little of the evidence as contradicts the network."""
-        if not np.isneginf(log_evidence):
-            return
-        blamed = dict(evidence or {})
-        for node in list(blamed):
-            rest = {other: value for other, value in blamed.items() if other != node}
-            if self._inference_of(rest, do) == -np.inf:
-                blamed = rest
-        raise ImpossibleEvidenceError.of(blamed | _done(do))
-
-    def _inference_of(self, evidence: Mapping[Name, Any], do: Any) -> float:
-        ((_, answer),) = self._inference.batches(self._inference.read_evidence(evidence, do), do or (), down=False)
-        return float(answer.log_evidence[0])
-
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "tally_"):
             return super().__repr__(N_CHAR_MAX)
@@ -311,7 +218,7 @@ class BayesianNetwork(NetworkRows):
             f"BayesianNetwork: {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}, "
             f"{self.n_parameters_} parameters (a table of all labels: {n_joint})"
         ]
-        for name, node in list(self._nodes.items())[:12]:
+        for name, node in list(self._network.nodes.items())[:12]:
             parents = ", ".join(map(printable, node.factor.given))
             n_levels = len(self.levels_.get(name, ()))
             shown = f"{n_levels} level{'s' * (n_levels != 1)}" if node.is_label else repr(node.family)
@@ -320,6 +227,55 @@ class BayesianNetwork(NetworkRows):
             lines.append(f"  … {n_nodes - 12} more")
         return "\n".join(lines)
 
+    # ---- What a model has to say to the base of all models ----------------------------------------------------------
 
-def _done(do: Mapping[Name, Any] | None) -> dict[Any, Any]:
-    return {f"do({node})": value for node, value in (do or {}).items()}
+    @property
+    def _network(self) -> Network:
+        """What follows from the tally, or from the tables that were given."""
+        check_is_fitted(self, "tally_")
+        return self._derive("network", lambda: Network(self.tally_, self.estimate, self.prior, self._given))
+
+    @property
+    def _inference(self) -> NetworkInference:
+        """The tables, ready for questions."""
+        learning.check_choice(self, "unseen")
+        return self._network.inference
+
+    def __add__(self, other: Self) -> Self:
+        if isinstance(other, BayesianNetwork):
+            for model in (self, other):
+                parameters.refuse_given(model, "nothing can be added to")
+            if hasattr(self, "tally_") and hasattr(other, "tally_"):
+                check_sum(self.tally_, other.tally_)
+        return super().__add__(other)
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        parameters.check_prior(self.prior, factors)
+
+    def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
+        check_structure(Graph.read(self.parents), tally)
+        return super()._adopt(learning.with_prior_levels(self, tally), climbed)
+
+    def _take_from(self, other: Any) -> Self:
+        self._given = other._given
+        return self
+
+    def _shape_to_json(self) -> dict[str, Any]:
+        """All that is known of the shape of the input is in the tally."""
+        return {}
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        """Nothing to read; see `_shape_to_json`."""
+
+    def _check_loaded(self) -> None:
+        """Refuse a tally that is no network."""
+        _ = self._network.levels
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        (state, arrays), (given, tables) = super()._to_parts(), exchange.given_to_parts(self)
+        return state | given, arrays | tables
+
+    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        super()._from_parts(state, arrays)
+        self._given = exchange.given_from_parts(self, state, arrays)
+        self._derived = {}  # it was made without them

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.errors import DataError, LabelError
 from tallybayes.families.block import Sparse, cell
 from tallybayes.families.categorical import Categorical
-from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
-from tallybayes.models.networks.graph import Graph
+from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table
-from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    from tallybayes.models.networks.inference import NetworkInference
 
 _LABELS = Categorical()
 
@@ -67,91 +68,88 @@ class Known(NamedTuple):
         return Known(len(rows), codes, self.likelihoods, cells)
 
 
-class EvidenceReader:
-    """Reads rows and mappings from nodes to what is known of them."""
+def read_rows(network: NetworkInference, table: Table, unseen: str, without: Iterable[Name] = ()) -> Known:
+    """What the rows of a table tell; columns that are absent are not known."""
+    left_out = set(without)
+    labels = [node for node in network.levels if node in table.columns and node not in left_out]
+    codes = {}
+    for node in labels:
+        found = rows_of(table, [node], _LABELS, [network.domains[node]], unseen)[:, 0]
+        if (found >= 0).any():
+            codes[node] = found
+    cells = {}
+    for node, scored in network.leaves.items():
+        if node in table.columns and node not in left_out:
+            cells[node] = _read_leaf(network, node, rows_of(table, [node], scored.family, [], unseen))
+    return Known(table.n_rows, codes, {}, cells)
 
-    graph: Graph
-    levels: Mapping[Name, tuple[Any, ...]]
-    domains: Mapping[Name, Domain]
-    leaves: Mapping[Name, Scored]
-    widths: Mapping[Name, int]  # the columns of every measured node
 
-    def read_rows(self, table: Table, unseen: str, without: Iterable[Name] = ()) -> Known:
-        """What the rows of a table tell; columns that are absent are not known."""
-        left_out = set(without)
-        labels = [node for node in self.levels if node in table.columns and node not in left_out]
-        codes = {}
-        for node in labels:
-            found = rows_of(table, [node], _LABELS, [self.domains[node]], unseen)[:, 0]
-            if (found >= 0).any():
-                codes[node] = found
-        cells = {}
-        for node, scored in self.leaves.items():
-            if node in table.columns and node not in left_out:
-                cells[node] = self._read_leaf(node, rows_of(table, [node], scored.family, [], unseen))
-        return Known(table.n_rows, codes, {}, cells)
+def _read_leaf(network: NetworkInference, node: Name, found: Any) -> Any:
+    """The cells of a measured node, if they are what was fitted."""
+    family, cells = network.leaves[node].family, chunk_of(found, slice(None)) if isinstance(found, list) else found
+    width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
+    if width != network.widths.get(node, width):
+        raise DataError(f"node {node!r} has {width} columns here; expected {network.widths[node]}, as at fitting.")
+    rows = cells if isinstance(cells, Sparse) else np.asarray(cells, dtype=float).reshape(len(cells), width)
+    wrong = family.wrong_cell(rows)
+    if wrong is not None:
+        raise DataError.bad_cell(cell(rows, *wrong), wrong[0], node, family.expects)
+    return cells
 
-    def _read_leaf(self, node: Name, found: Any) -> Any:
-        """The cells of a measured node, if they are what was fitted."""
-        family, cells = self.leaves[node].family, chunk_of(found, slice(None)) if isinstance(found, list) else found
-        width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
-        if width != self.widths.get(node, width):
-            raise DataError(f"node {node!r} has {width} columns here; expected {self.widths[node]}, as at fitting.")
-        rows = cells if isinstance(cells, Sparse) else np.asarray(cells, dtype=float).reshape(len(cells), width)
-        wrong = family.wrong_cell(rows)
-        if wrong is not None:
-            raise DataError.bad_cell(cell(rows, *wrong), wrong[0], node, family.expects)
-        return cells
 
-    def read_evidence(self, evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None) -> Known:
-        """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells."""
-        for name, value in (("evidence", evidence), ("do", do)):
-            if value is not None and not isinstance(value, Mapping):
-                raise DataError.wrong_type(name, repr(value)[:60], "a mapping, as in {'fire': True}")
-        given, done = dict(evidence or {}), dict(do or {})
-        self.graph.require([*given, *done])
-        both = [node for node in done if node in given]
-        if both:
-            raise DataError(f"node {both[0]!r} is both observed and set by do=; expected one of them.")
-        codes: dict[Name, np.ndarray] = {}
-        likelihoods: dict[Name, np.ndarray] = {}
-        cells: dict[Name, Any] = {}
-        for node, value in (given | done).items():
-            if node in self.leaves:
-                if is_missing(value) or isinstance(value, Mapping):
-                    raise DataError(f"node {node!r} is measured, and known as {value!r}; expected a number.")
-                cells |= self.read_rows(Table({node: np.asarray([value])}), "error").cells
-            elif isinstance(value, Mapping):
-                if node in done:
-                    raise DataError(f"do= sets {node!r} to {value!r}; expected one level.")
-                likelihoods[node] = self._likelihood(node, value)
-            else:
-                codes[node] = np.array([self._code(node, value)])
-        return Known(1, codes, likelihoods, cells)
+def read_evidence(
+    network: NetworkInference, evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None
+) -> Known:
+    """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells."""
+    for name, value in (("evidence", evidence), ("do", do)):
+        if value is not None and not isinstance(value, Mapping):
+            raise DataError.wrong_type(name, repr(value)[:60], "a mapping, as in {'fire': True}")
+    given, done = dict(evidence or {}), dict(do or {})
+    network.graph.require([*given, *done])
+    both = [node for node in done if node in given]
+    if both:
+        raise DataError(f"node {both[0]!r} is both observed and set by do=; expected one of them.")
+    codes: dict[Name, np.ndarray] = {}
+    likelihoods: dict[Name, np.ndarray] = {}
+    cells: dict[Name, Any] = {}
+    for node, value in (given | done).items():
+        if node in network.leaves:
+            if is_missing(value) or isinstance(value, Mapping):
+                raise DataError(f"node {node!r} is measured, and known as {value!r}; expected a number.")
+            cells |= read_rows(network, Table({node: np.asarray([value])}), "error").cells
+        elif isinstance(value, Mapping):
+            if node in done:
+                raise DataError(f"do= sets {node!r} to {value!r}; expected one level.")
+            likelihoods[node] = _likelihood(network, node, value)
+        else:
+            codes[node] = np.array([_code(network, node, value)])
+    return Known(1, codes, likelihoods, cells)
 
-    def _code(self, node: Name, level: Any) -> int:
-        domain = self.domains[node]
-        plain = level.item() if isinstance(level, np.generic) else level
-        plain = int(plain) if isinstance(plain, float) and plain.is_integer() else plain
-        known = domain.index.get(plain) if isinstance(plain, bool | int | float | str) else None
-        if known is None or type(domain.levels[known]) is not type(plain):
-            raise LabelError(
-                f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.levels[:8]))}).\n"
-                "    Check its spelling and type, or leave the node out where it is not known."
-            )
-        return known
 
-    def _likelihood(self, node: Name, value: Mapping[Any, Any]) -> np.ndarray:
-        places = {self._code(node, level): number for level, number in value.items()}
-        levels = self.levels[node]
-        try:
-            found = np.array([float(places[place]) for place in range(len(levels))])
-        except (KeyError, TypeError, ValueError):
-            found = np.full(1, np.nan)
-        if not (np.isfinite(found) & (found >= 0)).all():
-            raise DataError.wrong_type(
-                f"the soft evidence of {node!r}",
-                repr(dict(value)),
-                f"a likelihood of at least 0 for each of {', '.join(map(repr, levels[:8]))}",
-            )
-        return found
+def _code(network: NetworkInference, node: Name, level: Any) -> int:
+    domain = network.domains[node]
+    plain = level.item() if isinstance(level, np.generic) else level
+    plain = int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+    known = domain.index.get(plain) if isinstance(plain, bool | int | float | str) else None
+    if known is None or type(domain.levels[known]) is not type(plain):
+        raise LabelError(
+            f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.levels[:8]))}).\n"
+            "    Check its spelling and type, or leave the node out where it is not known."
+        )
+    return known
+
+
+def _likelihood(network: NetworkInference, node: Name, value: Mapping[Any, Any]) -> np.ndarray:
+    places = {_code(network, node, level): number for level, number in value.items()}
+    levels = network.levels[node]
+    try:
+        found = np.array([float(places[place]) for place in range(len(levels))])
+    except (KeyError, TypeError, ValueError):
+        found = np.full(1, np.nan)
+    if not (np.isfinite(found) & (found >= 0)).all():
+        raise DataError.wrong_type(
+            f"the soft evidence of {node!r}",
+            repr(dict(value)),
+            f"a likelihood of at least 0 for each of {', '.join(map(repr, levels[:8]))}",
+        )
+    return found

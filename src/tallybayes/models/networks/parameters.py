@@ -1,12 +1,14 @@
-"""NetworkParameters: what follows from the counts of a Bayesian network: tables, parameters, evidence."""
+"""What follows from the counts of a Bayesian network: its nodes, tables and parameters, and how well they fit."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, StatisticsError
 from tallybayes.families.family import Family
@@ -15,7 +17,6 @@ from tallybayes.learned import Bits
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.scoring import Scored
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
-from tallybayes.models.model import Tallied
 from tallybayes.models.networks.conditional import Conditional
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
@@ -23,6 +24,9 @@ from tallybayes.models.networks.prior import BDe
 from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+
+if TYPE_CHECKING:
+    from tallybayes.models.networks.network import BayesianNetwork
 
 
 class Node(NamedTuple):
@@ -52,233 +56,194 @@ class Node(NamedTuple):
         return self.statistics.reshape_groups((n_groups,))
 
 
-class NetworkParameters(Tallied):
-    """A network as far as its tally tells."""
+def nodes_of(factors: Sequence[Factor], statistics: Sequence[Any]) -> dict[Name, Node]:
+    """Every node by itself, from factors that may hold several nodes with the same parents."""
+    found: dict[Name, Node] = {}
+    for factor, counted in zip(factors, statistics, strict=True):
+        for place, name in enumerate(factor.columns):
+            one = counted if len(factor.columns) == 1 else counted.columns(np.array([place]))
+            found[name] = Node(Factor(name, factor.given, factor.family), one)
+    return found
 
-    parents: Any
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network as its counts make it. It never changes: other counts, or another prior, make another one.
+
+    Each part is made when it is first asked for.
+    """
+
+    tally: Tally
     estimate: str
     prior: Any
-    unseen: str
-    _given: NetworkTables | None = None  # tables that were not learned, but read from a file
+    given: NetworkTables | None = None  # tables that were not learned, but given
 
-    @property
-    def graph_(self) -> Graph:
+    @cached_property
+    def graph(self) -> Graph:
         """Who depends on whom."""
-        return self._derive("graph", self._make_graph) if hasattr(self, "tally_") else Graph.read(self.parents)
+        return Graph.read({name: factor.given for factor in self.tally.factors for name in factor.columns})
 
-    def _make_graph(self) -> Graph:
-        return Graph.read({name: factor.given for factor in self.tally_.factors for name in factor.columns})
-
-    @property
-    def _nodes(self) -> dict[Name, Node]:
+    @cached_property
+    def nodes(self) -> dict[Name, Node]:
         """Every node as it was counted, parents before children."""
-        check_is_fitted(self, "tally_")
-        return self._derive("nodes", self._make_nodes)
+        found = nodes_of(self.tally.factors, self.tally.statistics)
+        return {node: found[node] for node in self.graph.nodes}
 
-    def _make_nodes(self) -> dict[Name, Node]:
-        found: dict[Name, Node] = {}
-        for factor, statistics in zip(self.tally_.factors, self.tally_.statistics, strict=True):
-            single = len(factor.columns) == 1
-            for place, name in enumerate(factor.columns):
-                part = statistics if single else statistics.columns(np.array([place]))
-                found[name] = Node(Factor(name, factor.given, factor.family), part)
-        return {node: found[node] for node in self.graph_.nodes}
-
-    @property
-    def levels_(self) -> dict[Name, tuple[Any, ...]]:
+    @cached_property
+    def levels(self) -> dict[Name, tuple[Any, ...]]:
         """The levels of every node that has labels, in the order of the tables."""
-        check_is_fitted(self, "tally_")
-        return dict(self._derive("levels", self._make_levels))
+        return {name: self.tally.domains[str(name)].levels for name, node in self.nodes.items() if node.is_label}
 
-    def _make_levels(self) -> dict[Name, tuple[Any, ...]]:
-        return {name: self.tally_.domains[str(name)].levels for name, node in self._nodes.items() if node.is_label}
-
-    @property
-    def prior_(self) -> dict[Name, Any]:
-        """The prior of every node as it was resolved from the tally; none where the tables were given."""
-        check_is_fitted(self, "tally_")
-        if self._given is not None:
-            return {}
-        return dict(zip(self._nodes, self._fitted.beliefs, strict=True))
-
-    @property
-    def _fitted(self) -> Fitted:
-        """Every node after estimating, in the order of `_nodes`."""
-        return self._derive("fitted", self._fit)
-
-    def _fit(self) -> Fitted:
-        nodes = list(self._nodes.values())
-        self._check_prior([node.factor for node in nodes])
+    @cached_property
+    def fitted(self) -> Fitted:
+        """Every node after estimating, in the order of `nodes`."""
+        nodes = self.nodes.values()
+        check_prior(self.prior, [node.factor for node in nodes])
         pairs = [(node.factor, node.counted) for node in nodes]
-        return Fitted(pairs, [self._prior_of(node) for node in nodes], self.estimate)
+        return Fitted(pairs, [self.prior_of(node) for node in nodes], self.estimate)
 
-    def _check_prior(self, factors: list[Factor]) -> None:
-        if not isinstance(self.prior, Tally):
-            check_priors(self.prior, factors)
-
-    def _prior_of(self, node: Node) -> Any:
+    def prior_of(self, node: Node) -> Any:
         """The prior meant for a node; a tally was seen before, so it updates the default."""
         name = node.factor.columns[0]
-        if isinstance(self.prior, NetworkParameters):
+        if hasattr(self.prior, "to_tables"):
             raise EstimateError(
                 "prior= is a network, and how much it is worth is not said.\n"
                 "    Pass prior=tb.BDe(network, sample_size), worth so many rows, or its counts: prior=network.tally_."
             )
         if isinstance(self.prior, BDe):
-            return self.prior.concentration(name, node.factor.given, self.levels_) if node.is_label else None
+            return self.prior.concentration(name, node.factor.given, self.levels) if node.is_label else None
         if isinstance(self.prior, Tally):
-            before = self.prior.over(self.tally_)
-            seen = next(
-                (statistics if len(factor.columns) == 1 else statistics.columns(np.array([factor.columns.index(name)])))
-                for factor, statistics in zip(before.factors, before.statistics, strict=True)
-                if name in factor.columns
-            )
-            seen = seen if node.is_label else seen.reshape_groups(node.flat().given_shape)
-            return node.family.prior(None, node.counted, self.estimate).update(seen)
+            before = self.prior.over(self.tally)
+            seen = nodes_of(before.factors, before.statistics)[name]
+            return node.family.prior(None, node.counted, self.estimate).update(seen.counted)
         if isinstance(self.prior, PriorRule) and not node.is_label:
             return None
         return prior_for(self.prior, node.factor)
 
-    @property
-    def _tables(self) -> dict[Name, np.ndarray]:
+    @cached_property
+    def tables(self) -> dict[Name, np.ndarray]:
         """p(node | parents) of every node with labels, (*parents, levels); NaN where maximum likelihood has no row."""
-        if self._given is not None:
-            return dict(self._given.tables)
-        return self._derive("tables", self._make_tables)
-
-    def _make_tables(self) -> dict[Name, np.ndarray]:
-        nodes = zip(self._nodes.items(), self._fitted.scored, strict=True)
+        if self.given is not None:
+            return dict(self.given.tables)
+        nodes = zip(self.nodes.items(), self.fitted.scored, strict=True)
         return {name: scored.point.table for (name, node), scored in nodes if node.is_label}
 
-    @property
-    def _leaves(self) -> dict[Name, Scored]:
+    @cached_property
+    def leaves(self) -> dict[Name, Scored]:
         """Every measured node, ready to score rows in each combination of its parents' levels."""
-        return self._derive("leaves", self._make_leaves)
-
-    def _make_leaves(self) -> dict[Name, Scored]:
-        nodes = zip(self._nodes.items(), self._fitted.scored, strict=True)
+        nodes = zip(self.nodes.items(), self.fitted.scored, strict=True)
         return {name: scored for (name, node), scored in nodes if not node.is_label}
 
-    def _configurations(self, parents: tuple[Name, ...]) -> list[Any]:
-        """The combinations of the parents' levels, in the order of the tables."""
-        shape = tuple(len(self.levels_[name]) for name in parents)
-        return [
-            {name: self.levels_[name][k] for name, k in zip(parents, place, strict=True)}
-            for place in np.ndindex(*shape)
-        ]
-
-    @property
-    def unseen_configurations_(self) -> dict[Name, list[dict[Name, Any]]]:
-        """The combinations of parents' levels that no row showed, by node.
-
-        Under bayes and map their row of the table is the prior's. Under mle it is not known: a question whose answer
-        depends on it is refused.
-        """
-        found: dict[Name, list[dict[Name, Any]]] = {}
-        for name, node in self._nodes.items() if self._given is None else ():
-            weight = np.asarray(node.flat().presence())
-            if node.factor.given and (weight == 0).any():
-                shape = node.statistics.given_shape
-                places = [np.unravel_index(k, shape) for k in np.flatnonzero(weight == 0)]
-                parents = node.factor.given
-                found[name] = [
-                    {p: self.levels_[p][int(k)] for p, k in zip(parents, place, strict=True)} for place in places
-                ]
-        return found
-
-    @property
-    def n_parameters_(self) -> int:
-        """The number of free parameters."""
-        return self._fitted.n_parameters
-
-    @property
-    def n_parameters_joint_(self) -> int:
-        """The number of free parameters of a table of all labels at once: what the structure saves."""
-        return max(math.prod(len(levels) for levels in self.levels_.values()) - 1, 0)
-
-    @property
-    def _inference(self) -> NetworkInference:
-        check_is_fitted(self, "tally_")
-        return self._derive("inference", self._make_inference)
-
-    def _make_inference(self) -> NetworkInference:
-        if self.unseen not in ("missing", "error"):
-            raise DataError(f"unseen is {self.unseen!r}; expected 'missing' or 'error'.")
-        empty = [name for name, levels in self.levels_.items() if not levels]
+    @cached_property
+    def inference(self) -> NetworkInference:
+        """The tables, ready for questions."""
+        empty = [name for name, levels in self.levels.items() if not levels]
         if empty:
             raise DataError(
                 f"no row is left in this network, so {empty[0]!r} has no levels and nothing can be asked.\n"
                 "    Learn from rows, or declare levels: tb.Categorical(levels=[...])."
             )
-        widths = {name: self._nodes[name].statistics.n_columns for name in self._leaves}
-        return NetworkInference(self.graph_, self.levels_, self._tables, self._leaves, widths)
+        widths = {name: self.nodes[name].statistics.n_columns for name in self.leaves}
+        return NetworkInference(self.graph, self.levels, self.tables, self.leaves, widths)
 
-    def table(self, node: Name) -> Conditional:
-        """p(node | its parents): it prints as a table.
+    def configurations(self, parents: tuple[Name, ...]) -> list[dict[Name, Any]]:
+        """The combinations of the parents' levels, in the order of the tables."""
+        shape = tuple(len(self.levels[name]) for name in parents)
+        return [
+            {name: self.levels[name][k] for name, k in zip(parents, place, strict=True)} for place in np.ndindex(*shape)
+        ]
 
-        Parameters
-        ----------
-        node : name
 
-        Returns
-        -------
-        Conditional
-        """
-        check_is_fitted(self, "tally_")
-        self.graph_.require([node])
-        parents = self.graph_.parents[node]
-        above = tuple(self.levels_[name] for name in parents)
-        if node in self.levels_:
-            return Conditional(node, parents, above, self.levels_[node], self._tables[node])
-        return Conditional(node, parents, above, None, self._leaves[node])
+def check_prior(prior: Any, factors: Sequence[Factor]) -> None:
+    """Refuse a prior that no node would use."""
+    if not isinstance(prior, Tally):
+        check_priors(prior, factors)
 
-    # ---- Comparing structures ---------------------------------------------------------------------------------------
 
-    def _refuse_given(self, what: str) -> None:
-        if self._given is not None:
-            raise StatisticsError(
-                f"{what} a network whose tables were given, not counted.\n    Use fit to learn them from rows, or pass "
-                "prior=tb.BDe(network, sample_size) to let the given ones count as so many rows."
-            )
+def table(model: BayesianNetwork, node: Name) -> Conditional:
+    """p(node | its parents): it prints as a table.
 
-    def _refuse_soft(self, what: str) -> None:
-        self._refuse_given(f"there is no {what} of")
-        if self.tally_.soft:
-            raise EstimateError(
-                f"this network has no {what}: EM filled in what was missing; its counts are expectations, not rows.\n"
-                "    Fit it on rows without missing cells, or with missing='available'."
-            )
+    Parameters
+    ----------
+    node : name
 
-    def log_evidence(self) -> float:
-        """Log p(rows | structure), every parameter integrated out under its prior, in nats.
+    Returns
+    -------
+    Conditional
+    """
+    network = model._network
+    network.graph.require([node])
+    parents = network.graph.parents[node]
+    above = tuple(network.levels[name] for name in parents)
+    if node in network.levels:
+        return Conditional(node, parents, above, network.levels[node], network.tables[node])
+    return Conditional(node, parents, above, None, network.leaves[node])
 
-        Structures of the same nodes compare by it: the difference is the log Bayes factor. With `tb.BDeu`, networks
-        that say the same independences score alike. A missing cell leaves its row out of the factors that need it, so
-        structures only compare where few are missing. A measured column without any spread is left out.
 
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self, "tally_")
-        self._refuse_soft("evidence")
-        return self._fitted.evidence().log_evidence
+def unseen_configurations(model: BayesianNetwork) -> dict[Name, list[dict[Name, Any]]]:
+    """The combinations of parents' levels that no row showed, by node.
 
-    @property
-    def bic_(self) -> float:
-        """The Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better."""
-        check_is_fitted(self, "tally_")
-        self._refuse_soft("BIC")
-        return self._fitted.bic
+    Under bayes and map their row of the table is the prior's. Under mle it is not known: a question whose answer
+    depends on it is refused.
+    """
+    found: dict[Name, list[dict[Name, Any]]] = {}
+    for name, node in model._network.nodes.items() if model._given is None else ():
+        never = np.flatnonzero(np.asarray(node.flat().presence()) == 0)
+        if node.factor.given and len(never):
+            every = model._network.configurations(node.factor.given)
+            found[name] = [every[k] for k in never]
+    return found
 
-    def bits(self) -> Bits:
-        """Code lengths of the rows: given the MAP parameters, of the density of these, and by the evidence.
 
-        Returns
-        -------
-        Bits
-            In bits; the density term may be negative, for a density is no probability.
-        """
-        check_is_fitted(self, "tally_")
-        self._refuse_soft("code length")
-        return self._fitted.bits()
+# ---- Comparing structures ---------------------------------------------------------------------------------------
+
+
+def log_evidence(model: BayesianNetwork) -> float:
+    """Log p(rows | structure), every parameter integrated out under its prior, in nats.
+
+    Structures of the same nodes compare by it: the difference is the log Bayes factor. With `tb.BDeu`, networks
+    that say the same independences score alike. A missing cell leaves its row out of the factors that need it, so
+    structures only compare where few are missing. A measured column without any spread is left out.
+
+    Returns
+    -------
+    float
+    """
+    return _counted(model, "evidence").evidence().log_evidence
+
+
+def bic(model: BayesianNetwork) -> float:
+    """The Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better."""
+    return _counted(model, "BIC").bic
+
+
+def bits(model: BayesianNetwork) -> Bits:
+    """Code lengths of the rows: given the MAP parameters, of the density of these, and by the evidence.
+
+    Returns
+    -------
+    Bits
+        In bits; the density term may be negative, for a density is no probability.
+    """
+    return _counted(model, "code length").bits()
+
+
+def _counted(model: BayesianNetwork, what: str) -> Fitted:
+    """The nodes after estimating, if their statistics are of rows: neither given nor expected."""
+    network = model._network
+    refuse_given(model, f"there is no {what} of")
+    if network.tally.soft:
+        raise EstimateError(
+            f"this network has no {what}: EM filled in what was missing; its counts are expectations, not rows.\n"
+            "    Fit it on rows without missing cells, or with missing='available'."
+        )
+    return network.fitted
+
+
+def refuse_given(model: BayesianNetwork, what: str) -> None:
+    """Refuse what needs counts where the tables were given."""
+    if model._given is not None:
+        raise StatisticsError(
+            f"{what} a network whose tables were given, not counted.\n    Use fit to learn them from rows, or pass "
+            "prior=tb.BDe(network, sample_size) to let the given ones count as so many rows."
+        )

@@ -1,185 +1,200 @@
-"""NetworkRows: what a Bayesian network says about many rows, whatever is known in each."""
+"""Answers about rows: what a Bayesian network says about many rows, whatever is known in each."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.networks.answer import Posteriors
-from tallybayes.models.networks.exchange import NetworkExchange
-from tallybayes.models.networks.observed import Known
+from tallybayes.models.networks.learning import open_rows
+from tallybayes.models.networks.observed import Known, read_evidence, read_rows
 from tallybayes.sources.table import Table, unmerged
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
 
+if TYPE_CHECKING:
+    from tallybayes.models.networks.network import BayesianNetwork
 
-class NetworkRows(NetworkExchange):
-    """Rows scored and predicted, some at a time."""
 
-    def log_likelihood(self, X: Any, *, names: Any = None) -> np.ndarray:
-        """Log p(what is known of the row), everything missing summed out; −inf for an impossible row.
+def log_likelihood(model: BayesianNetwork, X: Any, *, names: Any = None) -> np.ndarray:
+    """Log p(what is known of the row), everything missing summed out; −inf for an impossible row.
 
-        Parameters
-        ----------
-        X, names
-            As for `fit`; columns may be absent.
+    Parameters
+    ----------
+    X, names
+        As for `fit`; columns may be absent.
 
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        found = self._inference
-        known = self._read(X, names)
-        out = np.empty(known.n_rows)
-        whole = known.whole(found.levels)
-        if whole.any():
-            out[whole] = found.log_joint(known, np.flatnonzero(whole))
-        rest = known.take(np.flatnonzero(~whole))
-        partly = np.empty(rest.n_rows)
-        unsure = not read_estimate(self.estimate).has_prior
-        for rows, answer in found.batches(rest, down=unsure, what="scoring", look_up=True):
-            if unsure:
-                found.refuse_unknown(answer, rest, rows, None)
-            partly[rows] = answer.log_evidence
-        out[~whole] = partly
-        return out
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    found = model._inference
+    known = _read(model, X, names)
+    out = np.empty(known.n_rows)
+    whole = known.whole(found.levels)
+    if whole.any():
+        out[whole] = found.log_joint(known, np.flatnonzero(whole))
+    rest = known.take(np.flatnonzero(~whole))
+    partly = np.empty(rest.n_rows)
+    unsure = not read_estimate(model.estimate).has_prior
+    for rows, answer in found.batches(rest, down=unsure, what="scoring", look_up=True):
+        if unsure:
+            found.refuse_unknown(answer, rest, rows, None)
+        partly[rows] = answer.log_evidence
+    out[~whole] = partly
+    return out
 
-    def predict_proba(
-        self, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
-    ) -> Any:
-        """p(node | what is known of the row), for many rows with any pattern of missing cells.
 
-        Parameters
-        ----------
-        X : as for `fit`; columns may be absent
-        columns : name, or sequence of names, optional
-            The nodes to predict, from all other columns: their own cells are not looked at. None predicts the missing
-            cells of all nodes, from everything that is known.
-        do : mapping from node to level, optional
-            Nodes that are set from outside in every row.
-        names : sequence, optional
-            The names of an array's columns.
+def predict_proba(
+    model: BayesianNetwork, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
+) -> Any:
+    """p(node | what is known of the row), for many rows with any pattern of missing cells.
 
-        Returns
-        -------
-        ndarray of shape (n, levels) for a single name, else Posteriors
-            A mapping from node to such arrays, with a flag for impossible rows, ``impossible``. Those get the
-            probabilities that hold without any evidence, and a warning.
+    Parameters
+    ----------
+    X : as for `fit`; columns may be absent
+    columns : name, or sequence of names, optional
+        The nodes to predict, from all other columns: their own cells are not looked at. None predicts the missing
+        cells of all nodes, from everything that is known.
+    do : mapping from node to level, optional
+        Nodes that are set from outside in every row.
+    names : sequence, optional
+        The names of an array's columns.
 
-        Examples
-        --------
-        >>> import tallybayes as tb
-        >>> rows = {"rain": [0, 0, 0, 1, 1, 0], "wet": [1, 0, 0, 1, 1, 0]}
-        >>> model = tb.BayesianNetwork({"wet": ["rain"]}).fit(rows)
-        >>> model.predict_proba({"wet": [1, 0, None]}, "rain").round(2)
-        array([[0.43, 0.57],
-               [0.82, 0.18],
-               [0.62, 0.38]])
-        """
-        asked = list(self._inference.levels) if columns is None else listed(columns)
-        self._require_labels(asked)
-        posteriors, _, log_likelihood = self._predict(X, columns, asked, do, names)
-        if isinstance(columns, str | int):
-            return posteriors[columns]
-        return Posteriors(posteriors, {node: self.levels_[node] for node in asked}, log_likelihood)
+    Returns
+    -------
+    ndarray of shape (n, levels) for a single name, else Posteriors
+        A mapping from node to such arrays, with a flag for impossible rows, ``impossible``. Those get the
+        probabilities that hold without any evidence, and a warning.
 
-    def predict(self, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None) -> Any:
-        """The most probable level of each node by itself; of measured nodes, the mean.
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"rain": [0, 0, 0, 1, 1, 0], "wet": [1, 0, 0, 1, 1, 0]}
+    >>> model = tb.BayesianNetwork({"wet": ["rain"]}).fit(rows)
+    >>> model.predict_proba({"wet": [1, 0, None]}, "rain").round(2)
+    array([[0.43, 0.57],
+           [0.82, 0.18],
+           [0.62, 0.38]])
+    """
+    asked = list(model._inference.levels) if columns is None else listed(columns)
+    require_labels(model, asked)
+    posteriors, _, log_likelihood = _predict(model, X, columns, asked, do, names)
+    if isinstance(columns, str | int):
+        return posteriors[columns]
+    return Posteriors(posteriors, {node: model.levels_[node] for node in asked}, log_likelihood)
 
-        Parameters
-        ----------
-        X, columns, do, names
-            As for `predict_proba`; columns may be measured nodes, too. None fills in the missing cells of all nodes,
-            and leaves those that are known as they are.
 
-        Returns
-        -------
-        ndarray of shape (n,) for a single name, else dict from node to such arrays
+def predict(
+    model: BayesianNetwork, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
+) -> Any:
+    """The most probable level of each node by itmodel; of measured nodes, the mean.
 
-        Examples
-        --------
-        >>> import tallybayes as tb
-        >>> rows = {"rain": [0, 0, 0, 1, 1, 0], "wet": [1, 0, 0, 1, 1, 0]}
-        >>> model = tb.BayesianNetwork({"wet": ["rain"]}).fit(rows)
-        >>> model.predict({"rain": [None, 0], "wet": [1, None]})
-        {'rain': array([1, 0]), 'wet': array([1, 0])}
-        """
-        asked = list(self.graph_.nodes) if columns is None else listed(columns)
-        self.graph_.require(asked)
-        posteriors, means, _ = self._predict(X, columns, asked, do, names)
-        labels = {node: labels_of(self.levels_[node], None)[found.argmax(axis=1)] for node, found in posteriors.items()}
-        if columns is None:
-            table = self._open(X, names)
-            for node in labels:
-                if node in table.columns and node not in (do or {}):
-                    labels[node] = _keeping(table, node, labels[node])
-        out = {node: (labels | means)[node] for node in asked}
-        return out[columns] if isinstance(columns, str | int) else out
+    Parameters
+    ----------
+    X, columns, do, names
+        As for `predict_proba`; columns may be measured nodes, too. None fills in the missing cells of all nodes,
+        and leaves those that are known as they are.
 
-    def _predict(
-        self, X: Any, columns: Any, asked: list[Name], do: Mapping[Name, Any] | None, names: Any
-    ) -> tuple[dict[Name, np.ndarray], dict[Name, np.ndarray], np.ndarray]:
-        """The posteriors of labels, the means of measured nodes, and the log likelihood of every row."""
-        found, done = self._inference, do or {}
-        known = self._read(X, names, () if columns is None else asked, do)
-        posteriors = {node: np.empty((known.n_rows, len(found.levels[node]))) for node in asked if node in found.levels}
-        means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if node in found.leaves}
-        log_likelihood = np.empty(known.n_rows)
-        for rows, answer in found.batches(known, done, what="predicting", look_up=True):
-            log_likelihood[rows] = answer.log_evidence
-            found.refuse_unknown(answer, known, rows, asked, done)
-            for node, table in posteriors.items():
-                table[rows] = found.shares([node], answer, known, rows).T
-            for node, parts in means.items():
-                parts.append(found.expected(node, answer, known, rows))
-        joined = {node: np.concatenate(parts) if parts else np.zeros(0) for node, parts in means.items()}
-        self._mend_impossible(posteriors, joined, log_likelihood, do)
-        return posteriors, joined, log_likelihood
+    Returns
+    -------
+    ndarray of shape (n,) for a single name, else dict from node to such arrays
 
-    def _read(self, X: Any, names: Any, without: Sequence[Name] = (), do: Mapping[Name, Any] | None = None) -> Known:
-        """What is known of the rows of X, and of the nodes that are set."""
-        found = self._inference
-        known = found.read_rows(self._open(X, names), self.unseen, (*without, *(do or ())))
-        done = found.read_evidence(None, do)
-        for kept, given in ((known.codes, done.codes), (known.cells, done.cells)):
-            kept.update({node: np.repeat(value, known.n_rows, axis=0) for node, value in given.items()})
-        return known
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"rain": [0, 0, 0, 1, 1, 0], "wet": [1, 0, 0, 1, 1, 0]}
+    >>> model = tb.BayesianNetwork({"wet": ["rain"]}).fit(rows)
+    >>> model.predict({"rain": [None, 0], "wet": [1, None]})
+    {'rain': array([1, 0]), 'wet': array([1, 0])}
+    """
+    asked = list(model.graph_.nodes) if columns is None else listed(columns)
+    model.graph_.require(asked)
+    posteriors, means, _ = _predict(model, X, columns, asked, do, names)
+    labels = {node: labels_of(model.levels_[node], None)[found.argmax(axis=1)] for node, found in posteriors.items()}
+    if columns is None:
+        table = open_rows(model, X, names)
+        for node in labels:
+            if node in table.columns and node not in (do or {}):
+                labels[node] = _keeping(table, node, labels[node])
+    out = {node: (labels | means)[node] for node in asked}
+    return out[columns] if isinstance(columns, str | int) else out
 
-    def _require_labels(self, nodes: Sequence[Name]) -> None:
-        self.graph_.require(nodes)
-        measured = [node for node in nodes if node in self._inference.leaves]
-        if measured:
-            raise DataError(
-                f"node {measured[0]!r} is measured, so it has no probabilities by level.\n"
-                "    Use predict for its mean, sample for draws, or probability_of_evidence for a density."
-            )
 
-    def _mend_impossible(
-        self, posteriors: dict[Name, np.ndarray], means: dict[Name, np.ndarray], log_likelihood: np.ndarray, do: Any
-    ) -> None:
-        """Give impossible rows what holds without evidence, and say so once."""
-        wrong = np.flatnonzero(np.isneginf(log_likelihood))
-        if not len(wrong):
-            return
-        found = self._inference
-        nothing = found.read_evidence(None, do)
-        ((rows, answer),) = found.batches(nothing, do or ())
-        found.refuse_unknown(answer, nothing, rows, [*posteriors, *means], do or ())
+def _predict(
+    model: BayesianNetwork, X: Any, columns: Any, asked: list[Name], do: Mapping[Name, Any] | None, names: Any
+) -> tuple[dict[Name, np.ndarray], dict[Name, np.ndarray], np.ndarray]:
+    """The posteriors of labels, the means of measured nodes, and the log likelihood of every row."""
+    found, done = model._inference, do or {}
+    known = _read(model, X, names, () if columns is None else asked, do)
+    posteriors = {node: np.empty((known.n_rows, len(found.levels[node]))) for node in asked if node in found.levels}
+    means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if node in found.leaves}
+    log_likelihood = np.empty(known.n_rows)
+    for rows, answer in found.batches(known, done, what="predicting", look_up=True):
+        log_likelihood[rows] = answer.log_evidence
+        found.refuse_unknown(answer, known, rows, asked, done)
         for node, table in posteriors.items():
-            table[wrong] = answer.marginal(found.scope([node])).T
-        for node, mean in means.items():
-            mean[wrong] = found.expected(node, answer, nothing, rows)
-        warnings.warn(
-            f"row {int(wrong[0])} is impossible under this network ({len(wrong)} of {len(log_likelihood)} are), so "
-            "nothing follows from it: it got the probabilities that hold without evidence.",
-            UserWarning,
-            stacklevel=4,
+            table[rows] = found.shares([node], answer, known, rows).T
+        for node, parts in means.items():
+            parts.append(found.expected(node, answer, known, rows))
+    joined = {node: np.concatenate(parts) if parts else np.zeros(0) for node, parts in means.items()}
+    _mend_impossible(model, posteriors, joined, log_likelihood, do)
+    return posteriors, joined, log_likelihood
+
+
+def _read(
+    model: BayesianNetwork, X: Any, names: Any, without: Sequence[Name] = (), do: Mapping[Name, Any] | None = None
+) -> Known:
+    """What is known of the rows of X, and of the nodes that are set."""
+    found = model._inference
+    known = read_rows(found, open_rows(model, X, names), model.unseen, (*without, *(do or ())))
+    done = read_evidence(found, None, do)
+    for kept, given in ((known.codes, done.codes), (known.cells, done.cells)):
+        kept.update({node: np.repeat(value, known.n_rows, axis=0) for node, value in given.items()})
+    return known
+
+
+def require_labels(model: BayesianNetwork, nodes: Sequence[Name]) -> None:
+    """Refuse to ask for probabilities of nodes without levels."""
+    model.graph_.require(nodes)
+    measured = [node for node in nodes if node in model._inference.leaves]
+    if measured:
+        raise DataError(
+            f"node {measured[0]!r} is measured, so it has no probabilities by level.\n"
+            "    Use predict for its mean, sample for draws, or probability_of_evidence for a density."
         )
+
+
+def _mend_impossible(
+    model: BayesianNetwork,
+    posteriors: dict[Name, np.ndarray],
+    means: dict[Name, np.ndarray],
+    log_likelihood: np.ndarray,
+    do: Any,
+) -> None:
+    """Give impossible rows what holds without evidence, and say so once."""
+    wrong = np.flatnonzero(np.isneginf(log_likelihood))
+    if not len(wrong):
+        return
+    found = model._inference
+    nothing = read_evidence(found, None, do)
+    ((rows, answer),) = found.batches(nothing, do or ())
+    found.refuse_unknown(answer, nothing, rows, [*posteriors, *means], do or ())
+    for node, table in posteriors.items():
+        table[wrong] = answer.marginal(found.scope([node])).T
+    for node, mean in means.items():
+        mean[wrong] = found.expected(node, answer, nothing, rows)
+    warnings.warn(
+        f"row {int(wrong[0])} is impossible under this network ({len(wrong)} of {len(log_likelihood)} are), so "
+        "nothing follows from it: it got the probabilities that hold without evidence.",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def listed(nodes: Any) -> list[Name]:

@@ -11,6 +11,7 @@ from tallybayes.errors import DataError, TooLargeError, shortened
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import read_estimate
 from tallybayes.memory import available_memory
+from tallybayes.models.networks.factors import node_families
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.learning import named_weights
 from tallybayes.models.networks.network import BayesianNetwork
@@ -62,7 +63,7 @@ def learn_tree(
     if target is not None and target not in list(table.columns):
         raise DataError.unknown_column([target], table.columns)
     model = BayesianNetwork(dict.fromkeys(table.columns, ()), **parameters)
-    families = {} if not table.columns else model._families(Graph.read(model.parents), table)
+    families = {} if not table.columns else node_families(Graph.read(model.parents), model.columns, table)
     measured = [name for name in table.columns if name != target and families[name].reads != "codes"]
     if measured and target is None:
         raise DataError(

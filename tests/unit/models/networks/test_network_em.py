@@ -81,7 +81,7 @@ def test_em_equals_summing_over_all_completions(data):
             value, counts = max(ends, key=lambda end: end[0])
             assert model._climb.log_likelihood == pytest.approx(value, abs=1e-9)
         for node in tables.parents:
-            np.testing.assert_allclose(model._nodes[node].statistics.table, counts[node], atol=1e-9)
+            np.testing.assert_allclose(model._network.nodes[node].statistics.table, counts[node], atol=1e-9)
         history = np.array(model.history_)
         assert (np.diff(history) > -1e-9).all()
 
@@ -216,3 +216,16 @@ def test_hidden_nodes_need_no_column():
         DataError, match=r"no column 'h'.*\n.*\n    A node that is never seen needs missing='em' and columns="
     ):
         tb.BayesianNetwork(parents).fit(rows)
+
+
+def test_levels_that_only_the_prior_knows_are_there_for_em_too():
+    expert = tb.BayesianNetwork.from_tables(
+        {"smoke": ["fire"]},
+        {"fire": ["no", "small", "big"], "smoke": [False, True]},
+        {"fire": [0.8, 0.1, 0.1], "smoke": [[0.9, 0.1], [0.2, 0.8], [0.1, 0.9]]},
+    )
+    rows = {"fire": ["no", "small", None, "no"], "smoke": [False, True, True, None]}
+    model = tb.BayesianNetwork({"smoke": ["fire"]}, prior=tb.BDe(expert, 1000), missing="em").fit(rows)
+    assert model.levels_["fire"] == ("big", "no", "small")
+    assert model.tally_.soft
+    assert model.query("smoke", {"fire": "big"})[True] == pytest.approx(0.9, abs=0.01)

@@ -1,0 +1,191 @@
+"""Questions to a Bayesian network: what follows from what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes.errors import DataError, ImpossibleEvidenceError
+from tallybayes.inference.junction import Propagated
+from tallybayes.models.fitted.generate import sample_factor
+from tallybayes.models.networks.answer import Answer, MostProbable
+from tallybayes.models.networks.inference import NetworkInference
+from tallybayes.models.networks.observed import Known, read_evidence
+from tallybayes.models.networks.rows import listed, require_labels
+from tallybayes.tally.domain import labels_of
+from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    from tallybayes.models.networks.network import BayesianNetwork
+
+
+def query(
+    model: BayesianNetwork,
+    nodes: Any,
+    evidence: Mapping[Name, Any] | None = None,
+    *,
+    do: Mapping[Name, Any] | None = None,
+) -> Answer:
+    """p(nodes | evidence), exactly.
+
+    Parameters
+    ----------
+    nodes : name, or sequence of names
+        What is asked for: labels; of several, their joint distribution.
+    evidence : mapping from node to what is known of it, optional
+        A level, or a measured value; soft evidence is a mapping from every level to its likelihood,
+        p(what was noticed | level), up to a factor.
+    do : mapping from node to level, optional
+        Nodes that are set from outside, so that their parents have no say.
+
+    Returns
+    -------
+    Answer
+        A mapping from levels, or tuples of levels, to probabilities.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> barometer = tb.BayesianNetwork.from_tables(
+    ...     {"glass": ["storm"]}, {"storm": ["no", "yes"], "glass": ["high", "low"]},
+    ...     {"storm": [0.9, 0.1], "glass": [[0.9, 0.1], [0.2, 0.8]]})
+    >>> round(barometer.query("storm", {"glass": "low"})["yes"], 3)       # a falling glass tells of storms
+    0.471
+    >>> round(barometer.query("storm", do={"glass": "low"})["yes"], 3)    # turning its hand makes none
+    0.1
+    """
+    asked = tuple(listed(nodes))
+    require_labels(model, asked)
+    if not asked or len(set(asked)) < len(asked):
+        raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
+    found = model._inference
+    _, answer = _asked(found, asked, evidence, do, together=asked)
+    table = answer.marginal(found.scope(asked))[..., 0]
+    return Answer(asked, tuple(found.levels[node] for node in asked), table, _told(evidence, do))
+
+
+def most_probable(
+    model: BayesianNetwork, evidence: Mapping[Name, Any] | None = None, *, do: Mapping[Name, Any] | None = None
+) -> MostProbable:
+    """The most probable levels of all nodes together, given the evidence (MPE).
+
+    It need not be made of the most probable level of each.
+
+    Parameters
+    ----------
+    evidence, do
+        As for `query`.
+
+    Returns
+    -------
+    MostProbable
+        A mapping from node to level.
+    """
+    found = model._inference
+    known, answer = _asked(found, found.levels, evidence, do)
+    compiled, (likelihoods, offset) = found.compile(do or ()), found.likelihoods(known, slice(0, 1), do or ())
+    codes, log_probability = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
+    levels = {node: found.levels[node][int(code)] for node, code in zip(found.levels, codes[:, 0], strict=True)}
+    log_share = log_probability[0] + offset[0] - answer.log_evidence[0]
+    return MostProbable(levels, float(log_share), _told(evidence, do))
+
+
+def probability_of_evidence(
+    model: BayesianNetwork, evidence: Mapping[Name, Any], *, do: Mapping[Name, Any] | None = None
+) -> float:
+    """p(evidence): a density where measured nodes are among it; 0 where it is impossible.
+
+    Parameters
+    ----------
+    evidence, do
+        As for `query`.
+
+    Returns
+    -------
+    float
+    """
+    found = model._inference
+    known = read_evidence(found, evidence, do)
+    ((rows, answer),) = found.batches(known, do or ())
+    found.refuse_unknown(answer, known, rows, None, do or ())
+    return float(np.exp(answer.log_evidence[0]))
+
+
+def sample(
+    model: BayesianNetwork,
+    n: int = 1,
+    evidence: Mapping[Name, Any] | None = None,
+    *,
+    do: Mapping[Name, Any] | None = None,
+    random_state: Any = None,
+) -> dict[Name, np.ndarray]:
+    """Rows drawn from the network, or from what it says given the evidence.
+
+    Parameters
+    ----------
+    n : int, default 1
+    evidence, do
+        As for `query`.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    dict from node to an array of shape (n,)
+        Columns, as `fit` takes them.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> coin = tb.BayesianNetwork.from_tables({"coin": []}, {"coin": ["heads", "tails"]}, {"coin": [0.5, 0.5]})
+    >>> coin.sample(3, random_state=0)
+    {'coin': array(['tails', 'heads', 'heads'], dtype='<U5')}
+    """
+    if not isinstance(n, int | np.integer) or n < 0:
+        raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
+    rng = np.random.default_rng(random_state)
+    found = model._inference
+    _, answer = _asked(found, found.graph.nodes, evidence, do)
+    codes = dict(zip(found.levels, answer.sample(int(n), rng), strict=True))
+    measured = {**(evidence or {}), **(do or {})}
+    out: dict[Name, np.ndarray] = {}
+    for node in found.graph.nodes:
+        if node in found.levels:
+            out[node] = labels_of(found.levels[node], None)[codes[node]]
+        elif node in measured:
+            out[node] = np.repeat(np.asarray([measured[node]]), n, axis=0)
+        else:
+            group = found.group(node, codes, int(n))
+            drawn = sample_factor(found.leaves[node], group, model._network.nodes[node].flat(), rng)
+            out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
+    return out
+
+
+def _asked(
+    found: NetworkInference, nodes: Iterable[Name], evidence: Any, do: Any, together: Iterable[Name] = ()
+) -> tuple[Known, Propagated]:
+    """What is known, and what follows from it for some nodes; refused where that is impossible, or not known."""
+    known = read_evidence(found, evidence, do)
+    ((rows, answer),) = found.batches(known, do or (), together=together)
+    refuse_impossible(found, answer.log_evidence[0], evidence, do)
+    found.refuse_unknown(answer, known, rows, nodes, do or ())
+    return known, answer
+
+
+def refuse_impossible(inference: NetworkInference, log_evidence: float, evidence: Any, do: Any) -> None:
+    """Name what cannot happen: as little of the evidence as contradicts the network."""
+    if not np.isneginf(log_evidence):
+        return
+    blamed = dict(evidence or {})
+    for node in list(blamed):
+        rest = {other: value for other, value in blamed.items() if other != node}
+        ((_, answer),) = inference.batches(read_evidence(inference, rest, do), do or (), down=False)
+        if np.isneginf(answer.log_evidence[0]):
+            blamed = rest
+    raise ImpossibleEvidenceError.of(_told(blamed, do))
+
+
+def _told(evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
+    """All that a question says, for its answer."""
+    return {**(evidence or {}), **{f"do({node})": value for node, value in (do or {}).items()}}
