@@ -16,6 +16,8 @@ from tallybayes.families.block import Block, Dense, Sparse, dense
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.families.form import Linear
+from tallybayes.families.left_out import Counted, LevelCounts, Removed, cells_left_out, level_counts
+from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 
 
@@ -113,6 +115,28 @@ class Bernoulli(Family):
         a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
         with np.errstate(divide="ignore"):
             return _odds(np.log(a / (a + b)), np.log(b / (a + b)))
+
+    def _levels(self, counted: Counted) -> LevelCounts | None:
+        """The counts of 0 and 1."""
+        statistics, start = counted.statistics, counted.start
+        cells = np.stack([statistics.failures, statistics.total], axis=-1)
+        added = None if start is None else np.stack([start.failures, start.successes], axis=-1)
+        return level_counts(counted, cells, cells.sum(axis=-1), added, Segments(np.full(statistics.n_columns, 2)))
+
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+        """Shares of what is left."""
+        if isinstance(rows.cells, Sparse):
+            return cells_left_out(self, counted, rows)
+        levels, cells = self._levels(counted), np.asarray(rows.cells)
+        if cells.dtype.kind == "f":
+            cells = np.where(np.isnan(cells), -1, cells)
+        return None if levels is None else levels.left_out(cells.astype(np.intp), rows)
+
+    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """log p(1) and log p(0)."""
+        levels = self._levels(counted)
+        table = None if levels is None else levels.table()
+        return None if table is None else (table[1::2], table[0::2])
 
     def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
         """The largest deviation a yes/no column can have: one that is nearly always the same parts few rows."""

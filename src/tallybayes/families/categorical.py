@@ -16,6 +16,7 @@ from tallybayes.families.block import Block, Codes
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, ratio
 from tallybayes.families.form import LevelTable
+from tallybayes.families.left_out import Counted, LevelCounts, Removed, level_counts
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 
@@ -125,6 +126,22 @@ class Categorical(Family):
     def predictive_form(self, posterior: Dirichlet) -> LevelTable:
         """As `form`, with θ at its posterior mean."""
         return self.form(self.from_belief(posterior, "mean"))
+
+    def _levels(self, counted: Counted) -> LevelCounts | None:
+        statistics, start = counted.statistics, counted.start
+        added = None if start is None else start.concentration
+        return level_counts(counted, statistics.table, statistics.weight, added, statistics.segments)
+
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+        """Shares of what is left."""
+        assert isinstance(rows.cells, Codes)
+        levels = self._levels(counted)
+        return None if levels is None else levels.left_out(np.asarray(rows.cells.columns), rows)
+
+    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """Log probabilities."""
+        levels = self._levels(counted)
+        return None if levels is None else (levels.table(),)
 
     def wrong_cell(self, rows: Any) -> None:
         """None: codes of levels are all good."""

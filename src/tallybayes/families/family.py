@@ -14,6 +14,7 @@ from tallybayes.value import Value
 
 if TYPE_CHECKING:
     from tallybayes.families.form import Form
+    from tallybayes.families.left_out import Counted, Removed
 
 
 class Family(Value):
@@ -147,6 +148,23 @@ class Family(Value):
         """What `log_predictive` looks like, or None."""
         return None
 
+    @property
+    def left_out_together(self) -> bool:
+        """Whether one row's absence changes, or `left_out` says, what every group makes of it, not its own alone."""
+        return "groups" in self.shared
+
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+        """log p(row | group) of rows that were counted, each without itself: (n, groups) if `left_out_together`.
+
+        Else (n, 1), of its own group. NaN where a closed form has lost its digits; None where there is none, and rows
+        have to be counted out. As for `form`, a family that counts or scores anew says this anew, or has none.
+        """
+        return None
+
+    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """The same of rows that counted once, as tables for the kernels, (columns or cells, groups), or None."""
+        return None
+
     def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first cell, as row and column, that could not have been counted either."""
         try:
@@ -256,6 +274,16 @@ class Family(Value):
         if not isinstance(belief, self.belief) and not getattr(belief, "any_family", False):
             raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}")
         return belief
+
+
+def still_says(family: Family, hook: str, *meant: str) -> bool:
+    """Whether what a family says of itself holds: no class made from the one that says it writes a method anew."""
+    return all(_place(family, hook) <= _place(family, method) for method in meant)
+
+
+def _place(family: Family, method: str) -> int:
+    """How far up among a family's ancestors a method is written."""
+    return next(place for place, kind in enumerate(type(family).__mro__) if method in vars(kind))
 
 
 def over_given(x: np.ndarray, n_given: int) -> np.ndarray:

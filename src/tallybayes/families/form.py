@@ -15,7 +15,7 @@ import numpy as np
 
 from tallybayes.beliefs.log_gamma import log_factorials
 from tallybayes.families.block import Sparse
-from tallybayes.families.family import Family, over_given
+from tallybayes.families.family import Family, over_given, still_says
 from tallybayes.statistics.segments import Segments
 
 _CELLS = 1 << 19  # entries of a stretch, and terms made at a time: some dozen arrays of them, about 64 MB
@@ -290,7 +290,7 @@ def form_of(family: Family, parameters: Any, predictive: bool) -> Form | None:
     A family of a user's own that scores in another way than the one it is made from has no form until it says one.
     """
     said, meant = ("predictive_form", "log_predictive") if predictive else ("form", "log_prob")
-    if _place(family, said) > _place(family, meant) or (predictive and not isinstance(parameters, family.belief)):
+    if not still_says(family, said, meant) or (predictive and not isinstance(parameters, family.belief)):
         return None
     return (family.predictive_form if predictive else family.form)(parameters)
 
@@ -298,11 +298,6 @@ def form_of(family: Family, parameters: Any, predictive: bool) -> Form | None:
 def as_cells(form: Form | None) -> Cells | None:
     """A form as a sum over cells, where it is one that sparse rows can be scored by."""
     return form.cells if isinstance(form, Linear) else form if isinstance(form, Cells) else None
-
-
-def _place(family: Family, method: str) -> int:
-    """How far up among a family's ancestors a method is written."""
-    return next(place for place, kind in enumerate(type(family).__mro__) if method in vars(kind))
 
 
 def stretches(indptr: np.ndarray) -> Iterator[slice]:

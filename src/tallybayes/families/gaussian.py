@@ -16,6 +16,8 @@ from tallybayes.families.block import Block, Sparse, dense
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.families.form import Bell, Student
+from tallybayes.families.left_out import Counted, Removed
+from tallybayes.families.left_out_gaussian import columns_left_out, student_left_out
 from tallybayes.statistics.moments import Moments, choose_anchor
 
 _TOTAL_ROWS = 8.0  # what the variance of all rows is worth beside that within groups
@@ -47,7 +49,6 @@ class Gaussian(Family):
     belief = NormalInverseGamma
     measured: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (or missing)"
-    shared: ClassVar[tuple[str, ...]] = ()  # over what one variance is shared
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -182,6 +183,14 @@ class Gaussian(Family):
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
         return Student(location, 1 / spread, shape + 0.5, log_norm)
 
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+        """Mean and variance of what is left."""
+        return columns_left_out(self, counted, rows)
+
+    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """Student's t: mean, inverse spread, power and log norm of a factor ``"left_out"``."""
+        return student_left_out(counted, constant) if counted.estimate.integrates and not self.shared else None
+
     def collapsed(self, parameters: Normal, statistics: Moments) -> Normal:
         """A variance next to nothing is nothing: without a prior, a group may fall in on a single row."""
         variance = np.asarray(parameters.variance)
@@ -261,6 +270,10 @@ class SphericalGaussian(Gaussian):
 
     def predictive_form(self, posterior: NormalInverseGamma) -> None:
         """None: the columns share what is not known of the variance."""
+
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+        """As of other Gaussians, and scored as whole rows."""
+        return super().left_out(counted, rows)
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group, of its fullest column."""

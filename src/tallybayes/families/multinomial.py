@@ -15,6 +15,8 @@ from tallybayes.families.block import Block, Sparse, compressed
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, over_given, ratio
 from tallybayes.families.form import Cells, Linear
+from tallybayes.families.left_out import Counted, Removed, tokens_left
+from tallybayes.kernels.log_base import log_base_csr
 from tallybayes.statistics.totals import Totals
 
 _MOST_COLUMNS = 64  # what a row weighs at most beside other columns, where a mixture starts
@@ -113,6 +115,17 @@ class Multinomial(Family):
         rows = float(statistics.weight.sum())
         return {"size": max(1, round(float(statistics.total.sum()) / rows)) if rows else 1}
 
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+        """Every word's share of what is left."""
+        left = tokens_left(counted, rows)
+        if left is None:
+            return np.full((len(rows.group), 1), np.nan)
+        x = left.rows.data
+        terms = left.rows.sum_rows(np.where(x > 0, x * np.log(left.cells), 0.0))
+        terms = terms + log_base_csr(left.rows.indptr, x, "multinomial")
+        terms = terms - left.length * np.log(np.where(left.whole > 0, left.whole, np.nan))
+        return np.where(left.length > 0, terms, 0.0)[:, None]
+
     def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[Sparse, float]:
         """Square roots of every word's share of its row, so that long rows are like short ones."""
         rows = cells if isinstance(cells, Sparse) else compressed(cells)
@@ -152,6 +165,14 @@ class DirichletMultinomial(Multinomial):
             lambda x, j: log_choose(alpha[..., j], x),
             lambda n: -log_choose(total, n),
         )
+
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+        """As the urn without the row would have it."""
+        left = tokens_left(counted, rows) if counted.estimate.integrates else None
+        if left is None:
+            return super().left_out(counted, rows)
+        terms = left.rows.sum_rows(log_choose(left.cells, left.rows.data))
+        return (terms - log_choose(left.whole, left.length))[:, None]
 
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every word's share; the denominator, which the words have in common, by their share of the row."""

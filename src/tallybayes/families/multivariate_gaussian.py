@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg.lapack import dtrtri
 
 from tallybayes import kernels
 from tallybayes.beliefs.belief import Belief
@@ -26,6 +24,9 @@ from tallybayes.families.gaussian import (
     pooled_spread,
     put_spread,
 )
+from tallybayes.families.left_out import Counted, Removed
+from tallybayes.families.left_out_gaussian import rows_left_out
+from tallybayes.families.squared_lengths import by_pattern, cholesky, patterns_of, squared_distances
 from tallybayes.statistics.moments import Moments, choose_anchor
 
 _FLATTENED = 1e-10  # the least eigenvalue of correlations; below, a group is falling in on a plane
@@ -50,7 +51,6 @@ class MultivariateGaussian(Family):
     measured: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
     smaller: ClassVar[str] = "Use tb.NaiveBayes(tb.Gaussian()), which keeps no products of columns, or fewer columns."
-    shared: ClassVar[tuple[str, ...]] = ()
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -151,17 +151,17 @@ class MultivariateGaussian(Family):
 
     def is_definite(self, covariance: np.ndarray) -> bool:
         """Whether a covariance matrix has an inverse worth the name."""
-        return bool(np.isfinite(covariance).all() and _cholesky(covariance) is not None)
+        return bool(np.isfinite(covariance).all() and cholesky(covariance) is not None)
 
     def _root(self, covariance: Any, weight: np.ndarray | None = None) -> np.ndarray:
         """Cholesky factors; a singular covariance is named by its group, one of no rows (NaN) stands for itself."""
         covariance = np.asarray(covariance, dtype=float)
         unknown = np.isnan(covariance).any(axis=(-2, -1))
         covariance = np.where(unknown[..., None, None], np.eye(covariance.shape[-1]), covariance)
-        root = _cholesky(covariance)
+        root = cholesky(covariance)
         if root is None:
             for index in np.ndindex(covariance.shape[:-2]):
-                if _cholesky(covariance[index]) is None:
+                if cholesky(covariance[index]) is None:
                     where = f"group {', '.join(map(str, index))}" if index else "the data"
                     rows = float("nan") if weight is None else float(weight[index])
                     raise EstimateError.singular(where, rows, covariance.shape[-1])
@@ -177,7 +177,7 @@ class MultivariateGaussian(Family):
             squares, log_det = squared_distances(rows, mean[..., known], root)
             return -0.5 * (squares + log_det + len(known) * np.log(2 * np.pi))
 
-        return _by_pattern(x, mean.shape[:-1], density)
+        return by_pattern(x, mean.shape[:-1], density)
 
     def log_predictive(self, posterior: NormalInverseWishart, x: np.ndarray) -> np.ndarray:
         """log p(row | data), the multivariate t with ν − d + 1 degrees of freedom; missing cells are marginalised."""
@@ -193,7 +193,7 @@ class MultivariateGaussian(Family):
             log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
             return log_norm - (freedom + k) / 2 * np.log1p(squares)
 
-        return _by_pattern(x, mean.shape[:-1], density)
+        return by_pattern(x, mean.shape[:-1], density)
 
     def predictive_root(self, posterior: NormalInverseWishart, known: np.ndarray) -> np.ndarray:
         """The lower root of Ψ(1 + 1/κ) over the `known` columns, by position, in every group."""
@@ -209,6 +209,15 @@ class MultivariateGaussian(Family):
         """A bell of whole rows."""
         mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
         return RowBell(mean, covariance, "groups" in self.shared, lambda x: self.log_prob(parameters, x))
+
+    @property
+    def left_out_together(self) -> bool:
+        """All groups, for the price of one: it takes squared lengths from every mean."""
+        return True
+
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+        """Mean and covariance of what is left."""
+        return rows_left_out(self, counted, rows)
 
     def collapsed(self, parameters: MultivariateNormal, statistics: Moments) -> MultivariateNormal:
         """Covariances next to flat are 0: without a prior, a group may fall in on a plane, with no end."""
@@ -328,80 +337,3 @@ class TiedMultivariateGaussian(MultivariateGaussian):
     """
 
     shared: ClassVar[tuple[str, ...]] = ("groups",)
-
-
-def _cholesky(covariance: np.ndarray) -> np.ndarray | None:
-    """Cholesky factors, or None where a column is, but for rounding, a combination of the others."""
-    try:
-        root = np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:
-        return None
-    pivots = np.diagonal(root, axis1=-2, axis2=-1) ** 2
-    variances = np.diagonal(covariance, axis1=-2, axis2=-1)
-    return root if (pivots > 1e-13 * variances).all() else None
-
-
-def invert_lower(root: np.ndarray) -> np.ndarray:
-    """The inverses of lower triangular matrices."""
-    k = root.shape[-1]
-    if not k:
-        return root
-    return np.stack([dtrtri(lower, lower=1)[0] for lower in root.reshape(-1, k, k)]).reshape(root.shape)
-
-
-def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Squared Mahalanobis lengths (n, *given) of rows (n, k) from means (*given, k), and the log determinants.
-
-    The rows are turned by each group's inverse root, or once for all groups where they share it (`root` has length 1
-    there), about the middle of the means, so that the products keep their digits.
-    """
-    counted = mean[~np.isnan(mean).any(axis=-1)]  # a group without rows has no mean, and its lengths are NaN
-    centre = counted.mean(axis=0) if len(counted) else np.zeros(mean.shape[-1])
-    inverse = invert_lower(root)
-    shift = (inverse @ (mean - centre)[..., None])[..., 0]
-    log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
-    k = mean.shape[-1]
-    if not k:
-        return np.zeros((len(rows), *mean.shape[:-1])), log_det
-    if root.size == mean.size * k:
-        lengths = kernels.squared_lengths(rows, centre, inverse.reshape(-1, k, k), shift.reshape(-1, k))
-        return lengths.reshape(len(rows), *mean.shape[:-1]), log_det
-    turned = (rows - centre) @ inverse.reshape(k, k).T
-    square = np.einsum("ij,ij->i", turned, turned)[:, None] - 2 * turned @ shift.reshape(-1, k).T
-    square += (shift**2).sum(axis=-1).ravel()
-    return np.maximum(square, 0.0).reshape(len(rows), *mean.shape[:-1]), log_det
-
-
-def _by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:
-    """Rows grouped by which cells are known; each pattern is scored by its marginal."""
-    x = np.asarray(x, dtype=float)
-    if not x.size:
-        return np.zeros((len(x), *given))
-    # Most rows are whole: score them all as if they were, and only then look at those that did not come out.
-    if np.isnan(x[0]).any() and np.isnan(x).any(axis=1).all():  # none is, so their joint density is nobody's business
-        out = np.full((len(x), *given), np.nan)
-    else:
-        with np.errstate(invalid="ignore", over="ignore"):
-            out = density(x, np.arange(x.shape[1]))
-    broken = np.flatnonzero(~np.isfinite(out).reshape(len(x), -1).all(axis=1))
-    if len(broken):
-        rows = x[broken]
-        again = np.zeros((len(rows), *given))
-        for known, index in patterns_of(rows):
-            with np.errstate(invalid="ignore", over="ignore"):
-                again[index] = density(rows[np.ix_(index, known)], known)
-        out[broken] = again
-    return out
-
-
-def patterns_of(x: np.ndarray, *, empty: bool = False) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The known columns and the rows of every pattern of missing cells; rows with no known cell only if `empty`."""
-    known = ~np.isnan(x)
-    if known.all():
-        if x.size:
-            yield np.arange(x.shape[1]), np.arange(len(x))
-        return
-    patterns, which = np.unique(known, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        if empty or pattern.any():
-            yield np.flatnonzero(pattern), np.flatnonzero(which.ravel() == number)

@@ -16,6 +16,7 @@ from tallybayes.families.block import Block, Sparse
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.families.form import Cells, Linear
+from tallybayes.families.left_out import Counted, Removed, cells_left_out
 from tallybayes.statistics.totals import Totals
 
 
@@ -104,6 +105,10 @@ class Poisson(Family):
             return log_choose(a[..., j], x) - x * more[..., j]
 
         return Cells(-a * np.log1p(1 / b), term)
+
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+        """Sparse rows by their cells that are not 0."""
+        return cells_left_out(self, counted, rows)
 
     def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
         """Square roots, which vary alike whatever the rate."""

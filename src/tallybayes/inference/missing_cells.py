@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian, patterns_of
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.families.squared_lengths import patterns_of
 from tallybayes.statistics.moments import Moments
 
 

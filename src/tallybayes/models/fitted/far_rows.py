@@ -14,7 +14,8 @@ from scipy.special import logsumexp
 
 from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian, invert_lower, patterns_of
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.families.squared_lengths import invert_lower, patterns_of
 from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
 
 if TYPE_CHECKING:

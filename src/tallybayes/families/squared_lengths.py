@@ -1,0 +1,88 @@
+"""Squared lengths of rows under covariance matrices, and rows that lack cells by what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.linalg.lapack import dtrtri
+
+from tallybayes import kernels
+
+
+def cholesky(covariance: np.ndarray) -> np.ndarray | None:
+    """Cholesky factors, or None where a column is, but for rounding, a combination of the others."""
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = np.diagonal(root, axis1=-2, axis2=-1) ** 2
+    variances = np.diagonal(covariance, axis1=-2, axis2=-1)
+    return root if (pivots > 1e-13 * variances).all() else None
+
+
+def invert_lower(root: np.ndarray) -> np.ndarray:
+    """The inverses of lower triangular matrices."""
+    k = root.shape[-1]
+    if not k:
+        return root
+    return np.stack([dtrtri(lower, lower=1)[0] for lower in root.reshape(-1, k, k)]).reshape(root.shape)
+
+
+def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Squared Mahalanobis lengths (n, *given) of rows (n, k) from means (*given, k), and the log determinants.
+
+    The rows are turned by each group's inverse root, or once for all groups where they share it (`root` has length 1
+    there), about the middle of the means, so that the products keep their digits.
+    """
+    counted = mean[~np.isnan(mean).any(axis=-1)]  # a group without rows has no mean, and its lengths are NaN
+    centre = counted.mean(axis=0) if len(counted) else np.zeros(mean.shape[-1])
+    inverse = invert_lower(root)
+    shift = (inverse @ (mean - centre)[..., None])[..., 0]
+    log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
+    k = mean.shape[-1]
+    if not k:
+        return np.zeros((len(rows), *mean.shape[:-1])), log_det
+    if root.size == mean.size * k:
+        lengths = kernels.squared_lengths(rows, centre, inverse.reshape(-1, k, k), shift.reshape(-1, k))
+        return lengths.reshape(len(rows), *mean.shape[:-1]), log_det
+    turned = (rows - centre) @ inverse.reshape(k, k).T
+    square = np.einsum("ij,ij->i", turned, turned)[:, None] - 2 * turned @ shift.reshape(-1, k).T
+    square += (shift**2).sum(axis=-1).ravel()
+    return np.maximum(square, 0.0).reshape(len(rows), *mean.shape[:-1]), log_det
+
+
+def by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:
+    """Rows grouped by which cells are known; each pattern is scored by its marginal."""
+    x = np.asarray(x, dtype=float)
+    if not x.size:
+        return np.zeros((len(x), *given))
+    # Most rows are whole: score them all as if they were, and only then look at those that did not come out.
+    if np.isnan(x[0]).any() and np.isnan(x).any(axis=1).all():  # none is, so their joint density is nobody's business
+        out = np.full((len(x), *given), np.nan)
+    else:
+        with np.errstate(invalid="ignore", over="ignore"):
+            out = density(x, np.arange(x.shape[1]))
+    broken = np.flatnonzero(~np.isfinite(out).reshape(len(x), -1).all(axis=1))
+    if len(broken):
+        rows = x[broken]
+        again = np.zeros((len(rows), *given))
+        for known, index in patterns_of(rows):
+            with np.errstate(invalid="ignore", over="ignore"):
+                again[index] = density(rows[np.ix_(index, known)], known)
+        out[broken] = again
+    return out
+
+
+def patterns_of(x: np.ndarray, *, empty: bool = False) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The known columns and the rows of every pattern of missing cells; rows with no known cell only if `empty`."""
+    known = ~np.isnan(x)
+    if known.all():
+        if x.size:
+            yield np.arange(x.shape[1]), np.arange(len(x))
+        return
+    patterns, which = np.unique(known, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        if empty or pattern.any():
+            yield np.flatnonzero(pattern), np.flatnonzero(which.ravel() == number)
