@@ -12,15 +12,14 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError
 from tallybayes.families.block import Block, dense
-from tallybayes.families.categorical import Categorical, Probabilities
-from tallybayes.families.family import Family, over_given
+from tallybayes.families.categorical import Levels, Probabilities
+from tallybayes.families.family import over_given
+from tallybayes.families.left_out import Counted, Removed
 from tallybayes.statistics.counts import Counts
-
-_TABLE = Categorical()  # what the numbers of the bins are
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Binned(Family):
+class Binned(Levels):
     """A measured column cut at given edges: any distribution, as a histogram. p(x) = θ_k / width_k in bin k.
 
     The bins are [e₀, e₁), [e₁, e₂), … with the last one closed. A value beyond the outer edges is read as lying on the
@@ -42,7 +41,6 @@ class Binned(Family):
 
     edges: tuple[float, ...]
 
-    belief = Dirichlet
     measured: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (or missing)"
 
@@ -110,30 +108,6 @@ class Binned(Family):
         sizes = np.full(columns.shape[1] if isinstance(columns, np.ndarray) else len(columns), len(self.edges) - 1)
         return Counts(kernels.count_codes(codes, sizes, group, n_groups, weight), sizes)
 
-    def maximum_likelihood(self, statistics: Counts) -> Probabilities:
-        """The relative frequencies of the bins."""
-        return _TABLE.maximum_likelihood(statistics)
-
-    def default_prior(self, statistics: Counts, estimate: str) -> Dirichlet:
-        """One pseudo-count per bin: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
-        return _TABLE.default_prior(statistics, estimate)
-
-    def from_belief(self, belief: Belief, what: str, *arguments: Any) -> Probabilities:
-        """A Dirichlet's mean, mode or sample, with its columns."""
-        return _TABLE.from_belief(belief, what, *arguments)
-
-    def as_parameters(self, parameters: Any, statistics: Counts) -> Probabilities:
-        """Probabilities in the order of the bins."""
-        return _TABLE.as_parameters(parameters, statistics)
-
-    def n_parameters(self, statistics: Counts) -> int:
-        """One per group and bin, less one a column: they sum to 1."""
-        return _TABLE.n_parameters(statistics)
-
-    def row_weight(self, statistics: Counts) -> np.ndarray:
-        """The rows behind every column."""
-        return _TABLE.row_weight(statistics)
-
     def expected(self, parameters: Any) -> np.ndarray:
         """E[x] = Σ θ_k (middle of bin k)."""
         found = self.from_belief(parameters, "mean") if isinstance(parameters, Belief) else parameters
@@ -143,7 +117,7 @@ class Binned(Family):
 
     def log_likelihood(self, parameters: Probabilities, statistics: Counts) -> np.ndarray:
         """Σ n_k log(θ_k / width_k), per group and column."""
-        return _TABLE.log_likelihood(parameters, statistics) + self._log_base(statistics)
+        return super().log_likelihood(parameters, statistics) + self._log_base(statistics)
 
     def _log_base(self, statistics: Counts) -> np.ndarray:
         """−Σ n_k log width_k, per group and column: what turns the probability of a bin into a density of x."""
@@ -152,37 +126,30 @@ class Binned(Family):
 
     def log_evidence(self, belief: Any, statistics: Counts) -> Any:
         """log p(x) of all rows: that of their bins, less the logarithms of the widths."""
-        evidence = belief.log_evidence(statistics)
+        evidence = super().log_evidence(belief, statistics)
         if not isinstance(belief, Dirichlet):
             return evidence
         return evidence + self._log_base(statistics).reshape(np.shape(evidence))
 
     def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
         """log(θ_k / width_k) of every cell's bin."""
-        codes = self.codes(x)
-        spread = np.where(codes < 0, 0.0, np.log(self.widths)[np.clip(codes, 0, len(self.widths) - 1)])
-        terms = _TABLE.log_prob(parameters, np.minimum(codes, len(self.widths) - 1))
-        return np.asarray(terms - over_given(spread, terms.ndim - 2))
+        codes, log_width = self._narrowed(x)
+        terms = self.table(parameters).evaluate(codes)
+        return np.asarray(terms - over_given(log_width, terms.ndim - 2))
 
-    def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
-        """log p(x | data): θ at its posterior mean."""
-        return self.log_prob(self.from_belief(posterior, "mean"), x)
+    def _narrowed(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The bin of every cell, and the log of its width; 0 where it is missing."""
+        codes = np.minimum(self.codes(x), len(self.widths) - 1)
+        return codes, np.where(codes < 0, 0.0, np.log(self.widths)[codes])
 
-    def take(self, parameters: Probabilities, index: Any) -> Probabilities:
-        """The probabilities of some groups."""
-        return _TABLE.take(parameters, index)
-
-    def unknown(self, parameters: Probabilities) -> np.ndarray:
-        """Where no bin was counted."""
-        return _TABLE.unknown(parameters)
-
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
-        """None: the log probability itself is that of a smoothed frequency."""
-        return {}
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+        """Shares of what is left."""
+        levels, (codes, log_width) = self.level_counts(counted), self._narrowed(rows.cells)
+        return None if levels is None else levels.left_out(codes, rows) - log_width.sum(axis=1, keepdims=True)
 
     def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values, anywhere in their bin with equal probability."""
-        codes = _TABLE.sample(parameters, n, rng)
+        codes = super().sample(parameters, n, rng)
         return np.asarray(
             np.array(self.edges[:-1], dtype=np.float64)[codes] + self.widths[codes] * rng.random(codes.shape)
         )

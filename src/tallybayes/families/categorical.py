@@ -28,51 +28,10 @@ class Probabilities(NamedTuple):
     segments: Segments
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Categorical(Family):
-    """Columns of labels: p(x = k) = θ_k.
-
-    Parameters
-    ----------
-    levels : tuple, optional
-        The labels a column may have. They exist, and are smoothed, even where none was seen; other labels are an error.
-        Left out, the levels are those that were seen.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> tb.learn(["a", "b", "a"], tb.Categorical()).estimate("bayes")
-    {'a': 0.6, 'b': 0.4}
-    """
-
-    levels: tuple[Any, ...] | None = None
+class Levels(Family):
+    """Columns that fall into levels, whatever these are: p(level k) = θ_k."""
 
     belief = Dirichlet
-    reads: ClassVar[str] = "codes"
-    expects: ClassVar[str] = "a label: a whole number, a string or a boolean (or missing)"
-    smaller: ClassVar[str] = "Merge rare levels, or leave columns with very many levels out."
-
-    def __post_init__(self) -> None:
-        if self.levels is not None:
-            object.__setattr__(self, "levels", tuple(self.levels))
-
-    def n_numbers(self, n_columns: int) -> tuple[int, int]:
-        """Counts, twice while they are laid out, and probabilities."""
-        return 2 * n_columns, 2 * n_columns
-
-    def collect(
-        self,
-        block: Block,
-        group: np.ndarray | None = None,
-        n_groups: int = 1,
-        weight: np.ndarray | None = None,
-        *,
-        like: Any = None,
-    ) -> Counts:
-        """Count every level of every column."""
-        if not isinstance(block, Codes):
-            raise DataError.wrong_type("a block of Categorical columns", "not encoded", "codes of levels")
-        return Counts(kernels.count_codes(block.columns, block.sizes, group, n_groups, weight), block.sizes)
 
     def maximum_likelihood(self, statistics: Counts) -> Probabilities:
         """The relative frequencies."""
@@ -110,41 +69,20 @@ class Categorical(Family):
         """Σ n_k log θ_k, per group and column."""
         return parameters.segments.sum(xlogy(statistics.table, parameters.table))
 
-    def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
-        """log θ of every cell's code; 0 for code −1."""
-        return self.form(parameters).evaluate(x)
-
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
         """log p(x | data): θ at its posterior mean."""
         return self.log_prob(self.from_belief(posterior, "mean"), x)
 
-    def form(self, parameters: Probabilities) -> LevelTable:
-        """The logs of θ."""
+    def table(self, parameters: Probabilities) -> LevelTable:
+        """The logs of θ, to be looked up by code."""
         with np.errstate(divide="ignore"):
             return LevelTable(np.log(parameters.table), parameters.segments)
 
-    def predictive_form(self, posterior: Dirichlet) -> LevelTable:
-        """As `form`, with θ at its posterior mean."""
-        return self.form(self.from_belief(posterior, "mean"))
-
-    def _levels(self, counted: Counted) -> LevelCounts | None:
+    def level_counts(self, counted: Counted) -> LevelCounts | None:
+        """What the probabilities of levels are shares of."""
         statistics, start = counted.statistics, counted.start
         added = None if start is None else start.concentration
         return level_counts(counted, statistics.table, statistics.weight, added, statistics.segments)
-
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
-        """Shares of what is left."""
-        assert isinstance(rows.cells, Codes)
-        levels = self._levels(counted)
-        return None if levels is None else levels.left_out(np.asarray(rows.cells.columns), rows)
-
-    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Log probabilities."""
-        levels = self._levels(counted)
-        return None if levels is None else (levels.table(),)
-
-    def wrong_cell(self, rows: Any) -> None:
-        """None: codes of levels are all good."""
 
     def take(self, parameters: Probabilities, index: Any) -> Probabilities:
         """The probabilities of some groups."""
@@ -154,10 +92,6 @@ class Categorical(Family):
         """Where no level was counted."""
         columns = parameters.segments.split(parameters.table)
         return np.stack([np.isnan(column).any(axis=-1) for column in columns], axis=-1)
-
-    def with_unseen(self, statistics: Counts) -> Counts:
-        """The counts with one level more in every column, of which there are none."""
-        return statistics.with_unseen()
 
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """None: the log probability itself is that of a smoothed frequency."""
@@ -170,3 +104,79 @@ class Categorical(Family):
             for column in parameters.segments.split(parameters.table)
         ]
         return np.stack(draws, axis=-1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Categorical(Levels):
+    """Columns of labels: p(x = k) = θ_k.
+
+    Parameters
+    ----------
+    levels : tuple, optional
+        The labels a column may have. They exist, and are smoothed, even where none was seen; other labels are an error.
+        Left out, the levels are those that were seen.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.learn(["a", "b", "a"], tb.Categorical()).estimate("bayes")
+    {'a': 0.6, 'b': 0.4}
+    """
+
+    levels: tuple[Any, ...] | None = None
+
+    reads: ClassVar[str] = "codes"
+    expects: ClassVar[str] = "a label: a whole number, a string or a boolean (or missing)"
+    smaller: ClassVar[str] = "Merge rare levels, or leave columns with very many levels out."
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            object.__setattr__(self, "levels", tuple(self.levels))
+
+    def n_numbers(self, n_columns: int) -> tuple[int, int]:
+        """Counts, twice while they are laid out, and probabilities."""
+        return 2 * n_columns, 2 * n_columns
+
+    def collect(
+        self,
+        block: Block,
+        group: np.ndarray | None = None,
+        n_groups: int = 1,
+        weight: np.ndarray | None = None,
+        *,
+        like: Any = None,
+    ) -> Counts:
+        """Count every level of every column."""
+        if not isinstance(block, Codes):
+            raise DataError.wrong_type("a block of Categorical columns", "not encoded", "codes of levels")
+        return Counts(kernels.count_codes(block.columns, block.sizes, group, n_groups, weight), block.sizes)
+
+    def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
+        """log θ of every cell's code; 0 for code −1."""
+        return self.table(parameters).evaluate(x)
+
+    def form(self, parameters: Probabilities) -> LevelTable:
+        """The logs of θ."""
+        return self.table(parameters)
+
+    def predictive_form(self, posterior: Dirichlet) -> LevelTable:
+        """As `form`, with θ at its posterior mean."""
+        return self.table(self.from_belief(posterior, "mean"))
+
+    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+        """Shares of what is left."""
+        assert isinstance(rows.cells, Codes)
+        levels = self.level_counts(counted)
+        return None if levels is None else levels.left_out(np.asarray(rows.cells.columns), rows)
+
+    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """Log probabilities."""
+        levels = self.level_counts(counted)
+        return None if levels is None else (levels.table(),)
+
+    def wrong_cell(self, rows: Any) -> None:
+        """None: codes of levels are all good."""
+
+    def with_unseen(self, statistics: Counts) -> Counts:
+        """The counts with one level more in every column, of which there are none."""
+        return statistics.with_unseen()

@@ -1,7 +1,7 @@
 """The form of a log probability: all that a scorer must know of a family.
 
-A form is one of `LevelTable`, `Linear`, `Bell`, `Student`, `RowBell` and `Cells`; arrays are (*given, columns) unless
-said.
+A form is one of `LevelTable`, `Linear`, `Bell`, `Student`, `RowBell`, `RowStudent` and `Cells`; arrays are (*given,
+columns) unless said.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from tallybayes.beliefs.log_gamma import log_factorials
 from tallybayes.families.block import Sparse
 from tallybayes.families.family import Family, over_given, still_says
+from tallybayes.families.squared_lengths import turned
 from tallybayes.statistics.segments import Segments
 
 _CELLS = 1 << 19  # entries of a stretch, and terms made at a time: some dozen arrays of them, about 64 MB
@@ -165,6 +166,34 @@ class RowBell:
 
         return RowBell(mean, covariance, self.shared, evaluate)
 
+    def turned(self, rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of known columns by the inverse root of every covariance, (n, groups, k), and the log determinants."""
+        own = self.covariance[:1] if self.shared else self.covariance
+        own = own[:, known[:, None], known]
+        return turned(rows, np.linalg.cholesky(np.where(np.isnan(own), np.eye(len(known)), own)))
+
+
+@dataclass(frozen=True, eq=False)
+class RowStudent:
+    """A Student density of whole rows: log p = log_norm − (shape + k/2) · log(1 + squared length), of k known cells.
+
+    Parameters
+    ----------
+    location : ndarray of shape (*given, columns)
+    shape : ndarray of shape (*given,)
+        Half the degrees of freedom.
+    turned : callable
+        Of rows (n, k) and the columns known, gives the rows by the inverse root of every group's scale, (n, groups, k),
+        and the log determinants of these, (groups,); groups that share one as one.
+    evaluate : callable
+        log p of every row, (n, *given); missing cells are marginalised.
+    """
+
+    location: np.ndarray
+    shape: np.ndarray
+    turned: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+    evaluate: Callable[[np.ndarray], np.ndarray]
+
 
 def _silenced(array: np.ndarray, columns: np.ndarray) -> np.ndarray:
     out = np.array(array)
@@ -281,7 +310,7 @@ class Cells:
         return out
 
 
-Form = LevelTable | Linear | Bell | Student | RowBell | Cells
+Form = LevelTable | Linear | Bell | Student | RowBell | RowStudent | Cells
 
 
 def form_of(family: Family, parameters: Any, predictive: bool) -> Form | None:

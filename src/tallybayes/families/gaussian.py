@@ -15,7 +15,7 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Sparse, dense
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
-from tallybayes.families.form import Bell, Student
+from tallybayes.families.form import Bell, RowStudent, Student
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.families.left_out_gaussian import columns_left_out, student_left_out
 from tallybayes.statistics.moments import Moments, choose_anchor
@@ -175,7 +175,7 @@ class Gaussian(Family):
             log_norm = -0.5 * np.log(2 * np.pi * variance)
             return Bell(mean, 1 / variance, log_norm, "groups" in self.shared)
 
-    def predictive_form(self, posterior: NormalInverseGamma) -> Student | None:
+    def predictive_form(self, posterior: NormalInverseGamma) -> Student | RowStudent:
         """Student's t of every column."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         spread = np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size)
@@ -268,8 +268,16 @@ class SphericalGaussian(Gaussian):
         """A bell of every column: with the variance known, they are independent."""
         return super().form(parameters)
 
-    def predictive_form(self, posterior: NormalInverseGamma) -> None:
-        """None: the columns share what is not known of the variance."""
+    def predictive_form(self, posterior: NormalInverseGamma) -> RowStudent:
+        """Student's t of whole rows: the columns share what is not known of the variance."""
+        size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
+        root = np.sqrt(np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size))
+
+        def turned(rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return rows[:, None, :] / root[:, known], 2 * np.log(root[:, known]).sum(axis=-1)
+
+        location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
+        return RowStudent(location, shape[..., 0], turned, lambda x: self.log_predictive(posterior, x))
 
     def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
         """As of other Gaussians, and scored as whole rows."""

@@ -15,7 +15,7 @@ from tallybayes.errors import EstimateError
 from tallybayes.families.block import Block, Sparse, dense
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, over_given, ratio
-from tallybayes.families.form import RowBell
+from tallybayes.families.form import RowBell, RowStudent
 from tallybayes.families.gaussian import (
     Gaussian,
     check_spread,
@@ -26,7 +26,14 @@ from tallybayes.families.gaussian import (
 )
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.families.left_out_gaussian import rows_left_out
-from tallybayes.families.squared_lengths import by_pattern, cholesky, patterns_of, squared_distances
+from tallybayes.families.squared_lengths import (
+    by_pattern,
+    cholesky,
+    log_determinants,
+    patterns_of,
+    squared_distances,
+    turned,
+)
 from tallybayes.statistics.moments import Moments, choose_anchor
 
 _FLATTENED = 1e-10  # the least eigenvalue of correlations; below, a group is falling in on a plane
@@ -139,7 +146,7 @@ class MultivariateGaussian(Family):
         gap = statistics.mean - parameters.mean
         about = statistics.scatter + weight[..., None, None] * gap[..., :, None] * gap[..., None, :]
         root = self._root(parameters.covariance, weight)
-        log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+        log_det = log_determinants(root)
         half = np.linalg.solve(root, about)
         trace = np.trace(np.linalg.solve(root, np.swapaxes(half, -1, -2)), axis1=-2, axis2=-1)
         terms = np.where(weight > 0, -0.5 * (weight * (d * np.log(2 * np.pi) + log_det) + trace), 0.0)
@@ -209,6 +216,16 @@ class MultivariateGaussian(Family):
         """A bell of whole rows."""
         mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
         return RowBell(mean, covariance, "groups" in self.shared, lambda x: self.log_prob(parameters, x))
+
+    def predictive_form(self, posterior: NormalInverseWishart) -> RowStudent:
+        """Student's t of whole rows."""
+        location = np.asarray(posterior.location)
+        shape = np.broadcast_to((posterior.freedom - posterior.n_columns + 1) / 2, location.shape[:-1])
+
+        def by_root(rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return turned(rows, self.predictive_root(posterior, known))
+
+        return RowStudent(location, shape, by_root, lambda x: self.log_predictive(posterior, x))
 
     @property
     def left_out_together(self) -> bool:

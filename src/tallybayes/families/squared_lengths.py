@@ -30,6 +30,16 @@ def invert_lower(root: np.ndarray) -> np.ndarray:
     return np.stack([dtrtri(lower, lower=1)[0] for lower in root.reshape(-1, k, k)]).reshape(root.shape)
 
 
+def turned(rows: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, k) by the inverses of lower roots (groups, k, k): (n, groups, k); and the log determinants."""
+    return np.einsum("kij,nj->nki", invert_lower(root), rows), log_determinants(root)
+
+
+def log_determinants(root: np.ndarray) -> np.ndarray:
+    """Of matrices, by their lower roots."""
+    return np.asarray(2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1))
+
+
 def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Squared Mahalanobis lengths (n, *given) of rows (n, k) from means (*given, k), and the log determinants.
 
@@ -40,8 +50,7 @@ def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> t
     centre = counted.mean(axis=0) if len(counted) else np.zeros(mean.shape[-1])
     inverse = invert_lower(root)
     shift = (inverse @ (mean - centre)[..., None])[..., 0]
-    log_det = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
-    k = mean.shape[-1]
+    log_det, k = log_determinants(root), mean.shape[-1]
     if not k:
         return np.zeros((len(rows), *mean.shape[:-1])), log_det
     if root.size == mean.size * k:

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 import tallybayes as tb
 from tallybayes.families.block import Codes, Sparse
-from tallybayes.families.form import Bell, Cells, LevelTable, Linear, RowBell, Student, form_of
+from tallybayes.families.form import Bell, Cells, LevelTable, Linear, RowBell, RowStudent, Student, form_of
 
 # The form of every family's log probability, and of its predictive; None where only the family itself can say it.
 KINDS = {
@@ -21,10 +21,10 @@ KINDS = {
     "dirichlet multinomial": (Linear, Cells),
     "gaussian": (Bell, Student),
     "tied": (Bell, Student),
-    "spherical": (Bell, None),
-    "tied spherical": (Bell, None),
-    "multivariate": (RowBell, None),
-    "tied multivariate": (RowBell, None),
+    "spherical": (Bell, RowStudent),
+    "tied spherical": (Bell, RowStudent),
+    "multivariate": (RowBell, RowStudent),
+    "tied multivariate": (RowBell, RowStudent),
 }
 
 
@@ -65,8 +65,20 @@ def test_a_form_says_what_the_family_says(name, predictive):
         if getattr(form, "base", None) == "multinomial":
             found = found + gammaln(case.rows.sum(axis=1) + 1)[:, None]
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    if isinstance(form, RowBell):
+    if isinstance(form, RowBell | RowStudent):
         np.testing.assert_array_equal(form.evaluate(case.rows), expected)
+        known = np.arange(case.rows.shape[1])
+        mean = form.mean if isinstance(form, RowBell) else form.location
+        (y, log_det), (at, _) = (form.turned(rows, known) for rows in (case.rows, mean))
+        at = np.broadcast_to(at, (3, 3, len(known)))[np.arange(3), np.arange(3)]
+        squares, k = ((y - at) ** 2).sum(axis=-1), len(known)
+        if isinstance(form, RowBell):
+            found = -0.5 * (log_det + k * np.log(2 * np.pi) + squares)
+        else:
+            a = form.shape
+            found = gammaln(a + k / 2) - gammaln(a) - k / 2 * np.log(np.pi) - log_det / 2
+            found = found - (a + k / 2) * np.log1p(squares)
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
     cells = form.cells if isinstance(form, Linear) else form
     if isinstance(cells, Cells):
         np.testing.assert_allclose(cells.score(compressed(case.rows)), expected, rtol=1e-12, atol=1e-12)

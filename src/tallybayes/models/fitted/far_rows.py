@@ -7,22 +7,22 @@ as s·u with |u| ≤ 1, squared lengths as s²·A − 2s·B + C, and classes are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import logsumexp
 
-from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
-from tallybayes.families.gaussian import Gaussian, SphericalGaussian
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.families.squared_lengths import invert_lower, patterns_of
-from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.families.form import Bell, RowBell, RowStudent, Student, form_of
+from tallybayes.families.squared_lengths import patterns_of
+from tallybayes.models.fitted.scoring import chunk_of, rows_of
 
 if TYPE_CHECKING:
     from tallybayes.models.fitted.bayes_rule import Normalised
     from tallybayes.models.fitted.plan import Plan
     from tallybayes.sources.table import Table
 
+Measured = Bell | Student | RowBell | RowStudent
 LOST = -1e15  # log probabilities below this are rounded to a tenth, or to more
 
 
@@ -36,9 +36,10 @@ def lost_rows(best: np.ndarray) -> np.ndarray | None:
 def settled(plan: Plan, table: Table, found: Normalised) -> Normalised:
     """Bayes' rule with the rows compared once more that are far from every class."""
     lost = lost_rows(found.log_density)
-    if lost is None or not any(measures(part) for part in plan.scored):
+    forms = {} if lost is None else _measured_forms(plan)
+    if lost is None or not forms:
         return found
-    joint, common = far_joint(plan, table.rows(lost))
+    joint, common = far_joint(plan, table.rows(lost), forms)
     possible = np.isfinite(joint).any(axis=1)  # by labels, for example, a row can be impossible in every class
     joint, common, lost = joint[possible], common[possible], lost[possible]
     total = logsumexp(joint, axis=1)
@@ -49,18 +50,20 @@ def settled(plan: Plan, table: Table, found: Normalised) -> Normalised:
 
 def settled_best(plan: Plan, table: Table, best: np.ndarray, lost: np.ndarray | None) -> np.ndarray:
     """The most probable classes, found once more for the rows that are `lost`."""
-    if lost is not None and any(measures(part) for part in plan.scored):
-        joint, _ = far_joint(plan, table.rows(lost))
+    forms = {} if lost is None else _measured_forms(plan)
+    if lost is not None and forms:
+        joint, _ = far_joint(plan, table.rows(lost), forms)
         best[lost] = joint.argmax(axis=1)
     return best
 
 
-def measures(part: Scored) -> bool:
-    """Whether a factor's log probability falls with the square of a distance."""
-    return isinstance(part.family, Gaussian | MultivariateGaussian)
+def _measured_forms(plan: Plan) -> dict[int, Measured]:
+    """By number, what the log probabilities look like that fall with the square of a distance."""
+    forms = [form_of(part.family, part.parameters, part.predictive) for part in plan.scored]
+    return {number: form for number, form in enumerate(forms) if isinstance(form, Measured)}
 
 
-def far_joint(plan: Plan, table: Table) -> tuple[np.ndarray, np.ndarray]:
+def far_joint(plan: Plan, table: Table, forms: dict[int, Measured]) -> tuple[np.ndarray, np.ndarray]:
     """log p(class, row), less a number of each row's own, and that number: −inf where no float64 holds it.
 
     Parameters
@@ -68,6 +71,8 @@ def far_joint(plan: Plan, table: Table) -> tuple[np.ndarray, np.ndarray]:
     plan : Plan
     table : Table
         Rows that no class has near.
+    forms : dict
+        By the factor's number, those that fall with the square of a distance; there is one.
 
     Returns
     -------
@@ -78,7 +83,7 @@ def far_joint(plan: Plan, table: Table) -> tuple[np.ndarray, np.ndarray]:
     joint = np.tile(plan.log_prior, (n_rows, 1))
     cells = {}
     for number, part in enumerate(plan.scored):
-        if measures(part):
+        if number in forms:
             rows = rows_of(table, part.factor.columns, part.family, plan.domains[number], plan.unseen)
             cells[number] = part._varied(np.asarray(chunk_of(rows, slice(None)), dtype=float))
         else:
@@ -89,7 +94,7 @@ def far_joint(plan: Plan, table: Table) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.zeros((3, n_rows, n_classes))  # A, B and C of what falls with the square itself
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for number, x in cells.items():
-            _add(plan.scored[number], x / size[:, None], size, joint, lengths)
+            _add(forms[number], x / size[:, None], size, joint, lengths)
         return _compared(joint, lengths, size, plan._impossible)
 
 
@@ -123,55 +128,40 @@ def far_leads(rows: np.ndarray, means: np.ndarray, projection: np.ndarray) -> np
         return _compared(joint, lengths, size, np.zeros(len(means), dtype=bool))[0]
 
 
-def _add(part: Scored, u: np.ndarray, size: np.ndarray, joint: np.ndarray, lengths: np.ndarray) -> None:
+def _add(form: Measured, u: np.ndarray, size: np.ndarray, joint: np.ndarray, lengths: np.ndarray) -> None:
     """Add one factor's logarithms to the joint, and its squares, if they are not within a logarithm, to the lengths."""
-    found: Any = part.parameters
-    if isinstance(part.family, MultivariateGaussian):
-        _add_rows(part, u, size, joint, lengths)
+    if isinstance(form, RowBell | RowStudent):
+        _add_rows(form, u, size, joint, lengths)
         return
     known = ~np.isnan(u)[:, None, :]
-    mean = np.asarray(found.location if part.predictive else found.mean)
-    spread = 2 * found.scale * (1 + 1 / found.strength) if part.predictive else np.asarray(found.variance)
-    root = 1 / np.sqrt(np.broadcast_to(spread, mean.shape))
-    y = np.where(known, u[:, None, :] * root, 0.0)
-    at = np.where(known, mean * root, 0.0)
+    mean, root = (form.mean, form.precision) if isinstance(form, Bell) else (form.location, form.inverse_spread)
+    root = np.sqrt(root)
+    y, at = np.where(known, u[:, None, :] * root, 0.0), np.where(known, mean * root, 0.0)
     terms = y * y, y * at, at * at
-    if not part.predictive:
-        joint -= 0.5 * np.where(known, np.log(2 * np.pi / root**2), 0.0).sum(axis=-1)
+    if isinstance(form, Bell):
         lengths += np.stack([term.sum(axis=-1) for term in terms])
-        return
-    shape = np.broadcast_to(found.shape, mean.shape)
-    log_norm = np.where(known, np.log(root) - 0.5 * np.log(np.pi), 0.0).sum(axis=-1)
-    if isinstance(part.family, SphericalGaussian):
-        n_known = known.sum(axis=-1)
-        log_norm += log_rising(shape[:, 0], n_known / 2)
-        joint += log_norm - (shape[:, 0] + n_known / 2) * _log1p([term.sum(axis=-1) for term in terms], size[:, None])
-        return
-    log_norm += np.where(known, log_gamma_half_step(shape), 0.0).sum(axis=-1)
-    joint += log_norm - np.where(known, (shape + 0.5) * _log1p(terms, size[:, None, None]), 0.0).sum(axis=-1)
+        joint += np.where(known, form.log_norm, 0.0).sum(axis=-1)
+    else:
+        bent = form.log_norm - form.power * _log1p(terms, size[:, None, None])
+        joint += np.where(known, bent, 0.0).sum(axis=-1)
 
 
-def _add_rows(part: Scored, u: np.ndarray, size: np.ndarray, joint: np.ndarray, lengths: np.ndarray) -> None:
-    found, family = part.parameters, part.family
-    assert isinstance(family, MultivariateGaussian)
-    mean = np.asarray(found.location if part.predictive else found.mean)
+def _add_rows(
+    form: RowBell | RowStudent, u: np.ndarray, size: np.ndarray, joint: np.ndarray, lengths: np.ndarray
+) -> None:
+    mean = form.mean if isinstance(form, RowBell) else form.location
+    every = np.arange(len(mean))
     for known, index in patterns_of(u):
-        if part.predictive:
-            root = family.predictive_root(found, known)
-        else:
-            root = family._root(family._own(np.asarray(found.covariance))[:, known[:, None], known])
-        inverse = invert_lower(root)
-        y = np.einsum("kij,nj->nki", inverse, u[np.ix_(index, known)])
-        at = np.einsum("kij,kj->ki", np.broadcast_to(inverse, (len(mean), *inverse.shape[1:])), mean[:, known])
+        y, log_det = form.turned(u[np.ix_(index, known)], known)
+        at, k = form.turned(mean[:, known], known)[0], len(known)
+        at = np.broadcast_to(at, (len(mean), *mean.shape[:1], k))[every, every]
         terms = np.stack(np.broadcast_arrays((y * y).sum(-1), (y * at).sum(-1), (at * at).sum(-1)))
-        log_det, k = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1), len(known)
-        if part.predictive:
-            freedom = found.freedom - mean.shape[-1] + 1
-            log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
-            joint[index] += log_norm - (freedom + k) / 2 * _log1p(terms, size[index, None])
-        else:
+        if isinstance(form, RowBell):
             joint[index] -= 0.5 * (log_det + k * np.log(2 * np.pi))
             lengths[:, index] += terms
+        else:
+            log_norm = log_rising(form.shape, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
+            joint[index] += log_norm - (form.shape + k / 2) * _log1p(terms, size[index, None])
 
 
 def _log1p(lengths: Sequence[np.ndarray] | np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -75,6 +75,21 @@ def test_nearest_class_mean(metric, size):
     np.testing.assert_allclose(proba.max(axis=1), 1.0)
 
 
+def test_a_family_of_ones_own_is_compared_as_it_scores():
+    class Wide(tb.TiedGaussian):
+        """Rows are as likely as their distance is small, not its square."""
+
+        def log_prob(self, parameters, x):
+            return -np.abs(x[:, None, :] - parameters.mean)
+
+    model = tb.NaiveBayes(Wide(), estimate="mle", class_prior="uniform").fit(X, Y)
+    rows = 2e15 * DIRECTIONS[:1]
+    expected = -np.abs(rows[:, None, :] - model._scored[0].parameters.mean).sum(axis=-1)
+    assert np.ptp(expected) > 1
+    found = model.predict_log_proba(rows)
+    np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1])
+
+
 def test_near_rows_beside_far_ones_are_as_they_were():
     model = tb.GaussianDiscriminant("tied", estimate="mle").fit(X, Y)
     both = np.concatenate([X, [[1e200, 0.0]]])
