@@ -158,6 +158,13 @@ def test_every_public_name_resolves_and_is_documented(name):
     assert "Examples\n--------\n>>>" in text
 
 
+@pytest.mark.parametrize("name", ["BayesianNetwork", "HiddenMarkovModel"])
+def test_a_model_is_no_tower(name):
+    # Who reads a model should not have to climb: its answers are functions, and their files are named in its class.
+    own = [kind for kind in getattr(tb, name).__mro__ if kind.__module__.startswith("tallybayes")]
+    assert len(own) <= 4
+
+
 def test_other_names_do_not_resolve():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         tb.nonsense  # noqa: B018

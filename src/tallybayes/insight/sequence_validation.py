@@ -11,7 +11,9 @@ from tallybayes.errors import LabelError
 from tallybayes.insight.evaluation import Evaluation
 from tallybayes.insight.folds import group_folds
 from tallybayes.kernels import chain as kernels
+from tallybayes.models.chains.decoding import answers
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+from tallybayes.models.chains.learning import count_more, open_labelled, read_states
 from tallybayes.progress import progress
 from tallybayes.tally.tally import Tally
 
@@ -57,12 +59,13 @@ def validate_sequences(
 ) -> SequenceValidation:
     """Hold every sequence out by itself, or folds of them; priors and levels are those of all."""
     whole = clone(model).fit(X, y, sample_weight=sample_weight)
-    sequences, labels = whole._open(X, y, None, None, None)
-    codes, domain = whole._labels(labels)
+    counted = whole._counted
+    sequences, labels = open_labelled(X, y, None, None, None)
+    codes, domain = read_states(labels)
     if codes is None or whole.tally_.soft:
         raise LabelError("every step needs its state to be held out.\n    Leave unlabelled sequences out.")
     # Steps of sequences without weight may have other states, or none: they count as the first.
-    codes = np.maximum(np.append(whole._state_domain.positions_of(domain.levels), -1)[codes], 0)
+    codes = np.maximum(np.append(counted.states.positions_of(domain.levels), -1)[codes], 0)
     n_sequences = sequences.n_sequences
     fold = np.arange(n_sequences)
     if n_folds is not None:
@@ -73,19 +76,11 @@ def validate_sequences(
     for number in progress(range(int(fold.max(initial=-1)) + 1), "holding sequences out"):
         chosen = np.flatnonzero(fold == number)
         steps, part = sequences.some(chosen)
-        gone = whole._count(
-            part,
-            codes[steps],
-            whole._state_domain,
-            None if weight is None else weight[chosen],
-            whole._names,
-            [factor for factor, _ in whole._emission_factors()],
-            whole.tally_,
-        ).over(whole.tally_)
+        some = None if weight is None else weight[chosen]
+        gone = count_more(whole, part, codes[steps], counted.states, some).over(whole.tally_)
         pairs = zip(whole.tally_.statistics, gone.statistics, strict=True)
         rest = Tally(whole.tally_.factors, [a - b for a, b in pairs], whole.tally_.domains, whole.tally_.schema)
-        held = whole._held(rest)
-        shares, score[chosen] = held._answers(kernels.posterior, part)
+        shares, score[chosen] = answers(counted.over(rest).answering, kernels.posterior, part)
         smoothed = np.concatenate(shares)
         impossible = ~(smoothed.sum(axis=1) > 0)
         smoothed[impossible] = 1 / smoothed.shape[1]  # nothing is known of the states of an impossible sequence

@@ -15,6 +15,7 @@ from tallybayes.families.estimates import climbing
 from tallybayes.inference.em import Climbed, climb, climb_best, warn_unless_converged
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.chain import Chain, is_coded, read_prior, stretches, with_singletons
+from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
 from tallybayes.models.classifiers.incomplete import new_names
 from tallybayes.models.fitted.scoring import Scored, not_estimated
@@ -65,7 +66,7 @@ def learn_chain(
     emissions: list[Factor],
 ) -> tuple[Tally, Climbed]:
     """The tally of expected statistics, and how EM ended; the best of several starts."""
-    n_more = model._n_unnamed(domain)
+    n_more = n_unnamed(model, domain)
     moves, n_states = Factor(names["to"], (names["from"],), Categorical()), len(domain.levels) + n_more
     hint, name = "Pass a smaller n_states.", type(model).__name__
     check_size(moves, n_states, n_states, model=name, scored=moves.family, copies=3, hint=hint)

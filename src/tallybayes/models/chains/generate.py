@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.kernels import chain as kernels
+from tallybayes.models.chains.decoding import answers, open_asked
+from tallybayes.models.chains.parameters import Counted
 from tallybayes.models.fitted.generate import expected_cells, sample_factor
-from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
-from tallybayes.models.inputs.sequences import Sequences
+from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import unmerged
-from tallybayes.tally.domain import Domain, labels_at, labels_of
+from tallybayes.tally.domain import labels_at, labels_of
+
+if TYPE_CHECKING:
+    from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 
 
-def sample_chain(model: Any, lengths: Any, rng: np.random.Generator) -> tuple[list[Any], list[np.ndarray]]:
-    """Sequences and their states."""
-    chain, paths = model._answering, []
+def sample(model: HiddenMarkovModel, lengths: Any, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
+    """Draw sequences.
+
+    Parameters
+    ----------
+    lengths : int or list of int
+        How long each shall be; with ``end_state``, the most steps it may have.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    X : list of ndarray, or of dictionaries of columns where there are several with names
+    y : list of ndarray
+        The states.
+    """
+    chain, rng, paths = model._counted.answering, np.random.default_rng(random_state), []
     for length in np.atleast_1d(lengths).tolist():
         path: list[int] = []
         for step in range(length):
@@ -26,16 +44,13 @@ def sample_chain(model: Any, lengths: Any, rng: np.random.Generator) -> tuple[li
                 break
         paths.append(np.array(path, dtype=np.intp))
     states = model.states_
-    scored, domains = model._emissions()
-    return [_drawn(model, scored, domains, path, rng) for path in paths], [states[path] for path in paths]
+    return [_drawn(model._counted, path, rng) for path in paths], [states[path] for path in paths]
 
 
-def _drawn(
-    model: Any, scored: list[Scored], domains: list[list[Domain]], path: np.ndarray, rng: np.random.Generator
-) -> Any:
+def _drawn(counted: Counted, path: np.ndarray, rng: np.random.Generator) -> Any:
     """The steps of one path."""
     columns: dict[Any, Any] = {}
-    for part, levels, (factor, statistics) in zip(scored, domains, model._emission_factors(), strict=True):
+    for part, levels, (factor, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         drawn = sample_factor(part, path, statistics, rng)
         for place, name in enumerate(factor.columns):
             column = drawn[:, place]
@@ -45,10 +60,27 @@ def _drawn(
     return _shaped(columns)
 
 
-def fill_chain(model: Any, sequences: Sequences, shares: np.ndarray) -> list[Any]:
-    """The sequences with their missing cells filled in, given p(state) at every step."""
+def fill(
+    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+) -> list[Any]:
+    """Fill in missing cells by what the whole sequence says about their state.
+
+    Numbers by their expectation, labels by the most probable one.
+
+    Parameters
+    ----------
+    X, lengths, sequence, order
+        As for `fit`.
+
+    Returns
+    -------
+    list of ndarray, or of dictionaries of columns where there are several with names
+    """
+    sequences, counted = open_asked(model, X, lengths, sequence, order), model._counted
+    found, _ = answers(counted.answering, kernels.posterior, sequences)
+    shares = np.concatenate([np.zeros((0, len(counted.states.levels))), *found])  # p(state) at every step
     columns: dict[Any, np.ndarray] = {}
-    for scored, domains, (_, statistics) in zip(*model._emissions(), model._emission_factors(), strict=True):
+    for scored, domains, (_, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         names, family = scored.factor.columns, scored.family
         cells = chunk_of(rows_of(sequences.table, names, family, domains, "missing"), slice(None))
         if family.reads == "codes":

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError
-from tallybayes.kernels import chain as kernels
-from tallybayes.models.chains.chain import Chain
-from tallybayes.models.chains.generate import fill_chain, sample_chain
-from tallybayes.models.chains.learning import ChainLearner
-from tallybayes.models.fitted.scoring import not_estimated
-from tallybayes.models.inputs.sequences import Sequences, open_sequences
+from tallybayes.errors import EstimateError, FileError
+from tallybayes.models.chains import decoding, generate, learning
+from tallybayes.models.chains.chain import read_prior
+from tallybayes.models.chains.names import PARTS, names_in
+from tallybayes.models.chains.parameters import Counted
+from tallybayes.models.inputs.column_priors import check_priors
+from tallybayes.models.model import Tallied
+from tallybayes.store import refuse_rest
+from tallybayes.tally.domain import labels_of
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.tally import Tally
 
 
-class HiddenMarkovModel(ChainLearner):
+class HiddenMarkovModel(Tallied):
     """A hidden Markov model: p(start) Π p(next state | state) Π p(step | state).
 
     With labelled states it is counted in one pass; it adds, forgets and is re-estimated like every model here. Without
@@ -93,253 +94,90 @@ class HiddenMarkovModel(ChainLearner):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _asked(self, X: Any, lengths: Any, sequence: Any, order: Any) -> Sequences:
-        """The sequences that something is asked of."""
-        check_is_fitted(self, "tally_")
-        sequences = open_sequences(X, lengths, sequence, order)
-        known = [name for factor, _ in self._emission_factors() for name in factor.columns]
-        absent = [name for name in known if name not in sequences.table.columns]
-        if absent and sequences.table.n_rows:
-            raise DataError.unknown_column(absent, sequences.table.columns)
-        return sequences
+    _names: dict[str, str]  # what its own columns are called: as no column of the steps is called
 
-    def _answers(
-        self, question: Callable[..., tuple[np.ndarray, np.ndarray]], sequences: Sequences
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        """What a kernel says of the steps, one array a sequence, and of the sequences."""
-        steps: list[np.ndarray] = []
-        scores = []
-        for asked in self._answering.questions(sequences):
-            found, score = question(*asked)
-            steps += [found[a:b] for a, b in pairwise(asked[-1].tolist())]
-            scores.append(score)
-        return steps, np.concatenate(scores)
+    # Learning
+    fit = learning.fit
+    partial_fit = learning.partial_fit
+    forget = learning.forget
+    fit_tally = learning.fit_tally
 
-    def log_likelihood(
-        self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
-    ) -> np.ndarray:
-        """log p(sequence), states summed out: one number a sequence, −inf for an impossible one.
+    # Sequences
+    log_likelihood = decoding.log_likelihood
+    score = decoding.score
+    predict = decoding.predict
+    predict_proba = decoding.predict_proba
+    filter_proba = decoding.filter_proba
+    predict_pairs = decoding.predict_pairs
+    predict_next = decoding.predict_next
+    log_joint = decoding.log_joint
+    sample = generate.sample
+    fill = generate.fill
 
-        Parameters
-        ----------
-        X, lengths, sequence, order
-            As for `fit`.
+    # ---- Parameters -------------------------------------------------------------------------------------------------
 
-        Returns
-        -------
-        ndarray of shape (sequences,)
+    @property
+    def states_(self) -> np.ndarray:
+        """The states, sorted."""
+        return labels_of(self._counted.states.levels, None)
+
+    @property
+    def start_(self) -> np.ndarray:
+        """p(first state)."""
+        return np.exp(self._counted.chain.start)
+
+    @property
+    def transition_(self) -> np.ndarray:
+        """p(next state | state), a row for every state; given that the sequence goes on, where its end is modelled."""
+        return np.exp(self._counted.chain.transition)
+
+    @property
+    def end_(self) -> np.ndarray | None:
+        """p(end | state), where it is modelled."""
+        end = self._counted.chain.end
+        return None if end is None else np.exp(end)
+
+    @property
+    def emission_(self) -> dict[Any, Any]:
+        """p(step | state) by column: of a column of labels {label: its probability in every state}.
+
+        Of others the parameters of their family, states first; a block of several columns stands under their tuple.
+        What ``unseen="smooth"`` keeps for other labels is not listed.
         """
-        sequences = self._asked(X, lengths, sequence, order)
-        found = np.concatenate([kernels.log_likelihood(*asked) for asked in self._answering.questions(sequences)])
-        self._warn_impossible(sequences, found)
+        found: dict[Any, Any] = {}
+        for scored, domains in zip(self._counted.chain.scored, self._counted.domains, strict=True):
+            names, parameters = scored.factor.columns, scored.parameters
+            if scored.family.reads == "codes":
+                for name, domain, table in zip(
+                    names, domains, parameters.segments.split(parameters.table), strict=True
+                ):
+                    found[name] = dict(zip(domain.levels, table.T, strict=False))
+            else:
+                found[names if len(names) > 1 else names[0]] = parameters
         return found
 
-    def score(self, X: Any, y: Any = None, lengths: Any = None, **where: Any) -> float:
-        """Without states, the mean log p(sequence); with them, the share of steps whose state is decoded.
+    @property
+    def prior_(self) -> dict[Any, Any]:
+        """The prior of every part as resolved: "start", "transition", "end" if modelled, and blocks of columns."""
+        counted = self._counted
+        keys = [*counted.parts, *(factor.columns for factor, _ in counted.emissions)]
+        return dict(zip(keys, counted.fitted.beliefs, strict=True))
 
-        Parameters
-        ----------
-        X, y, lengths, **where
-            As for `fit`.
-        """
-        if y is None:
-            return float(self.log_likelihood(X, lengths, **where).mean())
-        sequences, y = self._open(X, y, lengths, where.get("sequence"), where.get("order"))
-        codes, domain = self._labels(y)
-        assert codes is not None
-        path = np.concatenate([np.zeros(0, dtype=np.int64), *self._answers(kernels.viterbi, sequences)[0]])
-        truth = np.append(self._state_domain.positions_of(domain.levels), -2)[codes]
-        known = codes >= 0
-        return float(np.mean(path[known] == truth[known]))
+    @property
+    def n_parameters_(self) -> int:
+        """The number of free parameters."""
+        return self._counted.fitted.n_parameters
 
-    def predict(
-        self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
-    ) -> list[np.ndarray]:
-        """The most probable path of states of every sequence (Viterbi).
+    def log_evidence(self) -> float:
+        """log p(sequences, states) in nats, all parameters integrated out, for labelled sequences."""
+        counted = self._counted
+        if counted.tally.soft:
+            raise EstimateError(
+                "the states were expected by EM, so there is no evidence in closed form.\n    Fit labelled sequences."
+            )
+        return counted.fitted.evidence().log_evidence
 
-        Parameters
-        ----------
-        X, lengths, sequence, order
-            As for `fit`.
-
-        Returns
-        -------
-        list of ndarray
-            The states of every sequence; None at every step of an impossible one.
-        """
-        sequences = self._asked(X, lengths, sequence, order)
-        paths, score = self._answers(kernels.viterbi, sequences)
-        self._warn_impossible(sequences, score)
-        states = self.states_  # of their own type, so that what is predicted compares with what was given
-        numbered = states.dtype == np.int64 and np.array_equal(states, np.arange(len(states)))
-        if not numbered:
-            paths = [states[path] for path in paths]
-        for number in np.flatnonzero(np.isneginf(score)):
-            paths[number] = np.full(len(paths[number]), None)
-        return paths
-
-    def predict_proba(
-        self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
-    ) -> list[np.ndarray]:
-        """p(state | whole sequence) at every step: smoothed; 0 in all states of an impossible sequence.
-
-        Parameters
-        ----------
-        X, lengths, sequence, order
-            As for `fit`.
-
-        Returns
-        -------
-        list of ndarray of shape (steps, states)
-        """
-        sequences = self._asked(X, lengths, sequence, order)
-        smoothed, score = self._answers(kernels.posterior, sequences)
-        self._warn_impossible(sequences, score)
-        return smoothed
-
-    def filter_proba(
-        self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
-    ) -> list[np.ndarray]:
-        """p(state | the sequence so far) at every step; 0 in all states from an impossible step on.
-
-        Parameters
-        ----------
-        X, lengths, sequence, order
-            As for `fit`.
-
-        Returns
-        -------
-        list of ndarray of shape (steps, states)
-        """
-        sequences = self._asked(X, lengths, sequence, order)
-        filtered, score = self._answers(kernels.filter, sequences)
-        self._warn_impossible(sequences, score)
-        return filtered
-
-    def predict_pairs(
-        self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
-    ) -> list[np.ndarray]:
-        """p(state, next state | whole sequence) of every two steps in a row.
-
-        Parameters
-        ----------
-        X, lengths, sequence, order
-            As for `fit`.
-
-        Returns
-        -------
-        list of ndarray of shape (steps − 1, states, states)
-        """
-        sequences = self._asked(X, lengths, sequence, order)
-        filtered, score = self._answers(kernels.filter, sequences)
-        smoothed, _ = self._answers(kernels.posterior, sequences)
-        self._warn_impossible(sequences, score)
-        transition = np.exp(self._answering.arguments[1])
-        out = []
-        for before, after in zip(filtered, smoothed, strict=True):
-            expected = before[:-1] @ transition  # p(next | so far), to which the whole sequence is compared
-            ratio = np.divide(after[1:], expected, out=np.zeros_like(expected), where=expected > 0)
-            out.append(before[:-1, :, None] * transition * ratio[:, None, :])
-        return out
-
-    def predict_next(
-        self, X: Any, n: int = 1, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
-    ) -> np.ndarray:
-        """p(state) of the `n` steps after each sequence, if it goes on.
-
-        Parameters
-        ----------
-        X, lengths, sequence, order
-            As for `fit`.
-        n : int, default 1
-
-        Returns
-        -------
-        ndarray of shape (sequences, n, states)
-        """
-        if n < 1:
-            raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
-        filtered, _ = self._answers(kernels.filter, self._asked(X, lengths, sequence, order))
-        start, transition = self._answering.start, np.exp(self._answering.transition)
-        out = np.empty((len(filtered), n, len(start)))
-        for number, steps in enumerate(filtered):
-            now = steps[-1] @ transition if len(steps) else np.exp(start)
-            for step in range(n):
-                out[number, step] = now
-                now = now @ transition
-        return out
-
-    def log_joint(
-        self, X: Any, y: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
-    ) -> np.ndarray:
-        """log p(sequence, states), one number a sequence.
-
-        Parameters
-        ----------
-        X, y, lengths, sequence, order
-            As for `fit`; every step has its state.
-
-        Returns
-        -------
-        ndarray of shape (sequences,)
-        """
-        sequences, y = self._open(X, y, lengths, sequence, order)
-        labels, domain = self._labels(y)
-        if labels is None or (labels < 0).any():
-            raise DataError("every step needs its state here.\n    Use log_likelihood where some are not known.")
-        path = self._state_domain.positions_of(domain.levels)[labels]
-        start, transition, end = self._answering.arguments
-        emission = _dense(self._answering.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
-        known = path >= 0
-        terms = np.where(known, emission[np.arange(len(path)), path], -np.inf)
-        first, last = sequences.offsets[:-1], sequences.offsets[1:]
-        follows = np.ones(len(path), dtype=bool)
-        some = last > first
-        follows[first[some]] = False
-        after = np.flatnonzero(follows)
-        terms[after] += transition[path[after - 1], path[after]]
-        terms[first[some]] += start[path[first[some]]]
-        if end is not None:
-            terms[last[some] - 1] += end[path[last[some] - 1]]
-        out = np.zeros(sequences.n_sequences)
-        out[some] = np.add.reduceat(terms, first[some]) if some.any() else 0.0
-        return out
-
-    def sample(self, lengths: Any, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
-        """Draw sequences.
-
-        Parameters
-        ----------
-        lengths : int or list of int
-            How long each shall be; with ``end_state``, the most steps it may have.
-        random_state : int, Generator or None
-
-        Returns
-        -------
-        X : list of ndarray, or of dictionaries of columns where there are several with names
-        y : list of ndarray
-            The states.
-        """
-        check_is_fitted(self, "tally_")
-        return sample_chain(self, lengths, np.random.default_rng(random_state))
-
-    def fill(self, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None) -> list[Any]:
-        """Fill in missing cells by what the whole sequence says about their state.
-
-        Numbers by their expectation, labels by the most probable one.
-
-        Parameters
-        ----------
-        X, lengths, sequence, order
-            As for `fit`.
-
-        Returns
-        -------
-        list of ndarray, or of dictionaries of columns where there are several with names
-        """
-        sequences = self._asked(X, lengths, sequence, order)
-        shares, _ = self._answers(kernels.posterior, sequences)
-        return fill_chain(self, sequences, np.concatenate([np.zeros((0, len(self._answering.start))), *shares]))
+    # ---- Pictures ---------------------------------------------------------------------------------------------------
 
     def plot_states(self, steps: Any, ax: Any = None) -> Any:
         """A picture of one sequence with its states; needs matplotlib.
@@ -374,58 +212,39 @@ class HiddenMarkovModel(ChainLearner):
 
         return plot_transitions(self, ax, least)
 
-    def log_evidence(self) -> float:
-        """log p(sequences, states) in nats, all parameters integrated out, for labelled sequences."""
-        check_is_fitted(self, "tally_")
-        if self.tally_.soft:
-            raise EstimateError(
-                "the states were expected by EM, so there is no evidence in closed form.\n    Fit labelled sequences."
-            )
-        return self._fitted.evidence().log_evidence
+    # ---- What a model has to say to the base of all models ----------------------------------------------------------
 
     @property
-    def _answering(self) -> Chain:
-        """The chain, where it can answer: a state was counted, and all that a state emits."""
-        return self._derive("answering", self._check_chain)
-
-    def _check_chain(self) -> Chain:
+    def _counted(self) -> Counted:
+        """What follows from the tally."""
         check_is_fitted(self, "tally_")
-        states = self._state_domain.levels
-        if not states:
-            raise DataError("no state is left: every sequence was forgotten.\n    Learn from at least one step.")
-        for code, column in chain.from_iterable(map(not_estimated, self._chain.scored)):
-            raise DataError.no_data(f"column {column!r} in state {states[code]!r}", self.estimate)
-        return self._chain
+        settings = self.estimate, self.prior, self.unseen, self.end_state
+        return self._derive("counted", lambda: Counted(self.tally_, self._names, *settings))
 
-    def _warn_impossible(self, sequences: Sequences, score: np.ndarray) -> None:
-        """Name the first impossible sequence, and the step at which it becomes so."""
-        lost = np.flatnonzero(np.isneginf(score))
-        if not len(lost):
-            return
-        first = int(lost[0])
-        part = slice(int(sequences.offsets[first]), int(sequences.offsets[first + 1]))
-        emission = _dense(self._answering.emission(sequences.table.rows(part)))
-        start, transition, _ = self._answering.arguments
-        step, now = 0, start + emission[0]
-        while step + 1 < len(emission) and np.isfinite(now).any():
-            step += 1
-            now = (now[:, None] + transition).max(axis=0) + emission[step]
-        where = f" at step {step}" if not np.isfinite(now).any() else " at its end"
-        more = f", and {len(lost) - 1} more," if len(lost) > 1 else ""
-        warnings.warn(
-            f"sequence {first}{more} is impossible{where}. With estimate='bayes' nothing is impossible only because it "
-            "was not seen.",
-            UserWarning,
-            stacklevel=3,
-        )
+    def _check_prior(self, factors: list[Factor]) -> None:
+        check_priors(read_prior(self.prior)["emission"], factors)
 
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        names = names_in(tally, self.end_state)
+        return [f for f in tally.factors if f.given == (names["state"],) and f.columns != (names["end"],)]
 
-def _dense(emission: Any) -> np.ndarray:
-    """log p(step | state) as an array."""
-    if not isinstance(emission, tuple):
-        return np.asarray(emission)
-    codes, table = emission
-    known = (codes >= 0) & (codes < len(table))
-    out = np.zeros((len(codes), table.shape[1]))
-    out[known] = table[codes[known].astype(np.intp)]
-    return out
+    def _take_from(self, other: Any) -> Self:
+        self._names = dict(other._names)
+        return self
+
+    def _shape_to_json(self) -> dict[str, Any]:
+        """What was learnt about the shape of the input, for a file."""
+        return {"names": self._names}
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        names = state.pop("names")
+        self._names = {name: str(names.pop(name)) for name in PARTS}
+        refuse_rest("the names of the model's parts", names)
+        columns = {column for factor in tally.factors for column in factor.columns}
+        needed = {self._names["start"], self._names["to"], *([self._names["end"]] if self.end_state else [])}
+        if not needed <= columns or tally.schema.domain(self._names["state"]) not in tally.domains:
+            raise FileError(f"the model's factors {sorted(needed)} are not all in its tally.")
+
+    def _check_loaded(self) -> None:
+        """Refuse a tally that is no chain."""
+        _ = self._counted.chain

@@ -32,6 +32,13 @@ class Sequences(NamedTuple):
         """The steps of each."""
         return np.diff(self.offsets)
 
+    def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which steps are the first of a sequence, which the last, and which follow another."""
+        some, follows = self.lengths > 0, np.ones(int(self.offsets[-1]), dtype=bool)
+        first, last = self.offsets[:-1][some], self.offsets[1:][some] - 1
+        follows[first] = False
+        return first, last, np.flatnonzero(follows)
+
     def some(self, chosen: np.ndarray) -> tuple[np.ndarray, Sequences]:
         """Where the steps of some of the sequences are, and those sequences."""
         steps = np.concatenate([np.arange(*self.offsets[k : k + 2], dtype=np.intp) for k in chosen])

@@ -15,7 +15,7 @@ def ice_cream(estimate="mle", **options):
 
 
 def emissions(model):
-    return model._chain.scored[0].parameters.table
+    return model._counted.chain.scored[0].parameters.table
 
 
 def enumerated(model, steps, ended=True):

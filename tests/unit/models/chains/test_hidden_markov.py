@@ -45,7 +45,7 @@ def test_gaussian_emissions_are_those_of_the_state():
     state = rng.integers(0, 2, 400)
     x = rng.normal(3.0 * state, 1 + state)
     model = tb.HiddenMarkovModel(estimate="mle").fit([x], [state])
-    mean, variance = model._chain.scored[0].parameters
+    mean, variance = model._counted.chain.scored[0].parameters
     for s in (0, 1):
         assert mean[s, 0] == pytest.approx(x[state == s].mean())
         assert variance[s, 0] == pytest.approx(x[state == s].var())
@@ -147,7 +147,7 @@ def test_several_columns_of_several_kinds():
     steps["level"][::7] = np.nan
     model = tb.HiddenMarkovModel().fit([steps], [state])
     assert model.score([steps], [state]) > 0.95
-    by_hand = model._chain.scored
+    by_hand = model._counted.chain.scored
     assert {type(part.family).__name__ for part in by_hand} == {"Gaussian", "Categorical"}
 
 

@@ -154,7 +154,7 @@ def test_every_number_of_labels_fits_its_codes(n_levels):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = tb.HiddenMarkovModel(2, **options).fit(steps, None, [len(steps)])
-    factor, counts = model._emission_factors()[0]
+    factor, counts = model._counted.emissions[0]
     expected = np.bincount(np.delete(codes, n_levels + 7), minlength=n_levels)
     order = model.tally_.domains[str(factor.columns[0])].positions_of(range(n_levels))
     np.testing.assert_allclose(counts.table.sum(axis=0)[order], expected, rtol=1e-12)

@@ -1,0 +1,287 @@
+"""What a hidden Markov model says of sequences: their probability, their states, and the steps to come."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes.errors import DataError
+from tallybayes.kernels import chain as kernels
+from tallybayes.models.chains.chain import Chain
+from tallybayes.models.chains.learning import open_labelled, read_states
+from tallybayes.models.inputs.sequences import Sequences, open_sequences
+
+if TYPE_CHECKING:
+    from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+
+
+def log_likelihood(
+    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+) -> np.ndarray:
+    """log p(sequence), states summed out: one number a sequence, −inf for an impossible one.
+
+    Parameters
+    ----------
+    X, lengths, sequence, order
+        As for `fit`.
+
+    Returns
+    -------
+    ndarray of shape (sequences,)
+    """
+    sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
+    found = np.concatenate([kernels.log_likelihood(*asked) for asked in chain.questions(sequences)])
+    _warn_impossible(chain, sequences, found)
+    return found
+
+
+def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, **where: Any) -> float:
+    """Without states, the mean log p(sequence); with them, the share of steps whose state is decoded.
+
+    Parameters
+    ----------
+    X, y, lengths, **where
+        As for `fit`.
+    """
+    if y is None:
+        return float(log_likelihood(model, X, lengths, **where).mean())
+    sequences, y = open_labelled(X, y, lengths, where.get("sequence"), where.get("order"))
+    codes, domain = read_states(y)
+    assert codes is not None
+    paths, _ = answers(model._counted.answering, kernels.viterbi, sequences)
+    path = np.concatenate([np.zeros(0, dtype=np.int64), *paths])
+    truth = np.append(model._counted.states.positions_of(domain.levels), -2)[codes]
+    known = codes >= 0
+    return float(np.mean(path[known] == truth[known]))
+
+
+def predict(
+    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+) -> list[np.ndarray]:
+    """The most probable path of states of every sequence (Viterbi).
+
+    Parameters
+    ----------
+    X, lengths, sequence, order
+        As for `fit`.
+
+    Returns
+    -------
+    list of ndarray
+        The states of every sequence; None at every step of an impossible one.
+    """
+    paths, score = _ask(model, kernels.viterbi, X, lengths, sequence, order)
+    states = model.states_  # of their own type, so that what is predicted compares with what was given
+    numbered = states.dtype == np.int64 and np.array_equal(states, np.arange(len(states)))
+    if not numbered:
+        paths = [states[path] for path in paths]
+    for number in np.flatnonzero(np.isneginf(score)):
+        paths[number] = np.full(len(paths[number]), None)
+    return paths
+
+
+def predict_proba(
+    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+) -> list[np.ndarray]:
+    """p(state | whole sequence) at every step: smoothed; 0 in all states of an impossible sequence.
+
+    Parameters
+    ----------
+    X, lengths, sequence, order
+        As for `fit`.
+
+    Returns
+    -------
+    list of ndarray of shape (steps, states)
+    """
+    return _ask(model, kernels.posterior, X, lengths, sequence, order)[0]
+
+
+def filter_proba(
+    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+) -> list[np.ndarray]:
+    """p(state | the sequence so far) at every step; 0 in all states from an impossible step on.
+
+    Parameters
+    ----------
+    X, lengths, sequence, order
+        As for `fit`.
+
+    Returns
+    -------
+    list of ndarray of shape (steps, states)
+    """
+    return _ask(model, kernels.filter, X, lengths, sequence, order)[0]
+
+
+def predict_pairs(
+    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+) -> list[np.ndarray]:
+    """p(state, next state | whole sequence) of every two steps in a row.
+
+    Parameters
+    ----------
+    X, lengths, sequence, order
+        As for `fit`.
+
+    Returns
+    -------
+    list of ndarray of shape (steps − 1, states, states)
+    """
+    sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
+    filtered, found = answers(chain, kernels.filter, sequences)
+    smoothed, _ = answers(chain, kernels.posterior, sequences)
+    _warn_impossible(chain, sequences, found)
+    transition = np.exp(chain.arguments[1])
+    out = []
+    for before, after in zip(filtered, smoothed, strict=True):
+        expected = before[:-1] @ transition  # p(next | so far), to which the whole sequence is compared
+        ratio = np.divide(after[1:], expected, out=np.zeros_like(expected), where=expected > 0)
+        out.append(before[:-1, :, None] * transition * ratio[:, None, :])
+    return out
+
+
+def predict_next(
+    model: HiddenMarkovModel,
+    X: Any,
+    n: int = 1,
+    lengths: Any = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
+) -> np.ndarray:
+    """p(state) of the `n` steps after each sequence, if it goes on.
+
+    Parameters
+    ----------
+    X, lengths, sequence, order
+        As for `fit`.
+    n : int, default 1
+
+    Returns
+    -------
+    ndarray of shape (sequences, n, states)
+    """
+    if n < 1:
+        raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
+    sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
+    filtered, _ = answers(chain, kernels.filter, sequences)
+    start, transition = chain.start, np.exp(chain.transition)
+    out = np.empty((len(filtered), n, len(start)))
+    for number, steps in enumerate(filtered):
+        now = steps[-1] @ transition if len(steps) else np.exp(start)
+        for step in range(n):
+            out[number, step] = now
+            now = now @ transition
+    return out
+
+
+def log_joint(
+    model: HiddenMarkovModel,
+    X: Any,
+    y: Any,
+    lengths: Any = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
+) -> np.ndarray:
+    """log p(sequence, states), one number a sequence.
+
+    Parameters
+    ----------
+    X, y, lengths, sequence, order
+        As for `fit`; every step has its state.
+
+    Returns
+    -------
+    ndarray of shape (sequences,)
+    """
+    sequences, y = open_labelled(X, y, lengths, sequence, order)
+    labels, domain = read_states(y)
+    if labels is None or (labels < 0).any():
+        raise DataError("every step needs its state here.\n    Use log_likelihood where some are not known.")
+    path, chain = model._counted.states.positions_of(domain.levels)[labels], model._counted.answering
+    start, transition, end = chain.arguments
+    emission = _dense(chain.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
+    known = path >= 0
+    terms = np.where(known, emission[np.arange(len(path)), path], -np.inf)
+    first, last, after = sequences.places()
+    terms[after] += transition[path[after - 1], path[after]]
+    terms[first] += start[path[first]]
+    if end is not None:
+        terms[last] += end[path[last]]
+    out = np.zeros(sequences.n_sequences)
+    out[sequences.lengths > 0] = np.add.reduceat(terms, first) if len(first) else 0.0
+    return out
+
+
+# ---- Asking the kernels -----------------------------------------------------------------------------------------
+
+
+def open_asked(model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, order: Any) -> Sequences:
+    """The sequences that something is asked of."""
+    sequences = open_sequences(X, lengths, sequence, order)
+    known = [name for factor, _ in model._counted.emissions for name in factor.columns]
+    absent = [name for name in known if name not in sequences.table.columns]
+    if absent and sequences.table.n_rows:
+        raise DataError.unknown_column(absent, sequences.table.columns)
+    return sequences
+
+
+def answers(
+    chain: Chain, question: Callable[..., tuple[np.ndarray, np.ndarray]], sequences: Sequences
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """What a kernel says of the steps, one array a sequence, and of the sequences."""
+    steps: list[np.ndarray] = []
+    scores = []
+    for asked in chain.questions(sequences):
+        found, score = question(*asked)
+        steps += [found[a:b] for a, b in pairwise(asked[-1].tolist())]
+        scores.append(score)
+    return steps, np.concatenate(scores)
+
+
+def _ask(model: HiddenMarkovModel, question: Any, *where: Any) -> tuple[list[np.ndarray], np.ndarray]:
+    """What a kernel says of sequences as they are given; a warning names the first that is impossible."""
+    sequences, chain = open_asked(model, *where), model._counted.answering
+    steps, score = answers(chain, question, sequences)
+    _warn_impossible(chain, sequences, score, stacklevel=4)
+    return steps, score
+
+
+def _warn_impossible(chain: Chain, sequences: Sequences, score: np.ndarray, stacklevel: int = 3) -> None:
+    """Name the first impossible sequence, and the step at which it becomes so."""
+    lost = np.flatnonzero(np.isneginf(score))
+    if not len(lost):
+        return
+    first = int(lost[0])
+    part = slice(int(sequences.offsets[first]), int(sequences.offsets[first + 1]))
+    emission = _dense(chain.emission(sequences.table.rows(part)))
+    start, transition, _ = chain.arguments
+    step, now = 0, start + emission[0]
+    while step + 1 < len(emission) and np.isfinite(now).any():
+        step += 1
+        now = (now[:, None] + transition).max(axis=0) + emission[step]
+    where = f" at step {step}" if not np.isfinite(now).any() else " at its end"
+    more = f", and {len(lost) - 1} more," if len(lost) > 1 else ""
+    warnings.warn(
+        f"sequence {first}{more} is impossible{where}. With estimate='bayes' nothing is impossible only because it "
+        "was not seen.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _dense(emission: Any) -> np.ndarray:
+    """log p(step | state) as an array."""
+    if not isinstance(emission, tuple):
+        return np.asarray(emission)
+    codes, table = emission
+    known = (codes >= 0) & (codes < len(table))
+    out = np.zeros((len(codes), table.shape[1]))
+    out[known] = table[codes[known].astype(np.intp)]
+    return out

@@ -1,0 +1,111 @@
+"""What follows from the counts of a hidden Markov model: its parts, their parameters, and the chain that answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import DataError
+from tallybayes.models.chains.chain import Chain, read_prior, with_singletons
+from tallybayes.models.fitted.fitted import Fitted
+from tallybayes.models.fitted.scoring import Scored, not_estimated
+from tallybayes.models.inputs.column_priors import check_priors, prior_for
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.tally import Tally
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A hidden Markov model as its counts make it. It never changes: other counts, or another prior, make another one.
+
+    Each part is made when it is first asked for.
+    """
+
+    tally: Tally
+    names: dict[str, str]
+    estimate: str
+    prior: Any
+    unseen: str
+    end_state: bool
+
+    @property
+    def parts(self) -> list[str]:
+        """What there is besides the emissions."""
+        return ["start", "transition", "end"] if self.end_state else ["start", "transition"]
+
+    @property
+    def states(self) -> Domain:
+        """The states, sorted."""
+        return self.tally.domains[self.tally.schema.domain(self.names["state"])]
+
+    @cached_property
+    def pairs(self) -> list[tuple[Factor, Any]]:
+        """Start, transition and end, then the emissions, with what was counted of each."""
+        pairs = list(zip(self.tally.factors, self.tally.statistics, strict=True))
+        by_name = {factor.columns: (factor, counted) for factor, counted in pairs}
+        columns = [self.names[part] for part in ("start", "to", "end")[: len(self.parts)]]
+        emissions = [pair for pair in pairs if pair[0].given == (self.names["state"],)]
+        return [by_name[name,] for name in columns] + [p for p in emissions if p[0].columns != (self.names["end"],)]
+
+    @property
+    def emissions(self) -> list[tuple[Factor, Any]]:
+        """The factors of the emissions, with what was counted of each."""
+        return self.pairs[len(self.parts) :]
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        """Start, transition, end and emissions after estimating; the predictive of a sequence has no closed form."""
+        given, emissions = read_prior(self.prior), [factor for factor, _ in self.emissions]
+        check_priors(given["emission"], emissions)
+        priors = [given[part] for part in self.parts] + [prior_for(given["emission"], factor) for factor in emissions]
+        return Fitted(self.pairs, priors, self.estimate, groups=self.states.levels, plug_in=True)
+
+    @property
+    def scored(self) -> list[Scored]:
+        """The emissions of every state, over the levels that were seen."""
+        return self.fitted.scored[len(self.parts) :]
+
+    @property
+    def domains(self) -> list[list[Domain]]:
+        """These levels, of every column of labels."""
+        return [[self.tally.domains[str(name)] for name in part.factor.level_columns] for part in self.scored]
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The parameters as the kernels take them."""
+        if self.unseen not in ("missing", "smooth", "error"):
+            raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
+        start, transition, *end = [_logs(part.point) for part in self.fitted.scored[: len(self.parts)]]
+        scored = self.scored
+        if self.unseen == "smooth":
+            pairs = zip(scored, self.emissions, strict=True)
+            scored = [with_singletons(p, s, s.pooled()) if p.family.reads == "codes" else p for p, (_, s) in pairs]
+        return Chain(start, transition, end[0][:, 0] if end else None, scored, self.domains, self.unseen)
+
+    @cached_property
+    def answering(self) -> Chain:
+        """The chain, where it can answer: a state was counted, and all that a state emits."""
+        states = self.states.levels
+        if not states:
+            raise DataError("no state is left: every sequence was forgotten.\n    Learn from at least one step.")
+        for code, column in chain.from_iterable(map(not_estimated, self.chain.scored)):
+            raise DataError.no_data(f"column {column!r} in state {states[code]!r}", self.estimate)
+        return self.chain
+
+    def over(self, tally: Tally) -> Counted:
+        """The same over other counts of the same levels, its priors held."""
+        other = replace(self, tally=tally)
+        other.__dict__["fitted"] = self.fitted.over(other.pairs)
+        return other
+
+
+def _logs(parameters: Any) -> np.ndarray:
+    """The logs of shares; where nothing was counted, there are none."""
+    shares = np.asarray(parameters.table if hasattr(parameters, "table") else parameters)
+    with np.errstate(divide="ignore"):
+        return np.log(np.where(np.isnan(shares), 0.0, shares))
