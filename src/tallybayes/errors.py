@@ -132,10 +132,10 @@ class LabelError(TallybayesError, ValueError):
     @classmethod
     def bad_level(cls, level: object, domain: str) -> LabelError:
         """A value that cannot be a level."""
+        hint = turned(level) or "Cut measured values into bins, or give the column a numeric family such as Gaussian()."
         return cls(
-            f"found {level!r} ({type(level).__name__}) as a level of column {domain!r}; expected whole numbers, "
-            "strings or booleans.\n"
-            "    Cut measured values into bins, or give the column a numeric family such as Gaussian()."
+            f"found {brief(level)} ({type(level).__name__}) as a level of column {domain!r}; expected whole numbers, "
+            f"strings or booleans.\n    {hint}"
         )
 
     @classmethod
@@ -397,6 +397,23 @@ def printable(value: object) -> str:
     """
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+_TURNED = {  # by the names of types, for pandas' are not imported
+    "date Period datetime64": "Turn dates into numbers or labels, such as column.dt.month or the days since one.",
+    "timedelta timedelta64": "Turn durations into numbers, such as column.dt.total_seconds().",
+    "time": "Turn times of day into numbers, such as their hours: t.hour + t.minute / 60.",
+    "bytes": "Turn bytes into strings: column.str.decode('utf-8').",
+    "list tuple ndarray dict set": "Give every part of them a column of its own.",
+    "complex": "Complex data not supported: pass the real and the imaginary parts as two columns.",
+    "Interval": "Turn intervals into strings: column.astype(str).",
+}
+
+
+def turned(value: object) -> str:
+    """What to turn a column of such values into, where they are neither numbers nor labels."""
+    kinds = {kind.__name__ for kind in type(value).__mro__}
+    return next((hint for names, hint in _TURNED.items() if not kinds.isdisjoint(names.split())), "")
 
 
 def brief(value: object, most: int = 60) -> str:

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, brief, turned
 from tallybayes.families.block import Codes, Dense, Sparse
 from tallybayes.kernels.row_order import row_order
 from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing, plain_array
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
-_FLOATS = ("float", "double", "halffloat")
+_FLOATS = ("float", "double", "halffloat", "decimal")
 _LARGE = 4096  # cells of a table that are worth finding out which labels occur
 
 
@@ -67,8 +67,25 @@ class Table:
         if arrow is None and isinstance(column, np.ndarray | list):
             import pyarrow as pa
 
-            arrow = pa.infer_type(np.ravel(column), from_pandas=True)
+            try:
+                arrow = pa.infer_type(np.ravel(column), from_pandas=True)
+            except (ValueError, TypeError):  # objects of which Arrow knows nothing
+                return "object"
         return str(arrow)
+
+    def require_numbers(self, names: Iterable[Name]) -> None:
+        """Refuse columns of labels, for a model that is of numbers alone."""
+        for name in names:
+            if self.kind(name) == "label":
+                column = self._column(name)
+                cells = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+                value = next((value for value in cells if not is_missing(value)), None)
+                if value is None:  # a column that no row shows may be of numbers
+                    continue
+                cast = "Take them for numbers with column.astype(float); " if _is_number(value) else ""
+                hint = turned(value) or f"{cast}tb.NaiveBayes takes columns of both kinds."
+                found = f"a column of labels, such as {brief(value)}"
+                raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
 
     def is_block(self, name: Name) -> bool:
         """Whether a name stands for several columns."""
@@ -358,6 +375,9 @@ def _series(series: Any) -> Any:
     """A frame's column: numbers as an array (null is NaN), categories and labels for `encode`."""
     import narwhals as nw
 
+    if series.dtype in (nw.Int128, nw.UInt128):  # sums of a database: NumPy has no such numbers
+        small = len(series) > series.null_count() and -(2**63) <= series.min() <= series.max() < 2**63
+        series = series.cast(nw.Int64 if small else nw.Float64)
     whole = series.dtype.is_integer() or series.dtype == nw.Boolean
     if series.dtype.is_float() or (whole and series.null_count() == 0):
         array = series.to_numpy()
@@ -366,11 +386,15 @@ def _series(series: Any) -> Any:
     if series.dtype.is_decimal():
         return series.cast(nw.Float64).to_numpy()
     native = series.to_native()
-    categorical = hasattr(getattr(native, "cat", None), "codes")  # pandas'
-    try:
-        return native if categorical else series.to_arrow()
-    except (ValueError, TypeError, OverflowError):  # objects that Arrow does not take as one type: `encode` says why
+    if hasattr(getattr(native, "cat", None), "codes"):  # pandas'
+        return native
+    if series.dtype == nw.Object and series.implementation.is_polars():  # of which Arrow would get the addresses
         return series.to_numpy()
+    try:
+        array = series.to_arrow()
+    except (ValueError, TypeError, OverflowError, NotImplementedError):  # not one type of Arrow's: `encode` says why
+        return series.to_numpy()
+    return series.to_numpy() if hasattr(array.type, "extension_name") else array  # pandas' periods are no numbers
 
 
 def _numeric(column: Any, name: Name) -> np.ndarray:
@@ -383,8 +407,9 @@ def _numeric(column: Any, name: Name) -> np.ndarray:
     cells = column.ravel().tolist() if column.dtype.kind == "O" else list(column.ravel())
     for value in cells:
         if not is_missing(value) and not _is_number(value):
-            found = f"partly {value!r} ({type(value).__name__})"
-            raise DataError.wrong_type(f"column {name!r}", found, "numbers", "Use Categorical() for labels.")
+            found = f"partly {brief(value)} ({type(value).__name__})"
+            hint = turned(value) or "Use Categorical() for labels."
+            raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
     return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
 
 
@@ -403,6 +428,8 @@ def _rows(column: Any, part: slice | np.ndarray) -> Any:
         return column[part]
     if isinstance(column, list):
         return [column[row] for row in part]
+    if str(getattr(column, "type", "")) == "string_view":  # of which Arrow takes no rows yet
+        column = column.cast("large_string")
     return column.take(part) if hasattr(column, "type") else column[part]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError, NotLinearError, PriorError, brief
+from tallybayes.errors import EstimateError, NotLinearError, PriorError, brief
 from tallybayes.families.family import Family
 from tallybayes.families.form import RowBell
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
@@ -127,11 +127,7 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
     def _make_factors(self, table: Table, target: Name) -> list[Factor]:
         self._family()
         names = tuple(name for name in table.columns if name != target)
-        labels = [name for name in names if table.kind(name) == "label"]
-        if labels:
-            raise DataError.wrong_type(
-                f"column {labels[0]!r}", "a column of labels", "numbers", "tb.NaiveBayes takes columns of both kinds."
-            )
+        table.require_numbers(names)
         return [Factor(names, (target,), MultivariateGaussian())]
 
     def _check_prior(self, factors: list[Factor]) -> None:

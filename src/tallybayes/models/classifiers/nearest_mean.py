@@ -87,9 +87,7 @@ class NearestClassMean(FactoredModel):
 
     def _make_factors(self, table: Table, target: Name) -> list[Factor]:
         names = tuple(name for name in table.columns if name != target)
-        labels = [name for name in names if table.kind(name) == "label"]
-        if labels:
-            raise DataError.wrong_type(f"column {labels[0]!r}", "a column of labels", "numbers")
+        table.require_numbers(names)
         family: Family = MultivariateGaussian() if _is(self.metric, "mahalanobis") else Gaussian()
         factor = Factor(names, (target,), family)
         _check_whole(chunk_of(rows_of(table, names, family, [], "missing"), slice(None)), factor)

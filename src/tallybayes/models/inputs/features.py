@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from tallybayes.errors import DataError, LabelError
 from tallybayes.sources.table import Table, as_array, open_table
 from tallybayes.tally.factor import Name
 
+# Cells that are labels or, as dates are, nothing that is counted: of which scikit-learn would speak as numbers.
+_LABELS = (str, bool, np.bool_, bytes, complex, date, time, timedelta, np.datetime64, np.timedelta64)
+
 
 def open_features(X: Any) -> Table:
     """X as a table; plain numeric arrays take the short way, odd ones scikit-learn's checks."""
@@ -19,7 +23,7 @@ def open_features(X: Any) -> Table:
         return open_table(X)
     if isinstance(X, Table | Mapping) or _is_framed(X):
         return open_table(X)
-    if is_rows_of_mappings(X):
+    if is_rows_of_mappings(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":  # refused by column
         return open_table(X)
     from sklearn.utils import check_array
 
@@ -31,11 +35,13 @@ def open_features(X: Any) -> Table:
 
 
 def _holds_labels(X: Any) -> bool:
-    """Whether an array of objects, or rows as lists, hold strings or booleans: such columns are read one by one."""
+    """Whether an array of objects, or rows as lists, hold what is no number: such columns are read one by one."""
     if isinstance(X, np.ndarray):
-        return X.dtype.kind in "US" or (X.dtype.kind == "O" and any(isinstance(cell, str | bool) for cell in X.flat))
+        kinds = set(map(type, X.flat)) if X.dtype.kind == "O" else set()
+        return X.dtype.kind in "US" or any(issubclass(kind, _LABELS) for kind in kinds)
     rows = X if isinstance(X, list | tuple) else ()
-    return any(isinstance(cell, str | bool | np.bool_) for row in rows if isinstance(row, list | tuple) for cell in row)
+    kinds = {kind for row in rows if isinstance(row, list | tuple) for kind in set(map(type, row))}
+    return any(issubclass(kind, _LABELS) for kind in kinds)
 
 
 def _is_framed(X: Any) -> bool:

@@ -80,7 +80,7 @@ def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
     if isinstance(y, str):
         return sequences.table._column(y)
     n_steps = int(sequences.offsets[-1])
-    if _is_list(y) and len(y) == sequences.n_sequences and (not len(y) or (not np.isscalar(y[0]) and y[0] is not None)):
+    if _is_list(y) and len(y) == sequences.n_sequences:
         for number, (part, length) in enumerate(zip(y, sequences.lengths, strict=True)):
             if _length(part) != length:
                 raise DataError(
@@ -111,13 +111,17 @@ def _is_list(X: Any) -> bool:
     """Whether X is a list of sequences, not of steps."""
     if not isinstance(X, list | tuple) or (is_rows_of_mappings(X) and not _holds_columns(X[0])):
         return False
-    return not len(X) or (not np.isscalar(X[0]) and X[0] is not None)
+    return not len(X) or _has_steps(X[0])
+
+
+def _has_steps(value: Any) -> bool:
+    """Whether a value is a list, an array or a frame, and not a cell."""
+    return hasattr(value, "__len__") and not np.isscalar(value)
 
 
 def _holds_columns(part: Mapping[Any, Any]) -> bool:
     """Whether a dictionary has columns, rather than the cells of one step."""
-    first = next(iter(part.values()), None)
-    return not np.isscalar(first) and first is not None
+    return _has_steps(next(iter(part.values()), None))
 
 
 def _are_alike(parts: list[Any]) -> bool:

@@ -1,0 +1,128 @@
+"""Columns of types that are neither numbers nor labels are refused by what they are, with what to turn them into."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tallybayes as tb
+from tallybayes.errors import TallybayesError
+
+N = 12
+X = np.random.default_rng(0).normal(size=N)
+Y = ["a", "b"] * 6
+DATES = [dt.date(2024, 1, 1) + dt.timedelta(days=i % 5) for i in range(N)]
+MOMENTS = [dt.datetime(2024, 1, 1, i % 5) for i in range(N)]
+TIMES = [dt.time(i % 5) for i in range(N)]
+DURATIONS = [dt.timedelta(hours=i % 5) for i in range(N)]
+MODELS = {
+    "naive Bayes": lambda table: tb.NaiveBayes().fit(table, Y),
+    "numbers": lambda table: tb.NaiveBayes(tb.Gaussian()).fit(table, Y),
+    "labels": lambda table: tb.NaiveBayes({"c": tb.Categorical()}).fit(table, Y),
+    "discriminant": lambda table: tb.GaussianDiscriminant().fit(table, Y),
+    "nearest mean": lambda table: tb.NearestClassMean().fit(table, Y),
+    "mixture": lambda table: tb.Mixture(2, random_state=0, n_init=1, n_iter=5, tol=1e9).fit(table),
+    "hidden Markov": lambda table: tb.HiddenMarkovModel().fit([table], [Y]),
+    "network": lambda table: tb.BayesianNetwork({"c": []}).fit(table),
+}
+
+
+def odd():
+    date, hours, duration = "Turn dates into numbers or labels", "t.hour", "column.dt.total_seconds"
+    apart, parts = "Complex data not supported", "Give every part of them a column of its own"
+    for values, hint in [(DATES, date), (MOMENTS, date), (TIMES, hours), (DURATIONS, duration), ([[1, 2]] * N, parts)]:
+        kind = type(values[0]).__name__
+        yield f"pandas {kind}", pd.DataFrame({"x": X, "c": pd.Series(values)}), hint
+        yield f"Polars {kind}", pl.DataFrame({"x": X, "c": values}), hint
+        yield f"Arrow {kind}", pa.table({"x": X, "c": pa.array(values)}), hint
+        yield f"pandas Arrow {kind}", pa.table({"x": X, "c": values}).to_pandas(types_mapper=pd.ArrowDtype), hint
+        yield f"list {kind}", {"x": X, "c": pa.array(values)}, hint
+    yield "NumPy date", {"x": X, "c": np.array(MOMENTS, "datetime64[s]")}, date
+    yield "NumPy duration", {"x": X, "c": np.array(DURATIONS, "timedelta64[s]")}, duration
+    yield "NumPy complex", {"x": X, "c": X + 1j}, apart
+    yield "pandas complex", pd.DataFrame({"x": X, "c": X + 1j}), apart
+    yield "pandas zone", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS).dt.tz_localize("UTC")}), date
+    yield "pandas period", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS).dt.to_period("D")}), date
+    yield "pandas interval", pd.DataFrame({"x": X, "c": pd.cut(X, 3)}), "Turn intervals into strings"
+    yield "pandas bytes", pd.DataFrame({"x": X, "c": [b"u", b"v"] * 6}), "Turn bytes into strings"
+    yield "pandas category of dates", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS, dtype="category")}), date
+    yield "Arrow struct", pa.table({"x": X, "c": [{"u": 1}] * N}), parts
+    yield "Polars objects", pl.DataFrame({"x": X, "c": pl.Series([{1}] * N, dtype=pl.Object)}), parts
+
+
+ODD = {name: (table, hint) for name, table, hint in odd()}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", ODD)
+def test_odd_columns_are_refused_with_what_to_try(name, model):
+    table, hint = ODD[name]
+    with pytest.raises(TallybayesError, match=f"(?s)column 'c'.*expected.*\n    .*{hint}"):
+        MODELS[model](table)
+
+
+@pytest.mark.parametrize("model", ["naive Bayes", "numbers", "discriminant", "nearest mean", "mixture"])
+@pytest.mark.parametrize(
+    ("rows", "hint"),
+    [
+        (np.array([DATES, DATES], dtype=object).T, "Turn dates"),
+        (np.array([MOMENTS, MOMENTS], "datetime64[s]").T, "Turn dates"),
+        ([[value, 1.0] for value in DURATIONS], "Turn durations"),
+        (np.column_stack([X, X]) + 1j, "Complex data not supported"),
+    ],
+    ids=["objects", "datetime64", "lists", "complex"],
+)
+def test_odd_arrays_are_refused_with_what_to_try(rows, hint, model):
+    """scikit-learn's own words for them speak of float()."""
+    with pytest.raises(TallybayesError, match=f"(?s)column '?0'?.*expected.*\n    .*{hint}"):
+        MODELS[model](rows)
+
+
+def test_steps_of_dates_are_refused_as_such():
+    """A date has no length, and is no sequence."""
+    for steps in ([{"c": date} for date in DATES], DATES):
+        with pytest.raises(TallybayesError, match="Turn dates"):
+            tb.HiddenMarkovModel().fit(steps, Y)
+
+
+def good():
+    whole = [i % 3 for i in range(N)]
+    decimals = [Decimal(value) for value in whole]
+    yield pd.DataFrame({"x": X, "c": pd.Series(decimals)})
+    yield pd.DataFrame({"x": X, "c": pd.Series(whole, dtype=pd.ArrowDtype(pa.decimal128(5, 2)))})
+    yield pl.DataFrame({"x": X, "c": pl.Series(decimals, dtype=pl.Decimal(5, 2))})
+    yield pl.DataFrame({"x": X, "c": pl.Series(whole, dtype=pl.Int128)})
+    yield pa.table({"x": X, "c": pa.array(decimals)})
+    yield {"x": X, "c": decimals}
+    for dtype in ("Int64", "Int8", "UInt64", "Float32"):
+        yield pd.DataFrame({"x": X, "c": pd.Series(whole, dtype=dtype)})
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if name not in ("labels", "network")])
+def test_numbers_of_any_type_are_numbers(model):
+    expected = MODELS[model]({"x": X, "c": np.arange(N) % 3.0})
+    for table in good():
+        assert MODELS[model](table).tally_ == expected.tally_
+
+
+def test_sums_of_a_database_that_64_bits_cannot_hold():
+    large = pl.DataFrame({"x": X, "c": pl.Series([i * 10**30 for i in range(N)], dtype=pl.Int128)})
+    assert np.isfinite(tb.NaiveBayes().fit(large, Y).predict_proba(large)).all()
+
+
+def test_views_of_strings():
+    """Arrow takes no rows of them, as a mixture does."""
+    views = pa.table({"x": X, "c": pa.array(["u", "v", "w"] * 4, pa.string_view())})
+    assert MODELS["mixture"](views).tally_ == MODELS["mixture"]({"x": X, "c": ["u", "v", "w"] * 4}).tally_
+
+
+@pytest.mark.parametrize("values", [[True, False] * 6, pd.Categorical([1, 2] * 6, ordered=True)], ids=["bool", "int"])
+def test_labels_that_could_be_numbers_say_how(values):
+    for model in ("discriminant", "nearest mean"):
+        with pytest.raises(TallybayesError, match=r"column 'c' is a column of labels, such as .*\n.*astype\(float\)"):
+            MODELS[model](pd.DataFrame({"x": X, "c": values}))
+        MODELS[model](pd.DataFrame({"x": X, "c": pd.Series(values).astype(float) + X}))
