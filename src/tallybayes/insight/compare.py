@@ -16,7 +16,7 @@ from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.poisson import Poisson
 from tallybayes.models.classifiers.answers.evidence import evidence_of
-from tallybayes.models.classifiers.generative import GenerativeClassifier
+from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 
@@ -66,7 +66,7 @@ def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
     if len(named) < 2:
         raise DataError.wrong_type("models", f"a collection of {len(named)}", "at least two fitted models")
     for name, model in named.items():
-        if not isinstance(model, GenerativeClassifier):
+        if not isinstance(model, Grouped):
             expected = "a fitted model of rows and classes, such as tb.NaiveBayes or tb.GaussianDiscriminant"
             raise DataError.wrong_type(f"model {name!r}", type(model).__name__, expected)
         check_is_fitted(model, "tally_")

@@ -16,7 +16,7 @@ from tallybayes.insight.intervals import Measure, average
 from tallybayes.insight.sequence_validation import validate_sequences
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.classifiers.answers.held_out import Rows, count_rows, open_rows, score_folds, score_left_out
-from tallybayes.models.classifiers.classifier import FactoredClassifier
+from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.fitted.bayes_rule import Normalised
 from tallybayes.models.inputs.features import open_features
 from tallybayes.sources.table import Table
@@ -53,7 +53,7 @@ class CrossValidation(Evaluation):
     _normalised = True
 
     def __init__(
-        self, rows: Rows, model: FactoredClassifier, scores: Normalised, fold: np.ndarray, parameters: dict[str, Any]
+        self, rows: Rows, model: Classifier, scores: Normalised, fold: np.ndarray, parameters: dict[str, Any]
     ) -> None:
         scored = np.arange(len(fold)) if fold.min() >= 0 else np.flatnonzero(fold >= 0)
         here = slice(None) if len(scored) == len(fold) else scored
@@ -288,7 +288,7 @@ def _columns_apart(data: Any, *columns: Any) -> tuple[Any, ...]:
     return table, *found
 
 
-def _candidates(rows: Rows, candidates: Any) -> tuple[list[FactoredClassifier], list[dict[str, Any]]]:
+def _candidates(rows: Rows, candidates: Any) -> tuple[list[Classifier], list[dict[str, Any]]]:
     if candidates is None:
         return [rows.model], [{}]
     if isinstance(candidates, Mapping):
@@ -305,7 +305,7 @@ def _candidates(rows: Rows, candidates: Any) -> tuple[list[FactoredClassifier], 
 
 def _result(
     rows: Rows,
-    models: list[FactoredClassifier],
+    models: list[Classifier],
     parameters: list[dict[str, Any]],
     scores: list[Normalised],
     fold: np.ndarray,

@@ -13,7 +13,8 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.insight.information import LOG_2, Information, of_explained, of_labels
-from tallybayes.models.classifiers.naive_bayes import NaiveBayes
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inputs.shape import read_first
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
@@ -184,12 +185,12 @@ def dependence(data: Any, target: Any, *, sample_weight: Any = None, mass: float
       height – shoe   ...
     1 of 3 pairs are dependent beyond doubt (evidence above 12 bits): naive Bayes counts what they share twice.
     """
-    reader = NaiveBayes()
-    table, weight = reader._read(data, target, sample_weight, first=True)
+    shape, table, weight = read_first(data, target, sample_weight)
+    read_labels(table, shape.target).refuse_missing("Leave the unlabelled rows out.")
     if table.n_rows == 0:
         raise DataError("there are 0 rows to look at; expected at least 1.")
-    table, columns, names = _single_columns(table, reader._target)
-    counter = _Counter(table, reader._target, weight)
+    table, columns, names = _single_columns(table, shape.target)
+    counter = _Counter(table, shape.target, weight)
     kinds = [table.kind(name) for name in names]
     labels = [place for place, kind in enumerate(kinds) if kind == "label"]
     numbers = [place for place, kind in enumerate(kinds) if kind == "number"]
@@ -200,7 +201,7 @@ def dependence(data: Any, target: Any, *, sample_weight: Any = None, mass: float
     first, second = (np.concatenate([none, *(part[side] for part in found)]) for side in (0, 1))
     parts = [np.concatenate([np.zeros(0), *(part[2][field] for part in found)]) for field in range(4)]
     low, high = np.minimum(first, second), np.maximum(first, second)
-    return Dependence(columns, low, high, Information(*parts), mass, reader._target)
+    return Dependence(columns, low, high, Information(*parts), mass, shape.target)
 
 
 _Found = tuple[np.ndarray, np.ndarray, Information]  # the columns of some pairs, and what they share

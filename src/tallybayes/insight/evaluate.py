@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, LabelError
 from tallybayes.insight.evaluation import Evaluation
-from tallybayes.models.classifiers.labelled import FactoredModel
+from tallybayes.models.classifiers.classifier import Classifier
+from tallybayes.models.classifiers.nearest_mean import NearestClassMean
 from tallybayes.models.inputs.features import check_target, continuous_target, open_features
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.encode import encode
@@ -52,7 +53,7 @@ def evaluate(
     >>> result.log_loss
     0.07 (0.02 to 0.15)
     """
-    if not isinstance(model, FactoredModel):
+    if not isinstance(model, Classifier | NearestClassMean):
         expected = "a NaiveBayes, GaussianDiscriminant or NearestClassMean"
         hint = "Score other models yourself, and pass their log-probabilities to tb.Evaluation."
         raise DataError.wrong_type("model", type(model).__name__, expected, hint)
@@ -73,11 +74,11 @@ def evaluate(
     return found
 
 
-def _features(model: FactoredModel, data: Any, table: Table, names: list[str]) -> Any:
+def _features(model: Any, data: Any, table: Table, names: list[str]) -> Any:
     """The data without what was named and is no feature, where the model would take every column for one."""
     known = {name for factor in model.tally_.factors if factor.given for name in factor.columns}
     extra = [name for name in names if name not in known]
-    if model._by_name or not extra:
+    if model._shape.by_name or not extra:
         return data
     for name in dict.fromkeys(extra):
         table = table.without(name)

@@ -15,10 +15,11 @@ from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.insight.summaries import COUNTS, LABELS, NUMBERS, WORDS, YES_NO, Counted, Summaries, count_words
-from tallybayes.models.classifiers.generative import GenerativeClassifier
+from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.fitted.generate import n_columns, sample_factor
 from tallybayes.models.fitted.plan import check_cells
 from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
+from tallybayes.models.inputs.shape import read_more
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 
@@ -243,12 +244,12 @@ def predictive_check(
     >>> tb.predictive_check(model, rows, "y").surprising[0].column
     'bursts'
     """
-    if not isinstance(model, GenerativeClassifier):
+    if not isinstance(model, Grouped):
         raise DataError.wrong_type("model", type(model).__name__, "a generative classifier such as tb.NaiveBayes")
     check_is_fitted(model, "tally_")
     if not isinstance(n_draws, int | np.integer) or n_draws < 1:
         raise DataError(f"n_draws is {n_draws!r}; expected a whole number of at least 1.")
-    table, _ = model._read(data, target, None)
+    table, _ = read_more(model, data, target, None)
     if table.n_rows == 0:
         raise DataError("there are 0 rows to look at; expected at least 1.")
     rng = np.random.default_rng(random_state)

@@ -10,7 +10,6 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.estimates import read_estimate
 from tallybayes.insight.cross_validation import CrossValidation
 from tallybayes.models.classifiers.answers.held_out import count_rows, open_rows, score_left_out
-from tallybayes.models.classifiers.generative import GenerativeClassifier
 from tallybayes.progress import progress
 
 GRID = tuple(float(strength) for strength in 10.0 ** np.linspace(-3, 3, 13))
@@ -130,7 +129,7 @@ def prior_path(model: Any, data: Any, target: Any, grid: Any = GRID, *, sample_w
     for strength in progress(strengths.tolist(), "trying priors"):
         other = whole._with_strength(strength)
         try:
-            bits.append(other.log_evidence() / np.log(2) if isinstance(other, GenerativeClassifier) else np.nan)
+            bits.append(other.log_evidence() / np.log(2))
         except EstimateError:  # a shrunk covariance has none
             bits.append(np.nan)
         results.append(CrossValidation(rows, other, score_left_out(rows, other), fold, {"strength": strength}))

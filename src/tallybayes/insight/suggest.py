@@ -16,9 +16,10 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.poisson import Poisson
-from tallybayes.models.classifiers.naive_bayes import NaiveBayes
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.features import free_name
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inputs.shape import read_first
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
@@ -94,12 +95,12 @@ def suggest_columns(data: Any, target: Any, *, sample_weight: Any = None) -> Sug
     {'price': LogNormal(), 'calls': Poisson()}
     >>> model = tb.NaiveBayes(found.columns).fit(rows, "kind")
     """
-    reader = NaiveBayes()
-    table, weight = reader._read(data, target, sample_weight, first=True)
+    shape, table, weight = read_first(data, target, sample_weight)
+    read_labels(table, shape.target).refuse_missing("Leave the unlabelled rows out.")
     weights = check_weight(weight, table.n_rows)
     found = []
-    for names, default in read_columns("auto", table, [reader._target]):
-        found += [_suggest(table, name, reader._target, weights, default) for name in names]
+    for names, default in read_columns("auto", table, [shape.target]):
+        found += [_suggest(table, name, shape.target, weights, default) for name in names]
     order = {name: place for place, name in enumerate(table.columns)}
     return Suggestion(sorted(found, key=lambda one: order[one.column]))
 

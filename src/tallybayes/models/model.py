@@ -1,4 +1,4 @@
-"""Tallied: a model whose learnt state is a tally. It adds, is re-estimated, and derives all else when asked."""
+"""Model: what is learnt is a tally. It adds, is re-estimated, and gives all else when asked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tallybayes.tally.tally import Tally
 from tallybayes.value import to_json
 
 
-class Tallied(BaseEstimator):
+class Model(BaseEstimator):
     """The base of all models: ``tally_`` is what was learnt, everything else follows from it.
 
     A subclass says in `_take_from` what else it remembers of the shape of its input.

@@ -11,6 +11,7 @@ from tallybayes.families.binned import Binned
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.models.fitted.scoring import chunk_of
+from tallybayes.models.inputs.shape import open_rows
 from tallybayes.plots.style import COLOURS, new_axes, quiet, words
 from tallybayes.sources.table import as_array
 
@@ -144,7 +145,7 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> A
     ax = new_axes(ax, figsize=(6, 5), layout="constrained")
     reach = 3.5 * np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
     low, high = (mean - reach).min(axis=0), (mean + reach).max(axis=0)
-    points = None if X is None else chunk_of(model._rows(model._open(X), scored), slice(None))
+    points = None if X is None else chunk_of(model._rows(open_rows(model, X), scored), slice(None))
     if points is not None:
         low, high = (f.reduce(np.vstack([edge, points])) for f, edge in ((np.fmin, low), (np.fmax, high)))
     across, up = np.meshgrid(np.linspace(low[0], high[0], 300), np.linspace(low[1], high[1], 300))

@@ -13,6 +13,7 @@ from tallybayes.errors import DataError, EstimateError, PriorError
 from tallybayes.models.classifiers import expectation
 from tallybayes.models.classifiers.expectation import Expectation
 from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.shape import Shape
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 
@@ -126,7 +127,7 @@ def test_missing_cells_and_missing_labels_against_brute_force(covariance):
 def expectation_of(model, rows, labels, weight=None):
     """EM as `fit` sets it up, for classes 0, 1, …, each of which has a label."""
     table = open_features(rows)
-    model._target, model._by_name, model._y_dtype = "class", False, None
+    model._shape = Shape("class", by_name=False)
     factors = [Factor("class", (), tb.Categorical()), *model._make_factors(table, "class")]
     classes = Domain(range(int(labels.max()) + 1), "class", ordered=True)
     return Expectation(model, table, labels, classes, np.ones(len(classes.levels), dtype=bool), weight, factors)

@@ -17,7 +17,6 @@ from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.chain import Chain, is_coded, read_prior, stretches, with_singletons
 from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
-from tallybayes.models.classifiers.incomplete import new_names
 from tallybayes.models.fitted.scoring import Scored, not_estimated
 from tallybayes.models.fitted.soft_counting import (
     Nearest,
@@ -28,6 +27,7 @@ from tallybayes.models.fitted.soft_counting import (
     widened,
 )
 from tallybayes.models.inputs.column_priors import prior_for
+from tallybayes.models.inputs.labels import new_names
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.sources.collect import check_size
 from tallybayes.sources.table import Table

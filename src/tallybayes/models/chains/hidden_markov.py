@@ -13,14 +13,14 @@ from tallybayes.models.chains.chain import read_prior
 from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted
 from tallybayes.models.inputs.column_priors import check_priors
-from tallybayes.models.model import Tallied
+from tallybayes.models.model import Model
 from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
 
-class HiddenMarkovModel(Tallied):
+class HiddenMarkovModel(Model):
     """A hidden Markov model: p(start) Π p(next state | state) Π p(step | state).
 
     With labelled states it is counted in one pass; it adds, forgets and is re-estimated like every model here. Without

@@ -15,9 +15,10 @@ from tallybayes.families.form import RowBell
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.models.classifiers.answers.linear import linear_terms
-from tallybayes.models.classifiers.generative import GenerativeClassifier
+from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.fitted.plan import check_cells
 from tallybayes.models.fitted.scoring import Scored, chunk_of
+from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.statistics import Statistics
@@ -31,7 +32,7 @@ class DiscriminantFunctions(NamedTuple):
     coef: np.ndarray
 
 
-class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
+class GaussianDiscriminant(TransformerMixin, Classifier):
     """Gaussian discriminant analysis: quadratic, linear, diagonal, spherical, regularised, Bayesian.
 
     The tally holds the moments of every class, products included, so every covariance and every estimate can be had
@@ -227,7 +228,7 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
             return super().predict(X)
         # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
         self._check_estimated(self.class_log_prior_)
-        table = self._open(X)
+        table = open_rows(self, X)
         rows, codes = self._rows(table, scored), np.empty(table.n_rows, dtype=np.intp)
         coef, bias, centre = self._derive("linear", lambda: _centred_terms(scored, self.class_log_prior_))
         for start in range(0, table.n_rows, 1024):  # few enough rows to stay in cache
@@ -278,7 +279,7 @@ class GaussianDiscriminant(TransformerMixin, GenerativeClassifier):
             NaN where a cell is missing.
         """
         check_is_fitted(self, "tally_")
-        table = self._open(X)
+        table = open_rows(self, X)
         scored = self._scored[0]
         rows = chunk_of(self._rows(table, scored), slice(None))
         check_cells(scored, rows)

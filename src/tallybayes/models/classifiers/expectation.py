@@ -61,7 +61,7 @@ class Expectation:
 
     Parameters
     ----------
-    model : FactoredClassifier
+    model : Classifier or Mixture
         Its estimate, priors and EM settings. On the way it is given a tally, for the priors that need one.
     table : Table
         The features of rows with weight.

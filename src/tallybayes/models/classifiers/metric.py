@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import EstimateError
+from tallybayes.families.gaussian import pooled_spread
 from tallybayes.families.multivariate_gaussian import TiedMultivariateGaussian
 from tallybayes.models.fitted.scoring import prepare, resolve
 from tallybayes.statistics.moments import Moments
@@ -95,6 +96,34 @@ def objective(
     cross = proba.T @ rows  # (classes, columns)
     gradient = centres.T @ cross + (proba.T @ seen).T @ means - (centres * proba.sum(axis=0)[:, None]).T @ means
     return value, gradient
+
+
+def learn_metric(
+    rows: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    moments: Moments,
+    n_components: int | None,
+    **settings: Any,
+) -> Trained:
+    """The metric that makes p(class | row) right on these rows.
+
+    Columns are scaled for the search, so that units do not matter, and the rows centred for its accuracy.
+    """
+    centre, spread, _ = pooled_spread(moments)
+    scale = np.sqrt(np.where(spread > 0, spread, 1.0))
+    rows, means = (rows - centre) / scale, (moments.mean - centre) / scale
+    d = rows.shape[1]
+    start = _parting(codes, weight, means)[: d if n_components is None else min(n_components, d)] / np.sqrt(d)
+    trained = train(start, rows, codes, weight, means, **settings)
+    # A constant column parts no classes, so what another value there would mean was not learned.
+    return trained._replace(projection=np.where(spread > 0, trained.projection / scale, 0.0))
+
+
+def _parting(codes: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """The directions that part the class means most, then those of the largest spread."""
+    share = np.bincount(codes, weight, minlength=len(means))
+    return np.linalg.svd(np.sqrt(share)[:, None] * (means - share @ means / share.sum()), full_matrices=True)[2]
 
 
 def train(

@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError, NotForgettableError, StatisticsError
+from tallybayes.errors import DataError, EstimateError, StatisticsError
 from tallybayes.inference.em import Climbed, is_whole
+from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.evidence import evidence_of
-from tallybayes.models.classifiers.naive_bayes import NaiveBayes
+from tallybayes.models.classifiers.grouped import Grouped
+from tallybayes.models.classifiers.independent import (
+    check_column_priors,
+    column_factors,
+    column_prior,
+    column_tags,
+    retally,
+)
+from tallybayes.models.classifiers.unlabelled import count_first
 from tallybayes.models.inputs.features import open_features
 
 
-class Mixture(NaiveBayes):
+class Mixture(Grouped):
     """A mixture: p(row) = Σ p(component) Π p(column | component), of any columns, with cells missing.
 
     It is naive Bayes without labels: the components are classes that nobody named. They are numbered 0, 1, …; their
@@ -83,11 +93,14 @@ class Mixture(NaiveBayes):
     unlabelled = "em"
     unlabelled_weight = 1.0
     missing_label = None
-
-    @property
-    def n_classes(self) -> int:  # type: ignore[override]
-        """The number of components."""
-        return self.n_components
+    n_classes = property(lambda model: model.n_components)
+    _make_factors = column_factors
+    _retally = retally
+    _check_prior = check_column_priors
+    _prior_of = column_prior
+    _count_first = count_first
+    fit_tally = learning.fit_tally
+    drop_class = learning.drop_class
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Find the components.
@@ -105,31 +118,9 @@ class Mixture(NaiveBayes):
         """
         if not is_whole(self.n_components):
             raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
-        self._learn(X, np.full(open_features(X).n_rows, None), sample_weight, None)
-        self._y_dtype = np.dtype(np.int64)
+        learning.learn(self, X, np.full(open_features(X).n_rows, None), sample_weight)
+        self._shape = self._shape._replace(y_dtype=np.dtype(np.int64))
         return self
-
-    @property
-    def partial_fit(self) -> Any:
-        """A mixture has none: its components are found from all rows at once."""
-        raise AttributeError(
-            "a Mixture has no partial_fit: its components are found from all rows at once.\n    Use fit with all rows."
-        )
-
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """A mixture cannot: every row counts in part in every component, by what all rows together say.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            Not used.
-
-        Raises
-        ------
-        NotForgettableError
-        """
-        check_is_fitted(self, "tally_")
-        raise NotForgettableError.soft()
 
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """The mean log p(row), in nats.
@@ -191,7 +182,8 @@ class Mixture(NaiveBayes):
         return self._climb
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = column_tags(self, super().__sklearn_tags__())
         tags.estimator_type = "density_estimator"
         tags.target_tags.required = False
+        tags.classifier_tags = ClassifierTags()  # scikit-learn looks there at whatever has predict_proba
         return tags

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
-from tallybayes.errors import DataError
-from tallybayes.families.family import Family
-from tallybayes.models.classifiers.generative import GenerativeClassifier
-from tallybayes.models.inputs.column_priors import check_priors, prior_for
-from tallybayes.models.inputs.columns import read_columns
-from tallybayes.sources.table import Table
-from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.tally import Tally
-from tallybayes.value import to_json
+from tallybayes.models.classifiers.classifier import Classifier
+from tallybayes.models.classifiers.independent import (
+    check_column_priors,
+    column_factors,
+    column_prior,
+    column_tags,
+    retally,
+)
 
 
-class NaiveBayes(GenerativeClassifier):
+class NaiveBayes(Classifier):
     """Naive Bayes over mixed columns: p(class) Π p(column | class).
 
     Missing cells are skipped at fitting and at prediction; classes and levels may appear later; models fitted apart add
@@ -102,44 +100,10 @@ class NaiveBayes(GenerativeClassifier):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _make_factors(self, table: Table, target: Name) -> list[Factor]:
-        return [Factor(names, (target,), family) for names, family in read_columns(self.columns, table, [target])]
-
-    def _retally(self, other: Self) -> Tally:
-        """The tally read by the other model's families, where they keep the same statistics."""
-        if to_json(self.columns) == to_json(other.columns):
-            return self.tally_
-        factors = [f if not f.given else f.replace(family=other._family_of(f)) for f in self.tally_.factors]
-        return self.tally_.with_factors(factors)
-
-    def _family_of(self, factor: Factor) -> Family:
-        """The one family that ``columns=`` gives to a factor's columns."""
-        if isinstance(self.columns, Family):
-            return self.columns
-        found = []
-        if isinstance(self.columns, Mapping):
-            by_name = {n: f for key, f in self.columns.items() for n in (key if isinstance(key, tuple) else (key,))}
-            found = [by_name.get(name) for name in factor.columns]
-        if not found or found[0] is None or any(family != found[0] for family in found):
-            raise DataError(
-                f"the columns {factor.columns} were counted together as {factor.family!r}; expected one family for "
-                "them in columns=.\n    Fit again to count them otherwise."
-            )
-        return found[0]
+    _make_factors = column_factors
+    _retally = retally
+    _check_prior = check_column_priors
+    _prior_of = column_prior
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if isinstance(self.columns, Family):
-            family = self.columns
-            tags.input_tags.sparse = family.takes_sparse
-            tags.input_tags.positive_only = family.nonnegative_cells
-            tags.input_tags.allow_nan = family.takes_missing
-            tags.classifier_tags.poor_score = not family.takes_missing and family.takes_sparse  # words, on measurements
-        return tags
-
-    def _check_prior(self, factors: list[Factor]) -> None:
-        check_priors(self.prior, factors)
-
-    def _prior_of(self, factor: Factor) -> Any:
-        """The prior meant for a factor: by column, or the first that belongs to its family."""
-        return prior_for(super()._prior_of(factor), factor)
+        return column_tags(self, super().__sklearn_tags__())

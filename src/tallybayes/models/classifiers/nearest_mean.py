@@ -6,28 +6,30 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, FileError, StatisticsError
 from tallybayes.families.family import Family
-from tallybayes.families.gaussian import Gaussian, pooled_spread
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import Climbed
-from tallybayes.models.classifiers.labelled import FactoredModel
-from tallybayes.models.classifiers.metric import Trained, root_of, train, whitening
+from tallybayes.models.classifiers import learning
+from tallybayes.models.classifiers.metric import Trained, learn_metric, root_of, whitening
 from tallybayes.models.fitted.far_rows import far_leads, lost_rows
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inputs.shape import Shape, open_rows, read_more
+from tallybayes.models.model import Model
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
-from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 
 
-class NearestClassMean(FactoredModel):
+class NearestClassMean(ClassifierMixin, Model):
     """Classify by the nearest class mean: p(class | x) ∝ exp(−½ d²(x, μ_c)).
 
     A class is its mean, so a new one can be added from a single example without touching the metric.
@@ -85,6 +87,18 @@ class NearestClassMean(FactoredModel):
         self.tol = tol
         self.verbose = verbose
 
+    classes_ = property(learning.classes)
+    feature_names_in_ = property(learning.feature_names_in)
+    n_features_in_ = property(learning.n_features_in)
+    _target = property(learning.target)
+    _class_domain = property(learning.class_domain)
+    forget = learning.forget
+    fit_tally = learning.fit_tally
+    drop_class = learning.drop_class
+    score = learning.score
+    tally_: Tally
+    _shape: Shape
+
     def _make_factors(self, table: Table, target: Name) -> list[Factor]:
         names = tuple(name for name in table.columns if name != target)
         table.require_numbers(names)
@@ -96,6 +110,14 @@ class NearestClassMean(FactoredModel):
     def _reading(self, factor: Factor) -> Factor:
         """Rows are scored by the means, and one matrix for all classes."""
         return Factor(factor.columns, factor.given, Gaussian())
+
+    def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, None]:
+        return self._count_more(table, weight, factors), None
+
+    def _count_more(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
+        read_labels(table, self._target).refuse_missing("Leave the unlabelled rows out.")
+        like = None if factors is not None else self.tally_
+        return learning.count_rows(self, table, weight, factors or list(self.tally_.factors), like)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count the means, and train the metric if it is to be learned.
@@ -112,11 +134,10 @@ class NearestClassMean(FactoredModel):
         """
         self._check_metric()
         fresh = clone(self)
-        fresh._learn(X, y, sample_weight, None)
+        learning.learn(fresh, X, y, sample_weight)
         if _is(self.metric, "learned"):
             fresh._train(X, y, sample_weight)
         fresh._projection()  # refuses a metric that does not fit the columns, before anything is changed
-        self._clear()
         self._take_from(fresh)._adopt(fresh.tally_)
         if self._trained is not None and not self._trained.converged:
             steps = len(self._trained.history) - 1
@@ -144,8 +165,8 @@ class NearestClassMean(FactoredModel):
         """
         if not hasattr(self, "tally_"):
             return self.fit(X, y, sample_weight)
-        self._numbers(self._read(X, y, sample_weight)[0])  # refuses rows that are not whole
-        return super().partial_fit(X, y, sample_weight)
+        self._numbers(read_more(self, X, y, sample_weight)[0])  # refuses rows that are not whole
+        return learning.partial_fit(self, X, y, sample_weight)
 
     def add_class(self, label: Any, X: Any, sample_weight: Any = None) -> Self:
         """Add a class from its rows, one is enough; the metric is unchanged.
@@ -162,7 +183,7 @@ class NearestClassMean(FactoredModel):
         """
         check_is_fitted(self, "tally_")
         metric = self._projection()
-        super().add_class(label, X, sample_weight)
+        learning.add_class(self, label, X, sample_weight)
         self._kept = metric
         return self
 
@@ -211,13 +232,20 @@ class NearestClassMean(FactoredModel):
     _trained: Trained | None = None
     _kept: np.ndarray | None = None  # W from before a class was added, which the tally no longer tells
 
-    def _take_from(self, other: FactoredModel) -> Self:
-        self._trained = getattr(other, "_trained", None)
-        return super()._take_from(other)
+    def _take_from(self, other: Any) -> Self:
+        self._shape, self._trained = other._shape, other._trained
+        return self
 
-    def _clear(self) -> None:
-        super()._clear()
-        self._trained = self._kept = None
+    def _shape_to_json(self) -> dict[str, Any]:
+        """What was learnt about the shape of the input, for a file."""
+        return self._shape.to_json()
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        self._shape = Shape.from_json(state, tally)
+
+    def _check_loaded(self) -> None:
+        """Refuse labels that are not of the type a file names."""
+        _ = self.classes_
 
     def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
         self._kept = None  # the metric follows the tally
@@ -257,42 +285,17 @@ class NearestClassMean(FactoredModel):
         return root_of(self.metric, d)
 
     def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
-        table, weight = self._read(X, y, sample_weight)
+        table, weight = read_more(self, X, y, sample_weight)
         rows = self._numbers(table)
         encoded, (found,) = table.levels([self._target], lambda _: True)
-        codes = self.tally_.domains[str(self._target)].positions_of(found.levels)[np.asarray(encoded.columns[0])]
+        codes = self._class_domain.positions_of(found.levels)[np.asarray(encoded.columns[0])]
         weights = check_weight(weight, table.n_rows)
+        kept = slice(None) if weights is None else weights > 0
         weights = np.ones(table.n_rows) if weights is None else weights
-        kept = weights > 0
-        means = self._moments().mean
-        centre, spread, _ = pooled_spread(self._moments())
-        scale = np.sqrt(np.where(spread > 0, spread, 1.0))
-        # Columns are scaled for the search, so that units do not matter, and the rows centred for its accuracy.
-        scaled, scaled_means = (rows[kept] - centre) / scale, (means - centre) / scale
-        start = self._start(scaled, codes[kept], weights[kept], scaled_means)
-        self._trained = train(
-            start, scaled, codes[kept], weights[kept], scaled_means, self.n_iter, self.tol, self.verbose
+        settings = {"n_iter": self.n_iter, "tol": self.tol, "verbose": self.verbose}
+        self._trained = learn_metric(
+            rows[kept], codes[kept], weights[kept], self._moments(), self.n_components, **settings
         )
-        # A constant column parts no classes, so what another value there would mean was not learned.
-        projection = np.where(spread > 0, self._trained.projection / scale, 0.0)
-        self._trained = self._trained._replace(projection=projection)
-
-    def _start(self, rows: np.ndarray, codes: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:
-        """The directions that part the class means most, then those of the largest spread, scaled to be soft."""
-        d = rows.shape[1]
-        n_components = d if self.n_components is None else min(self.n_components, d)
-        share = np.bincount(codes, weight, minlength=len(means))
-        _, _, parting = np.linalg.svd(
-            np.sqrt(share)[:, None] * (means - share @ means / share.sum()), full_matrices=True
-        )
-        return parting[:n_components] / np.sqrt(d)
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The classes, sorted, in the target's own type."""
-        if not hasattr(self, "tally_"):
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
-        return self._derive("classes", lambda: labels_of(self.tally_.domains[str(self._target)].levels, self._y_dtype))
 
     @property
     def means_(self) -> np.ndarray:
@@ -331,7 +334,7 @@ class NearestClassMean(FactoredModel):
         check_is_fitted(self, "tally_")
         if not len(self.means_):
             raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
-        rows, means, projection = self._numbers(self._open(X)), self.means_, self._projection()
+        rows, means, projection = self._numbers(open_rows(self, X)), self.means_, self._projection()
         out = np.empty((len(rows), len(means)))
         if projection is not None:  # once for all classes, about the middle of the means, so that no offset hurts
             middle = means.mean(axis=0)
@@ -382,7 +385,7 @@ class NearestClassMean(FactoredModel):
             score = -0.5 * self.squared_distances(X)
         lost, projection = lost_rows(score.max(axis=1)), self._projection()
         if lost is not None and projection is not None:
-            score[lost] = far_leads(self._numbers(self._open(X))[lost], self.means_, projection)
+            score[lost] = far_leads(self._numbers(open_rows(self, X))[lost], self.means_, projection)
         return score
 
     def save(self, path: Any) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import printable, shortened
 from tallybayes.inference.em import Climbed
-from tallybayes.models.model import Tallied
+from tallybayes.models.model import Model
 from tallybayes.models.networks import exchange, learning, parameters, questions, rows
 from tallybayes.models.networks.factors import check_structure, check_sum
 from tallybayes.models.networks.graph import Graph
@@ -22,7 +22,7 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 
 
-class BayesianNetwork(Tallied):
+class BayesianNetwork(Model):
     """A Bayesian network: p(all nodes) = Π p(node | its parents).
 
     Its tables are counted in one pass; they add, forget and are re-estimated like every model here. Questions are

@@ -14,6 +14,7 @@ from tallybayes.errors import DataError
 from tallybayes.families import form as forms
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.family import known_sum, over_given
+from tallybayes.models.inputs.features import open_features
 
 FAMILIES = {
     "Multinomial": tb.Multinomial(),
@@ -97,9 +98,9 @@ def test_stored_zeros_and_unsorted_and_repeated_entries(family):
 def test_rows_in_many_stretches_are_the_same(family, monkeypatch):
     _, S, y = rows_of(family, missing=True)
     model = tb.NaiveBayes(FAMILIES[family]).fit(S, y)
-    expected = model._scored[0].cells.score(model._open(S).numbers(["x"]))
+    expected = model._scored[0].cells.score(open_features(S).numbers(["x"]))
     monkeypatch.setattr(forms, "_CELLS", 7)
-    assert (model._scored[0].cells.score(model._open(S).numbers(["x"])) == expected).all()
+    assert (model._scored[0].cells.score(open_features(S).numbers(["x"])) == expected).all()
 
 
 @pytest.mark.parametrize("value", [-1.0, 0.5, np.inf])

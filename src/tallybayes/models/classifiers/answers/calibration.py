@@ -89,7 +89,7 @@ def _is_rising(log_odds: np.ndarray, values: np.ndarray) -> bool:
     )
 
 
-def calibrate(
+def fit_calibration(
     log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, method: str, total: float
 ) -> Calibration:
     """Learn how to mend probabilities from rows that were left out.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -15,12 +15,45 @@ from tallybayes.errors import DataError, EstimateError, LabelError
 from tallybayes.models.inputs.features import open_features
 from tallybayes.sources.collect import check_weight
 
-if TYPE_CHECKING:
-    from tallybayes.models.classifiers.classifier import FactoredClassifier
 
+def decide(
+    model: Any, X: Any, cost: Any = None, *, abstain: float | None = None, class_prior: Any = None
+) -> np.ndarray:
+    """The decision of least expected cost for every row.
 
-def decide(model: FactoredClassifier, X: Any, cost: Any, abstain: Any, class_prior: Any) -> np.ndarray:
-    """The decision of least expected cost for every row; see `GenerativeClassifier`."""
+    Uneven costs and uneven classes belong here: rows need no resampling for them.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    cost : {true: {decided: cost}}, or array of shape (classes, classes), optional
+        What deciding costs, by the class that is true. The rows of an array are true classes, its columns decided
+        ones, in the order of ``classes_``. The decisions of a mapping need not be classes. Costs are any finite
+        numbers, gains negative. Left out, every error costs 1.
+    abstain : float, optional
+        The cost of not deciding.
+    class_prior : as for the constructor, optional
+        The share of the classes where the decisions are taken, if it differs.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The decisions, in the type of ``classes_`` where they are classes; where `abstain` is given, objects, and
+        None where every decision would cost more than that. Ties go to the first.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> words = {"offer": [1, 1, 1, 0, 1, 0], "mail": ["spam", "spam", "spam", "ham", "ham", "ham"]}
+    >>> model = tb.NaiveBayes({"offer": tb.Bernoulli()}).fit(words, "mail")
+    >>> model.predict({"offer": [1, 0]}).tolist()
+    ['spam', 'ham']
+    >>> cost = {"spam": {"delete": 0, "keep": 1}, "ham": {"delete": 10, "keep": 0}}
+    >>> model.decide({"offer": [1, 0]}, cost).tolist()
+    ['keep', 'keep']
+    >>> model.decide({"offer": [1, 0]}, abstain=0.3).tolist()
+    [None, 'ham']
+    """
     check_is_fitted(model, "tally_")
     labels, costs = (model.classes_, None) if cost is None else read_costs(cost, model.classes_)
     if abstain is not None:
@@ -107,9 +140,41 @@ def _cost_of(decided: Any, true: Any) -> str:
 
 
 def estimate_class_prior(
-    model: FactoredClassifier, X: Any, sample_weight: Any, n_iter: int, tol: float
+    model: Any, X: Any, *, sample_weight: Any = None, n_iter: int = 100, tol: float = 1e-9
 ) -> dict[Any, float]:
-    """The class prior under which some rows are most probable; see `GenerativeClassifier`."""
+    """The share of the classes among unlabelled rows: the one under which they are most probable.
+
+    What the classes look like is taken as learned, only how frequent they are is new: the maximum that EM on the
+    prior alone climbs to (Saerens, Latinne and Decaestecker, 2002), here by Newton steps. Where the rows cannot
+    tell classes apart, those keep the proportions they were learned with. A class without rows gets 0.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    sample_weight : array-like of shape (n,), or the name of a column of X, optional
+    n_iter : int, default 100
+        The most steps to take; a warning says if they were too few.
+    tol : float, default 1e-9
+        How far the mean log-likelihood of a row may stay below its maximum.
+
+    Returns
+    -------
+    dict
+        The probability of every class, as ``class_prior`` takes it.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["ill", "well"], 1000)                    # as many ill as well, unlike elsewhere
+    >>> model = tb.NaiveBayes().fit(rng.normal(3.0 * (y == "ill"))[:, None], y)
+    >>> elsewhere = rng.normal(np.where(rng.random(5000) < 0.1, 3.0, 0.0))[:, None]
+    >>> prior = model.estimate_class_prior(elsewhere)
+    >>> round(prior["ill"], 1)
+    0.1
+    >>> model.predict_proba([[2.0]])[0, 0].round(1), model.predict_proba([[2.0]], class_prior=prior)[0, 0].round(1)
+    (np.float64(0.8), np.float64(0.3))
+    """
     check_is_fitted(model, "tally_")
     if not n_iter >= 1 or not tol > 0:
         raise EstimateError(f"n_iter is {n_iter!r} and tol {tol!r}; expected at least one step, and a tol above 0.")
@@ -130,7 +195,7 @@ def estimate_class_prior(
             f"row {int(np.flatnonzero(lost)[0])}, one of {int(lost.sum())}, is impossible in every class and is left "
             "out. With estimate='bayes' nothing is impossible only because it was not seen.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
     kept = (weight > 0) & ~lost
     if not kept.any():
@@ -143,7 +208,7 @@ def estimate_class_prior(
             f"the class prior was still moving after {n_iter} steps: the mean log-likelihood may be {gap:.3g} below "
             f"its maximum, more than tol={tol:.3g}. Raise n_iter.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
     out = np.zeros(len(seen))
     out[seen] = prior

@@ -8,11 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import printable
 from tallybayes.families.block import Sparse, n_columns
 from tallybayes.memory import require_memory
+from tallybayes.models.fitted.generate import check_class
 from tallybayes.models.fitted.scoring import Scored, chunk_of, chunk_rows
+from tallybayes.models.inputs.shape import open_rows
 
 PRIOR = "(class prior)"
 
@@ -230,9 +233,22 @@ class _Values(Sequence[list[Any]]):
 
 
 def explain(model: Any, X: Any, against: Any = None) -> Explanation:
-    """The explanation of every row's most probable class, against the runner-up or a class that is named."""
+    """How far every column pulls each row: the weights of evidence, which sum exactly to the log-odds.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    against : label, optional
+        The class to compare with; by default the runner-up.
+
+    Returns
+    -------
+    Explanation
+        Of the most probable class of every row; it prints as a table, and has ``to_frame`` and ``plot``.
+    """
+    check_is_fitted(model, "tally_")
     joint = model._joint(X, whole=False)
-    table = model._open(X)
+    table = open_rows(model, X)
     n, levels = len(joint), model._class_domain.levels
     rows = np.arange(n)
     order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes last, never the same one twice
@@ -240,8 +256,6 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     if against is None:
         other = order[:, min(1, len(levels) - 1)]
     else:
-        from tallybayes.models.fitted.generate import check_class
-
         other = np.full(n, check_class(against, levels))
         top = np.where(top == other, order[:, min(1, len(levels) - 1)], top)
     prior = _Prior(model.class_log_prior_, top, other)
@@ -257,6 +271,23 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
             impossible, np.nan_to_num(prior.gaps(slice(0, n))[:, 0]), joint[rows, top] - joint[rows, other]
         )
     return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible)
+
+
+def plot_explanation(model: Any, row: Any, against: Any = None, ax: Any = None) -> Any:
+    """A picture of one row's weights of evidence; needs matplotlib.
+
+    Parameters
+    ----------
+    row : the features of one row
+    against : label, optional
+        The class to compare with; by default the runner-up.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    return model.explain(row, against).plot(0, ax)
 
 
 def shown_cells(levels: Sequence[tuple[Any, ...]], cells: np.ndarray) -> list[Any]:

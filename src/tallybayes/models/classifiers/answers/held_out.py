@@ -9,18 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, LabelError, NotForgettableError
+from tallybayes.errors import DataError, NotForgettableError
 from tallybayes.families.block import Codes, Sparse
-from tallybayes.families.categorical import Categorical
 from tallybayes.inference.leave_one_out import is_cellwise, is_together, own_tables, without_row
-from tallybayes.models.classifiers.answers.calibration import Calibration, calibrate
-from tallybayes.models.classifiers.classifier import FactoredClassifier
+from tallybayes.models.classifiers.answers.calibration import fit_calibration
+from tallybayes.models.classifiers.learning import class_factor
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.left_out_plan import LeftOutPlan
 from tallybayes.models.fitted.plan import Plan, posterior_by_part
 from tallybayes.models.fitted.scoring import Resolved, Scored, chunk_of, chunk_rows, rows_of
 from tallybayes.models.inputs.features import free_name
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inputs.shape import read_first, read_more
 from tallybayes.progress import progress
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.table import Table
@@ -33,7 +35,7 @@ from tallybayes.tally.tally import Tally
 class Opened(NamedTuple):
     """Rows to learn from and be scored on: a model of their shape, their table, labels as codes, and weights."""
 
-    model: FactoredClassifier
+    model: Any
     table: Table
     labels: np.ndarray
     weight: np.ndarray | None
@@ -42,7 +44,7 @@ class Opened(NamedTuple):
 class Rows(NamedTuple):
     """Rows that were counted: a model of all of them, their classes as codes, and the statistics of every fold."""
 
-    model: FactoredClassifier
+    model: Any
     table: Table
     codes: np.ndarray
     weight: np.ndarray | None
@@ -57,20 +59,14 @@ class Rows(NamedTuple):
 
 def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
     """Read the rows, as `fit` would."""
-    if not isinstance(model, FactoredClassifier) or not is_classifier(model):  # a mixture is none
+    if not is_classifier(model) or not hasattr(model, "_held"):
         raise DataError.wrong_type(
             "model", type(model).__name__, "a NaiveBayes or a GaussianDiscriminant", "Others have to be refitted."
         )
     fresh = clone(model)
-    table, weight = fresh._read(X, y, sample_weight, first=True)
-    labels = fresh._labels(table, fresh._target)
-    if labels.n_missing:
-        missing = np.flatnonzero(labels.codes < 0)
-        raise LabelError(
-            f"the label of row {int(missing[0])} is missing ({len(missing)} of {table.n_rows} are); expected labels to "
-            "score every row against.\n    Pass the labelled rows only: EM takes all rows at once, so none can be "
-            "left out by subtraction."
-        )
+    fresh._shape, table, weight = read_first(X, y, sample_weight)
+    hint = "Pass the labelled rows only: EM takes all rows at once, so none can be left out by subtraction."
+    read_labels(table, fresh._target, fresh.missing_label).refuse_missing(hint)
     found, _ = table.levels([fresh._target], lambda _: True)
     return Opened(fresh, table, np.asarray(found.columns[0]), check_weight(weight, table.n_rows))
 
@@ -78,7 +74,7 @@ def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
 def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
     """Count the rows once, each fold apart: a fold is one more thing that is given."""
     model, table, labels, weight = opened
-    factors = [Factor(model._target, (), Categorical()), *model._make_factors(table, model._target)]
+    factors = [class_factor(model), *model._make_factors(table, model._target)]
     schema = Schema(ordered=(str(model._target),))
     name = free_name("fold", list(table.columns))
     given = factors if fold is None else [Factor(f.columns, (name, *f.given), f.family) for f in factors]
@@ -117,7 +113,7 @@ def _codes_of(labels: np.ndarray, where: np.ndarray) -> np.ndarray:
 
 def score_folds(
     rows: Rows,
-    models: Sequence[FactoredClassifier],
+    models: Sequence[Any],
     train: Callable[[int], list[Statistics]],
     fold: np.ndarray,
 ) -> list[Normalised]:
@@ -166,18 +162,18 @@ def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
     return np.split(order, stops)[:-1]
 
 
-def _plan(model: FactoredClassifier, train: list[Statistics]) -> Plan:
+def _plan(model: Any, train: list[Statistics]) -> Plan:
     """How the model scores after learning from `train`; its priors and levels are held."""
     held = model._held(_tally(model, train))
     held._check_estimated(held.class_log_prior_)
     return held._plan
 
 
-def _tally(model: FactoredClassifier, statistics: list[Statistics]) -> Tally:
+def _tally(model: Any, statistics: list[Statistics]) -> Tally:
     return Tally(model.tally_.factors, statistics, model.tally_.domains, model.tally_.schema)
 
 
-def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
+def score_left_out(rows: Rows, model: Any) -> Normalised:
     """The scores of every row by the model of all other rows."""
     n_rows, n_classes = rows.table.n_rows, len(model.classes_)
     scores = Normalised(np.empty((n_rows, n_classes)), np.empty(n_rows))
@@ -204,7 +200,7 @@ def score_left_out(rows: Rows, model: FactoredClassifier) -> Normalised:
     return scores
 
 
-def _log_prior_without(model: FactoredClassifier, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def _log_prior_without(model: Any, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """log p(class) without one row of each of these classes, with this weight: (rows, classes)."""
     counts = model.tally_[model._target]
     assert isinstance(counts, Counts)
@@ -216,7 +212,7 @@ def _log_prior_without(model: FactoredClassifier, codes: np.ndarray, weight: np.
     return model._log_prior(model.class_prior, Counts(np.maximum(rest, 0.0), (n_classes,)))
 
 
-def _score_by_class(rows: Rows, model: FactoredClassifier, out: Normalised) -> np.ndarray:
+def _score_by_class(rows: Rows, model: Any, out: Normalised) -> np.ndarray:
     """Write the scores of rows whose absence from their class is again a table; say which are left."""
     n_rows, n_classes = rows.table.n_rows, len(model.classes_)
     everything = np.ones(n_rows, dtype=bool)
@@ -250,14 +246,14 @@ def _score_by_class(rows: Rows, model: FactoredClassifier, out: Normalised) -> n
     return part < 0
 
 
-def _counted_factors(model: FactoredClassifier) -> Iterator[tuple[Scored, Any, Resolved]]:
+def _counted_factors(model: Any) -> Iterator[tuple[Scored, Any, Resolved]]:
     """Every factor with the statistics that it is scored by, and what it starts from."""
     fitted = model._fitted
     for scored, (_, statistics), resolved in zip(fitted.scored, fitted.pairs, fitted.used, strict=True):
         yield scored, scored.family.with_spread(statistics, resolved.constant), resolved
 
 
-def _step(model: FactoredClassifier, table: Table, n_classes: int) -> int:
+def _step(model: Any, table: Table, n_classes: int) -> int:
     """How many rows to take at a time: few enough for what the widest factor makes of them."""
     width = 1
     for scored in model._scored:
@@ -271,9 +267,7 @@ def _step(model: FactoredClassifier, table: Table, n_classes: int) -> int:
     return min(chunk_rows(1, width), 65536)
 
 
-def _joint_left_out(
-    model: FactoredClassifier, rows: Rows, part: slice | np.ndarray, log_prior: np.ndarray
-) -> np.ndarray:
+def _joint_left_out(model: Any, rows: Rows, part: slice | np.ndarray, log_prior: np.ndarray) -> np.ndarray:
     """log p(class, row) without each row; NaN in rows that have to be counted out."""
     table, group = rows.table.rows(part), rows.codes[part]
     weight = None if rows.weight is None else rows.weight[part]
@@ -302,15 +296,46 @@ def _joint_left_out(
     return together + log_prior
 
 
-def calibration_of(model: FactoredClassifier, X: Any, y: Any, method: str, sample_weight: Any) -> Calibration:
-    """How to mend a fitted model's probabilities, from some of its own rows, each left out in turn."""
+def calibrate(model: Any, data: Any, target: Any, method: str = "temperature", *, sample_weight: Any = None) -> Any:
+    """Mend the predicted probabilities by how the model does on its own rows, each left out in turn.
+
+    No rows need to be kept back for it. From then on `predict_proba` and all that stands on it give mended
+    probabilities; ``calibration_`` tells how. The calibration is stored in the model's file. It is dropped by
+    `reestimate`, ``+``, `set_params` and when classes come or go; `partial_fit` and `forget` keep it, and warn when
+    the weight counted has changed by more than a tenth. `explain`, `score_samples` and `predict_interval` speak
+    of the model as it is without.
+
+    Parameters
+    ----------
+    data, target, sample_weight
+        The rows the model was fitted on, as for `fit`, or some of them.
+    method : {"temperature", "isotonic"}, default "temperature"
+        One number T for all, p ∝ p^(1/T); or, for every class, a rising function of its log-odds, which needs some
+        hundred rows of each class.
+
+    Returns
+    -------
+    self
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 1000)
+    >>> X = np.repeat(rng.normal(y, 2.0)[:, None], 5, axis=1)   # one column five times: too sure of itself
+    >>> model = tb.NaiveBayes().fit(X, y)
+    >>> model.calibrate(X, y).calibration_
+    Calibration('temperature', temperature 4.926: log-loss 1.012 to 0.6439 on rows left out)
+    """
+    check_is_fitted(model, "tally_")
     if model.tally_.soft:
         raise NotForgettableError.soft()
-    table, weight = model._read(X, y, sample_weight)
+    table, weight = read_more(model, data, target, sample_weight)
     weight = check_weight(weight, table.n_rows)
     counted = count(table, model.tally_.factors, weight=weight, schema=model.tally_.schema, like=model.tally_)
     _ = model.tally_ - counted  # refuses rows that the model cannot have learned from
     found, (local,) = table.levels([model._target], lambda _: True)
     codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
     scores = score_left_out(Rows(model, table, codes, weight, [], {}), model)
-    return calibrate(scores.log_proba, codes, weight, method, model._weight())
+    model._calibration = fit_calibration(scores.log_proba, codes, weight, method, model._weight())
+    return model

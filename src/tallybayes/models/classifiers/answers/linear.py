@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import NotLinearError
 from tallybayes.families.form import Bell, Linear, RowBell
@@ -32,30 +33,33 @@ class LinearForm(NamedTuple):
         return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
 
-def to_linear(scored: list[Scored], log_prior: np.ndarray, classes: np.ndarray) -> LinearForm:
-    """The linear form of a classifier's factors.
+def to_linear(model: Any) -> LinearForm:
+    """The linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the weights of every class.
 
-    Parameters
-    ----------
-    scored : list of Scored
-    log_prior : ndarray of shape (classes,)
-    classes : ndarray
+    It exists for `Bernoulli` and `Multinomial` columns under every estimate, for `Poisson` and `TiedGaussian` under
+    ``"mle"``, ``"unbiased"`` and ``"map"``; elsewhere `NotLinearError` says which columns bend it.
 
     Returns
     -------
     LinearForm
     """
+    check_is_fitted(model, "tally_")
+    scored, classes = model._scored, model.classes_
     parts = [linear_terms(part) for part in scored]
     coef = np.concatenate([weights for weights, _ in parts], axis=-1)
-    intercept = log_prior + sum(bias for _, bias in parts)
-    columns = tuple(name for part in scored for name in part.factor.columns)
+    intercept = model.class_log_prior_ + sum(bias for _, bias in parts)
+    columns: list[Any] = [name for part in scored for name in part.factor.columns]
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise NotLinearError(
             "some values are impossible in some class, so log-odds are not finite.\n    Use a prior that allows them."
         )
     if len(classes) == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-    return LinearForm(coef, intercept, classes, columns)
+    fitted = list(getattr(model, "feature_names_in_", ())) or sorted(c for c in columns if isinstance(c, int))
+    if coef.shape[1] == len(columns) and set(columns) <= set(fitted):
+        order = sorted(range(len(columns)), key=lambda place: fitted.index(columns[place]))  # as X has them
+        coef, columns = coef[:, order], [columns[place] for place in order]
+    return LinearForm(coef, intercept, classes, tuple(columns))
 
 
 def linear_terms(part: Scored) -> tuple[np.ndarray, np.ndarray]:

@@ -5,25 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, printable
 from tallybayes.models.classifiers.answers.explain import shown, shown_cells
 from tallybayes.models.fitted.scoring import Scored, chunk_of
+from tallybayes.models.inputs.shape import open_rows
 
 
 def show_work(model: Any, row: Any) -> str:
-    """Bayes' rule for one row, line by line.
+    """Bayes' rule for one row, line by line with its numbers, as a textbook would write it.
 
     Parameters
     ----------
-    model : a fitted classifier
-    row : the features of one row, as for ``predict``
+    row : the features of one row
 
     Returns
     -------
     str
     """
-    table = model._open(row)
+    check_is_fitted(model, "tally_")
+    table = open_rows(model, row)
     if table.n_rows != 1:
         raise DataError.wrong_shape("row", (table.n_rows,), "the features of one row")
     classes, prior = list(model.classes_), model.class_log_prior_

@@ -2,32 +2,65 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.beliefs.belief import Interval, tails
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import EstimateError
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.fitted.plan import Plan
+from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
-
-if TYPE_CHECKING:
-    from tallybayes.models.classifiers.classifier import FactoredClassifier
 
 _CELLS = 16_000_000  # probabilities held at a time: rows come in chunks, so that memory does not grow with them
 
 
-def predict_interval(model: FactoredClassifier, X: Any, mass: float, n_draws: int, random_state: Any) -> Interval:
-    """Equal-tailed credible intervals of p(class | row, θ), θ drawn from its posterior; see `GenerativeClassifier`."""
+def predict_interval(model: Any, X: Any, mass: float = 0.95, *, n_draws: int = 400, random_state: Any = 0) -> Interval:
+    """Credible intervals of the predicted probabilities: how much they may yet change with more rows.
+
+    If the rows came from the model, p(class | row, θ) of the true parameters θ lies in the interval with
+    probability `mass`. But for rows without a known cell it has no closed form, so the parameters of every factor
+    are drawn from their posterior, that of ``estimate="bayes"`` whichever estimate predicts. The class prior is
+    drawn too where it was learned: from a `Dirichlet` given as ``class_prior``, or from ``Dirichlet(1)`` over the
+    classes that have rows where it is None. Probabilities that were given are certain. Shrunk moments, and those
+    that EM completed, pass for counted ones: the interval leaves out what is unsure about them.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    mass : float, default 0.95
+    n_draws : int, default 400
+        How often the parameters are drawn; at least 2/(1 − mass) − 1 times.
+    random_state : int, Generator or None, default 0
+        The same seed gives the same intervals, however many rows are asked about at once.
+
+    Returns
+    -------
+    Interval
+        ``low`` and ``high``, each of shape (n, classes), every class by itself.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rows, labels = [[0], [0], [1], [1], [1]], ["no", "no", "no", "yes", "yes"]
+    >>> model = tb.NaiveBayes(tb.Bernoulli()).fit(rows, labels)
+    >>> model.predict_proba([[1]])[0].round(2)
+    array([0.44, 0.56])
+    >>> low, high = model.predict_interval([[1]])
+    >>> bool(low[0, 1] < 0.2), bool(high[0, 1] > 0.8)           # five rows say little
+    (True, True)
+    """
+    check_is_fitted(model, "tally_")
     ends = tails(mass)
     _check_draws(n_draws, mass)
     if not read_estimate(model.estimate).integrates:
         model = model._derive("posterior", lambda: model.reestimate(estimate="bayes"))
     model._check_estimated(model.class_log_prior_)
-    table = _read_once(model, model._open(X))
+    table = _read_once(model, open_rows(model, X))
     model._plan.joint(table, whole=False)  # a cell that cannot be scored is named here, by its row among all
     rng = np.random.default_rng(random_state)
     log_priors = _draw_log_priors(model, n_draws, rng)
@@ -45,9 +78,31 @@ def predict_interval(model: FactoredClassifier, X: Any, mass: float, n_draws: in
     return Interval(low, high)
 
 
-def credible_set(log_proba: np.ndarray, mass: float) -> np.ndarray:
-    """Which classes are among the fewest that reach `mass` together, (n, classes); equals go to the first."""
+def predict_set(model: Any, X: Any, mass: float = 0.95) -> np.ndarray:
+    """The smallest set of classes whose probabilities reach `mass` together: a credible set for every row.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    mass : float, default 0.95
+
+    Returns
+    -------
+    ndarray of bool of shape (n, classes)
+        Which of ``classes_`` are in the set. The most probable one always is; equals go to the first.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = tb.NaiveBayes().fit(X, load_iris().target_names[y])
+    >>> sets = model.predict_set(X.iloc[[0, 70]], 0.9)
+    >>> [model.classes_[chosen].tolist() for chosen in sets]
+    [['setosa'], ['versicolor', 'virginica']]
+    """
     tails(mass)
+    log_proba = model.predict_log_proba(X)
     order = np.argsort(-log_proba, axis=1, kind="stable")
     sorted_p = np.exp(np.take_along_axis(log_proba, order, axis=1))
     before = np.cumsum(sorted_p, axis=1) - sorted_p
@@ -68,7 +123,7 @@ def _check_draws(n_draws: int, mass: float) -> None:
         )
 
 
-def _shares(model: FactoredClassifier, table: Table, log_priors: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+def _shares(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray) -> np.ndarray:
     """p(class | row) under the parameters of every draw: (draws, n, classes)."""
     out = np.empty((len(seeds), table.n_rows, log_priors.shape[1]))
     domains = [model._level_domains(part) for part in model._scored]
@@ -86,7 +141,7 @@ def _shares(model: FactoredClassifier, table: Table, log_priors: np.ndarray, see
     return out
 
 
-def _draw_log_priors(model: FactoredClassifier, n_draws: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_log_priors(model: Any, n_draws: int, rng: np.random.Generator) -> np.ndarray:
     """log p(class) drawn from its posterior, (draws, classes), or as the user gave it. What cannot be stays so."""
     out = np.tile(model.class_log_prior_, (n_draws, 1))
     if model.class_prior is None or isinstance(model.class_prior, Dirichlet):
@@ -98,7 +153,7 @@ def _draw_log_priors(model: FactoredClassifier, n_draws: int, rng: np.random.Gen
     return out
 
 
-def _read_once(model: FactoredClassifier, table: Table) -> Table:
+def _read_once(model: Any, table: Table) -> Table:
     """The table with its numeric columns as arrays of numbers, so that no draw reads lists or objects again."""
     if table.matrix is not None:
         return table

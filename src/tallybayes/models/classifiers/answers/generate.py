@@ -1,0 +1,91 @@
+"""Rows out of a classifier or a mixture: sampling, and filling in missing cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError
+from tallybayes.families.block import Sparse
+from tallybayes.models.fitted.generate import Missing, check_class, fill_column, missing_cells, sample_factor
+from tallybayes.models.inputs.shape import open_rows, shaped
+from tallybayes.tally.domain import labels_at
+from tallybayes.tally.factor import Name
+
+
+def sample(model: Any, n: int, given: Any = None, random_state: Any = None) -> tuple[Any, np.ndarray]:
+    """Draw rows from the model.
+
+    Parameters
+    ----------
+    n : int
+    given : label, optional
+        The class of all rows; drawn by the class prior if left out.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    X : ndarray of shape (n, columns), or a dictionary of columns where the columns have names or labels
+    y : ndarray of shape (n,)
+    """
+    check_is_fitted(model, "tally_")
+    rng, levels = np.random.default_rng(random_state), model._class_domain.levels
+    if not levels:
+        model._check_estimated(model.class_log_prior_)
+    if given is None:
+        codes = rng.choice(len(levels), size=n, p=np.exp(model.class_log_prior_))
+    else:
+        codes = np.full(n, check_class(given, levels))
+    model._check_estimated(np.where(np.isin(np.arange(len(levels)), codes), 0.0, -np.inf))
+    columns: dict[Name, Any] = {}
+    for scored, (factor, statistics) in zip(model._known.scored, model._known.pairs, strict=True):
+        rows = sample_factor(scored, codes, statistics, rng)
+        if factor.family.reads == "codes":
+            for place, name in enumerate(factor.columns):
+                columns[name] = labels_at(model.tally_.domains[str(name)].levels, rows[:, place].astype(int))
+        elif len(factor.columns) == 1 and rows.shape[1] > 1:
+            columns[factor.columns[0]] = rows
+        else:
+            columns.update({name: rows[:, place] for place, name in enumerate(factor.columns)})
+    return shaped(model._shape, columns), model.classes_[codes]
+
+
+def fill(model: Any, X: Any, how: str = "mean") -> Any:
+    """Fill in missing cells by what the rest of their row says about the class.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    how : {"mean", "mode", "distribution"}, default "mean"
+        Numbers by their expectation, or that of the most probable class (``"mode"``); labels by the most probable
+        one; or, for every column with missing cells, what is believed about them.
+
+    Returns
+    -------
+    A copy of X as an array or a dictionary of columns; for ``"distribution"``, a `Missing` for every such column
+    """
+    if how not in ("mean", "mode", "distribution"):
+        raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
+    weights = model.predict_proba(X)
+    table = open_rows(model, X)
+    columns: dict[Any, Any] = {
+        name: (X[name] if isinstance(X, Mapping) else X) if isinstance(column, Sparse) else np.array(column)
+        for name, column in table.columns.items()
+    }
+    found: dict[Any, Missing] = {}
+    for scored, (_, statistics) in zip(model._scored, model._feature_factors(), strict=True):
+        names = scored.factor.columns
+        domains = [model.tally_.domains[str(name)] for name in names] if scored.family.reads == "codes" else []
+        rows = model._rows(table, scored)
+        for place, cells in missing_cells(scored, statistics, table, rows, weights, domains).items():
+            name = scored.factor.column(place, table.width(names[0]))
+            found[name] = cells
+            if name in columns:
+                columns[name] = fill_column(columns[name], cells, how)
+            else:  # a column of a block
+                block, where = name
+                columns[block][:, where] = fill_column(columns[block][:, where], cells, how)
+    return found if how == "distribution" else shaped(model._shape, columns)

@@ -1,0 +1,321 @@
+"""Grouped: p(group) Π p(block | group), the classes of a classifier or the components of a mixture, by Bayes' rule."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, PriorError
+from tallybayes.models.classifiers import learning
+from tallybayes.models.classifiers.answers.calibration import Calibration
+from tallybayes.models.classifiers.answers.decisions import decide, estimate_class_prior
+from tallybayes.models.classifiers.answers.evidence import log_evidence, n_parameters, n_parameters_joint
+from tallybayes.models.classifiers.answers.explain import explain, plot_explanation
+from tallybayes.models.classifiers.answers.generate import fill, sample
+from tallybayes.models.classifiers.answers.linear import to_linear
+from tallybayes.models.classifiers.answers.show_work import show_work
+from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
+from tallybayes.models.classifiers.class_prior import log_class_prior
+from tallybayes.models.fitted.bayes_rule import Normalised, normalised
+from tallybayes.models.fitted.fitted import Fitted
+from tallybayes.models.fitted.plan import Plan
+from tallybayes.models.fitted.scoring import Scored, chunk_of, not_estimated, rows_of
+from tallybayes.models.inputs.shape import Shape, open_rows
+from tallybayes.models.model import Model
+from tallybayes.sources.table import Table
+from tallybayes.statistics.statistics import Statistics
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
+
+
+class Grouped(Model):
+    """Rows by groups, p(group | row) ∝ p(group) Π p(block | group), and all that follows from it.
+
+    A subclass has the parameters ``estimate``, ``prior`` and ``class_prior``, and says how its tally comes about.
+    """
+
+    estimate: str
+    prior: Any
+    class_prior: Any
+    unseen: str = "missing"
+    tally_: Tally
+    _shape: Shape
+    _calibration: Calibration | None = None  # only a classifier has any
+
+    classes_ = property(learning.classes)
+    feature_names_in_ = property(learning.feature_names_in)
+    n_features_in_ = property(learning.n_features_in)
+    _target = property(learning.target)
+    _class_domain = property(learning.class_domain)
+
+    @property
+    def class_log_prior_(self) -> np.ndarray:
+        """log p(class), in the order of ``classes_``; −inf for a class without weight."""
+        return self._derive("log_prior", lambda: self._log_prior(self.class_prior))
+
+    @property
+    def constant_columns_(self) -> list[Any]:
+        """Columns that were the same in every row: they add nothing to any score."""
+        return [scored.factor.column(int(place)) for scored in self._scored for place in scored.constant]
+
+    @property
+    def prior_(self) -> dict[tuple[Name, ...], Any]:
+        """The prior of every factor as it was resolved from the tally."""
+        columns = [factor.columns for factor, _ in self._known.pairs]
+        return dict(zip(columns, self._known.beliefs, strict=True))
+
+    def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
+        pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
+        return [(factor, statistics) for factor, statistics in pairs if factor.given]
+
+    def _prior_of(self, factor: Factor) -> Any:
+        """The prior meant for a factor; a tally was seen before, so it updates the default."""
+        if isinstance(self.prior, Model):  # scikit-learn's clone would forget what it learned
+            raise PriorError(
+                "prior= is a model; expected beliefs or a tally.\n    Pass its counts: prior=model.tally_."
+            )
+        if not isinstance(self.prior, Tally):
+            return self.prior
+        before = self.prior.over(self.tally_)[factor.columns]
+        return factor.family.prior(None, self.tally_[factor.columns], self.estimate).update(before)
+
+    @property
+    def _known(self) -> Fitted:
+        """The factors after estimating, over the levels that were seen."""
+        return self._derive("known", lambda: self._fit(smooth=False))
+
+    @property
+    def _fitted(self) -> Fitted:
+        """What rows are scored by: as `_known`, with a level more in every column where unseen ones are smoothed."""
+        return self._known if self.unseen != "smooth" else self._derive("smooth", lambda: self._fit(smooth=True))
+
+    @property
+    def _scored(self) -> list[Scored]:
+        return self._fitted.scored
+
+    def _fit(self, *, smooth: bool) -> Fitted:
+        if self.unseen not in ("missing", "smooth", "error"):
+            raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
+        pairs = self._feature_factors()
+        self._check_prior([factor for factor, _ in pairs])
+        priors = [self._prior_of(factor) for factor, _ in pairs]
+        return Fitted(pairs, priors, self.estimate, groups=self._class_domain.levels, smooth=smooth)
+
+    def _held(self, tally: Tally) -> Self:
+        """The same model over other counts of the same levels, its priors held fixed."""
+        other = copy.copy(self)._adopt(tally)
+        pairs = other._feature_factors()
+        return other._starting_from({"known": self._known.over(pairs), "smooth": self._fitted.over(pairs)})
+
+    def _with_strength(self, factor: float) -> Self:
+        """The same model under priors worth `factor` times as much."""
+        other = copy.copy(self)._adopt(self.tally_)
+        return other._starting_from({"known": self._known.scaled(factor), "smooth": self._fitted.scaled(factor)})
+
+    def _starting_from(self, fitted: dict[str, Fitted]) -> Self:
+        self._derived |= fitted
+        return self
+
+    def _forgets_by_row(self) -> bool:
+        """Whether one row's part in the statistics is what it was counted as."""
+        return True
+
+    def _log_prior(self, class_prior: Any, counts: Any = None) -> np.ndarray:
+        counts = self.tally_[self._target] if counts is None else counts
+        return log_class_prior(class_prior, self._class_domain.levels, counts, self.estimate)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row; ties go to the first.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self, "tally_")
+        self._check_estimated(self.class_log_prior_)
+        if self._calibration is not None and self._calibration.method == "isotonic":  # the others keep the order
+            return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        codes = None
+        if type(X) is np.ndarray and X.ndim == 2 and not self._shape.by_name and X.shape[1] == self._shape.n_features:
+            codes = self._plan.argmax_array(X)  # the short way for the plain case
+        return self.classes_[self._plan.argmax(open_rows(self, X)) if codes is None else codes]
+
+    def predict_joint_log_proba(self, X: Any) -> np.ndarray:
+        """log p(class, row), shape (n, classes); −inf where a row is impossible in a class."""
+        return self._joint(X)
+
+    def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
+        """log p(class | row), shape (n, classes).
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        class_prior : as for the constructor, optional
+            The share of the classes where the model is used, if it differs.
+        """
+        check_is_fitted(self, "tally_")
+        given = None if class_prior is None else self._log_prior(class_prior)
+        prior = self.class_log_prior_ if given is None else given
+        if self._calibration is not None and given is not None:  # it mends what the model says under its own prior
+            given, prior = None, self.class_log_prior_
+            shift = self._log_prior(class_prior) - np.where(np.isneginf(prior), 0.0, prior)
+        else:
+            shift = None
+        found = self._posterior(X, given)
+        if found.impossible.any():
+            self._warn_impossible(X, int(np.flatnonzero(found.impossible)[0]), int(found.impossible.sum()))
+        if self._calibration is None:
+            return found.log_proba
+        mended = self._calibration.apply(found.log_proba)
+        return mended if shift is None else normalised(mended + shift, prior).log_proba
+
+    def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
+        """p(class | row), shape (n, classes). A row impossible in every class gets the class prior, with a warning.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        class_prior : as for the constructor, optional
+            The share of the classes where the model is used, if it differs.
+        """
+        return np.exp(self.predict_log_proba(X, class_prior))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
+        check_is_fitted(self, "tally_")
+        return self._plan.posterior(open_rows(self, X), whole=True).log_density
+
+    def _joint(self, X: Any, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:
+        check_is_fitted(self, "tally_")
+        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
+        plan = self._plan if log_prior is None else self._make_plan(log_prior)
+        return plan.joint(open_rows(self, X), whole=whole)
+
+    def _posterior(self, X: Any, log_prior: np.ndarray | None = None) -> Normalised:
+        """log p(class | row) of every row, without what its classes have in common."""
+        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
+        plan = self._plan if log_prior is None else self._make_plan(log_prior)
+        return plan.posterior(open_rows(self, X))
+
+    # ---- Answers ------------------------------------------------------------------------------------------------
+
+    sample = sample
+    fill = fill
+    explain = explain
+    show_work = show_work
+    plot_explanation = plot_explanation
+    predict_interval = predict_interval
+    predict_set = predict_set
+    decide = decide
+    estimate_class_prior = estimate_class_prior
+    to_linear = to_linear
+    log_evidence = log_evidence
+    n_parameters_ = property(n_parameters)
+    n_parameters_joint_ = property(n_parameters_joint)
+
+    def plot_columns(self, columns: Any = None) -> Any:
+        """A picture of every column's distribution in each class; needs matplotlib.
+
+        Parameters
+        ----------
+        columns : list of names, optional
+            Which to draw; the first twelve if left out.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        check_is_fitted(self, "tally_")
+        from tallybayes.plots.models import plot_columns
+
+        return plot_columns(self, columns)
+
+    # ---- What the answers stand on -----------------------------------------------------------------------------
+
+    @property
+    def _plan(self) -> Plan:
+        return self._derive("plan", lambda: self._make_plan(self.class_log_prior_))
+
+    def _make_plan(self, log_prior: np.ndarray) -> Plan:
+        domains = [self._level_domains(scored) for scored in self._scored]
+        return Plan(self._scored, log_prior, domains, self.unseen)
+
+    def _level_domains(self, scored: Scored) -> list[Domain]:
+        """The levels of every column of a factor of labels."""
+        names = scored.factor.columns if scored.family.reads == "codes" else ()
+        return [self.tally_.domains[self.tally_.schema.domain(name)] for name in names]
+
+    def _check_estimated(self, log_prior: np.ndarray) -> None:
+        """Refuse to score with parameters that nothing was counted for, in classes that a row may have."""
+        if not len(log_prior):
+            raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
+
+        def find() -> list[tuple[int, Any]]:
+            return [place for scored in self._scored for place in not_estimated(scored)]
+
+        for code, column in self._derive("not_estimated", find):
+            if log_prior[code] > -np.inf:
+                where = f"column {column!r} in class {self._class_domain.levels[code]!r}"
+                raise DataError.no_data(where, self.estimate)
+
+    def _rows(self, table: Table, scored: Scored) -> Any:
+        return rows_of(table, scored.factor.columns, scored.family, self._level_domains(scored), self.unseen)
+
+    def _warn_impossible(self, X: Any, row: int, n_rows: int) -> None:
+        """Name the first row that no class allows, and a column to blame."""
+        table, blame = open_rows(self, X), None
+        for scored in self._scored:
+            terms = scored.contributions(chunk_of(self._rows(table, scored), slice(row, row + 1)))[0]
+            bad = np.flatnonzero(np.isneginf(terms).any(axis=0))
+            if len(bad) and blame is None:
+                blame = scored.factor.column(int(bad[0]), terms.shape[-1])
+        where = f" (column {blame!r})" if blame is not None else ""
+        more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""
+        warnings.warn(
+            f"row {row}{where}{more} is impossible in every class, so its class prior is returned. With "
+            "estimate='bayes' nothing is impossible only because it was not seen.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def _reading(self, factor: Factor) -> Factor:
+        """The factor in the family that rows are scored by."""
+        return factor
+
+    def _weight(self) -> float:
+        """The weight of all rows that were counted."""
+        counts: Any = self.tally_[self._target]
+        return float(counts.table.sum())
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        return [factor for factor in tally.factors if factor.given]
+
+    def _take_from(self, other: Any) -> Self:
+        self._shape = other._shape
+        return self
+
+    def _shape_to_json(self) -> dict[str, Any]:
+        """What was learnt about the shape of the input, for a file."""
+        return self._shape.to_json()
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        self._shape = Shape.from_json(state, tally)
+
+    def _check_loaded(self) -> None:
+        """Refuse labels that are not of the type a file names."""
+        _ = self.classes_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,243 @@
+"""Learning from rows with labels: what fills, adds to and takes from the tally of a classifier.
+
+A classifier takes these functions into its class body. It says which factors there are (``_make_factors``), what prior
+none of them would use (``_check_prior``), the family a factor is scored by (``_reading``), and how the first rows
+become a tally (``_count_first``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, LabelError, StatisticsError
+from tallybayes.families.categorical import Categorical
+from tallybayes.models.inputs.features import continuous_target, open_features
+from tallybayes.models.inputs.shape import Shape, read_first, read_more
+from tallybayes.sources.collect import check_size, count
+from tallybayes.sources.table import Table, as_array
+from tallybayes.tally.domain import Domain, labels_of
+from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.tally import Tally
+
+Model = TypeVar("Model", bound=Any)
+
+
+def fit(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
+    """Count the rows, forgetting any counted before.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, data frame, list of dicts, or mapping of columns and blocks
+    y : array-like of shape (n,), or the name of a column of X
+    sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+    Returns
+    -------
+    self
+    """
+    return learn(model, X, y, sample_weight)
+
+
+def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Model:
+    """Count more rows; new classes and levels may appear. Any order, any split gives what `fit` on all gives.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `fit`.
+    classes : array-like, optional
+        Classes that shall exist even before a row of them is seen.
+
+    Returns
+    -------
+    self
+    """
+    if not hasattr(model, "tally_"):
+        return learn(model, X, y, sample_weight, classes)
+    total = model.tally_ + model._count_more(*read_more(model, X, y, sample_weight))
+    return model._update(total if classes is None else total.declare(model._target, list(classes)))
+
+
+def forget(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
+    """Take rows out again, exactly: as if they had never been seen.
+
+    Rows that were never learned are refused where a count would turn negative; rows never learned that happen to
+    fit cannot be told apart.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        Rows that were learned, as for `fit`.
+
+    Returns
+    -------
+    self
+    """
+    check_is_fitted(model, "tally_")
+    return model._update(model.tally_ - model._count_more(*read_more(model, X, y, sample_weight)))
+
+
+def fit_tally(model: Model, tally: Tally) -> Model:
+    """Learn from a tally counted elsewhere: in a file, a shard, a database.
+
+    Parameters
+    ----------
+    tally : Tally
+        Its first factor without ``given`` is the class; the others are the features.
+
+    Returns
+    -------
+    self
+    """
+    target = [f for f in tally.factors if not f.given and f.family.reads == "codes" and len(f.columns) == 1]
+    features = [f for f in tally.factors if f.given]
+    if len(target) != 1 or any(f.given != target[0].columns for f in features):
+        raise StatisticsError(
+            "this tally is not a classifier's: expected one factor p(class) and factors p(columns | class), found\n"
+            + "\n".join("    " + line for line in repr(tally).splitlines())
+        )
+    model._check_prior(features)
+    fresh = clone(model)
+    fresh._shape = Shape.of_tally(target[0].columns[0], [name for f in features for name in f.columns])
+    return model._take_from(fresh)._adopt(tally)
+
+
+def add_class(model: Model, label: Any, X: Any, sample_weight: Any = None) -> Model:
+    """Learn a class that was not there, from its rows alone.
+
+    Parameters
+    ----------
+    label : bool, int or str
+    X : as for `fit`, without the target
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    self
+    """
+    check_is_fitted(model, "tally_")
+    if label in model._class_domain.index:
+        raise LabelError(
+            f"class {label!r} is there already; expected a new one.\n    Use partial_fit to add rows to it."
+        )
+    y = np.empty(open_features(X).n_rows, dtype=object)
+    y[:] = [label] * len(y)
+    return model.partial_fit(X, y, sample_weight)
+
+
+def drop_class(model: Model, label: Any) -> Model:
+    """Forget a class and all its rows.
+
+    Parameters
+    ----------
+    label : bool, int or str
+
+    Returns
+    -------
+    self
+    """
+    check_is_fitted(model, "tally_")
+    domain = model._class_domain
+    if label not in domain.index:
+        raise LabelError.no_such_class(label, domain.levels)
+    return model._adopt(model.tally_.drop_level(str(model._target), label))
+
+
+def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """The share of rows whose class is predicted.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `fit`.
+    """
+    y = np.asarray(open_features(X)._column(y)) if isinstance(y, str) else as_array(y)
+    if isinstance(sample_weight, str):
+        sample_weight = np.asarray(open_features(X)._column(sample_weight))
+    return float(accuracy_score(y, model.predict(X), sample_weight=sample_weight))
+
+
+def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Model:
+    """Count the first rows. A copy of the model does the work, so that an error leaves the model as it was."""
+    fresh = clone(model)
+    fresh._shape, table, weight = read_first(X, y, sample_weight)
+    if table.n_rows == 0:
+        raise DataError("there are 0 rows to learn from; expected at least 1.")
+    factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target)]
+    fresh._check_prior(factors[1:])
+    tally, climbed = fresh._count_first(table, weight, factors)
+    if not tally.domains[str(fresh._target)].levels:
+        raise DataError("the weight of every row is zero; expected at least one row that counts.")
+    if classes is not None:
+        tally = tally.declare(fresh._target, list(classes))
+    return model._take_from(fresh)._adopt(tally, climbed)
+
+
+def class_factor(model: Any) -> Factor:
+    """p(class)."""
+    return Factor(model._target, (), Categorical())
+
+
+def count_rows(model: Any, table: Table, weight: Any, factors: list[Factor], like: Tally | None = None) -> Tally:
+    """The tally of rows that all have a label."""
+    target = model._target
+    try:
+        check_sizes(model, table, factors)
+        return count(table, factors, weight=weight, schema=Schema(ordered=(str(target),)), like=like)
+    except LabelError as error:
+        column = table.columns[target]
+        if isinstance(column, np.ndarray) and column.dtype.kind == "f":
+            raise continuous_target(error) from None
+        raise
+
+
+def check_sizes(model: Any, table: Table, factors: list[Factor]) -> None:
+    """Refuse what memory cannot hold when rows are scored; what counting needs is looked at when it is counted."""
+    n_classes = len(table.levels([model._target], lambda _: True)[1][0].levels)
+    for factor in factors:
+        if factor.given and factor.family.reads != "codes":
+            width = table.width(factor.columns[0]) if len(factor.columns) == 1 else len(factor.columns)
+            check_size(factor, n_classes, width, model=type(model).__name__, scored=model._reading(factor).family)
+
+
+# ---- What a classifier knows of its classes and columns, as properties -------------------------------------------
+
+
+def target(model: Any) -> Any:
+    """The name of the column of the classes."""
+    return model._shape.target
+
+
+def class_domain(model: Any) -> Domain:
+    """The classes as the tally has them."""
+    if not hasattr(model, "tally_"):
+        raise AttributeError(f"this {type(model).__name__} is not fitted yet")
+    return model.tally_.domains[str(model._shape.target)]
+
+
+def classes(model: Any) -> np.ndarray:
+    """The classes, sorted, in the target's own type."""
+    levels = model._class_domain.levels
+    return model._derive("classes", lambda: labels_of(levels, model._shape.y_dtype))
+
+
+def feature_names_in(model: Any) -> np.ndarray:
+    """The names of the columns of a data frame, as scikit-learn keeps them."""
+    return _of_shape(model, "feature_names")
+
+
+def n_features_in(model: Any) -> int:
+    """The number of columns of X."""
+    return _of_shape(model, "n_features")
+
+
+def _of_shape(model: Any, name: str) -> Any:
+    found = getattr(getattr(model, "_shape", None), name, None)
+    if found is None:
+        raise AttributeError(f"this {type(model).__name__} was not fitted on such columns, so it has no {name}")
+    return found

@@ -1,0 +1,92 @@
+"""The labels of rows, some of which may be missing; and names for classes that nobody named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import DataError, LabelError
+from tallybayes.models.inputs.features import continuous_target
+from tallybayes.sources.encode import is_missing
+from tallybayes.sources.table import Table
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Name
+
+
+class Labels(NamedTuple):
+    """The labels of rows: codes, −1 where missing, the levels they stand for, and how many rows have each."""
+
+    codes: np.ndarray
+    domain: Domain
+    rows: np.ndarray
+
+    @property
+    def n_missing(self) -> int:
+        """How many rows have no label."""
+        return len(self.codes) - int(self.rows.sum())
+
+    def refuse_missing(self, hint: str, marker: Any = None) -> None:
+        """Name the first row that has no label, if there is one."""
+        if self.n_missing:
+            missing = np.flatnonzero(self.codes < 0)
+            shown = "" if marker is None else f", or {marker!r}"
+            raise LabelError(
+                f"Input y contains NaN{shown}: the label of row {int(missing[0])} is missing ({len(missing)} of "
+                f"{len(self.codes)} are); expected a label for every row.\n    {hint}"
+            )
+
+
+def read_labels(table: Table, target: Name, marker: Any = None) -> Labels:
+    """The labels of the rows; the table encodes and counts them once, however often it is asked.
+
+    Parameters
+    ----------
+    table : Table
+    target : name of the column of the labels
+    marker : label, optional
+        What stands for a missing label, besides None and NaN.
+    """
+    column = table.columns[target]
+    if not is_missing(marker) and not isinstance(marker, bool | int | float | str | np.generic):
+        raise DataError(f"missing_label is {marker!r}; expected a label, such as -1 or '?', or None.")
+    if not is_missing(marker) and isinstance(column, np.ndarray) and column.dtype == object:
+        shown = [None if _is_same(label, marker) else label for label in column]  # it may be of another kind
+        table = Table({target: np.array([*shown, None], dtype=object)[:-1]})
+    try:
+        found, (local,) = table.levels([target], lambda _: True)
+    except LabelError as error:
+        raise continuous_target(error) from None
+    codes, rows = np.asarray(found.columns[0]), table.rows_of_levels(target, ordered=True)
+    marked = [code for code, level in enumerate(local.levels) if _is_same(level, marker)]
+    if marked:
+        codes, rows = np.where(np.isin(codes, marked), -1, codes.astype(np.intp)), rows.copy()
+        rows[marked] = 0
+    return Labels(codes, local, rows)
+
+
+def new_names(levels: list[Any], n_more: int, taken: Any = None) -> list[Any]:
+    """Names for classes that have none: the next whole numbers or, among strings, "new 1", "new 2" and so on.
+
+    None of them is `taken`, which means something else.
+    """
+    names: Iterator[Any]
+    if levels and isinstance(levels[0], bool):
+        if len(levels) + isinstance(taken, bool | np.bool_) + n_more > 2:
+            raise DataError("there are no classes besides False and True.\n    Label the rows with numbers or strings.")
+        names = iter([False, True])
+    elif levels and isinstance(levels[0], str):
+        names = (f"new {k}" for k in count(1))
+    else:
+        names = count(max(levels, default=-1) + 1)
+    free = (name for name in names if name not in levels and not _is_same(name, taken))
+    return [next(free) for _ in range(n_more)]
+
+
+def _is_same(label: Any, marker: Any) -> bool:
+    """Whether a label is the marker; True is another label than 1."""
+    if isinstance(label, bool | np.bool_) != isinstance(marker, bool | np.bool_):
+        return False
+    return not is_missing(label) and not is_missing(marker) and bool(label == marker)

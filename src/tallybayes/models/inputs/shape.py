@@ -1,0 +1,159 @@
+"""Shape: what a classifier remembers of the shape of its input, and reading X, y and weights by it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tallybayes.errors import DataError, FileError
+from tallybayes.families.block import Sparse
+from tallybayes.models.inputs.features import (
+    check_target,
+    feature_names,
+    free_name,
+    is_rows_of_mappings,
+    open_features,
+    target_dtype,
+)
+from tallybayes.sources.table import Table, unmerged
+from tallybayes.tally.factor import Name
+from tallybayes.tally.tally import Tally
+from tallybayes.value import from_json, to_json
+
+_DTYPE = re.compile(r"[<>|=][biufOSU][0-9]{0,9}")  # of labels, in a file
+
+
+class Shape(NamedTuple):
+    """The rows that were fitted: the column of their classes, its type, and what scikit-learn knows of the features."""
+
+    target: Name
+    by_name: bool = True  # whether the target is a column of X, so that others are found by name, too
+    y_dtype: np.dtype | None = None
+    feature_names: np.ndarray | None = None
+    n_features: int | None = None
+
+    @classmethod
+    def of_tally(cls, target: Name, names: list[Name]) -> Self:
+        """Of rows that were counted elsewhere: columns by name, unless they are all the columns of an array."""
+        if sorted(names, key=str) == sorted(range(len(names)), key=str):
+            return cls(target, by_name=False, n_features=len(names))
+        return cls(target)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a file keeps of it."""
+        return {
+            "target": to_json(self.target),
+            "by_name": self.by_name,
+            "y_dtype": None if self.y_dtype is None else self.y_dtype.str,
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "n_features": self.n_features,
+        }
+
+    @classmethod
+    def from_json(cls, state: dict[str, Any], tally: Tally) -> Self:
+        """What `to_json` gave, checked: a file may come from anyone."""
+        target, by_name = from_json(state.pop("target")), state.pop("by_name") is True
+        dtype, names, n_features = state.pop("y_dtype"), state.pop("feature_names"), state.pop("n_features")
+        if dtype is not None and not _DTYPE.fullmatch(dtype):
+            raise FileError(f"the labels of the model are of type {dtype!r:.60}; expected bool, numbers or text.")
+        if str(target) not in tally.domains:
+            raise FileError(f"the model's target {target!r} is not in its tally.")
+        return cls(
+            target,
+            by_name,
+            None if dtype is None else np.dtype(dtype),
+            None if names is None else np.array([str(name) for name in names], dtype=object),
+            None if n_features is None else int(n_features),
+        )
+
+
+def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
+    """The first rows, which decide the shape of all others: X and y as one table, and the weights."""
+    table, weight = _with_weight(open_features(X), sample_weight)
+    if isinstance(y, str):
+        shape = Shape(y, y_dtype=target_dtype(table._column(y)))
+        return shape, table, weight
+    column = check_target(y, table.n_rows)
+    target = free_name("class", list(table.columns))
+    typed = hasattr(y, "dtype") or not isinstance(column, np.ndarray) or column.dtype.kind != "O"
+    dtype = target_dtype(column) if typed else None  # a list has no type of its own
+    shape = Shape(target, False, dtype, feature_names(X, table), _n_features(table, target))
+    return shape, table.with_column(target, column), weight
+
+
+def read_more(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any]:
+    """More rows of a fitted model: X and y as one table, checked against what was fitted, and the weights."""
+    table, weight = _with_weight(open_features(X), sample_weight)
+    table, target = _as_fitted(model, X, table), model._shape.target
+    if not isinstance(y, str):
+        table = table.with_column(target, check_target(y, table.n_rows))
+    elif y not in table.columns:
+        raise DataError.unknown_column([y], table.columns)
+    elif y != target:
+        table = table.with_column(target, table.columns[y])
+    _check_features(model, X, table)
+    return table, weight
+
+
+def open_rows(model: Any, X: Any) -> Table:
+    """The features of some rows, checked against those that were fitted."""
+    table = _as_fitted(model, X, open_features(X))
+    _check_features(model, X, table)
+    return table
+
+
+def shaped(shape: Shape, columns: dict[Name, Any]) -> Any:
+    """Columns as the model was given them: one array, or a dictionary."""
+    if not shape.by_name and all(isinstance(name, int) for name in columns):
+        return np.stack(unmerged([columns[name] for name in sorted(columns)]), axis=-1)
+    if len(columns) == 1 and not shape.by_name and next(iter(columns.values())).ndim == 2:
+        return next(iter(columns.values()))
+    return columns
+
+
+def _with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
+    """The table without the column of the weights, and the weights."""
+    if not isinstance(sample_weight, str):
+        return table, sample_weight
+    weight = table._column(sample_weight)
+    return table.without(sample_weight), weight
+
+
+def _as_fitted(model: Any, X: Any, table: Table) -> Table:
+    """The features in the form they were fitted in: sparse or dense, absent keys of rows as missing cells."""
+    names = [name for factor in model.tally_.factors if factor.given for name in factor.columns]
+    absent = [name for name in names if name not in table.columns]
+    if not absent:
+        return table
+    if is_rows_of_mappings(X):
+        return Table({**table.columns, **{name: [None] * table.n_rows for name in absent}})
+    blocks, by_name = list(table.columns.values()), model._shape.by_name
+    if not by_name and len(names) == 1 and table.matrix is not None:
+        return Table({names[0]: table.matrix})
+    if not by_name and len(blocks) == 1 and isinstance(blocks[0], Sparse):
+        return open_features(blocks[0].dense())
+    return table
+
+
+def _n_features(table: Table, target: Name) -> int:
+    return sum(table.width(name) for name in table.columns if name != target)
+
+
+def _check_features(model: Any, X: Any, table: Table) -> None:
+    shape: Shape = model._shape
+    if shape.by_name:
+        return
+    if shape.feature_names is not None and hasattr(X, "columns"):
+        found = [name for name in table.columns if name != shape.target]
+        if found != list(shape.feature_names):
+            from sklearn.utils.validation import _check_feature_names
+
+            _check_feature_names(model, X, reset=False)
+    n_features = _n_features(table, shape.target)
+    if n_features != shape.n_features:
+        raise DataError(
+            f"X has {n_features} features, but {type(model).__name__} is expecting {shape.n_features} features "
+            "as input.\n    Pass the columns the model was fitted on."
+        )
