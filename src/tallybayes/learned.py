@@ -10,14 +10,14 @@ import numpy as np
 from tallybayes.beliefs.belief import Belief, plain
 from tallybayes.beliefs.hypotheses import Hypotheses
 from tallybayes.errors import DataError, StatisticsError
-from tallybayes.families.binned import Binned
 from tallybayes.families.block import Sparse
-from tallybayes.families.categorical import Categorical, Probabilities
+from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import estimate_parameters, read_estimate
 from tallybayes.families.family import Family
 from tallybayes.predictive import VALUE, Predictive
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table, open_table
+from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
@@ -120,7 +120,7 @@ class Learned:
     def levels(self) -> Any:
         """The levels of a column of labels, in the order of its probabilities; a list of them for several columns."""
         names = self.tally.factors[0].columns
-        if isinstance(self.family, Binned):
+        if self.family.bins:
             found = [self.family.bins] * self.statistics.n_columns  # type: ignore[attr-defined]
         elif self.family.reads == "codes":
             found = [self.tally.domains[str(name)].levels for name in names]
@@ -305,7 +305,7 @@ class Learned:
     def _read(self, parameters: Any) -> Any:
         """A user's parameters in the family's own form: the inverse of `_show`."""
         statistics = self.statistics
-        if isinstance(self.family, Categorical | Binned):
+        if isinstance(statistics, Counts):
             if isinstance(parameters, Probabilities):
                 return parameters
             columns = [parameters] if self.single else list(parameters)
@@ -316,7 +316,7 @@ class Learned:
                 else np.asarray(column, dtype=float)
                 for column, levels in zip(columns, names, strict=True)
             ]
-            return Probabilities(np.concatenate(tables, axis=-1), statistics.segments)  # type: ignore[attr-defined]
+            return Probabilities(np.concatenate(tables, axis=-1), statistics.segments)
         if self.single and self.family.columnwise and self._grouped:
             if isinstance(parameters, tuple):
                 parameters = tuple(_widen(part) for part in parameters)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.beliefs.belief import Belief, plain
-from tallybayes.errors import CellError, DataError, LabelError
+from tallybayes.errors import DataError, LabelError
 from tallybayes.families.block import Codes, Sparse, cell, n_columns
 from tallybayes.families.family import Family
 from tallybayes.families.form import as_cells, form_of
-from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.sources.table import Table, open_table, unmerged
 from tallybayes.tally.domain import Domain, labels_of
 
@@ -130,11 +129,8 @@ def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.n
 
 def _check_cells(family: Family, rows: np.ndarray | Sparse, names: tuple[Any, ...]) -> None:
     """Refuse what could not be counted either, but for missing cells, which a full covariance can predict around."""
-    known = rows
-    if isinstance(family, MultivariateGaussian) and not isinstance(rows, Sparse):
-        known = np.nan_to_num(rows, posinf=np.inf, neginf=-np.inf)
-    try:
-        family.collect(known)
-    except CellError as error:
-        name = names[error.column] if error.column < len(names) else error.column
-        raise DataError.bad_cell(cell(rows, error.row, error.column), error.row, name, family.expects) from None
+    wrong = family.wrong_cell(rows)
+    if wrong is not None:
+        row, column = wrong
+        name = names[column] if column < len(names) else column
+        raise DataError.bad_cell(cell(rows, row, column), row, name, family.expects)

@@ -87,6 +87,11 @@ class Bernoulli(Family):
         """The rows behind every column."""
         return np.broadcast_to(statistics.weight, statistics.total.shape)
 
+    def means(self, statistics: Totals) -> np.ndarray:
+        """Totals over rows."""
+        rows = self.row_weight(statistics)
+        return np.asarray(statistics.total / np.where(rows > 0, rows, 1.0))
+
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(x | θ)."""
         failures = xlog1py(statistics.failures, -parameters)
@@ -141,6 +146,10 @@ class Bernoulli(Family):
     def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
         """The largest deviation a yes/no column can have: one that is nearly always the same parts few rows."""
         return cells, 0.5 if self.is_yes_no else None
+
+    def grid(self, parameters: Any, column: int) -> np.ndarray:
+        """0 and 1."""
+        return np.array([0.0, 1.0]) if self.is_yes_no else super().grid(parameters, column)
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Zeros and ones."""
@@ -200,6 +209,10 @@ class Binomial(Bernoulli):
     def row_weight(self, statistics: Totals) -> np.ndarray:
         """The rows behind every column: a row is `n` trials."""
         return super().row_weight(statistics) / self.n
+
+    def means(self, statistics: Totals) -> np.ndarray:
+        """Totals over rows."""
+        return super().means(statistics)
 
     def expected(self, parameters: Any) -> np.ndarray:
         """The mean number of successes."""

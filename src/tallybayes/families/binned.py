@@ -66,7 +66,7 @@ class Binned(Levels):
         return ("Binned", *map(float, self.edges))
 
     @property
-    def bins(self) -> tuple[str, ...]:
+    def bins(self) -> tuple[str, ...]:  # type: ignore[override]
         """The bins, as shown."""
         ends = [f"{edge:.6g}" for edge in self.edges]
         last = len(ends) - 2
@@ -146,6 +146,12 @@ class Binned(Levels):
         """Shares of what is left."""
         levels, (codes, log_width) = self.level_counts(counted), self._narrowed(rows.cells)
         return None if levels is None else levels.left_out(codes, rows) - log_width.sum(axis=1, keepdims=True)
+
+    def grid(self, parameters: Any, column: int) -> np.ndarray:
+        """Both ends of every bin."""
+        grid = np.repeat(np.array(self.edges, dtype=np.float64), 2)[1:-1]
+        grid[1::2] = np.nextafter(grid[1::2], -np.inf)  # just before the edge, so that a bin ends as it began
+        return grid
 
     def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values, anywhere in their bin with equal probability."""

@@ -133,6 +133,11 @@ class Categorical(Levels):
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(self.levels))
 
+    @property
+    def is_table(self) -> bool:
+        """Unless a family made from this one counts something else."""
+        return type(self).collect is Categorical.collect
+
     def n_numbers(self, n_columns: int) -> tuple[int, int]:
         """Counts, twice while they are laid out, and probabilities."""
         return 2 * n_columns, 2 * n_columns

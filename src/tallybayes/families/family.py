@@ -37,10 +37,18 @@ class Family(Value):
     nonnegative_cells: ClassVar[bool] = False  # whether no cell may be below 0
     measured: ClassVar[bool] = False  # whether a column has a density, not probabilities
     shared: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
+    tokens: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
+    scale: ClassVar[str] = "linear"  # on which pictures show a column, or "log"
+    bins: tuple[str, ...] = ()  # what numbers fall into, as shown, where they are cut
 
     @property
     def is_yes_no(self) -> bool:
         """Whether a cell is 0 or 1, and nothing else."""
+        return False
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its statistics are how often every label occurs, and nothing else."""
         return False
 
     @property
@@ -117,6 +125,14 @@ class Family(Value):
     def expected(self, parameters: Any) -> np.ndarray:
         """E[x] of every column, shape (*given, columns), from parameters or from a posterior."""
         return np.asarray(parameters.mean() if isinstance(parameters, Belief) else parameters)
+
+    def means(self, statistics: Any) -> np.ndarray | None:
+        """The means of every column's known cells, (*given, columns); None where the statistics do not tell them."""
+        return None
+
+    def slope(self, x: np.ndarray) -> np.ndarray | None:
+        """How much what is counted of a cell moves with the cell; None where it is the cell itself."""
+        return None
 
     def log_likelihood(self, parameters: Any, statistics: Any) -> np.ndarray:
         """log p(data | parameters) from the statistics alone, per group (and column where columns are independent)."""
@@ -253,6 +269,16 @@ class Family(Value):
         The unit is None where it is the deviation of every column. Sparse rows stay so, and their zeros 0.
         """
         return cells, None
+
+    def grid(self, parameters: Any, column: int) -> np.ndarray:
+        """Where to draw the distribution of one column in every group: whole numbers, or where its draws lie."""
+        if self.measured:
+            point = self.from_belief(parameters, "mean") if isinstance(parameters, Belief) else parameters
+            draws = self.sample(point, 500, np.random.default_rng(0))[..., column]
+            return np.linspace(np.nanmin(draws), np.nanmax(draws), 400)
+        means = self.expected(parameters)[:, column]
+        top = means[np.isfinite(means)].max(initial=0.0)  # under maximum likelihood some groups may have none
+        return np.arange(0, int(top + 5 * np.sqrt(top + 1)) + 1, dtype=float)
 
     def sample(self, parameters: Any, n: int, rng: np.random.Generator) -> np.ndarray:
         """`n` rows drawn from every group: (n, *given, columns)."""

@@ -127,6 +127,10 @@ class Gaussian(Family):
         located = isinstance(parameters, NormalInverseGamma)
         return np.asarray(parameters.location if located else parameters.mean)
 
+    def means(self, statistics: Moments) -> np.ndarray | None:
+        """The means."""
+        return statistics.mean
+
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows behind every column."""
         return self._over_groups(np.broadcast_to(statistics.weight, statistics.first_sum.shape))
@@ -224,6 +228,15 @@ class Gaussian(Family):
         found = self.student(parameters) if isinstance(parameters, NormalInverseGamma) else parameters
         shape = np.shape(found[0])
         return {name: np.broadcast_to(part, shape) for name, part in found._asdict().items()}
+
+    def grid(self, parameters: Any, column: int, reach: float = 4.0) -> np.ndarray:
+        """As many deviations as `reach` about every mean."""
+        if isinstance(parameters, NormalInverseGamma):
+            middle, spread, _ = self.student(parameters)
+        else:
+            middle, spread = parameters.mean, np.sqrt(parameters.variance)
+        middle, spread = (part[:, column] for part in np.broadcast_arrays(middle, spread))
+        return np.linspace((middle - reach * spread).min(), (middle + reach * spread).max(), 400)
 
     def student(self, posterior: NormalInverseGamma) -> StudentT:
         """The predictive distribution's own parameters."""

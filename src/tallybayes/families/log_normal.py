@@ -38,6 +38,7 @@ class LogNormal(Gaussian):
     True
     """
 
+    scale: ClassVar[str] = "log"
     expects: ClassVar[str] = "a finite number above 0 (or missing)"
 
     @property
@@ -101,6 +102,18 @@ class LogNormal(Gaussian):
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """Mean and variance of the logarithms; of a posterior, what its predictive has."""
         return {f"{name} of log": part for name, part in super().describe(parameters).items()}
+
+    def means(self, statistics: Moments) -> None:
+        """None: those of the logarithms are not those of x."""
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        """1/x, that of the logarithm."""
+        with np.errstate(divide="ignore"):
+            return 1.0 / np.asarray(x)
+
+    def grid(self, parameters: Any, column: int, reach: float = 3.0) -> np.ndarray:
+        """The same about every mean of the logarithms."""
+        return np.exp(super().grid(parameters, column, reach))
 
     def seed_cells(self, cells: Any) -> tuple[np.ndarray, None]:
         """Logarithms."""

@@ -135,6 +135,10 @@ class MultivariateGaussian(Family):
         located = isinstance(parameters, NormalInverseWishart)
         return np.asarray(parameters.location if located else parameters.mean)
 
+    def means(self, statistics: Moments) -> np.ndarray:
+        """The means."""
+        return statistics.mean
+
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group, or of all where they share the covariance."""
         rows = statistics.presence()

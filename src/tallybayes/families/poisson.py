@@ -73,6 +73,11 @@ class Poisson(Family):
         """The rows behind every column."""
         return np.broadcast_to(statistics.weight, statistics.total.shape)
 
+    def means(self, statistics: Totals) -> np.ndarray:
+        """Totals over rows."""
+        rows = self.row_weight(statistics)
+        return np.asarray(statistics.total / np.where(rows > 0, rows, 1.0))
+
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(x | λ)."""
         return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base

@@ -10,17 +10,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, StatisticsError, printable
-from tallybayes.families.bernoulli import Bernoulli, Binomial
-from tallybayes.families.categorical import Categorical
-from tallybayes.families.log_normal import LogNormal
-from tallybayes.families.multinomial import Multinomial
-from tallybayes.families.poisson import Poisson
+from tallybayes.families.family import still_says
 from tallybayes.models.classifiers.answers.evidence import evidence_of
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
-
-DISCRETE = (Bernoulli, Categorical, Multinomial, Poisson)  # a probability for every value; the others have a density
 
 # Kass and Raftery (1995): Bayes factors from 3, 20 and 150 on, in bits.
 _SCALE = (
@@ -274,16 +268,15 @@ def _describe(model: Any) -> _Rows:
 def _summary(model: Any, factor: Any, statistics: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """Weights and means (classes, columns) and a typical deviation (columns,) of the cells behind a factor."""
     shape, family = (*statistics.given_shape, int(statistics.n_columns)), factor.family
-    weight = np.broadcast_to(statistics.weight, shape)
-    flat = np.zeros(shape[-1])
+    rows = np.asarray(family.row_weight(statistics))
+    weight = rows if rows.shape == shape else np.broadcast_to(statistics.weight, shape)
+    if isinstance(statistics, Counts):
+        return weight, _label_means(model, factor, statistics), np.zeros(shape[-1])
+    mean, spread = family.means(statistics) if still_says(family, "means", "collect") else None, np.zeros(shape[-1])
     if isinstance(statistics, Moments):
         known = np.maximum(weight.sum(axis=0), 1e-300)
         spread = np.sqrt(statistics.diagonal().scatter.sum(axis=0) / known)
-        return weight, None if isinstance(family, LogNormal) else statistics.mean, spread
-    if isinstance(statistics, Counts):
-        return weight, _label_means(model, factor, statistics), flat
-    weight = weight / family.n if isinstance(family, Binomial) else weight
-    return weight, statistics.total / np.where(weight > 0, weight, 1.0), flat
+    return weight, mean, spread
 
 
 def _label_means(model: Any, factor: Any, statistics: Counts) -> np.ndarray | None:
@@ -331,5 +324,5 @@ def _mixed(models: Mapping[Any, Any]) -> list[Any]:
         for factor, statistics in model._feature_factors():
             for place in range(int(statistics.n_columns)):
                 name = factor.column(place, int(statistics.n_columns))
-                kinds.setdefault(name, set()).add(isinstance(factor.family, DISCRETE))
+                kinds.setdefault(name, set()).add(factor.family.measured)
     return [name for name, kind in kinds.items() if len(kind) > 1]

@@ -10,10 +10,8 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, printable
-from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.multinomial import Multinomial
 from tallybayes.insight.summaries import COUNTS, LABELS, NUMBERS, WORDS, YES_NO, Counted, Summaries, count_words
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.fitted.generate import n_columns, sample_factor
@@ -193,7 +191,7 @@ class _Part:
             return WORDS
         if family.reads == "codes":
             return LABELS
-        if type(family) is Bernoulli:
+        if family.is_yes_no:
             return YES_NO
         return COUNTS if family.expects.startswith("a whole number") else NUMBERS
 
@@ -281,7 +279,7 @@ def _make_part(
     names: tuple[Name, ...] = scored.factor.columns
     domains = model._level_domains(scored)
     rows = rows_of(table, names, scored.family, domains, "missing")
-    if isinstance(scored.family, Multinomial):
+    if scored.family.tokens:
         index = _choose(classes, _ROWS, rng)
         counted = count_words(rows, index, names[0])
         kept = counted.first_tokens(classes[index], _TOKENS)

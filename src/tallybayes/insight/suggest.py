@@ -169,7 +169,7 @@ class Suggestion:
 
 
 def _short(family: Family) -> str:
-    return f"Binned of {len(family.edges) - 1}" if isinstance(family, Binned) else repr(family)
+    return f"Binned of {len(family.bins)}" if family.bins else repr(family)
 
 
 def _suggest(table: Table, name: Name, target: Name, weight: np.ndarray | None, default: Family) -> ColumnSuggestion:
@@ -178,7 +178,7 @@ def _suggest(table: Table, name: Name, target: Name, weight: np.ndarray | None, 
         return ColumnSuggestion(name, (), default, "a block: not examined")
     families: list[Family] = [default]
     cells = _Cells(np.zeros(0), np.zeros(0))
-    if isinstance(default, Gaussian):
+    if default.measured:
         cells = _known(table, name, target, weight)
         if len(cells.values) < 2:
             return ColumnSuggestion(name, (), default, "constant" if len(cells.values) else "no known cell")
@@ -186,18 +186,20 @@ def _suggest(table: Table, name: Name, target: Name, weight: np.ndarray | None, 
     elif _is_bool(table, name):
         families.append(Bernoulli())
     whole = len(cells.values) > 0 and _is_whole(cells.values)
+    rows, slopes = table, {}
+    for family in families if whole else ():
+        slope = family.slope(_numbers(table, name))
+        if slope is not None:
+            slopes[family] = free_name("slope", list(rows.columns))
+            rows = Table({**rows.columns, slopes[family]: slope})
     factors = [Factor(name, (target,), family) for family in families]
-    rows = table
-    if whole and LogNormal() in families:
-        inverse = free_name("inverse", list(table.columns))
-        with np.errstate(divide="ignore"):  # a 0 of weight 0
-            rows = Table({**table.columns, inverse: 1.0 / _numbers(table, name)})
-        factors.append(Factor(inverse, (target,), Gaussian()))
+    factors += [Factor(extra, (target,), Gaussian()) for extra in slopes.values()]
     statistics = count(rows, factors, weight=weight, schema=Schema(ordered=(str(target),))).statistics
+    steep = dict(zip(slopes, statistics[len(families) :], strict=True))
     found = []
     for family, counted in zip(families, statistics, strict=False):
         if whole and isinstance(counted, Moments):
-            counted = _spread_over_cells(family, counted, statistics[-1])
+            counted = _spread_over_cells(counted, steep.get(family))
         evidence = family.log_evidence(family.prior(None, counted, "bayes"), counted)
         bits = -float(np.sum(evidence)) / math.log(2) + _choice_bits(family, cells.values, whole)
         found.append(Candidate(family, bits))
@@ -283,21 +285,21 @@ def _quantile_edges(cells: _Cells, n_bins: int, whole: bool) -> tuple[float, ...
     return tuple(edges[(edges >= ends[0]) & (edges <= ends[1])].tolist())
 
 
-def _spread_over_cells(family: Family, moments: Moments, inverse: Any) -> Moments:
+def _spread_over_cells(moments: Moments, slopes: Any) -> Moments:
     """Moments of whole numbers that are spread evenly over cells of width 1, so that densities stay below 1.
 
-    A cell adds 1/12 to the variance, or 1/(12x²) to that of the logarithm. By Jensen's inequality the density of what
-    is so spread is no more than the probability of the cells, which has no closed form.
+    A cell adds 1/12 to the variance, or 1/(12x²) to that of the logarithm: the square of its slope. By Jensen's
+    inequality the density of what is so spread is no more than the probability of the cells, which has no closed form.
     """
-    if isinstance(family, LogNormal):
-        return moments.with_scatter((inverse.scatter + inverse.weight * inverse.mean**2) / 12)
+    if slopes is not None:
+        return moments.with_scatter((slopes.scatter + slopes.weight * slopes.mean**2) / 12)
     return moments.with_scatter(np.broadcast_to(moments.weight, moments.first_sum.shape) / 12)
 
 
 def _choice_bits(family: Family, values: np.ndarray, whole: bool) -> float:
     """What naming the edges, or the whole numbers that are labels, costs among all that were possible."""
-    if isinstance(family, Binned):
-        return _log2_choose(values[-1] - values[0] if whole else len(values) - 1, len(family.edges) - 2)
+    if family.bins:
+        return _log2_choose(values[-1] - values[0] if whole else len(values) - 1, len(family.bins) - 1)
     if family.reads == "codes" and whole:
         return _log2_choose(values[-1] - values[0] + 1, len(values))
     return 0.0

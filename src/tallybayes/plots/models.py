@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.families.binned import Binned
-from tallybayes.families.gaussian import Gaussian
-from tallybayes.families.log_normal import LogNormal
 from tallybayes.models.fitted.scoring import chunk_of
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.plots.style import COLOURS, new_axes, quiet, words
@@ -101,27 +98,8 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
         ax.set_xticks(range(len(levels)), [words(level) for level in levels], rotation=30 if len(levels) > 5 else 0)
         ax.set_ylabel("probability")
         return
-    means = scored.family.expected(scored.parameters)[:, place]
-    if isinstance(scored.family, Binned):
-        edges = np.array(scored.family.edges, dtype=float)
-        grid = np.repeat(edges, 2)[1:-1]
-        grid[1::2] = np.nextafter(grid[1::2], -np.inf)  # just before the edge, so that a bin ends as it began
-    elif isinstance(scored.family, LogNormal):
-        found: Any = scored.family.student(scored.parameters) if scored.predictive else scored.parameters
-        middle = np.asarray(found[0])[:, place]
-        spread = np.broadcast_to(found.scale if scored.predictive else found.variance**0.5, found[0].shape)[:, place]
-        grid = np.exp(np.linspace((middle - 3 * spread).min(), (middle + 3 * spread).max(), 400))
-        ax.set_xscale("log")
-    elif isinstance(scored.family, Gaussian):
-        spread = (
-            scored.family.student(scored.parameters).scale if scored.predictive else scored.parameters.variance**0.5
-        )
-        spread = np.broadcast_to(spread, scored.family.expected(scored.parameters).shape)[:, place]
-        grid = np.linspace((means - 4 * spread).min(), (means + 4 * spread).max(), 400)
-    else:
-        top = means[np.isfinite(means)].max(initial=0.0)  # under maximum likelihood some classes may have none
-        grid = np.arange(0, int(top + 5 * np.sqrt(top + 1)) + 1, dtype=float)
-        grid = grid[:2] if scored.family.expects.startswith("0 or 1") else grid
+    grid = scored.family.grid(scored.parameters, place)
+    ax.set_xscale(scored.family.scale)
     rows = np.full((len(grid), n_columns), np.nan)
     rows[:, place] = grid
     density = np.exp(scored.log_prob(rows)[:, :, place])

@@ -171,8 +171,12 @@ class Collector:
         """Whether a factor is a few columns of labels, the levels of others their groups."""
         names = self._level_columns(factor)
         few = 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
-        plain = type(factor.family).collect is Categorical.collect and few
-        return plain and len(set(names)) == len(names) and not any(map(self.table.is_block, names))
+        return (
+            factor.family.is_table
+            and few
+            and len(set(names)) == len(names)
+            and not any(map(self.table.is_block, names))
+        )
 
     def _groups(self, factor: Factor) -> tuple[np.ndarray | None, list[int], np.ndarray | None]:
         """The group of every row, the numbers of groups along each axis, and the weights; soft groups are weights."""
@@ -266,7 +270,7 @@ def check_size(
     if 8 * n_groups * numbers <= SMALL:
         return
     names = ", ".join([repr(name) for name in factor.columns[:3]] + ["…"] * (len(factor.columns) > 3))
-    kind = "levels" if isinstance(factor.family, Categorical) else "columns"
+    kind = "levels" if factor.family.reads == "codes" else "columns"
     groups = f" in {n_groups} groups by {', '.join(map(repr, factor.given))}" if factor.given else ""
     what = f"{factor.family!r} of {names} ({width} {kind}){groups}"
     require_memory(8 * n_groups * numbers, f"{model}: {what}" if model else what, hint or factor.family.smaller)

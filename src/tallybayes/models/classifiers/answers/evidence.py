@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import EstimateError
-from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.models.classifiers.class_prior import log_class_prior
 from tallybayes.models.fitted.fitted import Evidence
 from tallybayes.statistics.counts import Counts
@@ -52,7 +51,7 @@ def n_parameters_joint(model: Any) -> int | None:
     for factor, statistics in model._known.pairs:
         if factor.family.reads == "codes":
             sizes += [len(model.tally_.domains[str(name)].levels) for name in factor.columns]
-        elif type(factor.family) is Bernoulli:
+        elif factor.family.is_yes_no:
             sizes += [2] * int(statistics.n_columns)
         else:
             return None
