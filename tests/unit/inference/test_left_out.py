@@ -80,7 +80,7 @@ def test_a_family_may_say_its_own():
 
     found = tb.leave_one_out(tb.NaiveBayes(Louder(), class_prior="uniform"), ROWS["counts"], Y)
     other = tb.NaiveBayes(tb.Poisson(), class_prior="uniform").fit(ROWS["counts"], Y)
-    joint = other._plan.joint(other._open(ROWS["counts"]))
+    joint = other.predict_joint_log_proba(ROWS["counts"])
     joint[np.arange(30), Y] = np.log(0.25) - np.log(3)
     expected = joint - np.logaddexp.reduce(joint, axis=1)[:, None]
     np.testing.assert_allclose(found.log_proba, expected, rtol=1e-9)
