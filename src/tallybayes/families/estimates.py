@@ -46,11 +46,6 @@ def read_estimate(name: str) -> Estimate:
     return ESTIMATES[name]
 
 
-def climbing(name: str) -> str:
-    """What EM climbs for an estimate: the posterior, whose top is the mode, or the likelihood where it has no prior."""
-    return "map" if read_estimate(name).has_prior else "mle"
-
-
 def estimate_parameters(family: Family, prior: Any, statistics: Statistics, estimate: str) -> Any:
     """Parameters of `family` from its statistics.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
@@ -27,12 +26,15 @@ class Climb(NamedTuple):
     history : list of float
         The objective after every step, in nats.
     converged : bool
+    log_likelihood : float
+        Of what was observed, under the last parameters.
     """
 
     expected: Any
     parameters: Any
     history: list[float]
     converged: bool
+    log_likelihood: float
 
 
 class Climbed(NamedTuple):
@@ -106,16 +108,15 @@ def climb(
     """
     if n_iter < 1:
         raise EstimateError(f"n_iter is {n_iter!r}; expected at least 1 step.")
-    expected, history = start, list[float]()
-    parameters: Any = None
+    expected, history, converged = start, list[float](), False
     for _ in progress(range(n_iter), what):
         parameters, log_prior = maximise(expected)
         expected, log_likelihood = expect(parameters)
         history.append(log_likelihood + log_prior)
-        gain = history[-1] - history[-2] if len(history) > 1 else math.inf
-        if gain < tol:
-            return Climb(expected, parameters, history, True)
-    return Climb(expected, parameters, history, False)
+        converged = len(history) > 1 and history[-1] - history[-2] < tol
+        if converged:
+            break
+    return Climb(expected, parameters, history, converged, log_likelihood)
 
 
 def climb_best(

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import DataError, PriorError
+from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, Probabilities
-from tallybayes.families.estimates import climbing
-from tallybayes.inference.em import Climbed, climb, climb_best, warn_unless_converged
+from tallybayes.inference.em import Climbed, warn_unless_converged
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chains.chain import Chain, is_coded, read_prior, stretches, with_singletons
+from tallybayes.models.chains.chain import Chain, is_coded, log_shares, read_prior, stretches, with_singletons
 from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
+from tallybayes.models.fitted.climbing import Hill, widened
 from tallybayes.models.fitted.scoring import Scored, not_estimated
-from tallybayes.models.fitted.soft_counting import (
-    Nearest,
-    SoftCounter,
-    maximised,
-    resolve_for_mode,
-    uncorrelated,
-    widened,
-)
+from tallybayes.models.fitted.soft_counting import Nearest, SoftCounter, uncorrelated
 from tallybayes.models.inputs.column_priors import prior_for
 from tallybayes.models.inputs.labels import new_names
 from tallybayes.models.inputs.sequences import Sequences
@@ -40,20 +34,8 @@ from tallybayes.tally.tally import Tally
 _STEPS = 1 << 16  # whose nearest centres are found at a time
 
 
-class Expected(NamedTuple):
-    """What an E-step expects: starts, transitions, ends, and the statistics of the emissions."""
-
-    start: np.ndarray
-    transition: np.ndarray
-    end: np.ndarray  # (states, 2): steps that go on, steps that end
-    statistics: list[Any]
-
-
-class Estimated(NamedTuple):
-    """What an M-step finds: a chain, and its log prior."""
-
-    chain: Chain
-    density: float
+# What an E-step expects: the statistics of starts, transitions, perhaps ends, and then of the emissions.
+Expected = list[Any]
 
 
 def learn_chain(
@@ -79,10 +61,7 @@ def learn_chain(
         raise DataError("there are 0 steps to learn from; expected at least 1.")
     learner = _Learner(model, sequences, codes, states, weight, names, emissions)
     starts = learner.starts(np.random.default_rng(model.random_state))
-    best = climb_best(starts, learner.maximise, learner.expect, **learner.climbing)
-    name = "log posterior" if learner.how == "map" else "log likelihood"
-    log_likelihood = best.history[-1] - best.parameters.density
-    climbed = Climbed(best.history, name, best.converged, log_likelihood)
+    best, climbed = learner.hill.climb_best(learner, starts)
     warn_unless_converged(climbed, stacklevel=3)
     return learner.tally(best.expected), climbed
 
@@ -104,15 +83,15 @@ class _Learner:
         self.emissions, self.n_states = emissions, len(states.levels)
         self.weight = np.ones(sequences.n_sequences) if weight is None else weight
         self.per_step = np.repeat(self.weight, sequences.lengths)
-        tol = model.tol * max(float(self.per_step.sum()), 1.0)
-        self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": tol, "what": "Baum-Welch"}
-        self.how = climbing(model.estimate)
+        state = (names["state"],)
+        self.parts = [Factor(names["start"], (), Categorical()), Factor(names["to"], (names["from"],), Categorical())]
+        self.parts += [Factor(names["end"], state, Bernoulli())] if model.end_state else []
+        self.hill = Hill(model, [*self.parts, *emissions], float(self.per_step.sum()), "Baum-Welch")
+        given = read_prior(model.prior)
+        self.priors = [given[part] for part in ("start", "transition", "end")[: len(self.parts)]]
+        self.priors += [prior_for(given["emission"], factor) for factor in emissions]
         self.counter = SoftCounter(emissions, sequences.table, self.n_states)
-        self.beliefs: list[Any] = [None] * len(emissions)
-        self.flat = [np.zeros(0, dtype=np.intp)] * len(emissions)
-        self.priors = read_prior(model.prior)
-        self.held: dict[str, Any] = {}
-        self.settled = False
+        self.settled = False  # whether the priors are found
         self.clamped = bool((codes >= 0).any())
         self.labels = self._labels() if is_coded(emissions) else None
         # Codes need no room for emissions, so all sequences are one block, unless some of their states are known.
@@ -130,86 +109,48 @@ class _Learner:
 
     # ---- The steps ------------------------------------------------------------------------------------------------
 
-    def maximise(self, expected: Expected) -> tuple[Estimated, float]:
+    def maximise(self, expected: Expected) -> tuple[Chain, float]:
         """The M-step."""
-        start, density = self._shares(expected.start, "start")
-        transition, more = self._shares(expected.transition, "transition")
-        density += more
-        end = None
-        if self.model.end_state:
-            ends = _trials(expected.end)
-            family = Bernoulli()
-            if self.how == "mle":
-                share = family.maximum_likelihood(ends)
-            else:
-                belief = self._held("end", family, ends)
-                share = np.asarray(belief.update(ends).mode())
-                density += float(np.sum(belief.update(ends.scale(0.0)).log_prob(share)))
-            with np.errstate(divide="ignore"):
-                end = np.log(np.where(np.isnan(share), 0.0, share))[:, 0]
-        scored = []
-        for factor, belief, flat, statistics in zip(
-            self.emissions, self.beliefs, self.flat, expected.statistics, strict=True
-        ):
-            found, more = maximised(factor, belief, flat, statistics, self.states.levels)
-            scored.append(found)
-            density += more
-            for code, column in not_estimated(found):
-                where = f"column {column!r} in state {self.states.levels[code]!r}"
-                raise DataError.no_data(where, self.model.estimate)
-        if density == np.inf:
-            raise PriorError.no_highest_point()
+        found, log_prior = self.hill.top(expected, [self.states.levels] * len(expected))
+        parts, scored = found[: len(self.parts)], found[len(self.parts) :]
+        for code, column in chain.from_iterable(map(not_estimated, scored)):
+            where = f"column {column!r} in state {self.states.levels[code]!r}"
+            raise DataError.no_data(where, self.model.estimate)
+        # A state that nothing was counted of goes anywhere, and never ends.
+        start, transition = (log_shares(part.parameters, 1 / self.n_states) for part in parts[:2])
+        end = [log_shares(part.parameters)[:, 0] for part in parts[2:]]
         wide = [widened(part, like) for part, like in zip(scored, self.counter.like, strict=True)]
         domains = [self.counter.level_domains(number) for number in range(len(wide))]
-        return Estimated(Chain(start, transition, end, wide, domains, "missing"), density), density
+        return Chain(start, transition, end[0] if end else None, wide, domains, "missing"), log_prior
 
-    def _held(self, part: str, family: Any, statistics: Any) -> Any:
-        """The prior of starts, transitions or ends: found once, so that all steps climb the same hill."""
-        if part not in self.held:
-            reading = Factor("x", (), family)
-            self.held[part] = resolve_for_mode(reading, self.priors[part], statistics, self.model.estimate)[0]
-        return self.held[part]
-
-    def _shares(self, table: np.ndarray, part: str) -> tuple[np.ndarray, float]:
-        """The logs of a distribution over states, and its log prior."""
-        counts, family = Counts(table, (self.n_states,)), Categorical()
-        if self.how == "mle":
-            shares = family.maximum_likelihood(counts).table
-            shares = np.where(np.isnan(shares), 1 / self.n_states, shares)
-            density = 0.0
-        else:
-            belief = self._held(part, family, counts)
-            shares = belief.update(counts).mode()
-            density = float(np.sum(belief.update(counts.scale(0.0)).log_prob(shares)))
-        with np.errstate(divide="ignore"):
-            return np.log(shares), density
-
-    def expect(self, found: Estimated) -> tuple[Expected, float]:
+    def expect(self, found: Chain) -> tuple[Expected, float]:
         """The E-step."""
-        total, value = self._nothing(), 0.0
-        log_table = np.zeros(0) if self.labels is None else found.chain.log_table()
-        emit = found.chain.emitter()
+        total: Expected | None = None
+        value, emit = 0.0, found.emitter()
+        log_table = np.zeros(0) if self.labels is None else found.log_table()
         for first, last in self.blocks:
             part, offsets, table = self._block(first, last)
             emission = emit(table) if self.labels is None else (self.labels[part], log_table)
             if self.clamped:
                 emission = self._clamp(emission, self.codes[part])
             weight = self.weight[first:last]
-            done = kernels.expected(*found.chain.arguments, emission, offsets, weight)
+            done = kernels.expected(*found.arguments, emission, offsets, weight)
             possible = np.isfinite(done.log_likelihood)
             value += float(weight[possible] @ done.log_likelihood[possible])
             if isinstance(emission, tuple):  # the kernel has counted the labels itself
                 statistics: list[Any] = [Counts(done.emission.T, (len(done.emission),))]
             else:
-                statistics, _ = self.counter.soft(table, done.emission, found.chain.scored)
-            goes_on = done.transition.sum(axis=1)
-            total = Expected(
-                total.start + done.start,
-                total.transition + done.transition,
-                total.end + np.stack([goes_on, done.end], axis=-1),
-                [a + b for a, b in zip(total.statistics, statistics, strict=True)],
-            )
+                statistics, _ = self.counter.soft(table, done.emission, found.scored)
+            more = [*self._moves(done.start, done.transition, done.transition.sum(axis=1), done.end), *statistics]
+            total = more if total is None else [a + b for a, b in zip(total, more, strict=True)]
+        assert total is not None
         return total, value
+
+    def _moves(self, start: np.ndarray, transition: np.ndarray, goes_on: np.ndarray, ends: np.ndarray) -> Expected:
+        """The statistics of starts, transitions and, if they are modelled, ends."""
+        trials = Totals((goes_on + ends)[:, None], ends[:, None], failures=goes_on[:, None])
+        sizes = (self.n_states,)
+        return [Counts(start, sizes), Counts(transition, sizes), trials][: len(self.parts)]
 
     def _block(self, first: int, last: int) -> tuple[slice, np.ndarray, Table]:
         offsets = self.sequences.offsets[first : last + 1]
@@ -230,106 +171,80 @@ class _Learner:
         emission[known, codes[known]] = kept
         return emission
 
-    def _nothing(self) -> Expected:
-        n, empty = self.n_states, self.sequences.table.rows(slice(0, 0))
-        statistics = self.counter.hard(empty, np.zeros(0, dtype=np.int64), None)
-        return Expected(np.zeros(n), np.zeros((n, n)), np.zeros((n, 2)), statistics)
-
     # ---- The start ------------------------------------------------------------------------------------------------
 
     def starts(self, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
-        """What labelled steps make of the others or, if some state has none, every step at the nearest centre.
-
-        Without a prior a zero stays one. So maximum likelihood sets out from where default priors lead: from their
-        first step, and from their top, so that it ends no lower than they do.
-        """
-        ways = (1, self.model.n_iter) if self.how == "mle" else (1,)
+        """What labelled steps make of the others or, if some state has none, every step at the nearest centre."""
         if len(np.unique(self.codes[self.codes >= 0])) == self.n_states:
-            yield from (partial(self._from_labels, n_steps) for n_steps in ways)
+            yield from (partial(self._from_labels, n_steps) for n_steps in self.hill.ways)
             return
         # The priors are found from the first start and held for all, so it had better be the best one.
         for nearest in self.counter.seeds(self.sequences.table, self.codes, self.per_step, self.model.n_init, rng):
             path = self._nearest_path(nearest, rng)
-            yield from (partial(self._from_path, path, n_steps) for n_steps in ways)
+            yield from (partial(self._from_path, path, n_steps) for n_steps in self.hill.ways)
 
     def _started(self, path: np.ndarray) -> Expected:
         """The statistics of steps in those states, but for −1, and the priors."""
-        known = path >= 0
-        shares = np.zeros((len(path), self.n_states))
+        known, n = path >= 0, self.n_states
+        shares = np.zeros((len(path), n))
         shares[np.flatnonzero(known), path[known]] = self.per_step[known]
+        first, last, after = self.sequences.places()
+        after = after[known[after] & known[after - 1]]
+        first, last, steps = first[known[first]], last[known[last]], np.flatnonzero(known)
+
+        def counted(some: np.ndarray, of: np.ndarray, size: int = n) -> np.ndarray:
+            return np.bincount(of, self.per_step[some], size)
+
+        pairs = counted(after, path[after - 1] * n + path[after], n * n).reshape(n, n)
+        ends = counted(last, path[last])
+        moves = self._moves(counted(first, path[first]), pairs, counted(steps, path[steps]) - ends, ends)
         seen, _ = self.counter.soft(self.sequences.table, shares, None)
-        if self.how == "map" and not self.settled:
-            self._resolve(seen)
+        if self.hill.has_prior and not self.settled:
+            self._hold([*moves, *seen])
         filled = [
             Scored(f, uncorrelated(s) if f.family.needs_whole_rows else None, False, flat)
-            for f, s, flat in zip(self.emissions, seen, self.flat, strict=True)
+            for f, s, flat in zip(self.emissions, seen, self.hill.flat[len(self.parts) :], strict=True)
         ]
         statistics, _ = self.counter.soft(self.sequences.table, shares, filled)
+        return [*moves, *statistics]
 
-        def counted(steps: np.ndarray, of: np.ndarray, size: int) -> np.ndarray:
-            return np.bincount(of, self.per_step[steps], size)
-
-        some = self.sequences.lengths > 0
-        first, last = self.sequences.offsets[:-1][some], self.sequences.offsets[1:][some] - 1
-        follows = known.copy()
-        follows[first] = False
-        after = np.flatnonzero(follows)
-        after = after[known[after - 1]]
-        first, last, steps = first[known[first]], last[known[last]], np.flatnonzero(known)
-        n = self.n_states
-        ends = counted(last, path[last], n)
-        return Expected(
-            counted(first, path[first], n),
-            counted(after, path[after - 1] * n + path[after], n * n).reshape(n, n),
-            np.stack([counted(steps, path[steps], n) - ends, ends], axis=-1),
-            statistics,
-        )
-
-    def _resolve(self, seen: list[Any]) -> None:
-        """The priors of the emissions, and which columns have no spread to speak of."""
+    def _hold(self, known: Expected) -> None:
+        """Find the priors, for all starts and steps."""
         self.settled = True
-        for number, factor in enumerate(self.emissions):
-            prior = prior_for(self.priors["emission"], factor)
-            found = resolve_for_mode(factor, prior, seen[number], self.model.estimate)
-            self.beliefs[number], self.flat[number] = found
+        self.hill.hold(known, self.priors)
 
     def _from_labels(self, n_steps: int) -> Expected:
         """What the labelled steps expect of all; by default priors where some sequence would be impossible."""
         start = self._started(self.codes)
-        expected = None if self.how == "mle" else self.expect(self._for_new_labels(start))[0]
+        expected = self.expect(self._for_new_labels(start))[0] if self.hill.has_prior else None
         whole = self.weight[self.sequences.lengths > 0].sum()
-        if expected is None or expected.start.sum() < (1 - 1e-9) * whole:
+        if expected is None or expected[0].table.sum() < (1 - 1e-9) * whole:
             expected = self._by_defaults(start, n_steps)
-        self.held = {}
-        if self.how == "map":
-            self._resolve(self._known(expected.statistics))  # the prior is that of all steps
+        if self.hill.has_prior:
+            self._hold(self._known(expected))  # the prior is that of all steps
         return expected
 
-    def _known(self, statistics: list[Any]) -> list[Any]:
+    def _known(self, expected: Expected) -> Expected:
         """The statistics of the columns by themselves."""
-        return [f.family.known_statistics(s) for f, s in zip(self.emissions, statistics, strict=True)]
+        return [f.family.known_statistics(s) for f, s in zip(self.hill.factors, expected, strict=True)]
 
     def _by_defaults(self, start: Expected, n_steps: int) -> Expected:
         """What is expected of all steps after so many steps of EM under default priors."""
-        kept = self.how, self.priors, list(self.beliefs), list(self.flat)
-        self.how, self.priors, self.held = "map", read_prior(None), {}
-        self._resolve(self._known(start.statistics))
-        expected = self.expect(self._for_new_labels(start))[0]
-        if n_steps > 1:
-            self.held = {}
-            self._resolve(self._known(expected.statistics))
-            expected = climb(expected, self.maximise, self.expect, **self.climbing).expected
-        self.how, self.priors, self.beliefs, self.flat = kept
+        with self.hill.by_defaults(self._known(start)):
+            expected = self.expect(self._for_new_labels(start))[0]
+            if n_steps > 1:
+                self.hill.hold(self._known(expected))
+                expected = self.hill.climb(self, expected, n_steps)
         return expected
 
-    def _for_new_labels(self, start: Expected) -> Estimated:
+    def _for_new_labels(self, start: Expected) -> Chain:
         """The parameters of the labelled steps, as they would answer: what no such step has is new to them.
 
         Its probability by the prior alone would be largest in the states with the fewest steps.
         """
         found, _ = self.maximise(start)
         scored = []
-        for part, counts in zip(found.chain.scored, start.statistics, strict=True):
+        for part, counts in zip(found.scored, start[len(self.parts) :], strict=True):
             if part.family.reads == "codes":
                 (table, segments), never = part.parameters, counts.table.sum(axis=0) == 0
                 wider = with_singletons(part, counts, counts.pooled()).parameters
@@ -337,12 +252,12 @@ class _Learner:
                 new = segments.spread(kept) if self.model.unseen == "smooth" else 1.0
                 part = part._replace(parameters=Probabilities(np.where(never, new, table), segments))
             scored.append(part)
-        return found._replace(chain=found.chain._replace(scored=scored))
+        return found._replace(scored=scored)
 
     def _from_path(self, path: np.ndarray, n_steps: int) -> Expected:
         """What the steps say in the states of a path."""
         start = self._started(path)
-        return self._by_defaults(start, n_steps) if self.how == "mle" else start
+        return start if self.hill.has_prior else self._by_defaults(start, n_steps)
 
     def _nearest_path(self, nearest: Nearest, rng: np.random.Generator) -> np.ndarray:
         """Labelled steps in their states, the others in that of the nearest centre."""
@@ -373,26 +288,8 @@ class _Learner:
     # ---- The end --------------------------------------------------------------------------------------------------
 
     def tally(self, expected: Expected) -> Tally:
-        """The statistics with their levels."""
-        names, states = self.names, self.states
-        factors = [
-            Factor(names["start"], (), Categorical()),
-            Factor(names["to"], (names["from"],), Categorical()),
-            *self.emissions,
-        ]
-        sizes = (self.n_states,)
-        statistics: list[Any] = [
-            Counts(expected.start, sizes),
-            Counts(expected.transition, sizes),
-            *expected.statistics,
-        ]
-        if self.model.end_state:
-            factors.append(Factor(names["end"], (names["state"],), Bernoulli()))
-            statistics.append(_trials(expected.end))
-        domains = {**self.counter.domains, names["state"]: states}
-        return Tally(factors, statistics, domains, state_schema(names), soft=True)
-
-
-def _trials(end: np.ndarray) -> Totals:
-    """How often a state was the last, and how often it went on."""
-    return Totals(end.sum(axis=1, keepdims=True), end[:, 1:], failures=end[:, :1])
+        """The statistics with their levels; the ends are the last."""
+        order = [0, 1, *range(len(self.parts), len(expected)), *range(2, len(self.parts))]
+        factors, statistics = [self.hill.factors[k] for k in order], [expected[k] for k in order]
+        domains = {**self.counter.domains, self.names["state"]: self.states}
+        return Tally(factors, statistics, domains, state_schema(self.names), soft=True)

@@ -128,6 +128,13 @@ def with_singletons(scored: Scored, counts: Counts, pooled: Counts) -> Scored:
     return scored._replace(parameters=Probabilities(np.concatenate(columns, axis=-1), wider))
 
 
+def log_shares(parameters: Any, nothing: float = 0.0) -> np.ndarray:
+    """The logs of the shares of states; of `nothing`, where no row was counted."""
+    shares = np.asarray(parameters.table if hasattr(parameters, "table") else parameters)
+    with np.errstate(divide="ignore"):
+        return np.log(np.where(np.isnan(shares), nothing, shares))
+
+
 def read_prior(prior: Any) -> dict[str, Any]:
     """The priors of a chain by part: a mapping, or one belief for all that it belongs to."""
     parts = ("start", "transition", "end", "emission")

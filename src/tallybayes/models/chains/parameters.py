@@ -7,10 +7,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from tallybayes.errors import DataError
-from tallybayes.models.chains.chain import Chain, read_prior, with_singletons
+from tallybayes.models.chains.chain import Chain, log_shares, read_prior, with_singletons
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.scoring import Scored, not_estimated
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
@@ -80,7 +78,7 @@ class Counted:
         """The parameters as the kernels take them."""
         if self.unseen not in ("missing", "smooth", "error"):
             raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
-        start, transition, *end = [_logs(part.point) for part in self.fitted.scored[: len(self.parts)]]
+        start, transition, *end = [log_shares(part.point) for part in self.fitted.scored[: len(self.parts)]]
         scored = self.scored
         if self.unseen == "smooth":
             pairs = zip(scored, self.emissions, strict=True)
@@ -102,10 +100,3 @@ class Counted:
         other = replace(self, tally=tally)
         other.__dict__["fitted"] = self.fitted.over(other.pairs)
         return other
-
-
-def _logs(parameters: Any) -> np.ndarray:
-    """The logs of shares; where nothing was counted, there are none."""
-    shares = np.asarray(parameters.table if hasattr(parameters, "table") else parameters)
-    with np.errstate(divide="ignore"):
-        return np.log(np.where(np.isnan(shares), 0.0, shares))

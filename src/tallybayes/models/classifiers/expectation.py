@@ -5,28 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.errors import DataError, PriorError
-from tallybayes.families.estimates import climbing, read_estimate
-from tallybayes.inference.em import Climbed, climb, climb_best
+from tallybayes.errors import DataError
+from tallybayes.families.estimates import read_estimate
+from tallybayes.inference.em import Climbed
 from tallybayes.models.classifiers.class_prior import log_class_prior
 from tallybayes.models.fitted.bayes_rule import normalised
+from tallybayes.models.fitted.climbing import Hill, varied, widened
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored, not_estimated
-from tallybayes.models.fitted.soft_counting import (
-    Nearest,
-    SoftCounter,
-    maximised,
-    resolve_for_mode,
-    uncorrelated,
-    varied,
-    widened,
-    with_holes,
-)
+from tallybayes.models.fitted.soft_counting import Nearest, SoftCounter, uncorrelated, with_holes
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.domain import Domain
@@ -46,11 +39,10 @@ class Expected(NamedTuple):
 
 
 class Estimated(NamedTuple):
-    """What an M-step finds: log p(class), the parameters of every factor, their log prior."""
+    """What an M-step finds: log p(class), and the parameters of every factor."""
 
     log_prior: np.ndarray
     scored: list[Scored]
-    density: float
 
 
 class Expectation:
@@ -87,8 +79,6 @@ class Expectation:
     ) -> None:
         self.model, self.classes, self.named, self.factors = model, classes, named, factors
         self.features, self.n_classes = factors[1:], len(classes.levels)
-        self.readings = [model._reading(factor) for factor in self.features]
-        self.how = climbing(model.estimate)
         self.counter = SoftCounter(self.features, table, self.n_classes)
         weights = np.ones(table.n_rows) if weight is None else np.array(weight, dtype=float)
         weights[codes < 0] *= model.unlabelled_weight
@@ -99,49 +89,38 @@ class Expectation:
         self.fixed = self._counted(table.rows(fixed), codes[fixed], weights[fixed])
         self.table = table if len(rest) == table.n_rows else table.rows(rest)
         self.codes, self.weights = codes[rest], weights[rest]
-        self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": model.tol * max(float(weights.sum()), 1.0)}
+        self.hill = Hill(model, [model._reading(factor) for factor in self.features], float(weights.sum()))
         self.rows = table, codes, weights
         self.settled = False  # whether the priors are found
         self.measuring = False  # whether to find out how unsure the classes of the rows are
         self.weighted = bool((self.weights != 1).any())
-        self.flat = [np.zeros(0, dtype=np.intp) for _ in self.features]
-        self.beliefs: list[Any] = [None for _ in self.features]
 
     def run(self) -> tuple[Tally, Climbed]:
         """Take turns: from the labelled rows or, where classes have none, from the best of several seeded starts."""
-        # Maximum likelihood sets out from the first step of default priors, and from their top: it ends no lower.
-        ways = (1, self.model.n_iter) if self.how == "mle" and self.unlabelled else (1,)
+        ways = self.hill.ways if self.unlabelled else (1,)
         starts: list[Callable[[], Expected]] = [partial(self._from_labels, n_steps) for n_steps in ways]
         if not self.named.all():
             # The priors are found from the first start and held for all, so it had better be the best one.
             rng = np.random.default_rng(self.model.random_state)
             seeds = self.counter.seeds(*self.rows, self.model.n_init, rng)
             starts = [partial(self._from_seeds, nearest, n_steps) for nearest in seeds for n_steps in ways]
-        best = climb_best(starts, self.maximise, self.expect, **self.climbing)
-        belief = self.how == "map" or (self.unlabelled and isinstance(self.model.class_prior, Dirichlet))
-        name = "log posterior" if belief else "log likelihood"
-        log_likelihood = best.history[-1] - best.parameters.density
+        belief = self.unlabelled and isinstance(self.model.class_prior, Dirichlet)
+        best, climbed = self.hill.climb_best(self, starts, has_prior=belief)
         self.measuring = True
         expected, _ = self.expect(best.parameters)
-        return self._tally(expected), Climbed(best.history, name, best.converged, log_likelihood, expected.entropy)
+        return self._tally(expected), climbed._replace(entropy=expected.entropy)
 
     # ---- The steps ------------------------------------------------------------------------------------------------
 
     def maximise(self, expected: Expected) -> tuple[Estimated, float]:
         """The M-step: the most probable parameters, and their log prior."""
         log_prior, density = self._maximise_classes(expected.classes)
-        scored = []
-        for given in zip(self.readings, self.beliefs, self.flat, expected.statistics, strict=True):
-            found, its_density = maximised(*given, self.classes.levels)
-            scored.append(found)
-            density += its_density
-            for code, column in not_estimated(found):
-                if log_prior[code] > -np.inf:
-                    where = f"column {column!r} in class {self.classes.levels[code]!r}"
-                    raise DataError.no_data(where, self.model.estimate)
-        if density == np.inf:
-            raise PriorError.no_highest_point()
-        return Estimated(log_prior, scored, density), density
+        scored, density = self.hill.top(expected.statistics, [self.classes.levels] * len(self.features), density)
+        for code, column in chain.from_iterable(map(not_estimated, scored)):
+            if log_prior[code] > -np.inf:
+                where = f"column {column!r} in class {self.classes.levels[code]!r}"
+                raise DataError.no_data(where, self.model.estimate)
+        return Estimated(log_prior, scored), density
 
     def expect(self, found: Estimated) -> tuple[Expected, float]:
         """The E-step: the statistics that the parameters expect, and the log likelihood of what was observed."""
@@ -185,7 +164,7 @@ class Expectation:
     def _maximise_classes(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """log p(class), and the log prior of it. One pseudo-row a class, where none is given, keeps each alive."""
         given, counts = self.model.class_prior, Counts(weights, (self.n_classes,))
-        if not self.unlabelled or (given is None and self.how == "mle") or not _is_belief(given):
+        if not self.unlabelled or (given is None and not self.hill.has_prior) or not _is_belief(given):
             return log_class_prior(given, self.classes.levels, counts, "map"), 0.0
         belief = Dirichlet(np.full(self.n_classes, 2.0)) if given is None else given
         belief = belief if given is None or read_estimate(self.model.estimate).takes_mode else belief.for_mode()
@@ -243,7 +222,7 @@ class Expectation:
 
     def _warn_swamped(self, start: Expected) -> None:
         """Say when a prior over many words is worth more than all that the labelled rows say."""
-        for factor, belief, statistics in zip(self.features, self.beliefs, start.statistics, strict=True):
+        for factor, belief, statistics in zip(self.features, self.hill.beliefs, start.statistics, strict=True):
             found = isinstance(self.model._prior_of(factor), str)  # by the counts themselves
             if not factor.family.columnwise and isinstance(belief, Dirichlet) and not found:
                 total = np.asarray(statistics.total)
@@ -267,21 +246,17 @@ class Expectation:
             return shares
 
         start = self._started(shares_of)
-        return self._softened(start, n_steps) if self.how == "mle" else start
+        return start if self.hill.has_prior else self._softened(start, n_steps)
 
     def _softened(self, start: Expected, n_steps: int) -> Expected:
         """What the statistics of a start expect of all rows, after so many steps.
 
-        Default priors, even for maximum likelihood, let classes of a row or two start with some spread, and none with
-        a zero, which without a prior would stay one.
+        Default priors, even for maximum likelihood, let classes of a row or two start with some spread.
         """
-        kept = list(self.beliefs), list(self.flat), self.how
-        if self.how == "mle":
-            self.how = "map"
-            self._resolve(self._known(start), default=True)
-        expected = climb(start, self.maximise, self.expect, **{**self.climbing, "n_iter": n_steps}).expected
-        self.beliefs, self.flat, self.how = kept
-        return expected
+        if self.hill.has_prior:
+            return self.hill.climb(self, start, n_steps)
+        with self.hill.by_defaults(self._known(start).statistics):
+            return self.hill.climb(self, start, n_steps)
 
     def _started(self, shares_of: Shares) -> Expected:
         """The statistics of a start, and the priors: found once, from the cells that are known, and held."""
@@ -293,21 +268,18 @@ class Expectation:
         filled = []
         for number, factor in enumerate(self.features):
             parameters = uncorrelated(known.statistics[number]) if factor.family.needs_whole_rows else None
-            filled.append(Scored(self.readings[number], parameters, False, self.flat[number]))
+            filled.append(Scored(self.hill.factors[number], parameters, False, self.hill.flat[number]))
         return self._gathered(shares_of, filled)
 
-    def _resolve(self, known: Expected, *, default: bool = False) -> None:
+    def _resolve(self, known: Expected) -> None:
         """The priors of all factors, and which columns have no spread to speak of."""
         self.settled = True
         self.model._adopt(self._tally(known))
         self.model._check_prior(self.features)
-        if self.how == "mle":
+        if self.hill.has_prior:
+            self.hill.hold(known.statistics, [self.model._prior_of(factor) for factor in self.features])
+        else:
             self._refuse_unknown(known)
-            return
-        for number, (factor, reading) in enumerate(zip(self.features, self.readings, strict=True)):
-            prior = None if default else self.model._prior_of(factor)
-            found = resolve_for_mode(reading, prior, known.statistics[number], self.model.estimate)
-            self.beliefs[number], self.flat[number] = found
 
     def _refuse_unknown(self, known: Expected) -> None:
         """Without a prior, a column that no row of a class has cannot be expected either."""

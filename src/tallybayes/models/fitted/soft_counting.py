@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal
-from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
 from tallybayes.families.block import Codes, Sparse
-from tallybayes.families.estimates import read_estimate
-from tallybayes.families.priors import PriorRule
 from tallybayes.inference.missing_cells import expected_moments
 from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
-from tallybayes.models.fitted.scoring import Scored, check_spread_within, chunk_of, rows_of
+from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
 from tallybayes.sources.collect import check_size, count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
@@ -168,73 +164,3 @@ def uncorrelated(known: Moments) -> Normal:
     spread = np.where(spread > 0, spread, 1.0)
     variance = np.where(weight > 1, known.scatter / np.maximum(weight, 1.0), spread)
     return Normal(mean, np.where(variance > 0, variance, spread))
-
-
-def maximised(
-    reading: Factor, belief: Any, flat: np.ndarray, statistics: Any, levels: tuple[Any, ...]
-) -> tuple[Scored, float]:
-    """The most probable parameters of one factor, over the columns that vary, and their log prior.
-
-    Parameters
-    ----------
-    reading : Factor
-    belief : Belief, or None for the most likely parameters
-    flat : array of int
-        Positions of columns without any spread.
-    statistics : Statistics of shape (groups, …)
-    levels : tuple
-        What the groups are called.
-    """
-    used, density = varied(statistics, flat), 0.0
-    parameters: Any
-    if not used.n_columns:
-        parameters = reading.family.maximum_likelihood(used)
-    elif belief is None:
-        parameters = reading.family.collapsed(reading.family.maximum_likelihood(used), used)
-    else:
-        posterior = belief.update(used)
-        parameters = reading.family.from_belief(posterior, "mode")
-        density = float(np.sum(belief.update(used.scale(0.0)).log_prob(posterior.mode())))
-    scored = Scored(reading, parameters, False, flat)
-    check_spread_within(scored, used, levels)
-    return scored, density
-
-
-def varied(statistics: Any, flat: np.ndarray) -> Any:
-    """The statistics of the columns that vary."""
-    return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), flat)) if len(flat) else statistics
-
-
-def widened(scored: Scored, like: Any) -> Scored:
-    """The parameters with those columns in their places that have no spread: their value, and a unit of it."""
-    if not len(scored.constant):
-        return scored
-    mean, spread = (np.asarray(part) for part in scored.parameters)
-    n_groups, width = len(mean), int(like.n_columns)
-    kept = np.setdiff1d(np.arange(width), scored.constant)
-    wide = np.tile(like.mean, (n_groups, 1))
-    wide[:, kept] = mean
-    if spread.ndim == 3:
-        covariance = np.tile(np.eye(width), (n_groups, 1, 1))
-        covariance[:, kept[:, None], kept] = spread
-        return scored._replace(parameters=MultivariateNormal(wide, covariance))
-    variance = np.ones((n_groups, width))
-    variance[:, kept] = spread
-    return scored._replace(parameters=Normal(wide, variance))
-
-
-def resolve_for_mode(reading: Factor, prior: Any, known: Any, estimate: str) -> tuple[Any, np.ndarray]:
-    """The belief that EM climbs under, and which columns have no spread to speak of.
-
-    A belief given for ``"bayes"`` is turned into the one whose mode smooths as its mean does.
-    """
-    family, flat = reading.family, np.zeros(0, dtype=np.intp)
-    if prior is None or isinstance(prior, str):
-        flat = family.flat_columns(known)
-        if family.with_spread(known, flat) is known:  # columns that share a variance are flat only if all are
-            flat = flat[:0]
-    if len(flat) and len(flat) == known.n_columns:
-        return None, flat
-    belief = family.prior(prior, varied(known, flat), "map")
-    meant = isinstance(prior, Belief | PriorRule) and read_estimate(estimate).integrates
-    return belief.for_mode() if meant else belief, flat

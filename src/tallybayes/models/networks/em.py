@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import PriorError
 from tallybayes.families.block import Sparse
-from tallybayes.families.estimates import climbing
-from tallybayes.inference.em import Climbed, climb, climb_best, warn_unless_converged
+from tallybayes.inference.em import Climbed, warn_unless_converged
+from tallybayes.models.fitted.climbing import Hill, widened
 from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
-from tallybayes.models.fitted.soft_counting import SoftCounter, maximised, resolve_for_mode, widened
+from tallybayes.models.fitted.soft_counting import SoftCounter
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.observed import Known, read_rows
-from tallybayes.models.networks.parameters import Network, nodes_of
+from tallybayes.models.networks.parameters import Network, Node, nodes_of
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
@@ -28,11 +26,7 @@ _BY_CHANCE = 0.8  # of the rows start with any level of a node that is never see
 _ROWS = 1 << 16  # whose nearest centres are found at a time
 
 
-class Estimated(NamedTuple):
-    """What an M-step finds: the parameters of every node, and their log prior."""
-
-    scored: dict[Name, Scored]
-    density: float
+Estimated = dict[Name, Scored]  # the parameters of every node: what an M-step finds
 
 
 def learn_network(
@@ -59,21 +53,16 @@ def learn_network(
     work = _Expectation(model, table, weight, available)
     if not work.known.n_rows:
         return available, None
-    done = climb_best(work.starts(), work.maximise, work.expect, **work.climbing)
-    log_likelihood = done.history[-1] - done.parameters.density
-    name = "log posterior" if work.how == "map" else "log likelihood"
-    climbed = Climbed(done.history, name, done.converged, log_likelihood)
+    done, climbed = work.hill.climb_best(work, work.starts())
     warn_unless_converged(climbed, 4)
-    return work.tally(done.expected), climbed
+    return Tally(available.factors, done.expected, available.domains, available.schema, soft=True), climbed
 
 
 class _Expectation:
     """One network and one table. Rows of which all labels are known are counted once."""
 
     def __init__(self, model: Any, table: Table, weight: np.ndarray | None, available: Tally) -> None:
-        self.available, self.how = available, climbing(model.estimate)
-        self.model = model
-        self.network = Network(available, model.estimate, model.prior)
+        self.available, self.network = available, Network(available, model.estimate, model.prior)
         self.nodes = self.network.nodes
         self.rng = np.random.default_rng(model.random_state)
         weights = np.ones(table.n_rows) if weight is None else weight
@@ -89,14 +78,14 @@ class _Expectation:
         fixed, rest = np.flatnonzero(whole), np.flatnonzero(~whole)
         self.fixed = self._counted(table.rows(fixed), weights[fixed])
         self.weights = weights[rest]
-        self.climbing: dict[str, Any] = {"n_iter": model.n_iter, "tol": model.tol * max(float(weights.sum()), 1.0)}
+        nodes = self.nodes.values()
+        self.hill = Hill(model, [node.factor for node in nodes], float(weights.sum()))
+        self.groups = [() if node.is_label else self.network.configurations(node.factor.given) for node in nodes]
         self.all, self.all_weights = table, weights
         self.known = known.take(rest)
         self.measured = [factor for factor in available.factors if factor.family.reads != "codes"]
         if not self.measured:
             self._gather()
-        self.beliefs: dict[Name, Any] = dict.fromkeys(self.nodes)
-        self.flat: dict[Name, np.ndarray] = dict.fromkeys(self.nodes, np.zeros(0, dtype=np.intp))
 
     def _known(self, table: Table) -> Known:
         known = read_rows(self.inference, table, "missing")
@@ -127,33 +116,19 @@ class _Expectation:
     # ---- The start --------------------------------------------------------------------------------------------------
 
     def starts(self) -> list[Callable[[], list[Any]]]:
-        """What the parameters expect that the known cells suggest.
-
-        Maximum likelihood sets out from the first step of default priors, and from their top: it ends no lower.
-        """
+        """What the parameters expect that the known cells suggest, by default priors at first."""
         table = self._with_guesses(self.all)
         begun = self._counted(table, self.all_weights) if table is not self.all else list(self.available.statistics)
-        for name, statistics in self._by_node(begun).items():
-            node = self.nodes[name]
-            if self.how == "map":
-                prior = self.network.prior_of(node)
-                self.beliefs[name], self.flat[name] = resolve_for_mode(
-                    node.factor, prior, statistics, self.model.estimate
-                )
-        ways = (1, self.model.n_iter) if self.how == "mle" else (1,)
-        return [partial(self._by_defaults, begun, n_steps) for n_steps in ways]
+        nodes = self._by_node(begun)
+        counted = [node.counted for node in nodes]
+        if self.hill.has_prior:
+            self.hill.hold(counted, map(self.network.prior_of, nodes))
 
-    def _by_defaults(self, begun: list[Any], n_steps: int) -> list[Any]:
-        """What is expected after so many steps of EM under default priors, so that nothing starts at zero."""
-        held = self.beliefs, self.flat
-        default = {
-            name: resolve_for_mode(self.nodes[name].factor, None, statistics, "map")
-            for name, statistics in self._by_node(begun).items()
-        }
-        self.beliefs, self.flat = ({name: part[k] for name, part in default.items()} for k in (0, 1))
-        expected = climb(begun, self.maximise, self.expect, **{**self.climbing, "n_iter": n_steps}).expected
-        self.beliefs, self.flat = held
-        return expected
+        def by_defaults(n_steps: int) -> list[Any]:
+            with self.hill.by_defaults(counted):
+                return self.hill.climb(self, begun, n_steps)
+
+        return [partial(by_defaults, n_steps) for n_steps in self.hill.ways]
 
     def _with_guesses(self, table: Table) -> Table:
         """The rows with levels for nodes that are never seen: one row in five gets the one of rows like it (k-means++).
@@ -178,29 +153,25 @@ class _Expectation:
             table = table.with_codes(name, levels, domain)
         return table
 
-    def _by_node(self, statistics: list[Any]) -> dict[Name, Any]:
-        """The statistics of every node: labels by the axes of their parents, measured ones with one axis of groups."""
-        return {name: node.counted for name, node in nodes_of(self.available.factors, statistics).items()}
+    def _by_node(self, statistics: list[Any]) -> list[Node]:
+        """Every node with its statistics."""
+        found = nodes_of(self.available.factors, statistics)
+        return [found[name] for name in self.nodes]
 
     # ---- The steps --------------------------------------------------------------------------------------------------
 
     def maximise(self, expected: list[Any]) -> tuple[Estimated, float]:
         """The M-step: the most probable parameters of every node, and their log prior."""
-        scored, density = {}, 0.0
-        for name, statistics in self._by_node(expected).items():
-            factor = self.nodes[name].factor
-            levels = tuple(self.network.configurations(factor.given))
-            found, its_density = maximised(factor, self.beliefs[name], self.flat[name], statistics, levels)
-            scored[name] = found if self.nodes[name].is_label else widened(found, statistics.pooled())
-            density += its_density
-        if density == math.inf:
-            raise PriorError.no_highest_point()
-        return Estimated(scored, density), density
+        counted = [node.counted for node in self._by_node(expected)]
+        found, log_prior = self.hill.top(counted, self.groups)
+        pairs = zip(found, counted, strict=True)
+        wide = [widened(scored, statistics.pooled()) for scored, statistics in pairs]
+        return dict(zip(self.nodes, wide, strict=True)), log_prior
 
     def expect(self, found: Estimated) -> tuple[list[Any], float]:
         """The E-step: the counts that the parameters expect, and the log likelihood of what is known."""
-        tables = {name: part.parameters.table for name, part in found.scored.items() if self.nodes[name].is_label}
-        leaves = {name: part for name, part in found.scored.items() if not self.nodes[name].is_label}
+        tables = {name: part.parameters.table for name, part in found.items() if self.nodes[name].is_label}
+        leaves = {name: part for name, part in found.items() if not self.nodes[name].is_label}
         inference = self.inference.with_parameters(tables, leaves)
         value = self._fixed_likelihood(found)
         labels: list[np.ndarray] | None = None
@@ -245,12 +216,7 @@ class _Expectation:
     def _fixed_likelihood(self, found: Estimated) -> float:
         """Log p of the rows that are counted once."""
         value = 0.0
-        for name, statistics in self._by_node(self.fixed).items():
-            scored = found.scored[name]
-            logs = np.asarray(scored.family.log_likelihood(scored.parameters, statistics))
+        for node, scored in zip(self._by_node(self.fixed), found.values(), strict=True):
+            logs = np.asarray(scored.family.log_likelihood(scored.parameters, node.counted))
             value += float(np.where(np.isnan(logs), 0.0, logs).sum())  # nothing was counted where nothing is known
         return value
-
-    def tally(self, expected: list[Any]) -> Tally:
-        """The expected counts as a tally, which cannot be taken apart again."""
-        return Tally(self.available.factors, expected, self.available.domains, self.available.schema, soft=True)

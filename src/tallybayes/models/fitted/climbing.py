@@ -1,0 +1,174 @@
+"""What EM climbs, whatever it expects: priors that are found once and held, and the parameters at their top."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.normal_inverse_gamma import Normal
+from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
+from tallybayes.errors import PriorError
+from tallybayes.families.estimates import read_estimate
+from tallybayes.families.priors import PriorRule
+from tallybayes.inference.em import Climb, Climbed, climb, climb_best
+from tallybayes.models.fitted.scoring import Scored, check_spread_within
+from tallybayes.tally.factor import Factor
+
+_NONE = np.zeros(0, dtype=np.intp)
+
+
+class Steps(Protocol):
+    """The two steps of EM, of one model and its data."""
+
+    def maximise(self, expected: Any) -> tuple[Any, float]:
+        """From statistics to the parameters that make them most probable, and the log prior of these."""
+
+    def expect(self, found: Any) -> tuple[Any, float]:
+        """From parameters to the statistics they expect, and the log likelihood of what was observed."""
+
+
+class Hill:
+    """What EM climbs: the likelihood or, under an estimate with a prior, the posterior.
+
+    Parameters
+    ----------
+    model : its ``estimate``, ``n_iter`` and ``tol``
+    factors : sequence of Factor
+        Whose parameters are sought.
+    weight : float
+        The weight of all rows.
+    what : str
+        The name of the work, for the progress line.
+
+    Attributes
+    ----------
+    has_prior : bool
+    beliefs : list
+        The prior of every factor, None for its most likely parameters.
+    flat : list of arrays of int
+        The columns of every factor that have no spread to speak of, and are left out.
+    """
+
+    def __init__(self, model: Any, factors: Sequence[Factor], weight: float, what: str = "EM") -> None:
+        self.estimate, self.n_iter, self.factors = model.estimate, model.n_iter, factors
+        self.has_prior = read_estimate(model.estimate).has_prior
+        self.settings: dict[str, Any] = {"tol": model.tol * max(weight, 1.0), "what": what}
+        self.beliefs: list[Any] = [None] * len(factors)
+        self.flat = [_NONE] * len(factors)
+
+    @property
+    def ways(self) -> tuple[int, ...]:
+        """How many steps to take under default priors before the climb: each is a way to start.
+
+        Without a prior a zero stays one. So maximum likelihood sets out from where default priors lead: from their
+        first step, and from their top, so that it ends no lower than they do.
+        """
+        return (1,) if self.has_prior else (1, self.n_iter)
+
+    def hold(self, known: Sequence[Any], priors: Iterable[Any] | None = None) -> None:
+        """Find the priors of all factors from the statistics of what is known, so that all steps climb one hill.
+
+        Those given, or the defaults.
+        """
+        asked = zip(self.factors, [None] * len(self.factors) if priors is None else priors, known, strict=True)
+        found = [_resolved(factor, prior, statistics, self.estimate) for factor, prior, statistics in asked]
+        self.beliefs, self.flat = [belief for belief, _ in found], [flat for _, flat in found]
+
+    @contextmanager
+    def by_defaults(self, known: Sequence[Any]) -> Iterator[None]:
+        """Climb under default priors for a while, whatever the estimate, so that nothing starts at zero."""
+        kept = self.has_prior, self.beliefs, self.flat
+        self.has_prior = True
+        try:
+            self.hold(known)
+            yield
+        finally:
+            self.has_prior, self.beliefs, self.flat = kept
+
+    def top(
+        self, statistics: Sequence[Any], groups: Sequence[Sequence[Any]], log_prior: float = 0.0
+    ) -> tuple[list[Scored], float]:
+        """The most probable parameters of every factor over the columns that vary, and their log prior.
+
+        Parameters
+        ----------
+        statistics : sequence of Statistics of shape (groups, …)
+        groups : sequence of sequences
+            What the groups of every factor are called.
+        log_prior : float
+            That of other parameters.
+        """
+        found = []
+        for factor, belief, flat, counted, names in zip(
+            self.factors, self.beliefs, self.flat, statistics, groups, strict=True
+        ):
+            used, family = varied(counted, flat), factor.family
+            parameters: Any
+            if belief is None or not used.n_columns:
+                parameters = family.maximum_likelihood(used)
+                parameters = family.collapsed(parameters, used) if used.n_columns else parameters
+            else:
+                posterior = belief.update(used)
+                parameters = family.from_belief(posterior, "mode")
+                log_prior += float(np.sum(belief.update(used.scale(0.0)).log_prob(posterior.mode())))
+            found.append(Scored(factor, parameters, False, flat))
+            check_spread_within(found[-1], used, names)
+        if log_prior == np.inf:
+            raise PriorError.no_highest_point()
+        return found, log_prior
+
+    def climb(self, steps: Steps, start: Any, n_steps: int) -> Any:
+        """What is expected after at most so many steps."""
+        return climb(start, steps.maximise, steps.expect, n_iter=n_steps, **self.settings).expected
+
+    def climb_best(
+        self, steps: Steps, starts: Iterable[Callable[[], Any]], *, has_prior: bool = False
+    ) -> tuple[Climb, Climbed]:
+        """Where the best of some starts ended, and how; other parameters may have a prior though no factor has."""
+        best = climb_best(starts, steps.maximise, steps.expect, n_iter=self.n_iter, **self.settings)
+        name = "log posterior" if self.has_prior or has_prior else "log likelihood"
+        return best, Climbed(best.history, name, best.converged, best.log_likelihood)
+
+
+def _resolved(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[Any, np.ndarray]:
+    """The belief that EM climbs under, and which columns have no spread to speak of.
+
+    A belief given for ``"bayes"`` is turned into the one whose mode smooths as its mean does.
+    """
+    family, flat = factor.family, _NONE
+    if prior is None or isinstance(prior, str):
+        flat = family.flat_columns(known)
+        if family.with_spread(known, flat) is known:  # columns that share a variance are flat only if all are
+            flat = flat[:0]
+    if len(flat) and len(flat) == known.n_columns:
+        return None, flat
+    belief = family.prior(prior, varied(known, flat), "map")
+    meant = isinstance(prior, Belief | PriorRule) and read_estimate(estimate).integrates
+    return belief.for_mode() if meant else belief, flat
+
+
+def varied(statistics: Any, flat: np.ndarray) -> Any:
+    """The statistics of the columns that vary."""
+    return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), flat)) if len(flat) else statistics
+
+
+def widened(scored: Scored, like: Any) -> Scored:
+    """The parameters with those columns in their places that have no spread: their value, and a unit of it."""
+    if not len(scored.constant):
+        return scored
+    mean, spread = (np.asarray(part) for part in scored.parameters)
+    n_groups, width = len(mean), int(like.n_columns)
+    kept = np.setdiff1d(np.arange(width), scored.constant)
+    wide = np.tile(like.mean, (n_groups, 1))
+    wide[:, kept] = mean
+    if spread.ndim == 3:
+        covariance = np.tile(np.eye(width), (n_groups, 1, 1))
+        covariance[:, kept[:, None], kept] = spread
+        return scored._replace(parameters=MultivariateNormal(wide, covariance))
+    variance = np.ones((n_groups, width))
+    variance[:, kept] = spread
+    return scored._replace(parameters=Normal(wide, variance))
