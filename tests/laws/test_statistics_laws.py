@@ -33,7 +33,8 @@ def every_subclass(base):
 
 
 def test_every_type_is_in_the_catalogue():
-    assert every_subclass(Family) == {type(family) for family in FAMILIES.values()}
+    whole = {kind for kind in every_subclass(Family) if "__dataclass_fields__" in vars(kind)}  # others are made from
+    assert whole == {type(family) for family in FAMILIES.values()}
     assert every_subclass(Belief) == {type(belief) for belief, _ in BELIEFS.values()}
     assert {kind.__name__ for kind in every_subclass(Statistics)} == {name.split(",")[0] for name in STATISTICS}
 

@@ -1,4 +1,4 @@
-"""The package's own rules: arrows that point one way, lazy imports, public names, sizes of files."""
+"""The package's own rules: arrows that point one way, public names, sizes of files, who asks for types."""
 
 import ast
 import inspect
@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import tallybayes as tb
+from tallybayes.families.family import Family
+from tallybayes.families.form import Form
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tallybayes"
@@ -203,3 +205,89 @@ def test_nothing_of_one_machine_is_in_the_repository():
             continue
         wrong += [f"{path.relative_to(ROOT)}: {found.group()}" for found in machine.finditer(text)]
     assert not wrong
+
+
+# ---- What only families know ------------------------------------------------------------------------------------
+
+FAMILIES = {
+    one.__name__ for one in map(tb.__getattr__, tb._PUBLIC) if isinstance(one, type) and issubclass(one, Family)
+}
+FORMS = {kind.__name__ for kind in Form.__args__}
+SCORERS = {"far_rows", "left_out_plan", "plan", "scoring", "explain", "linear"}  # where a form becomes numbers
+
+
+def asked(node: ast.AST) -> list[ast.expr]:
+    """The classes that an expression asks whether something is one of: by type, by identity, or by a pattern."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+        return node.args[1:]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    return [node.cls] if isinstance(node, ast.MatchClass) else []
+
+
+def classes_asked_for(tree: ast.AST, names: set[str]) -> list[str]:
+    """Where code asks whether something is of one of these classes; a call makes a value, which may be compared."""
+    found = []
+    for node in ast.walk(tree):
+        parts = [part for expression in asked(node) for part in ast.walk(expression)]
+        called = {id(part.func) for part in parts if isinstance(part, ast.Call)}
+        if any(isinstance(part, ast.Name) and part.id in names and id(part) not in called for part in parts):
+            found.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+def tuples_of(tree: ast.AST, names: set[str]) -> list[str]:
+    """Collections of these classes, by which types could be asked for elsewhere."""
+    several = [node for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List | ast.Set)]
+    return [ast.unparse(node) for node in several if {ast.unparse(part) for part in node.elts} & names]
+
+
+def estimates_compared(tree: ast.AST) -> list[str]:
+    """Where the name of an estimate is compared with a string."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            named = any(re.fullmatch(r"(\w+\.)*_?estimate", ast.unparse(side)) for side in sides)
+            words = (part for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant))
+            if named and any(isinstance(word.value, str) for word in words):
+                found.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_what_a_family_or_an_estimate_is_they_say_themselves(module):
+    tree, part, name = parsed(module), part_of(module), module.stem
+    if part not in ("families", "testing"):
+        assert not classes_asked_for(tree, FAMILIES), "a family says what it is: add a hook to Family"
+        assert not tuples_of(tree, FAMILIES)
+    if part != "families" and name not in SCORERS:
+        assert not classes_asked_for(tree, FORMS), "forms are told apart where they are scored"
+    if name != "estimates":
+        assert not estimates_compared(tree), "read_estimate says what an estimate does"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "isinstance(family, Gaussian)",
+        "isinstance(self.family, Gaussian | Bernoulli)",
+        "issubclass(kind, (Gaussian, Poisson))",
+        "type(family) is Bernoulli",
+        "type(family) in (Categorical, Bernoulli)",
+        "type(factor.family).collect is Categorical.collect",
+        "match family:\n    case Gaussian():\n        pass",
+    ],
+)
+def test_asking_for_a_type_is_noticed(line):
+    assert classes_asked_for(ast.parse(line), FAMILIES)
+    assert not classes_asked_for(ast.parse(line), {"Binned"})
+
+
+def test_asking_for_the_name_of_an_estimate_is_noticed():
+    for line in ("estimate == 'map'", "self.model.estimate != 'bayes'", "estimate in ('map', 'bayes')"):
+        assert estimates_compared(ast.parse(line))
+    for line in ("estimate == other", "how == 'map'", "families == [LogNormal()]"):
+        assert not estimates_compared(ast.parse(line))
+    assert not classes_asked_for(ast.parse("LogNormal() in families"), FAMILIES)
+    assert tuples_of(ast.parse("DISCRETE = (Bernoulli, Poisson)"), FAMILIES)

@@ -35,6 +35,7 @@ class Bernoulli(Family):
     belief = Beta
     takes_sparse: ClassVar[bool] = True
     nonnegative_cells: ClassVar[bool] = True
+    sums_cells: ClassVar[bool] = True
     expects: ClassVar[str] = "0 or 1 (or missing)"
 
     @property
@@ -78,19 +79,6 @@ class Bernoulli(Family):
         if not ((p >= 0) & (p <= 1)).all():
             raise EstimateError(f"the parameter of {self!r} is {parameters!r}; expected probabilities from 0 to 1.")
         return p
-
-    def n_parameters(self, statistics: Totals) -> int:
-        """One per group and column."""
-        return statistics.total.size
-
-    def row_weight(self, statistics: Totals) -> np.ndarray:
-        """The rows behind every column."""
-        return np.broadcast_to(statistics.weight, statistics.total.shape)
-
-    def means(self, statistics: Totals) -> np.ndarray:
-        """Totals over rows."""
-        rows = self.row_weight(statistics)
-        return np.asarray(statistics.total / np.where(rows > 0, rows, 1.0))
 
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(x | θ)."""
@@ -175,6 +163,7 @@ class Binomial(Bernoulli):
     n: int
 
     takes_sparse: ClassVar[bool] = False
+    sums_cells: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or self.n < 1:
@@ -209,10 +198,6 @@ class Binomial(Bernoulli):
     def row_weight(self, statistics: Totals) -> np.ndarray:
         """The rows behind every column: a row is `n` trials."""
         return super().row_weight(statistics) / self.n
-
-    def means(self, statistics: Totals) -> np.ndarray:
-        """Totals over rows."""
-        return super().means(statistics)
 
     def expected(self, parameters: Any) -> np.ndarray:
         """The mean number of successes."""

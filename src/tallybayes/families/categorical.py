@@ -61,10 +61,6 @@ class Levels(Family):
         n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
         return n_groups * int(np.maximum(statistics.segments.sizes - 1, 0).sum())
 
-    def row_weight(self, statistics: Counts) -> np.ndarray:
-        """The rows behind every column."""
-        return statistics.weight
-
     def log_likelihood(self, parameters: Probabilities, statistics: Counts) -> np.ndarray:
         """Σ n_k log θ_k, per group and column."""
         return parameters.segments.sum(xlogy(statistics.table, parameters.table))

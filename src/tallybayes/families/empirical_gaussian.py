@@ -12,7 +12,7 @@ from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.families.climb import climb
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
-from tallybayes.families.gaussian import pooled_spread
+from tallybayes.families.measurements import pooled_spread
 from tallybayes.statistics.moments import Moments
 
 _FEW = 10  # groups: so many, or fewer, say too little about how variances vary to go below the default's shape
@@ -121,7 +121,7 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     scatter = flat.scatter if flat.full else np.zeros((len(n), 0, 0))
     if not flat.full or (n > 0).sum() < 2 or not scatter.any():
         return default
-    d, tied = flat.n_columns, "groups" in getattr(family, "shared", ())
+    d, tied = flat.n_columns, "groups" in family.shared
     centre, spread, _ = pooled_spread(flat)
     unit = np.sqrt(spread)
     mean = np.where(n[:, None] > 0, (flat.mean - centre) / unit, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -37,6 +38,7 @@ class Family(Value):
     nonnegative_cells: ClassVar[bool] = False  # whether no cell may be below 0
     measured: ClassVar[bool] = False  # whether a column has a density, not probabilities
     shared: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
+    sums_cells: ClassVar[bool] = False  # whether its statistics add up the cells themselves
     tokens: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
     scale: ClassVar[str] = "linear"  # on which pictures show a column, or "log"
     bins: tuple[str, ...] = ()  # what numbers fall into, as shown, where they are cut
@@ -108,8 +110,8 @@ class Family(Value):
         return np.atleast_1d(np.asarray(parameters, dtype=float))
 
     def row_weight(self, statistics: Any) -> np.ndarray:
-        """The weight in rows behind every number of `log_likelihood`, shaped like it."""
-        raise NotImplementedError
+        """The weight in rows behind every number of `log_likelihood`, shaped like it: here, of every column."""
+        return np.broadcast_to(statistics.weight, (*statistics.given_shape, statistics.n_columns))
 
     def n_numbers(self, n_columns: int) -> tuple[int, int]:
         """How many numbers a group of rows takes: those that are kept, and what there is besides while rows are scored.
@@ -119,16 +121,12 @@ class Family(Value):
         return 4 * n_columns, 4 * n_columns
 
     def n_parameters(self, statistics: Any) -> int:
-        """The number of free parameters behind these statistics, all groups together."""
-        raise NotImplementedError
+        """The number of free parameters behind these statistics, all groups together: here, one for every column."""
+        return math.prod(statistics.given_shape) * int(statistics.n_columns)
 
     def expected(self, parameters: Any) -> np.ndarray:
         """E[x] of every column, shape (*given, columns), from parameters or from a posterior."""
         return np.asarray(parameters.mean() if isinstance(parameters, Belief) else parameters)
-
-    def means(self, statistics: Any) -> np.ndarray | None:
-        """The means of every column's known cells, (*given, columns); None where the statistics do not tell them."""
-        return None
 
     def slope(self, x: np.ndarray) -> np.ndarray | None:
         """How much what is counted of a cell moves with the cell; None where it is the cell itself."""

@@ -8,23 +8,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
-from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.block import Block, Sparse, dense
+from tallybayes.errors import EstimateError
+from tallybayes.families.block import Block, dense
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, known_sum, over_given, ratio
+from tallybayes.families.family import known_sum, over_given, ratio
 from tallybayes.families.form import Bell, RowStudent, Student
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.families.left_out_gaussian import columns_left_out, student_left_out
+from tallybayes.families.measurements import Measurements, check_spread, least_variance, pooled_spread
 from tallybayes.statistics.moments import Moments, choose_anchor
 
-_TOTAL_ROWS = 8.0  # what the variance of all rows is worth beside that within groups
-_MOST_APART = 1000.0  # times the variance within groups that the variance of all rows counts for
 _LARGE = 1e150  # whose square is still finite
-_STRENGTH = 0.01  # what the pooled mean is worth, in rows
-_COLLAPSED = 1e-20  # of the variance of all rows
 
 
 class StudentT(NamedTuple):
@@ -36,7 +32,7 @@ class StudentT(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gaussian(Family):
+class Gaussian(Measurements):
     """A measured column: x ~ N(μ, σ²), with its own mean and variance in every group.
 
     Examples
@@ -47,8 +43,8 @@ class Gaussian(Family):
     """
 
     belief = NormalInverseGamma
-    measured: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (or missing)"
+    sums_cells: ClassVar[bool] = True
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -108,11 +104,6 @@ class Gaussian(Family):
         groups = list(statistics.given_shape) if "groups" in self.shared else []
         return [*groups, statistics.n_columns] if "columns" in self.shared else groups
 
-    def prior(self, prior: Any, statistics: Moments, estimate: str) -> Belief:
-        """As for every family; the belief shares what this family shares."""
-        belief = super().prior(prior, statistics, estimate)
-        return belief.sharing(self.shared) if isinstance(belief, NormalInverseGamma) else belief
-
     def as_parameters(self, parameters: Any, statistics: Moments) -> Normal:
         """Mean and variance, with an axis for columns."""
         return Normal(*(np.atleast_1d(np.asarray(part, dtype=float)) for part in parameters))
@@ -121,15 +112,6 @@ class Gaussian(Family):
         """A mean per group and column, and a variance for all that share one."""
         n_means = int(np.prod(statistics.first_sum.shape, dtype=np.int64))
         return n_means + n_means // int(np.prod(self._shared_sizes(statistics), dtype=np.int64)) if n_means else 0
-
-    def expected(self, parameters: Any) -> np.ndarray:
-        """The means."""
-        located = isinstance(parameters, NormalInverseGamma)
-        return np.asarray(parameters.location if located else parameters.mean)
-
-    def means(self, statistics: Moments) -> np.ndarray | None:
-        """The means."""
-        return statistics.mean
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows behind every column."""
@@ -206,22 +188,10 @@ class Gaussian(Family):
         flat = ~(np.broadcast_to(variance, mean.shape) > 0).all(axis=-1, keepdims=True)
         return Normal(np.where(flat, np.nan, mean), np.where(flat, np.nan, variance))
 
-    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
-        """The first that is infinite."""
-        return super().wrong_cell(rows) if isinstance(rows, Sparse) else first_infinite(rows)
-
     def without_density(self, parameters: Normal, statistics: Moments) -> tuple[int | None, int | None] | None:
         """The first group and column whose values are all the same."""
         flat = np.argwhere(~(np.asarray(parameters.variance) > 0) & (statistics.weight > 0))
         return (int(flat[0][0]), int(flat[0][1])) if len(flat) else None
-
-    def flat_columns(self, statistics: Moments) -> np.ndarray:
-        """Columns whose pooled spread is 0."""
-        return np.flatnonzero(~(pooled_spread(statistics).spread > 0))
-
-    def with_spread(self, statistics: Moments, flat: np.ndarray) -> Moments:
-        """A unit for each, unless columns share one variance, among which it would count, and some have spread."""
-        return put_spread(statistics, flat, shared="columns" in self.shared)
 
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """Mean and variance; of a posterior, what its predictive has."""
@@ -277,9 +247,8 @@ class SphericalGaussian(Gaussian):
     shared: ClassVar[tuple[str, ...]] = ("columns",)
     columnwise: ClassVar[bool] = False
 
-    def form(self, parameters: Normal) -> Bell:
-        """A bell of every column: with the variance known, they are independent."""
-        return super().form(parameters)
+    form = Gaussian.form  # with the variance known, columns are independent
+    left_out = Gaussian.left_out
 
     def predictive_form(self, posterior: NormalInverseGamma) -> RowStudent:
         """Student's t of whole rows: the columns share what is not known of the variance."""
@@ -291,10 +260,6 @@ class SphericalGaussian(Gaussian):
 
         location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
         return RowStudent(location, shape[..., 0], turned, lambda x: self.log_predictive(posterior, x))
-
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
-        """As of other Gaussians, and scored as whole rows."""
-        return super().left_out(counted, rows)
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group, of its fullest column."""
@@ -349,87 +314,3 @@ class TiedSphericalGaussian(SphericalGaussian):
     """
 
     shared: ClassVar[tuple[str, ...]] = ("groups", "columns")
-
-
-class PooledSpread(NamedTuple):
-    """What a default prior knows of every column.
-
-    Its pooled mean m₀, a typical variance s² within groups, and what m₀ is worth as their expected mean, in rows.
-    """
-
-    mean: np.ndarray
-    spread: np.ndarray
-    strength: np.ndarray
-
-
-def pooled_spread(statistics: Moments, *, together: bool = False) -> PooledSpread:
-    """The default prior's mean, variance and strength, per column, from the groups' moments.
-
-    With N rows in K groups, T the variance of all rows, f = N − K degrees of freedom and v = S_within / f,
-
-        s² = v · min(T/v, 1000)^(8 / (f + 8))
-
-    T where every group has a single row, and soon the variance within groups, however far these lie apart: a mean of
-    the two variances would not do, for T may be millions of times v. Both numbers were measured on small samples of
-    real data. Where nothing varies within groups, s² = T / (f + 1).
-
-    κ₀ = min(0.01, s² / g²), with g the largest distance of a group's mean from m₀. A prior N(m₀, σ²/κ₀) expects means
-    within 10 σ of m₀; a mean 1000 σ away would be taken for a sign that σ is large.
-
-    `together`: the variances of all columns are one.
-    """
-    moments = statistics.diagonal()
-    pooled = moments.pooled()
-    axes = tuple(range(len(moments.given_shape)))
-    weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
-    rows = np.broadcast_to(pooled.weight, pooled.mean.shape)
-    # Constants differ in the last bits of double-double: groups of one, once other rows were forgotten, and rows of a
-    # group, once their weights are shares; EM leaves shares next to nothing besides.
-    least = 1e-29 * pooled.second_sum.value
-    within, apart = (np.where(part > least, part, 0.0) for part in (moments.scatter.sum(axis=axes), pooled.scatter))
-    total = apart / np.where(rows > 0, rows, 1.0)
-    freedom = np.maximum(rows - (weight > 0).sum(axis=axes), 0.0)
-    gaps = np.where(weight > 0, (moments.mean - pooled.mean) ** 2, 0.0)
-    if together and total.size:
-        within, total, freedom = (np.full(part.shape, part.mean()) for part in (within, total, freedom))
-        gaps = np.broadcast_to(gaps.mean(axis=-1, keepdims=True), gaps.shape)
-    varied = (within > 0) & (freedom > 0) & (total > 0)
-    inner = np.where(varied, within, 1.0) / np.where(varied, freedom, 1.0)
-    with np.errstate(over="ignore"):
-        wider = np.minimum(total / inner, _MOST_APART) ** (_TOTAL_ROWS / (freedom + _TOTAL_ROWS))
-    spread = np.where(varied, inner * wider, total / (freedom + 1))
-    farthest = gaps.max(axis=axes, initial=0.0)
-    far = _STRENGTH * farthest > spread
-    return PooledSpread(pooled.mean, spread, np.where(far, spread / np.where(far, farthest, 1.0), _STRENGTH))
-
-
-def least_variance(statistics: Moments) -> np.ndarray:
-    """Per column, the variance below which that of a group is rounding."""
-    pooled = statistics.diagonal().pooled()
-    return np.asarray(_COLLAPSED * pooled.scatter / np.maximum(pooled.weight, 1.0))
-
-
-def put_spread(moments: Moments, flat: np.ndarray, *, shared: bool) -> Moments:
-    """Moments with a unit of scatter in flat columns; where columns share one, only if all are flat."""
-    if not len(flat) or (shared and len(flat) < moments.n_columns):
-        return moments
-    extra = np.zeros(moments.n_columns)
-    extra[flat] = 1.0
-    return moments.with_scatter(np.diag(extra) if moments.full else extra)
-
-
-def first_infinite(rows: Any) -> tuple[int, int] | None:
-    """The first infinite cell, as row and column."""
-    infinite = np.argwhere(np.isinf(rows))
-    return (int(infinite[0][0]), int(infinite[0][1])) if len(infinite) else None
-
-
-def check_spread(spread: np.ndarray, statistics: Moments) -> None:
-    """Refuse a default prior where nothing was counted, or the data show no spread at all."""
-    flat = np.argwhere(~(spread > 0))
-    if len(flat):
-        column = int(flat[0][-1])
-        weight = np.broadcast_to(statistics.pooled().weight, (statistics.n_columns,))
-        if weight[column] == 0:
-            raise DataError.no_default(f"column {column}")
-        raise EstimateError.zero_variance(f"column {column}")

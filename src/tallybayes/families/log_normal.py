@@ -39,6 +39,7 @@ class LogNormal(Gaussian):
     """
 
     scale: ClassVar[str] = "log"
+    sums_cells: ClassVar[bool] = False
     expects: ClassVar[str] = "a finite number above 0 (or missing)"
 
     @property
@@ -102,9 +103,6 @@ class LogNormal(Gaussian):
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """Mean and variance of the logarithms; of a posterior, what its predictive has."""
         return {f"{name} of log": part for name, part in super().describe(parameters).items()}
-
-    def means(self, statistics: Moments) -> None:
-        """None: those of the logarithms are not those of x."""
 
     def slope(self, x: np.ndarray) -> np.ndarray:
         """1/x, that of the logarithm."""

@@ -42,6 +42,7 @@ class Multinomial(Family):
     tokens: ClassVar[bool] = True
     takes_sparse: ClassVar[bool] = True
     nonnegative_cells: ClassVar[bool] = True
+    sums_cells: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number of at least 0 (missing cells are not allowed in a multinomial row)"
 
     @property
@@ -81,11 +82,6 @@ class Multinomial(Family):
     def row_weight(self, statistics: Totals) -> np.ndarray:
         """The rows of every group; none where no row has a token, for they say nothing."""
         return np.where(statistics.total.sum(axis=-1) > 0, statistics.weight[..., 0], 0.0)
-
-    def means(self, statistics: Totals) -> np.ndarray:
-        """Totals over rows."""
-        rows = statistics.weight
-        return np.asarray(statistics.total / np.where(rows > 0, rows, 1.0))
 
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(row | θ), per group."""

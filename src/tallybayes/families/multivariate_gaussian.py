@@ -8,24 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.log_gamma import log_rising
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, grown_root
 from tallybayes.errors import EstimateError
-from tallybayes.families.block import Block, Sparse, dense
+from tallybayes.families.block import Block, dense
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, over_given, ratio
+from tallybayes.families.family import over_given, ratio
 from tallybayes.families.form import RowBell, RowStudent
-from tallybayes.families.gaussian import (
-    Gaussian,
-    check_spread,
-    first_infinite,
-    least_variance,
-    pooled_spread,
-    put_spread,
-)
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.families.left_out_gaussian import rows_left_out
+from tallybayes.families.measurements import Measurements, check_spread, least_variance, pooled_spread
 from tallybayes.families.squared_lengths import (
     by_pattern,
     cholesky,
@@ -40,7 +33,7 @@ _FLATTENED = 1e-10  # the least eigenvalue of correlations; below, a group is fa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultivariateGaussian(Family):
+class MultivariateGaussian(Measurements):
     """Measured columns that vary together: x ~ N(μ, Σ), with its own mean and covariance in every group.
 
     Examples
@@ -55,7 +48,7 @@ class MultivariateGaussian(Family):
     columnwise: ClassVar[bool] = False
     light: ClassVar[bool] = True
     needs_whole_rows: ClassVar[bool] = True
-    measured: ClassVar[bool] = True
+    sums_cells: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
     smaller: ClassVar[str] = "Use tb.NaiveBayes(tb.Gaussian()), which keeps no products of columns, or fewer columns."
 
@@ -115,11 +108,6 @@ class MultivariateGaussian(Family):
         scale = np.diag(spread * (2 * d + 3 + n_means if read_estimate(estimate).takes_mode else 3))
         return NormalInverseWishart(mean, strength.min(), d + 2, scale, shared=self.shared)
 
-    def prior(self, prior: Any, statistics: Moments, estimate: str) -> Belief:
-        """As for every family; the belief shares what this family shares."""
-        belief = super().prior(prior, statistics, estimate)
-        return belief.sharing(self.shared) if isinstance(belief, NormalInverseWishart) else belief
-
     def as_parameters(self, parameters: Any, statistics: Moments) -> MultivariateNormal:
         """Mean and covariance."""
         return MultivariateNormal(*(np.asarray(part, dtype=float) for part in parameters))
@@ -129,15 +117,6 @@ class MultivariateGaussian(Family):
         d = statistics.n_columns
         n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
         return n_groups * d + (1 if "groups" in self.shared else n_groups) * d * (d + 1) // 2
-
-    def expected(self, parameters: Any) -> np.ndarray:
-        """The means."""
-        located = isinstance(parameters, NormalInverseWishart)
-        return np.asarray(parameters.location if located else parameters.mean)
-
-    def means(self, statistics: Moments) -> np.ndarray:
-        """The means."""
-        return statistics.mean
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group, or of all where they share the covariance."""
@@ -267,10 +246,6 @@ class MultivariateGaussian(Family):
         """The moments without products."""
         return statistics.diagonal()
 
-    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
-        """The first that is infinite: full covariances predict around missing cells."""
-        return super().wrong_cell(rows) if isinstance(rows, Sparse) else first_infinite(rows)
-
     def without_density(self, parameters: Any, statistics: Moments) -> tuple[int | None, int | None] | None:
         """The first group whose covariance is singular, or all where they share it."""
         weight, covariance = statistics.weight[:, 0], np.asarray(parameters.covariance)
@@ -280,14 +255,6 @@ class MultivariateGaussian(Family):
         lost = (code for code in np.flatnonzero(weight > 0) if not self.is_definite(covariance[code]))
         first = next(lost, None)
         return None if first is None else (int(first), None)
-
-    def flat_columns(self, statistics: Moments) -> np.ndarray:
-        """Columns whose pooled spread is 0."""
-        return np.flatnonzero(~(pooled_spread(statistics).spread > 0))
-
-    def with_spread(self, statistics: Moments, flat: np.ndarray) -> Moments:
-        """A unit for each."""
-        return put_spread(statistics, flat, shared=False)
 
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every column's share of a row's squared length, cross terms split equally; the rest evenly."""

@@ -34,6 +34,7 @@ class Poisson(Family):
     belief = Gamma
     takes_sparse: ClassVar[bool] = True
     nonnegative_cells: ClassVar[bool] = True
+    sums_cells: ClassVar[bool] = True
     expects: ClassVar[str] = "a whole number of at least 0 (or missing)"
 
     def collect(
@@ -64,19 +65,6 @@ class Poisson(Family):
         if not ((rate >= 0) & np.isfinite(rate)).all():
             raise EstimateError(f"the parameter of {self!r} is {parameters!r}; expected finite rates of at least 0.")
         return rate
-
-    def n_parameters(self, statistics: Totals) -> int:
-        """One per group and column."""
-        return statistics.total.size
-
-    def row_weight(self, statistics: Totals) -> np.ndarray:
-        """The rows behind every column."""
-        return np.broadcast_to(statistics.weight, statistics.total.shape)
-
-    def means(self, statistics: Totals) -> np.ndarray:
-        """Totals over rows."""
-        rows = self.row_weight(statistics)
-        return np.asarray(statistics.total / np.where(rows > 0, rows, 1.0))
 
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(x | λ)."""

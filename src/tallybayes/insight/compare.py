@@ -272,11 +272,13 @@ def _summary(model: Any, factor: Any, statistics: Any) -> tuple[np.ndarray, np.n
     weight = rows if rows.shape == shape else np.broadcast_to(statistics.weight, shape)
     if isinstance(statistics, Counts):
         return weight, _label_means(model, factor, statistics), np.zeros(shape[-1])
-    mean, spread = family.means(statistics) if still_says(family, "means", "collect") else None, np.zeros(shape[-1])
     if isinstance(statistics, Moments):
-        known = np.maximum(weight.sum(axis=0), 1e-300)
-        spread = np.sqrt(statistics.diagonal().scatter.sum(axis=0) / known)
-    return weight, mean, spread
+        spread = np.sqrt(statistics.diagonal().scatter.sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-300))
+        mean = statistics.mean
+    else:
+        mean, spread = statistics.total / np.where(weight > 0, weight, 1.0), np.zeros(shape[-1])
+    known = family.sums_cells and still_says(family, "sums_cells", "collect")
+    return weight, mean if known else None, spread
 
 
 def _label_means(model: Any, factor: Any, statistics: Counts) -> np.ndarray | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tallybayes.errors import StatisticsError
-from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.models.inputs.features import free_name
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Schema
@@ -41,7 +40,7 @@ def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
     shared = {domain(name) for names in found.values() for name in names}
     columns = [name for factor in steps for name in factor.columns]
     if end_state:
-        yes_no = bool(steps) and type(steps[-1].family) is Bernoulli
+        yes_no = bool(steps) and steps[-1].family.is_yes_no
         found["end"] = {name for name in columns[-1:] if yes_no and str(name).rstrip("_") == "end"}
     else:
         found["end"] = {free_name("end", columns)}

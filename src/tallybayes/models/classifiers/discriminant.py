@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import EstimateError, NotLinearError, PriorError, brief
 from tallybayes.families.family import Family
-from tallybayes.families.form import RowBell
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.models.classifiers.answers.linear import linear_terms
@@ -223,8 +222,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         """
         check_is_fitted(self, "tally_")
         scored = self._scored[0]
-        form = self._plan.forms[0]
-        if not isinstance(form, RowBell) or not form.shared:
+        if scored.predictive or not scored.family.light or "groups" not in scored.family.shared:
             return super().predict(X)
         # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
         self._check_estimated(self.class_log_prior_)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import EstimateError
-from tallybayes.families.gaussian import pooled_spread
+from tallybayes.families.measurements import pooled_spread
 from tallybayes.families.multivariate_gaussian import TiedMultivariateGaussian
 from tallybayes.models.fitted.scoring import prepare, resolve
 from tallybayes.statistics.moments import Moments
