@@ -31,6 +31,9 @@ class DataError(TallybayesError, ValueError):
     @classmethod
     def bad_cell(cls, value: object, row: int, column: object, expected: str, hint: str = "") -> DataError:
         """A single value does not fit its family."""
+        if not hint and isinstance(value, float) and abs(value) > 1e100:
+            infinite = abs(value) == float("inf")
+            hint = "Leave such rows out." if infinite else "Divide the column: squares of such numbers are not finite."
         tail = f"\n    {hint}" if hint else ""
         return cls(f"found {value!r} in row {row}, column {column!r}; expected {expected}.{tail}")
 

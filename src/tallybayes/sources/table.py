@@ -265,10 +265,10 @@ def as_array(data: Any, name: Name = 0) -> np.ndarray:
         array = np.asarray(data) if listed and not isinstance(data, str | bytes) else None
     except ValueError:
         raise DataError.wrong_type("the data", "ragged", "rows of one length") from None
-    if array is None or array.ndim == 0:  # a number, a string; a set, a generator
-        raise DataError.wrong_type(
-            "the data", repr(data)[:60], "rows of values", "Pass a list, an array, a frame or a mapping of columns."
-        )
+    if array is None or array.ndim == 0:  # a number, a string; a set, a generator; a query of a frame
+        hint = "Pass a list, an array, a frame or a mapping of columns."
+        hint = "Ask for its rows: data.collect()." if hasattr(data, "collect") else hint
+        raise DataError.wrong_type("the data", brief(data), "rows of values", hint)
     # Strings always do: [1, "a"] becomes two of them, and a NUL at the end is dropped.
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1) or _merges(array, data):
         objects = np.empty(array.shape, dtype=object)

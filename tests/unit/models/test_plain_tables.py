@@ -1,5 +1,7 @@
 """Tables as people have them: whole numbers, constant columns, columns that are missing everywhere, hardly any rows."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -218,3 +220,30 @@ def test_pictures_of_columns_without_levels_or_cells():
     plane = pd.DataFrame({"a": np.arange(24.0) % 5, "b": pd.array([None, 1, 2, 4] * 6, dtype="Int64")})
     tb.GaussianDiscriminant().fit(plane, y).plot_decision(plane, y)
     tb.GaussianDiscriminant().fit(plane.assign(b=np.nan), y).plot_decision(plane.assign(b=np.nan), y)
+
+
+# ---- No columns, no rows yet, numbers too large ----
+
+
+@pytest.mark.parametrize("table", [{}, pd.DataFrame(index=range(4)), pl.DataFrame(), pl.LazyFrame({"x": [1.0]})])
+def test_frames_without_columns_and_frames_to_be_are_refused_as_such(table):
+    """Without columns there are no rows to compare with the labels; a lazy frame warned when asked for its names."""
+    why = r"data.collect\(\)" if isinstance(table, pl.LazyFrame) else "there is no column to learn from"
+    models = [tb.NaiveBayes(), tb.GaussianDiscriminant(), tb.NearestClassMean(), tb.Mixture(2)]
+    for model in models:
+        with pytest.raises(DataError, match=why):
+            model.fit(table, ["a", "b", "a", "b"])
+
+
+def test_steps_without_columns_cannot_be_told_apart():
+    for steps in (np.zeros((4, 0)), pd.DataFrame(index=range(4))):
+        with pytest.raises(DataError, match="there is no column to learn from"):
+            tb.HiddenMarkovModel(2, random_state=0).fit([steps])
+
+
+@pytest.mark.parametrize("model", [tb.NaiveBayes(), tb.GaussianDiscriminant(), tb.HiddenMarkovModel()], ids=repr)
+@pytest.mark.parametrize(("value", "hint"), [(1e300, "Divide the column"), (np.inf, "Leave such rows out")])
+def test_numbers_that_are_too_large_say_what_to_try(model, value, hint):
+    """1e300 is finite: the message must say why it is refused all the same."""
+    with pytest.raises(DataError, match=f"found {re.escape(repr(value))} in row 1, column 'x'.*\n    {hint}"):
+        clone(model).fit({"x": [1.0, value, 2.0, 3.0], "z": [1.0, 2.0, 3.0, 5.0]}, ["a", "b", "a", "b"])

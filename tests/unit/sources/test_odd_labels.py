@@ -16,13 +16,21 @@ LARGE = [1, 2**63, 2**63 + 1, 2**64 - 1, 2**63 + 1, 1]
 NUL = ["a", "a\0", "a\0\0", "b", "a\0", "a"]
 X = np.arange(6.0)[:, None] ** 2
 
+
+def category(values):
+    made = pd.Series(values, dtype=object).astype("category")
+    if set(made.cat.categories) != set(values):
+        pytest.skip("this version of pandas has made one category of strings that differ in a NUL at their end")
+    return made
+
+
 FORMS = {
     "list": lambda values: values,
     "tuple": tuple,
     "objects": lambda values: np.array([*values, None], dtype=object)[:-1],
     "pandas": lambda values: pd.Series(values, dtype="uint64" if values is LARGE else "str"),
     "pandas objects": lambda values: pd.Series(values, dtype=object),
-    "pandas category": lambda values: pd.Series(values, dtype=object).astype("category"),
+    "pandas category": category,
     "Polars": lambda values: pl.Series(values, dtype=pl.UInt64 if values is LARGE else pl.String),
     "Arrow": lambda values: pa.array(values, pa.uint64() if values is LARGE else pa.string()),
     "NumPy": lambda values: np.array(values, dtype=np.uint64),

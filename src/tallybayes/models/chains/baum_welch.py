@@ -57,6 +57,8 @@ def learn_chain(
     codes = np.full(int(sequences.offsets[-1]), -1)
     if labels is not None:
         codes = np.append(states.positions_of(domain.levels), -1)[labels].astype(np.int64)
+    if not emissions:
+        raise DataError("there is no column to learn from; expected at least 1.")
     if not len(codes):
         raise DataError("there are 0 steps to learn from; expected at least 1.")
     learner = _Learner(model, sequences, codes, states, weight, names, emissions)

@@ -22,7 +22,10 @@ def open_features(X: Any) -> Table:
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.ndim == 2 and X.shape[1] > 0:
         return open_table(X)
     if isinstance(X, Table | Mapping) or _is_framed(X):
-        return open_table(X)
+        table = open_table(X)
+        if not table.columns:
+            raise DataError("there is no column to learn from; expected at least 1.")
+        return table
     if is_rows_of_mappings(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":  # refused by column
         return open_table(X)
     from sklearn.utils import check_array
@@ -46,7 +49,7 @@ def _holds_labels(X: Any) -> bool:
 
 def _is_framed(X: Any) -> bool:
     """Whether X has columns of its own: a data frame or a sparse matrix."""
-    return hasattr(X, "columns") or (hasattr(X, "tocsr") and hasattr(X, "nnz")) or hasattr(X, "schema")
+    return hasattr(type(X), "columns") or (hasattr(X, "tocsr") and hasattr(X, "nnz")) or hasattr(X, "schema")
 
 
 def is_rows_of_mappings(X: Any) -> bool:
