@@ -13,6 +13,7 @@ import pytest
 import tallybayes as tb
 from tallybayes.families.family import Family
 from tallybayes.families.form import Form
+from tallybayes.models.model import Model
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tallybayes"
@@ -39,6 +40,10 @@ HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 # Upward, but only when asked for: models and results draw their own pictures.
 ON_REQUEST = {("models", "plots"), ("insight", "plots")}
 ANYTHING = {"testing", "demo", "__init__"}
+# The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
+SHARED = {"inputs", "fitted", "model"}
+ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "model": {"model_file"}}
+ROOMS |= dict.fromkeys(("classifiers", "chains", "networks"), SHARED)
 # Optional libraries and the one part that may import each at module level; None: only inside functions.
 OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "pytest": "testing"}
 OPTIONAL |= {"networkx": None, "pandas": None, "polars": None}
@@ -106,6 +111,16 @@ def test_imports_inside_functions_point_down_too():
     assert found == ON_REQUEST
 
 
+MODELS = [module for module in (PACKAGE / "models").rglob("*.py") if module != PACKAGE / "models" / "__init__.py"]
+
+
+@pytest.mark.parametrize("module", MODELS, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_kinds_of_models_do_not_know_each_other(module):
+    room = module.relative_to(PACKAGE / "models").parts[0].removesuffix(".py")
+    names = [name.split(".") for name in imports(parsed(module), deep=True) if name.startswith("tallybayes.models.")]
+    assert {name[2] for name in names} <= ROOMS[room] | {room}
+
+
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_optional_libraries_are_imported_in_their_one_place(module):
     loaded = {name.split(".")[0] for name in imports(parsed(module), deep=False)}
@@ -160,7 +175,11 @@ def test_every_public_name_resolves_and_is_documented(name):
     assert "Examples\n--------\n>>>" in text
 
 
-@pytest.mark.parametrize("name", ["BayesianNetwork", "HiddenMarkovModel"])
+def public_models():
+    return [name for name in tb._PUBLIC if isinstance(getattr(tb, name), type) and issubclass(getattr(tb, name), Model)]
+
+
+@pytest.mark.parametrize("name", public_models())
 def test_a_model_is_no_tower(name):
     # Who reads a model should not have to climb: its answers are functions, and their files are named in its class.
     own = [kind for kind in getattr(tb, name).__mro__ if kind.__module__.startswith("tallybayes")]
