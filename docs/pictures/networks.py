@@ -51,7 +51,7 @@ def draw_fire_alarm() -> Figure:
     figure = Figure(figsize=(9.6, 4.9), layout="constrained")
     left, right = figure.subplots(1, 2)
     fire_alarm().plot(left)
-    fire_alarm().plot(right, evidence={"report": True})
+    fire_alarm().plot(right, given={"report": True})
     return figure
 
 
@@ -114,7 +114,7 @@ def draw_alarm_network() -> Figure | None:
         return None
     model = tb.BayesianNetwork.from_bif(ALARM)
     figure = Figure(figsize=(9.4, 12.4), layout="constrained")
-    model.plot(figure.add_subplot(), evidence={"HRBP": "HIGH", "BP": "LOW"})
+    model.plot(figure.add_subplot(), given={"HRBP": "HIGH", "BP": "LOW"})
     return figure
 
 

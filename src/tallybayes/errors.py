@@ -269,16 +269,16 @@ class EstimateError(TallybayesError, ValueError):
         )
 
 
-class ImpossibleEvidenceError(EstimateError):
+class ImpossibleError(EstimateError):
     """What was observed cannot happen: its probability is 0, so nothing follows from it."""
 
     @classmethod
-    def of(cls, evidence: dict[object, object]) -> ImpossibleEvidenceError:
+    def of(cls, given: dict[object, object]) -> ImpossibleError:
         """The observations that contradict each other, or the model."""
-        found = ", ".join(f"{node} = {value!r}" for node, value in evidence.items())
-        together = "these cannot happen together" if len(evidence) > 1 else "this cannot happen"
+        found = ", ".join(f"{node} = {value!r}" for node, value in given.items())
+        together = "these cannot happen together" if len(given) > 1 else "this cannot happen"
         return cls(
-            f"the evidence is impossible: {found} has probability 0; {together}.\n"
+            f"what is given is impossible: {found} has probability 0; {together}.\n"
             "    Check the observations, or learn the network with a prior (estimate='bayes')."
         )
 

@@ -45,7 +45,7 @@ def test_posteriors(name):
     for row, case in enumerate(cases):
         assert np.exp(logs[row]) == pytest.approx(case.get("p_evidence", 1.0), rel=1e-6, abs=1e-9)
         if "p_evidence" in case:
-            assert model.probability_of_evidence(case["evidence"]) == pytest.approx(case["p_evidence"], abs=1e-9)
+            assert model.probability(case["evidence"]) == pytest.approx(case["p_evidence"], abs=1e-9)
         for node, expected in case["posterior"].items():
             found = dict(zip(model.levels_[node], posteriors[node][row], strict=True))
             assert found == pytest.approx(expected, abs=1e-9)

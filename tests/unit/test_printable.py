@@ -120,7 +120,7 @@ def pictures(labels: list[str]):
     yield chain.plot_transitions()
     network = tb.BayesianNetwork({names[2]: [target], names[0]: [target]}).fit(rows)
     yield network.plot()
-    yield network.plot(evidence={names[2]: labels[3]})
+    yield network.plot(given={names[2]: labels[3]})
     yield network.plot_posteriors({names[2]: labels[3]})
 
 

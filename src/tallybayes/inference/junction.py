@@ -1,7 +1,7 @@
-"""The clique tree: exact inference in a network of labels, for many rows of evidence at once.
+"""The clique tree: exact inference in a network of labels, for many rows at once.
 
-A network is compiled once. Evidence enters as likelihoods, one vector for every variable and row, so that one tree with
-an axis of rows serves every pattern of what is known. All arrays have the rows on their last axis.
+A network is compiled once. What is known enters as likelihoods, one vector for every variable and row, so that one tree
+with an axis of rows serves every pattern of what is known. All arrays have the rows on their last axis.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CliqueTree:
     >>> tree = CliqueTree([2, 2], [(0,), (0, 1)])
     >>> potentials = tree.load([np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.2, 0.8]])])
     >>> found = tree.propagate(potentials, [Likelihood((1,), np.array([[0.0], [1.0]]))], 1)
-    >>> found.marginal((0,))[:, 0].round(4), np.exp(found.log_evidence).round(2)
+    >>> found.marginal((0,))[:, 0].round(4), np.exp(found.log_likelihood).round(2)
     (array([0.3333, 0.6667]), array([0.24]))
     """
 
@@ -129,41 +129,41 @@ class CliqueTree:
         return potentials
 
     def propagate(
-        self, potentials: list[np.ndarray], evidence: Sequence[Likelihood], n_rows: int, *, down: bool = True
+        self, potentials: list[np.ndarray], likelihoods: Sequence[Likelihood], n_rows: int, *, down: bool = True
     ) -> Propagated:
-        """The joint distribution of every clique given the evidence, for each row.
+        """The joint distribution of every clique given what is known, for each row.
 
         Parameters
         ----------
         potentials : list of ndarray
             As `load` gives them.
-        evidence : sequence of Likelihood
+        likelihoods : sequence of Likelihood
         n_rows : int
         down : bool, default True
-            Whether the distributions are wanted; without, only the probability of the evidence is found.
+            Whether the distributions are wanted; without, only the probability of what is known is found.
 
         Returns
         -------
         Propagated
         """
-        done = _run(self, potentials, evidence, n_rows, _Linear, down)
+        done = _run(self, potentials, likelihoods, n_rows, _Linear, down)
         lost = np.flatnonzero(done.lost)
         if len(lost):  # impossible, or so improbable that the products vanished: logarithms tell
-            some = [item._replace(table=_take_rows(item.table, lost)) for item in evidence]
+            some = [item._replace(table=_take_rows(item.table, lost)) for item in likelihoods]
             logs = _run(self, potentials, some, len(lost), _Log, down)
-            done.log_evidence[lost] = logs.log_evidence
+            done.log_likelihood[lost] = logs.log_likelihood
             if down:
                 for number, part in enumerate(logs.cliques):
                     whole = np.array(np.broadcast_to(done.cliques[number], (*part.shape[:-1], n_rows)))
                     whole[..., lost] = part
                     done.cliques[number] = whole
-        return Propagated(self, done.cliques, done.log_evidence)
+        return Propagated(self, done.cliques, done.log_likelihood)
 
     def most_probable(
-        self, potentials: list[np.ndarray], evidence: Sequence[Likelihood], n_rows: int
+        self, potentials: list[np.ndarray], likelihoods: Sequence[Likelihood], n_rows: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """The most probable level of every variable together, (variables, rows), and the log probability of that."""
-        done = _run(self, potentials, evidence, n_rows, _Max, False)
+        done = _run(self, potentials, likelihoods, n_rows, _Max, False)
         codes = np.zeros((len(self.sizes), n_rows), dtype=np.intp)
         rows = np.arange(n_rows)
         for clique, table in zip(self.cliques, done.cliques, strict=True):
@@ -171,7 +171,7 @@ class CliqueTree:
             folded = np.broadcast_to(table, (*clique.shape, n_rows)).reshape(shared, others, n_rows)
             best = folded[_position(codes, clique, clique.n_shared), :, rows].argmax(axis=1)
             _assign(codes, clique, best)
-        return codes, done.log_evidence
+        return codes, done.log_likelihood
 
 
 class Propagated(NamedTuple):
@@ -181,21 +181,21 @@ class Propagated(NamedTuple):
     ----------
     tree : CliqueTree
     cliques : list of ndarray
-        p(variables of the clique | evidence), (*levels, rows), or (*levels, 1) where it is the same for all rows;
-        without meaning for impossible evidence.
-    log_evidence : ndarray of shape (rows,)
-        −inf for impossible evidence.
+        p(variables of the clique | what is known), (*levels, rows), or (*levels, 1) where it is the same for all rows;
+        without meaning where that is impossible.
+    log_likelihood : ndarray of shape (rows,)
+        −inf where what is known is impossible.
     """
 
     tree: CliqueTree
     cliques: list[np.ndarray]
-    log_evidence: np.ndarray
+    log_likelihood: np.ndarray
 
     def marginal(self, scope: Sequence[int]) -> np.ndarray:
-        """p(variables | evidence) of variables that share a clique: (*levels in the order of `scope`, rows)."""
+        """p(variables | what is known) of variables that share a clique: (*levels in the order of `scope`, rows)."""
         number = self.tree.home(scope)
         found = marginal_of(self.tree.cliques[number], self.cliques[number], scope)
-        return np.broadcast_to(found, (*found.shape[:-1], len(self.log_evidence)))
+        return np.broadcast_to(found, (*found.shape[:-1], len(self.log_likelihood)))
 
     def expected(self, weight: np.ndarray) -> list[np.ndarray]:
         """The expected weight of every combination in every scope, over all rows."""
@@ -209,7 +209,7 @@ class Propagated(NamedTuple):
         return [marginal_of(self.tree.cliques[home], summed[home], scope)[..., 0] for home, scope in homes]
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of all variables given the evidence of a single row: codes of shape (variables, n)."""
+        """Draws of all variables given what is known in a single row: codes of shape (variables, n)."""
         codes = np.zeros((len(self.tree.sizes), n), dtype=np.intp)
         for clique, table in zip(self.tree.cliques, self.cliques, strict=True):
             shared, others = clique.folded
@@ -275,7 +275,7 @@ def _take_rows(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 class _Run(NamedTuple):
     cliques: list[np.ndarray]
-    log_evidence: np.ndarray
+    log_likelihood: np.ndarray
     lost: np.ndarray
 
 
@@ -352,7 +352,7 @@ class _Max(_Log):
 def _run(
     tree: CliqueTree,
     potentials: list[np.ndarray],
-    evidence: Sequence[Likelihood],
+    likelihoods: Sequence[Likelihood],
     n_rows: int,
     way: type[_Linear] | type[_Log],
     down: bool,
@@ -367,10 +367,10 @@ def _run(
         tables[number] = way.times(table, factor, out=table if fits else None)
         owned[number] = True
 
-    for item in evidence:
+    for item in likelihoods:
         number = tree.home(item.scope)
         multiply(number, tree._spread(number, item.scope, way.begin(item.table, item.logarithmic)))
-    log_evidence, lost = np.zeros(n_rows), np.zeros(n_rows, dtype=bool)
+    log_likelihood, lost = np.zeros(n_rows), np.zeros(n_rows, dtype=bool)
     messages: list[np.ndarray] = [np.zeros(0)] * len(tables)
     for number in reversed(range(len(tables))):
         clique, table = tree.cliques[number], tables[number]
@@ -379,13 +379,13 @@ def _run(
         shape = (*clique.shape[: clique.n_shared], -1)
         messages[number] = message.reshape(shape)
         scaled, factor, low = way.scale(message)
-        log_evidence += factor
+        log_likelihood += factor
         lost |= low
         if clique.above >= 0:
             outer = clique.variables[: clique.n_shared]
             multiply(clique.above, tree._spread(clique.above, outer, scaled.reshape(shape)))
     if not down:
-        return _Run(tables, log_evidence, lost)
+        return _Run(tables, log_likelihood, lost)
     for number, clique in enumerate(tree.cliques):
         if clique.above >= 0 and clique.n_shared:
             upper = tree.cliques[clique.above]
@@ -400,4 +400,4 @@ def _run(
     for number, table in enumerate(tables):
         axes = tuple(range(table.ndim - 1))
         tables[number] = way.finish(table, way.total(table, axes))
-    return _Run(tables, log_evidence, lost)
+    return _Run(tables, log_likelihood, lost)

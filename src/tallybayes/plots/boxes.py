@@ -35,7 +35,7 @@ ROOMY, TIGHT = Type(10.0, 7.5, 56.0, 6.0, 3), Type(8.5, 6.5, 36.0, 4.0, 0)
 
 
 class Bars(NamedTuple):
-    """The probabilities of some levels before and after the evidence; None where they are not known."""
+    """The probabilities of some levels before and after something is known; None where they are not known."""
 
     labels: list[str]
     before: np.ndarray | None

@@ -1,4 +1,4 @@
-"""Pictures of Bayesian networks: the graph with its tables or posteriors, and what evidence moved."""
+"""Pictures of Bayesian networks: the graph with its tables or posteriors, and what moved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, printable
-from tallybayes.models.networks.observed import read_evidence
+from tallybayes.models.networks.observed import read_given
 from tallybayes.models.networks.questions import refuse_impossible
 from tallybayes.models.networks.rows import require_labels
 from tallybayes.plots.boxes import AFTER, BEFORE, NOTE, ROOMY, TIGHT, Bars, Box, Brush, box_size, draw_box, text_width
@@ -24,24 +24,24 @@ _INCHES = 30.0  # a figure is not made larger
 _MARGIN, _TITLE = 6.0, 10.0
 
 
-def plot_network(model: Any, ax: Any = None, *, evidence: Any = None, do: Any = None, tables: bool = True) -> Any:
+def plot_network(model: Any, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Any:
     """The graph, parents above children; in the boxes tables, or posteriors where something is known.
 
     Parameters
     ----------
     model : BayesianNetwork
     ax : matplotlib Axes, optional
-    evidence, do : mappings, optional
+    given, do : mappings, optional
         As for `BayesianNetwork.query`.
     tables : bool, default True
     """
     nodes = model.graph_.nodes
     style = ROOMY if len(nodes) <= _MANY else TIGHT
-    asked = any(part is not None and (not isinstance(part, Mapping) or len(part) > 0) for part in (evidence, do))
+    asked = any(part is not None and (not isinstance(part, Mapping) or len(part) > 0) for part in (given, do))
     if asked:
         check_is_fitted(model, "tally_")
-        after, before = _told(model, evidence, do), _told(model)
-        known = model._inference, evidence or {}, do or {}
+        after, before = _told(model, given, do), _told(model)
+        known = model._inference, given or {}, do or {}
         boxes = {node: _posterior_box(node, before.get(node), after.get(node), *known) for node in nodes}
     elif tables and hasattr(model, "tally_") and style is ROOMY:
         boxes = {node: _table_box(model, node) for node in nodes}
@@ -51,7 +51,7 @@ def plot_network(model: Any, ax: Any = None, *, evidence: Any = None, do: Any = 
     layout = lay_out(model.graph_.parents, sizes)
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     shrunk = min(1.0, _INCHES * 72 / max(width, height))
-    title = f"pale: before, strong: given {_known(evidence, do)}" if asked else ""
+    title = f"pale: before, strong: given {_known(given, do)}" if asked else ""
     room = 2.4 * _TITLE if title else 0.0
     long = text_width(title, _TITLE)
     figsize = (max(width * shrunk, long) / 72 + 0.1, (height * shrunk + room) / 72 + 0.1)
@@ -72,13 +72,13 @@ def plot_network(model: Any, ax: Any = None, *, evidence: Any = None, do: Any = 
     return ax
 
 
-def plot_posteriors(model: Any, evidence: Any, nodes: Any = None, ax: Any = None, *, do: Any = None) -> Any:
-    """The distributions of nodes before and after the evidence, those that moved most first.
+def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *, do: Any = None) -> Any:
+    """The distributions of nodes before and after something is known, those that moved most first.
 
     Parameters
     ----------
     model : BayesianNetwork
-    evidence, do : mappings
+    given, do : mappings
         As for `BayesianNetwork.query`.
     nodes : name, or sequence of names, optional
         Drawn in this order; without, the 12 that moved most.
@@ -87,22 +87,22 @@ def plot_posteriors(model: Any, evidence: Any, nodes: Any = None, ax: Any = None
     from matplotlib.patches import Patch
 
     check_is_fitted(model, "tally_")
-    if evidence is None and do is None:
-        raise DataError.wrong_type("evidence", "None", "a mapping, as in {'fire': True}")
+    if given is None and do is None:
+        raise DataError.wrong_type("given", "None", "a mapping, as in {'fire': True}")
     named = None if nodes is None else [nodes] if isinstance(nodes, str | int) else list(nodes)
     if named == []:
         raise DataError.wrong_type("nodes", repr(nodes), "at least one node that has levels")
     require_labels(model, named or ())
-    after, before = _told(model, evidence, do), _told(model)
+    after, before = _told(model, given, do), _told(model)
     found = {node: (before.get(node), after.get(node)) for node in model.levels_}
     if named is None:
-        hard = {node for node, value in (evidence or {}).items() if not isinstance(value, Mapping)} | set(do or ())
+        hard = {node for node, value in (given or {}).items() if not isinstance(value, Mapping)} | set(do or ())
         wanted = sorted((node for node in found if node not in hard), key=lambda node: _rank(*found[node]))[:_MOVED]
     else:
         wanted = named
     if not wanted:
         raise DataError(
-            "nothing is left to ask: every node that has levels is known.\n    Leave some out of evidence= and do=, or "
+            "nothing is left to ask: every node that has levels is known.\n    Leave some out of given= and do=, or "
             "name in nodes= those to be drawn all the same."
         )
     bars = {node: _bars(model.levels_[node], *found[node]) for node in wanted}
@@ -124,7 +124,7 @@ def plot_posteriors(model: Any, evidence: Any, nodes: Any = None, ax: Any = None
     ax.set_ylim(down - 0.6, -0.7)
     ax.set_xlim(0.0, 1.0)
     ax.set_xlabel("probability")
-    colours = {"before": BEFORE, f"given {_known(evidence, do)}": AFTER}
+    colours = {"before": BEFORE, f"given {_known(given, do)}": AFTER}
     handles = [Patch(color=colour, label=label) for label, colour in colours.items()]
     place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     legend = ax.legend(handles=handles, ncols=2, frameon=False, **place)
@@ -137,15 +137,15 @@ def plot_posteriors(model: Any, evidence: Any, nodes: Any = None, ax: Any = None
 # ---- What the network says -------------------------------------------------------------------------------------------
 
 
-def _told(model: Any, evidence: Any = None, do: Any = None) -> dict[Any, np.ndarray]:
+def _told(model: Any, given: Any = None, do: Any = None) -> dict[Any, np.ndarray]:
     """What the network says of every node, all at once: probabilities, or the means of its columns.
 
     Nodes that maximum likelihood cannot tell are left out, and measured nodes that are known.
     """
     inference, done = model._inference, do or {}
-    known = read_evidence(inference, evidence, do)
+    known = read_given(inference, given, do)
     ((rows, answer),) = inference.batches(known, done)
-    refuse_impossible(inference, answer.log_evidence[0], evidence, do)
+    refuse_impossible(inference, answer.log_likelihood[0], given, do)
     unsure = _unsure(inference, answer, known, done)
     told = {}
     for node in inference.graph.nodes:
@@ -196,15 +196,15 @@ def _table_box(model: Any, node: Any) -> Box:
 
 
 def _posterior_box(
-    node: Any, before: Any, after: Any, inference: Any, evidence: Mapping[Any, Any], do: Mapping[Any, Any]
+    node: Any, before: Any, after: Any, inference: Any, given: Mapping[Any, Any], do: Mapping[Any, Any]
 ) -> Box:
     """The node's distribution before and after; of a measured node, its mean."""
     title, kind = _cut(node, 24), "free"
     if node in do:
         title, kind = f"do({title} = {_cut(do[node], 16)})", "set"
-    elif node in evidence:
-        soft = isinstance(evidence[node], Mapping)
-        title, kind = f"{title}: hinted at" if soft else f"{title} = {_cut(evidence[node], 16)}", "observed"
+    elif node in given:
+        soft = isinstance(given[node], Mapping)
+        title, kind = f"{title}: hinted at" if soft else f"{title} = {_cut(given[node], 16)}", "observed"
     lost = _not_known(before, after)
     if node in inference.levels:
         bars = _bars(inference.levels[node], before, after)
@@ -261,8 +261,8 @@ def _rank(before: Any, after: Any) -> float:
     return 1.0 if before is None and after is None else -1e-13
 
 
-def _known(evidence: Any, do: Any) -> str:
-    parts = [f"{node} {'hinted at' if isinstance(v, Mapping) else f'= {v}'}" for node, v in (evidence or {}).items()]
+def _known(given: Any, do: Any) -> str:
+    parts = [f"{node} {'hinted at' if isinstance(v, Mapping) else f'= {v}'}" for node, v in (given or {}).items()]
     parts += [f"do({node} = {value})" for node, value in (do or {}).items()]
     shown = parts if len(parts) <= 3 else [*parts[:2], f"{len(parts) - 2} more"]
     return ", ".join(_cut(part, 40) for part in shown) or "nothing"

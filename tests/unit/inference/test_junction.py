@@ -66,28 +66,28 @@ def _case(seed, n_rows):
     wanted = [tuple(rng.permutation(n)[: rng.integers(1, min(n, 3) + 1)].tolist()) for _ in range(n + 1)]
     tables = [rng.random([sizes[v] for v in scope]) for scope in wanted]
     tables = [np.where(rng.random(table.shape) < 0.15, 0.0, table) for table in tables]
-    evidence = []
+    likelihoods = []
     for variable in range(n):
         if rng.random() < 0.6:
             table = rng.random((sizes[variable], n_rows if rng.random() < 0.7 else 1))
             table = np.where(rng.random(table.shape) < 0.2, 0.0, table)
             logarithmic = bool(rng.random() < 0.3)
             with np.errstate(divide="ignore"):
-                evidence.append(Likelihood((variable,), np.log(table) if logarithmic else table, logarithmic))
+                likelihoods.append(Likelihood((variable,), np.log(table) if logarithmic else table, logarithmic))
     joint = np.ones((*sizes, n_rows))
     parts = [(scope, table[..., None]) for scope, table in zip(wanted, tables, strict=True)]
-    parts += [(item.scope, np.exp(item.table) if item.logarithmic else item.table) for item in evidence]
+    parts += [(item.scope, np.exp(item.table) if item.logarithmic else item.table) for item in likelihoods]
     for scope, table in parts:
         turned = table.transpose(*np.argsort(scope), len(scope))
         joint = joint * turned.reshape([sizes[v] if v in scope else 1 for v in range(n)] + [-1])
-    return sizes, wanted, tables, evidence, joint
+    return sizes, wanted, tables, likelihoods, joint
 
 
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_messages_equal_sums_over_everything(seed, by_logarithms):
     n_rows = 3
-    sizes, wanted, tables, evidence, joint = _case(seed, n_rows)
+    sizes, wanted, tables, likelihoods, joint = _case(seed, n_rows)
     everything = tuple(range(len(sizes)))
     total = joint.sum(axis=everything)
     tree = CliqueTree(sizes, wanted)
@@ -96,15 +96,15 @@ def test_messages_equal_sums_over_everything(seed, by_logarithms):
     smallest = junction._SMALLEST
     try:
         junction._SMALLEST = np.inf if by_logarithms else smallest  # every row takes the other way
-        found = tree.propagate(potentials, evidence, n_rows)
-        alone = tree.propagate(potentials, evidence, n_rows, down=False)
+        found = tree.propagate(potentials, likelihoods, n_rows)
+        alone = tree.propagate(potentials, likelihoods, n_rows, down=False)
     finally:
         junction._SMALLEST = smallest
     for before, after in zip(kept, potentials, strict=True):
         np.testing.assert_array_equal(before, after)
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(found.log_evidence, np.log(total), atol=1e-10)
-    np.testing.assert_allclose(alone.log_evidence, found.log_evidence, atol=1e-12)
+        np.testing.assert_allclose(found.log_likelihood, np.log(total), atol=1e-10)
+    np.testing.assert_allclose(alone.log_likelihood, found.log_likelihood, atol=1e-12)
     possible = total > 0
     for scope in [*wanted, *((v,) for v in everything)]:
         summed = joint.sum(axis=tuple(v for v in everything if v not in scope))
@@ -114,19 +114,19 @@ def test_messages_equal_sums_over_everything(seed, by_logarithms):
         weight = np.array([0.5, 2.0, 1.0])
         for scope, counted in zip(wanted, found.expected(weight), strict=True):
             np.testing.assert_allclose(counted, found.marginal(scope) @ weight, atol=1e-12)
-    codes, log_best = tree.most_probable(potentials, evidence, n_rows)
+    codes, log_best = tree.most_probable(potentials, likelihoods, n_rows)
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(log_best, np.log(joint.reshape(-1, n_rows).max(axis=0)), atol=1e-10)
     for row in np.flatnonzero(possible):
         assert joint[(*codes[:, row], row)] == pytest.approx(joint[..., row].max())
 
 
-def test_no_evidence_costs_one_row():
+def test_nothing_known_costs_one_row():
     tree = CliqueTree([2, 2], [(0,), (0, 1)])
     found = tree.propagate(tree.load([np.array([0.5, 0.5]), np.eye(2)]), [], 1000)
     assert all(table.shape[-1] == 1 for table in found.cliques)
     assert found.marginal((1,)).shape == (2, 1000)
-    np.testing.assert_array_equal(found.log_evidence, np.zeros(1000))
+    np.testing.assert_array_equal(found.log_likelihood, np.zeros(1000))
     np.testing.assert_allclose(found.expected(np.ones(1000))[1], 500 * np.eye(2))
 
 

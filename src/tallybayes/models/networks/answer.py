@@ -17,7 +17,7 @@ _BAR = 20
 
 
 class Answer(Mapping[Any, float]):
-    """p(nodes | evidence): a mapping from level to probability, or from tuples of levels for several nodes.
+    """p(nodes | given): a mapping from level to probability, or from tuples of levels for several nodes.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class Answer(Mapping[Any, float]):
     levels : tuple of tuples
         The levels of every node.
     probabilities : ndarray of shape (*levels)
-    evidence : dict
+    given : dict
         What was known.
 
     Examples
@@ -44,9 +44,9 @@ class Answer(Mapping[Any, float]):
         nodes: tuple[Name, ...],
         levels: tuple[tuple[Any, ...], ...],
         probabilities: np.ndarray,
-        evidence: Mapping[Any, Any],
+        given: Mapping[Any, Any],
     ) -> None:
-        self.nodes, self.levels, self.evidence = nodes, levels, dict(evidence)
+        self.nodes, self.levels, self.given = nodes, levels, dict(given)
         self.probabilities = np.array(probabilities)
         self.probabilities.setflags(write=False)
         self._index = [{(_is_bool(level), level): k for k, level in enumerate(found)} for found in levels]
@@ -90,7 +90,7 @@ class Answer(Mapping[Any, float]):
         kept = [self.nodes.index(node) for node in nodes]
         summed = self.probabilities.sum(axis=tuple(k for k in range(len(self.nodes)) if k not in kept))
         turned = summed.transpose(np.argsort(np.argsort(kept)))
-        return Answer(tuple(nodes), tuple(self.levels[k] for k in kept), turned, self.evidence)
+        return Answer(tuple(nodes), tuple(self.levels[k] for k in kept), turned, self.given)
 
     def to_frame(self) -> Any:
         """A pandas data frame: a column for every node, and the probability."""
@@ -101,7 +101,7 @@ class Answer(Mapping[Any, float]):
         return pd.DataFrame(rows, columns=list(self.nodes)).assign(**{name: self.probabilities.ravel()})
 
     def __repr__(self) -> str:
-        known = ", ".join(f"{printable(node)} = {value!r}" for node, value in self.evidence.items())
+        known = ", ".join(f"{printable(node)} = {value!r}" for node, value in self.given.items())
         title = f"p({', '.join(map(printable, self.nodes))}{' | ' + known if known else ''})"
         names = [repr(level) if len(self.nodes) == 1 else ", ".join(map(repr, level)) for level in self]
         numbers = self.probabilities.ravel()
@@ -119,13 +119,13 @@ class MostProbable(Mapping[Any, Any]):
     Attributes
     ----------
     log_probability : float
-        Log p(all of these levels | evidence).
-    evidence : dict
+        Log p(all of these levels | given).
+    given : dict
         What was known.
     """
 
-    def __init__(self, levels: Mapping[Any, Any], log_probability: float, evidence: Mapping[Any, Any]) -> None:
-        self._levels, self.log_probability, self.evidence = dict(levels), log_probability, dict(evidence)
+    def __init__(self, levels: Mapping[Any, Any], log_probability: float, given: Mapping[Any, Any]) -> None:
+        self._levels, self.log_probability, self.given = dict(levels), log_probability, dict(given)
 
     def __getitem__(self, node: Name) -> Any:
         return self._levels[node]
@@ -137,7 +137,7 @@ class MostProbable(Mapping[Any, Any]):
         return len(self._levels)
 
     def _why(self, node: Name) -> str:
-        return "  (known)" if node in self.evidence else "  (set)" if f"do({node})" in self.evidence else ""
+        return "  (known)" if node in self.given else "  (set)" if f"do({node})" in self.given else ""
 
     def __repr__(self) -> str:
         width = max(map(len, map(printable, self._levels)), default=0)
@@ -151,7 +151,7 @@ class Posteriors(Mapping[Any, np.ndarray]):
     Attributes
     ----------
     impossible : ndarray of bool of shape (n,)
-        Rows whose evidence has probability 0; they have the probabilities that hold without any evidence.
+        Rows in which what is known has probability 0; they have the probabilities that hold where nothing is known.
     log_likelihood : ndarray of shape (n,)
         Log p(what is known) of every row.
     levels : dict
@@ -165,7 +165,7 @@ class Posteriors(Mapping[Any, np.ndarray]):
 
     @property
     def impossible(self) -> np.ndarray:
-        """Rows whose evidence has probability 0."""
+        """Rows in which what is known has probability 0."""
         return np.isneginf(self.log_likelihood)
 
     def __getitem__(self, node: Name) -> np.ndarray:

@@ -178,7 +178,7 @@ class _Expectation:
         totals: dict[Any, Any] = {}
         for rows, answer in inference.batches(self.known):
             weights = self.weights[rows]
-            value += float((weights * answer.log_evidence).sum())
+            value += float((weights * answer.log_likelihood).sum())
             more = answer.expected(weights)[: len(inference.levels)]
             labels = more if labels is None else [part + other for part, other in zip(labels, more, strict=True)]
             for factor in self.measured:

@@ -71,7 +71,7 @@ def _from(cls: type[BayesianNetwork], given: NetworkTables) -> BayesianNetwork:
     domains = {str(node): Domain(found, str(node), declared=found) for node, found in given.levels.items()}
     factors = [Factor(node, parents, families[node]) for node, parents in given.parents.items()]
     nothing = [Counts(np.zeros(table.shape)) for table in given.tables.values()]
-    model._given = given
+    model._given_tables = given
     return model._adopt(Tally(factors, nothing, domains))
 
 
@@ -130,9 +130,9 @@ def to_networkx(model: BayesianNetwork) -> Any:
 
 def given_to_parts(model: BayesianNetwork) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Tables that were given, for a file."""
-    if model._given is None:
+    if model._given_tables is None:
         return {}, {}
-    tables = model._given.tables
+    tables = model._given_tables.tables
     return {"given": True}, {f"given/{place}": tables[node] for place, node in enumerate(model.graph_.nodes)}
 
 

@@ -111,7 +111,7 @@ class NetworkInference:
     def likelihoods(
         self, known: Known, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
     ) -> tuple[list[Likelihood], np.ndarray]:
-        """The evidence of some rows, and the logs of the factors taken out of it."""
+        """What is known of some rows as likelihoods, and the logs of the factors taken out of these."""
         n_rows = len(range(known.n_rows)[rows])
         found, offset, graph = [], np.zeros(n_rows), self.graph.cut(do)
         for node, codes in known.codes.items():
@@ -160,7 +160,7 @@ class NetworkInference:
 
     def shares(self, nodes: Sequence[Name], found: Propagated, known: Known, rows: slice) -> np.ndarray:
         """p(combination of some nodes' levels | what is known), (combinations, rows)."""
-        n_rows = len(found.log_evidence)
+        n_rows = len(found.log_likelihood)
         full = tuple(len(self.levels[name]) for name in nodes)
         free = [n for n, size in zip(nodes, full, strict=True) if found.tree.sizes[self.index[n]] == size]
         table = found.marginal(self.scope(free)) if free else np.ones(n_rows)
@@ -205,9 +205,9 @@ class NetworkInference:
         starts = range(0, known.n_rows, step)
         for start in starts if what is None else progress(starts, what):
             rows = slice(start, min(start + step, known.n_rows))
-            evidence, offset = self.likelihoods(known, rows, do, fixed)
-            found = compiled.tree.propagate(compiled.potentials, evidence, rows.stop - rows.start, down=down)
-            found.log_evidence[:] += offset
+            likelihoods, offset = self.likelihoods(known, rows, do, fixed)
+            found = compiled.tree.propagate(compiled.potentials, likelihoods, rows.stop - rows.start, down=down)
+            found.log_likelihood[:] += offset
             yield rows, found
 
     # ---- What follows -----------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ class NetworkInference:
 
     def expected(self, node: Name, found: Propagated, known: Known, rows: slice) -> np.ndarray:
         """The mean of a measured node in every row; where it is known, what it is."""
-        scored, n_rows = self.leaves[node], len(found.log_evidence)
+        scored, n_rows = self.leaves[node], len(found.log_likelihood)
         shares = self.shares(self.graph.parents[node], found, known, rows)
         means = scored.family.expected(scored.parameters).reshape(self._n_groups(node), -1)
         if node not in known.cells:
@@ -311,7 +311,7 @@ class NetworkInference:
         if not lost_rows:
             return
         graph, cut = self.graph.cut(do), set(do)
-        possible = ~np.isneginf(found.log_evidence)
+        possible = ~np.isneginf(found.log_likelihood)
         sure = [known.is_known(node, rows) & (node not in known.likelihoods) for node in graph.nodes]
         patterns = np.stack([np.broadcast_to(here, len(possible)) for here in sure], axis=1)
         depends: dict[Any, bool] = {}

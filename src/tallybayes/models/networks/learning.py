@@ -15,7 +15,7 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.inference.em import check_settings
 from tallybayes.models.networks.factors import check_sizes, check_structure, check_sum, in_order, make_factors
 from tallybayes.models.networks.graph import Graph
-from tallybayes.models.networks.parameters import refuse_given
+from tallybayes.models.networks.parameters import refuse_given_tables
 from tallybayes.models.networks.prior import BDe
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.table import Table, open_table
@@ -64,7 +64,7 @@ def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = Non
     table = open_rows(model, X, names)
     if not hasattr(model, "tally_"):
         return _learn(model, table, sample_weight)
-    refuse_given(model, "more rows cannot be added to")
+    refuse_given_tables(model, "more rows cannot be added to")
     more = _count_more(model, table, sample_weight)
     check_sum(model.tally_, more)
     return model._adopt(model.tally_ + more)
@@ -83,7 +83,7 @@ def forget(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) ->
     self
     """
     check_is_fitted(model, "tally_")
-    refuse_given(model, "no row can be taken out of")
+    refuse_given_tables(model, "no row can be taken out of")
     return model._adopt(model.tally_ - _count_more(model, open_rows(model, X, names), sample_weight))
 
 
@@ -126,7 +126,7 @@ def _learn(model: N, table: Table, sample_weight: Any) -> N:
         from tallybayes.models.networks.em import learn_network
 
         tally, climbed = learn_network(model, table, weight, with_prior_levels(model, tally))
-    model._given = None
+    model._given_tables = None
     return model._adopt(tally, climbed)
 
 

@@ -26,7 +26,7 @@ class BayesianNetwork(Model):
     """A Bayesian network: p(all nodes) = Π p(node | its parents).
 
     Its tables are counted in one pass; they add, forget and are re-estimated like every model here. Questions are
-    answered exactly, by a clique tree that serves many rows of evidence at once, whatever is known in each of them. A
+    answered exactly, by a clique tree that serves many rows at once, whatever is known in each of them. A
     network too large for memory is refused before anything is allocated.
 
     Parameters
@@ -105,7 +105,7 @@ class BayesianNetwork(Model):
         self.tol = tol
         self.random_state = random_state
 
-    _given: NetworkTables | None = None  # tables that were not learned, but given
+    _given_tables: NetworkTables | None = None  # tables that were not learned, but given
 
     # Learning
     fit = learning.fit
@@ -116,7 +116,7 @@ class BayesianNetwork(Model):
     # One question
     query = questions.query
     most_probable = questions.most_probable
-    probability_of_evidence = questions.probability_of_evidence
+    probability = questions.probability
     sample = questions.sample
 
     # Many rows
@@ -152,7 +152,7 @@ class BayesianNetwork(Model):
     def prior_(self) -> dict[Name, Any]:
         """The prior of every node as it was resolved from the tally; none where the tables were given."""
         network = self._network
-        return {} if self._given is not None else dict(zip(network.nodes, network.fitted.beliefs, strict=True))
+        return {} if self._given_tables is not None else dict(zip(network.nodes, network.fitted.beliefs, strict=True))
 
     @property
     def n_parameters_(self) -> int:
@@ -164,13 +164,13 @@ class BayesianNetwork(Model):
         """The number of free parameters of a table of all labels at once: what the structure saves."""
         return max(math.prod(len(levels) for levels in self.levels_.values()) - 1, 0)
 
-    def plot(self, ax: Any = None, *, evidence: Any = None, do: Any = None, tables: bool = True) -> Any:
+    def plot(self, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Any:
         """A picture of the network, parents above children; needs matplotlib.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-        evidence, do
+        given, do
             As for `query`. With either, the boxes show every node before and after; without, their tables.
         tables : bool, default True
             Whether small tables are written into the boxes; never of more than 16 nodes.
@@ -181,22 +181,22 @@ class BayesianNetwork(Model):
         """
         from tallybayes.plots.network import plot_network
 
-        return plot_network(self, ax, evidence=evidence, do=do, tables=tables)
+        return plot_network(self, ax, given=given, do=do, tables=tables)
 
     def plot_posteriors(
         self,
-        evidence: Mapping[Name, Any] | None,
+        given: Mapping[Name, Any] | None,
         nodes: Any = None,
         ax: Any = None,
         *,
         do: Mapping[Name, Any] | None = None,
     ) -> Any:
-        """A picture of what the evidence tells: nodes before and after, with the bits learned; needs matplotlib.
+        """A picture of what something known tells: nodes before and after, with the bits learned; needs matplotlib.
 
         Parameters
         ----------
-        evidence, do
-            As for `query`; without `do`, there has to be evidence.
+        given, do
+            As for `query`; without `do`, something has to be given.
         nodes : name, or sequence of names, optional
             None draws the 12 that moved most, by information.
         ax : matplotlib Axes, optional
@@ -207,7 +207,7 @@ class BayesianNetwork(Model):
         """
         from tallybayes.plots.network import plot_posteriors
 
-        return plot_posteriors(self, evidence, nodes, ax, do=do)
+        return plot_posteriors(self, given, nodes, ax, do=do)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "tally_"):
@@ -233,7 +233,7 @@ class BayesianNetwork(Model):
     def _network(self) -> Network:
         """What follows from the tally, or from the tables that were given."""
         check_is_fitted(self, "tally_")
-        return self._derive("network", lambda: Network(self.tally_, self.estimate, self.prior, self._given))
+        return self._derive("network", lambda: Network(self.tally_, self.estimate, self.prior, self._given_tables))
 
     @property
     def _inference(self) -> NetworkInference:
@@ -244,7 +244,7 @@ class BayesianNetwork(Model):
     def __add__(self, other: Self) -> Self:
         if isinstance(other, BayesianNetwork):
             for model in (self, other):
-                parameters.refuse_given(model, "nothing can be added to")
+                parameters.refuse_given_tables(model, "nothing can be added to")
             if hasattr(self, "tally_") and hasattr(other, "tally_"):
                 check_sum(self.tally_, other.tally_)
         return super().__add__(other)
@@ -257,7 +257,7 @@ class BayesianNetwork(Model):
         return super()._adopt(learning.with_prior_levels(self, tally), climbed)
 
     def _take_from(self, other: Any) -> Self:
-        self._given = other._given
+        self._given_tables = other._given_tables
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
@@ -277,5 +277,5 @@ class BayesianNetwork(Model):
 
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._from_parts(state, arrays)
-        self._given = exchange.given_from_parts(self, state, arrays)
+        self._given_tables = exchange.given_from_parts(self, state, arrays)
         self._derived = {}  # it was made without them

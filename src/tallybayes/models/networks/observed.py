@@ -31,7 +31,7 @@ class Known(NamedTuple):
     codes : dict from node to an array of int of shape (n,)
         −1 where the level is not known.
     likelihoods : dict from node to an array of shape (levels,)
-        Soft evidence, the same for all rows.
+        Of nodes that are only hinted at, the same for all rows.
     cells : dict from measured node to its cells
         NaN where they are not known.
     """
@@ -97,22 +97,22 @@ def _read_leaf(network: NetworkInference, node: Name, found: Any) -> Any:
     return cells
 
 
-def read_evidence(
-    network: NetworkInference, evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None
+def read_given(
+    network: NetworkInference, given: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None
 ) -> Known:
     """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells."""
-    for name, value in (("evidence", evidence), ("do", do)):
+    for name, value in (("given", given), ("do", do)):
         if value is not None and not isinstance(value, Mapping):
             raise DataError.wrong_type(name, repr(value)[:60], "a mapping, as in {'fire': True}")
-    given, done = dict(evidence or {}), dict(do or {})
-    network.graph.require([*given, *done])
-    both = [node for node in done if node in given]
+    seen, done = dict(given or {}), dict(do or {})
+    network.graph.require([*seen, *done])
+    both = [node for node in done if node in seen]
     if both:
         raise DataError(f"node {both[0]!r} is both observed and set by do=; expected one of them.")
     codes: dict[Name, np.ndarray] = {}
     likelihoods: dict[Name, np.ndarray] = {}
     cells: dict[Name, Any] = {}
-    for node, value in (given | done).items():
+    for node, value in (seen | done).items():
         if node in network.leaves:
             if is_missing(value) or isinstance(value, Mapping):
                 raise DataError(f"node {node!r} is measured, and known as {value!r}; expected a number.")
@@ -148,7 +148,7 @@ def _likelihood(network: NetworkInference, node: Name, value: Mapping[Any, Any])
         found = np.full(1, np.nan)
     if not (np.isfinite(found) & (found >= 0)).all():
         raise DataError.wrong_type(
-            f"the soft evidence of {node!r}",
+            f"what is given of {node!r}",
             repr(dict(value)),
             f"a likelihood of at least 0 for each of {', '.join(map(repr, levels[:8]))}",
         )

@@ -76,7 +76,7 @@ class Network:
     tally: Tally
     estimate: str
     prior: Any
-    given: NetworkTables | None = None  # tables that were not learned, but given
+    given_tables: NetworkTables | None = None  # tables that were not learned, but given
 
     @cached_property
     def graph(self) -> Graph:
@@ -123,8 +123,8 @@ class Network:
     @cached_property
     def tables(self) -> dict[Name, np.ndarray]:
         """p(node | parents) of every node with labels, (*parents, levels); NaN where maximum likelihood has no row."""
-        if self.given is not None:
-            return dict(self.given.tables)
+        if self.given_tables is not None:
+            return dict(self.given_tables.tables)
         nodes = zip(self.nodes.items(), self.fitted.scored, strict=True)
         return {name: scored.point.table for (name, node), scored in nodes if node.is_label}
 
@@ -187,7 +187,7 @@ def unseen_configurations(model: BayesianNetwork) -> dict[Name, list[dict[Name, 
     depends on it is refused.
     """
     found: dict[Name, list[dict[Name, Any]]] = {}
-    for name, node in model._network.nodes.items() if model._given is None else ():
+    for name, node in model._network.nodes.items() if model._given_tables is None else ():
         never = np.flatnonzero(np.asarray(node.flat().presence()) == 0)
         if node.factor.given and len(never):
             every = model._network.configurations(node.factor.given)
@@ -231,7 +231,7 @@ def bits(model: BayesianNetwork) -> Bits:
 def _counted(model: BayesianNetwork, what: str) -> Fitted:
     """The nodes after estimating, if their statistics are of rows: neither given nor expected."""
     network = model._network
-    refuse_given(model, f"there is no {what} of")
+    refuse_given_tables(model, f"there is no {what} of")
     if network.tally.soft:
         raise EstimateError(
             f"this network has no {what}: EM filled in what was missing; its counts are expectations, not rows.\n"
@@ -240,9 +240,9 @@ def _counted(model: BayesianNetwork, what: str) -> Fitted:
     return network.fitted
 
 
-def refuse_given(model: BayesianNetwork, what: str) -> None:
+def refuse_given_tables(model: BayesianNetwork, what: str) -> None:
     """Refuse what needs counts where the tables were given."""
-    if model._given is not None:
+    if model._given_tables is not None:
         raise StatisticsError(
             f"{what} a network whose tables were given, not counted.\n    Use fit to learn them from rows, or pass "
             "prior=tb.BDe(network, sample_size) to let the given ones count as so many rows."

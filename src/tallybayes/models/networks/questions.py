@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.errors import DataError, ImpossibleEvidenceError
+from tallybayes.errors import DataError, ImpossibleError
 from tallybayes.inference.junction import Propagated
 from tallybayes.models.fitted.generate import sample_factor
 from tallybayes.models.networks.answer import Answer, MostProbable
 from tallybayes.models.networks.inference import NetworkInference
-from tallybayes.models.networks.observed import Known, read_evidence
+from tallybayes.models.networks.observed import Known, read_given
 from tallybayes.models.networks.rows import listed, require_labels
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 def query(
     model: BayesianNetwork,
     nodes: Any,
-    evidence: Mapping[Name, Any] | None = None,
+    given: Mapping[Name, Any] | None = None,
     *,
     do: Mapping[Name, Any] | None = None,
 ) -> Answer:
-    """p(nodes | evidence), exactly.
+    """p(nodes | given), exactly.
 
     Parameters
     ----------
     nodes : name, or sequence of names
         What is asked for: labels; of several, their joint distribution.
-    evidence : mapping from node to what is known of it, optional
-        A level, or a measured value; soft evidence is a mapping from every level to its likelihood,
-        p(what was noticed | level), up to a factor.
+    given : mapping from node to what is known of it, optional
+        A level, or a measured value; or, where it is only hinted at, a mapping from every level to its
+        likelihood, p(what was noticed | level), up to a factor (elsewhere called soft or virtual evidence).
     do : mapping from node to level, optional
         Nodes that are set from outside, so that their parents have no say.
 
@@ -61,21 +61,21 @@ def query(
     if not asked or len(set(asked)) < len(asked):
         raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
     found = model._inference
-    _, answer = _asked(found, asked, evidence, do, together=asked)
+    _, answer = _asked(found, asked, given, do, together=asked)
     table = answer.marginal(found.scope(asked))[..., 0]
-    return Answer(asked, tuple(found.levels[node] for node in asked), table, _told(evidence, do))
+    return Answer(asked, tuple(found.levels[node] for node in asked), table, _told(given, do))
 
 
 def most_probable(
-    model: BayesianNetwork, evidence: Mapping[Name, Any] | None = None, *, do: Mapping[Name, Any] | None = None
+    model: BayesianNetwork, given: Mapping[Name, Any] | None = None, *, do: Mapping[Name, Any] | None = None
 ) -> MostProbable:
-    """The most probable levels of all nodes together, given the evidence (MPE).
+    """The most probable levels of all nodes together, given what is known (MPE).
 
     It need not be made of the most probable level of each.
 
     Parameters
     ----------
-    evidence, do
+    given, do
         As for `query`.
 
     Returns
@@ -84,22 +84,20 @@ def most_probable(
         A mapping from node to level.
     """
     found = model._inference
-    known, answer = _asked(found, found.levels, evidence, do)
+    known, answer = _asked(found, found.levels, given, do)
     compiled, (likelihoods, offset) = found.compile(do or ()), found.likelihoods(known, slice(0, 1), do or ())
     codes, log_probability = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
     levels = {node: found.levels[node][int(code)] for node, code in zip(found.levels, codes[:, 0], strict=True)}
-    log_share = log_probability[0] + offset[0] - answer.log_evidence[0]
-    return MostProbable(levels, float(log_share), _told(evidence, do))
+    log_share = log_probability[0] + offset[0] - answer.log_likelihood[0]
+    return MostProbable(levels, float(log_share), _told(given, do))
 
 
-def probability_of_evidence(
-    model: BayesianNetwork, evidence: Mapping[Name, Any], *, do: Mapping[Name, Any] | None = None
-) -> float:
-    """p(evidence): a density where measured nodes are among it; 0 where it is impossible.
+def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mapping[Name, Any] | None = None) -> float:
+    """p(given): a density where measured nodes are among it; 0 where it is impossible.
 
     Parameters
     ----------
-    evidence, do
+    given, do
         As for `query`.
 
     Returns
@@ -107,26 +105,26 @@ def probability_of_evidence(
     float
     """
     found = model._inference
-    known = read_evidence(found, evidence, do)
+    known = read_given(found, given, do)
     ((rows, answer),) = found.batches(known, do or ())
     found.refuse_unknown(answer, known, rows, None, do or ())
-    return float(np.exp(answer.log_evidence[0]))
+    return float(np.exp(answer.log_likelihood[0]))
 
 
 def sample(
     model: BayesianNetwork,
     n: int = 1,
-    evidence: Mapping[Name, Any] | None = None,
+    given: Mapping[Name, Any] | None = None,
     *,
     do: Mapping[Name, Any] | None = None,
     random_state: Any = None,
 ) -> dict[Name, np.ndarray]:
-    """Rows drawn from the network, or from what it says given the evidence.
+    """Rows drawn from the network, or from what it says given something.
 
     Parameters
     ----------
     n : int, default 1
-    evidence, do
+    given, do
         As for `query`.
     random_state : int, Generator or None
 
@@ -146,9 +144,9 @@ def sample(
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
     rng = np.random.default_rng(random_state)
     found = model._inference
-    _, answer = _asked(found, found.graph.nodes, evidence, do)
+    _, answer = _asked(found, found.graph.nodes, given, do)
     codes = dict(zip(found.levels, answer.sample(int(n), rng), strict=True))
-    measured = {**(evidence or {}), **(do or {})}
+    measured = {**(given or {}), **(do or {})}
     out: dict[Name, np.ndarray] = {}
     for node in found.graph.nodes:
         if node in found.levels:
@@ -163,29 +161,29 @@ def sample(
 
 
 def _asked(
-    found: NetworkInference, nodes: Iterable[Name], evidence: Any, do: Any, together: Iterable[Name] = ()
+    found: NetworkInference, nodes: Iterable[Name], given: Any, do: Any, together: Iterable[Name] = ()
 ) -> tuple[Known, Propagated]:
     """What is known, and what follows from it for some nodes; refused where that is impossible, or not known."""
-    known = read_evidence(found, evidence, do)
+    known = read_given(found, given, do)
     ((rows, answer),) = found.batches(known, do or (), together=together)
-    refuse_impossible(found, answer.log_evidence[0], evidence, do)
+    refuse_impossible(found, answer.log_likelihood[0], given, do)
     found.refuse_unknown(answer, known, rows, nodes, do or ())
     return known, answer
 
 
-def refuse_impossible(inference: NetworkInference, log_evidence: float, evidence: Any, do: Any) -> None:
-    """Name what cannot happen: as little of the evidence as contradicts the network."""
-    if not np.isneginf(log_evidence):
+def refuse_impossible(inference: NetworkInference, log_likelihood: float, given: Any, do: Any) -> None:
+    """Name what cannot happen: as little of what is given as contradicts the network."""
+    if not np.isneginf(log_likelihood):
         return
-    blamed = dict(evidence or {})
+    blamed = dict(given or {})
     for node in list(blamed):
         rest = {other: value for other, value in blamed.items() if other != node}
-        ((_, answer),) = inference.batches(read_evidence(inference, rest, do), do or (), down=False)
-        if np.isneginf(answer.log_evidence[0]):
+        ((_, answer),) = inference.batches(read_given(inference, rest, do), do or (), down=False)
+        if np.isneginf(answer.log_likelihood[0]):
             blamed = rest
-    raise ImpossibleEvidenceError.of(_told(blamed, do))
+    raise ImpossibleError.of(_told(blamed, do))
 
 
-def _told(evidence: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
+def _told(given: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
     """All that a question says, for its answer."""
-    return {**(evidence or {}), **{f"do({node})": value for node, value in (do or {}).items()}}
+    return {**(given or {}), **{f"do({node})": value for node, value in (do or {}).items()}}

@@ -12,7 +12,7 @@ from tallybayes.errors import DataError
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.learning import open_rows
-from tallybayes.models.networks.observed import Known, read_evidence, read_rows
+from tallybayes.models.networks.observed import Known, read_given, read_rows
 from tallybayes.sources.table import Table, unmerged
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
@@ -45,7 +45,7 @@ def log_likelihood(model: BayesianNetwork, X: Any, *, names: Any = None) -> np.n
     for rows, answer in found.batches(rest, down=unsure, what="scoring", look_up=True):
         if unsure:
             found.refuse_unknown(answer, rest, rows, None)
-        partly[rows] = answer.log_evidence
+        partly[rows] = answer.log_likelihood
     out[~whole] = partly
     return out
 
@@ -70,7 +70,7 @@ def predict_proba(
     -------
     ndarray of shape (n, levels) for a single name, else Posteriors
         A mapping from node to such arrays, with a flag for impossible rows, ``impossible``. Those get the
-        probabilities that hold without any evidence, and a warning.
+        probabilities that hold where nothing is known, and a warning.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _predict(
     means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if node in found.leaves}
     log_likelihood = np.empty(known.n_rows)
     for rows, answer in found.batches(known, done, what="predicting", look_up=True):
-        log_likelihood[rows] = answer.log_evidence
+        log_likelihood[rows] = answer.log_likelihood
         found.refuse_unknown(answer, known, rows, asked, done)
         for node, table in posteriors.items():
             table[rows] = found.shares([node], answer, known, rows).T
@@ -153,7 +153,7 @@ def _read(
     """What is known of the rows of X, and of the nodes that are set."""
     found = model._inference
     known = read_rows(found, open_rows(model, X, names), model.unseen, (*without, *(do or ())))
-    done = read_evidence(found, None, do)
+    done = read_given(found, None, do)
     for kept, given in ((known.codes, done.codes), (known.cells, done.cells)):
         kept.update({node: np.repeat(value, known.n_rows, axis=0) for node, value in given.items()})
     return known
@@ -166,7 +166,7 @@ def require_labels(model: BayesianNetwork, nodes: Sequence[Name]) -> None:
     if measured:
         raise DataError(
             f"node {measured[0]!r} is measured, so it has no probabilities by level.\n"
-            "    Use predict for its mean, sample for draws, or probability_of_evidence for a density."
+            "    Use predict for its mean, sample for draws, or probability for a density."
         )
 
 
@@ -177,12 +177,12 @@ def _mend_impossible(
     log_likelihood: np.ndarray,
     do: Any,
 ) -> None:
-    """Give impossible rows what holds without evidence, and say so once."""
+    """Give impossible rows what holds where nothing is known, and say so once."""
     wrong = np.flatnonzero(np.isneginf(log_likelihood))
     if not len(wrong):
         return
     found = model._inference
-    nothing = read_evidence(found, None, do)
+    nothing = read_given(found, None, do)
     ((rows, answer),) = found.batches(nothing, do or ())
     found.refuse_unknown(answer, nothing, rows, [*posteriors, *means], do or ())
     for node, table in posteriors.items():
@@ -191,7 +191,7 @@ def _mend_impossible(
         mean[wrong] = found.expected(node, answer, nothing, rows)
     warnings.warn(
         f"row {int(wrong[0])} is impossible under this network ({len(wrong)} of {len(log_likelihood)} are), so "
-        "nothing follows from it: it got the probabilities that hold without evidence.",
+        "nothing follows from it: it got the probabilities that hold where nothing is known.",
         UserWarning,
         stacklevel=4,
     )

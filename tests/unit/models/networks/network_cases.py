@@ -56,14 +56,14 @@ def joint(tables: NetworkTables, do: dict[Any, Any] | None = None) -> dict[tuple
 
 
 def weigh(
-    tables: NetworkTables, evidence: dict[Any, Any], do: dict[Any, Any] | None = None
+    tables: NetworkTables, observed: dict[Any, Any], do: dict[Any, Any] | None = None
 ) -> dict[tuple[Any, ...], float]:
-    """p(levels of all nodes, evidence): levels that are known, or likelihoods of them."""
+    """p(levels of all nodes, observed): levels that are known, or likelihoods of them."""
     nodes = list(tables.parents)
     found = {}
     for levels, p in joint(tables, do).items():
         row = dict(zip(nodes, levels, strict=True))
-        for node, value in evidence.items():
+        for node, value in observed.items():
             p *= float(value[row[node]] if isinstance(value, dict) else row[node] == value)
         found[levels] = p
     return found
@@ -71,15 +71,15 @@ def weigh(
 
 @st.composite
 def questions(draw: Any, tables: NetworkTables, soft: bool = True) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Some evidence, hard and soft, and some nodes that are set."""
-    evidence: dict[Any, Any] = {}
+    """Some nodes that are observed, or hinted at, and some nodes that are set."""
+    observed: dict[Any, Any] = {}
     do: dict[Any, Any] = {}
     for node, levels in tables.levels.items():
         what = draw(st.integers(0, 5))
         if what == 1:
-            evidence[node] = draw(st.sampled_from(levels))
+            observed[node] = draw(st.sampled_from(levels))
         elif what == 2 and soft:
-            evidence[node] = {level: draw(st.sampled_from([0.0, 0.25, 1.0, 3.0])) for level in levels}
+            observed[node] = {level: draw(st.sampled_from([0.0, 0.25, 1.0, 3.0])) for level in levels}
         elif what == 3:
             do[node] = draw(st.sampled_from(levels))
-    return evidence, do
+    return observed, do

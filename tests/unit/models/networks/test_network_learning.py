@@ -200,7 +200,7 @@ def test_what_is_not_known_is_refused_only_where_it_matters():
         lambda: mle.query("b", {"a": 1, "c": 1}),
         lambda: mle.query("b", {"a": 1, "d": {0: 0.5, 1: 1.0}}),
         lambda: mle.predict_proba({"c": [1, None], "b": [None, None]}, "d"),
-        lambda: mle.probability_of_evidence({"c": 1}),
+        lambda: mle.probability({"c": 1}),
     ):
         with pytest.raises(EstimateError, match=r"no row shows 'c' where a = 1, b = 1"):
             ask()
@@ -217,22 +217,22 @@ def test_the_graph_tells_which_tables_have_a_say(data):
     changed = dict(tables.tables) | {
         node: rng.dirichlet(np.ones(len(tables.levels[node])), tables.tables[node].shape[:-1])
     }
-    evidence, hints = {}, {}
+    observed, hints = {}, {}
     for name, levels in tables.levels.items():
         what = data.draw(st.integers(0, 3))
         if what == 1:
-            evidence[name] = levels[-1]
+            observed[name] = levels[-1]
         elif what == 2:
             hints[name] = {level: 1.0 + 0.7 * k for k, level in enumerate(levels)}
     before, after = (
         tb.BayesianNetwork.from_tables(tables.parents, tables.levels, found) for found in (tables.tables, changed)
     )
-    reached = Graph(tables.parents).reached(node, evidence, hints)
+    reached = Graph(tables.parents).reached(node, observed, hints)
     for other in tables.parents:
-        first, second = (model.query(other, evidence | hints).probabilities for model in (before, after))
+        first, second = (model.query(other, observed | hints).probabilities for model in (before, after))
         if other not in reached:
             np.testing.assert_allclose(first, second, atol=1e-12)
-        elif other == node and other not in evidence and len(tables.levels[node]) > 1:
+        elif other == node and other not in observed and len(tables.levels[node]) > 1:
             assert np.abs(first - second).max() > 0  # its own table always has
 
 

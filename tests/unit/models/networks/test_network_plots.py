@@ -18,7 +18,7 @@ from network_pictures import (
 from sklearn.exceptions import NotFittedError
 
 import tallybayes as tb
-from tallybayes.errors import DataError, ImpossibleEvidenceError
+from tallybayes.errors import DataError, ImpossibleError
 from tallybayes.plots.boxes import AFTER, BEFORE
 
 
@@ -69,16 +69,16 @@ def test_unfitted_networks_are_graphs():
     model = tb.BayesianNetwork({"wet": ["rain", "sprinkler"]})
     assert texts_in(model.plot()) == ["rain", "sprinkler", "wet"]
     with pytest.raises(NotFittedError):
-        model.plot(evidence={"wet": 1})
+        model.plot(given={"wet": 1})
 
 
 def test_rows_maximum_likelihood_does_not_know():
     rows = {"a": [0, 0, 1], "b": [0, 1, 0], "c": [0, 1, 1], "d": [0, 1, 1]}
     model = tb.BayesianNetwork({"c": ["a", "b"], "d": ["c"]}, estimate="mle").fit(rows)
     assert texts_in(model.plot()).count("unknown") == 2
-    texts = texts_in(model.plot(evidence={"a": 1}))
+    texts = texts_in(model.plot(given={"a": 1}))
     assert texts[texts.index("c") + 1] == texts[texts.index("d") + 1] == "not known"
-    assert "not known" not in "".join(texts_in(model.reestimate(estimate="map").plot(evidence={"a": 1})))
+    assert "not known" not in "".join(texts_in(model.reestimate(estimate="map").plot(given={"a": 1})))
 
 
 # ---- Before and after ------------------------------------------------------------------------------------------------
@@ -88,12 +88,12 @@ def test_rows_maximum_likelihood_does_not_know():
 def test_bars_are_the_probabilities_before_and_after(how):
     model = fire_alarm()
     soft = {"smoke": {False: 1.0, True: 5.0}}
-    evidence = {"seen": {"report": True}, "hinted at": soft, "set": None, "both": {"report": True}}[how]
+    observed = {"seen": {"report": True}, "hinted at": soft, "set": None, "both": {"report": True}}[how]
     do = {"alarm": True} if how in ("set", "both") else None
-    ax = model.plot(evidence=evidence, do=do)
+    ax = model.plot(given=observed, do=do)
     full = bars_in(ax, "#F0F0F0")[0].get_width()
     before = np.concatenate([model.query(node).probabilities for node in model.graph_.nodes])
-    after = np.concatenate([model.query(node, evidence, do=do).probabilities for node in model.graph_.nodes])
+    after = np.concatenate([model.query(node, observed, do=do).probabilities for node in model.graph_.nodes])
     lengths = [np.array([bar.get_width() for bar in bars_in(ax, colour)]) for colour in (BEFORE, AFTER)]
     backs = np.array([bar.get_width() for bar in bars_in(ax, "#F0F0F0")])
     np.testing.assert_allclose(lengths[0] / backs, before, atol=1e-12)
@@ -105,14 +105,14 @@ def test_bars_are_the_probabilities_before_and_after(how):
 
 
 def test_what_is_known_is_marked():
-    ax = fire_alarm().plot(evidence={"report": True, "smoke": {False: 1, True: 2}}, do={"alarm": False})
+    ax = fire_alarm().plot(given={"report": True, "smoke": {False: 1, True: 2}}, do={"alarm": False})
     looks = {to_hex(box.get_edgecolor()) for box in boxes_in(ax)}
     assert len(looks) == 3
     for title in ("report = True", "smoke: hinted at", "do(alarm = False)"):
         assert title in texts_in(ax)
     assert ax.get_title() == "pale: before, strong: given report = True, smoke hinted at, do(alarm = False)"
     many = {"report": True, "smoke": False, "alarm": True, "leaving": True}
-    assert fire_alarm().plot(evidence=many).get_title().endswith("given report = True, smoke = False, 2 more")
+    assert fire_alarm().plot(given=many).get_title().endswith("given report = True, smoke = False, 2 more")
 
 
 def test_measured_nodes_show_their_parameters_and_means():
@@ -121,11 +121,11 @@ def test_measured_nodes_show_their_parameters_and_means():
     mean, variance = model.table("weight").values[0]
     start = texts.index("weight")
     assert texts[start + 1 : start + 7] == ["kind", "mean", "variance", "a", f"{mean:.4g}", f"{variance:.4g}"]
-    texts = texts_in(model.plot(evidence={"kind": "b"}))
+    texts = texts_in(model.plot(given={"kind": "b"}))
     before = model.predict({"kind": [None]}, "weight")[0]
     after = model.predict({"kind": ["b"]}, "weight")[0]
     assert f"mean {before:.5g} → {after:.5g}" in texts
-    texts = texts_in(model.plot(evidence={"weight": 1.25}))
+    texts = texts_in(model.plot(given={"weight": 1.25}))
     assert "weight = 1.25" in texts
     assert f"{model.query('kind', {'weight': 1.25})['a']:.3f}" in texts
     assert texts.count("6 others") == 1
@@ -134,10 +134,10 @@ def test_measured_nodes_show_their_parameters_and_means():
 def test_blocks_say_how_many_columns_they_have():
     block = np.random.default_rng(0).normal(size=(4, 3))
     model = unseen_network(block=block)
-    for evidence, words in (({"a": 0}, ", not known before"), ({"a": 1}, ", not known"), ({"d": 0, "c": 0}, None)):
-        texts = texts_in(model.plot(evidence=evidence))
+    for observed, words in (({"a": 0}, ", not known before"), ({"a": 1}, ", not known"), ({"d": 0, "c": 0}, None)):
+        texts = texts_in(model.plot(given=observed))
         assert texts[texts.index("block") + 1] == "3 columns" + (", not known before" if words is None else words)
-    texts = texts_in(model.reestimate(estimate="bayes").plot(evidence={"a": 0}))
+    texts = texts_in(model.reestimate(estimate="bayes").plot(given={"a": 0}))
     assert texts[texts.index("block") + 1] == "3 columns"
     wide = tb.BayesianNetwork({"wide": []}).fit({"wide": np.tile(block, 2)})
     assert texts_in(wide.plot()) == ["wide", "6 columns"]
@@ -163,18 +163,18 @@ def test_pictures_of_any_size_keep_words_in_their_boxes():
     for ax in axes[0]:
         assert model.plot(ax) is ax
         assert_words_are_in_boxes(ax)
-    assert model.plot(axes[1, 0], evidence={"report": True}) is axes[1, 0]
+    assert model.plot(axes[1, 0], given={"report": True}) is axes[1, 0]
     assert model.plot_posteriors({"report": True}, ax=axes[1, 1]) is axes[1, 1]
     figure.canvas.draw()
     assert axes[0, 0].texts[0].get_fontsize() < 8
-    big = random_network(37, 4).plot(evidence={"node 3": "level 1"})
+    big = random_network(37, 4).plot(given={"node 3": "level 1"})
     assert_words_are_in_boxes(big)
 
 
 def test_dollars_and_long_names_are_just_names():
     long = "a name that goes on and on and has $two$ dollars in it, _^{}"
     model = tb.BayesianNetwork({"b": [long]}).fit({long: ["$x$", "y", "$x$"], "b": ["$", "$$", "$"]})
-    for ax in (model.plot(), model.plot(evidence={long: "$x$"}), model.plot_posteriors({"b": "$"})):
+    for ax in (model.plot(), model.plot(given={long: "$x$"}), model.plot_posteriors({"b": "$"})):
         ax.figure.canvas.draw()
         assert any("…" in text.get_text() for text in ax.texts)
 
@@ -182,10 +182,10 @@ def test_dollars_and_long_names_are_just_names():
 def test_questions_that_have_no_answer_have_no_picture():
     model = fire_alarm()
     with pytest.raises(DataError, match="no node 'smell'"):
-        model.plot(evidence={"smell": True})
+        model.plot(given={"smell": True})
     sure = tb.BayesianNetwork.from_tables(
         {"b": ["a"]}, {"a": [0, 1], "b": [0, 1]}, {"a": [1.0, 0.0], "b": [[1.0, 0.0], [0.0, 1.0]]}
     )
-    for draw in (lambda: sure.plot(evidence={"b": 1}), lambda: sure.plot_posteriors({"b": 1})):
-        with pytest.raises(ImpossibleEvidenceError):
+    for draw in (lambda: sure.plot(given={"b": 1}), lambda: sure.plot_posteriors({"b": 1})):
+        with pytest.raises(ImpossibleError):
             draw()

@@ -1,4 +1,4 @@
-"""Pictures of Bayesian networks: what the evidence moved, and what maximum likelihood knows of it."""
+"""Pictures of Bayesian networks: what an observation moves, and what maximum likelihood knows of it."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +17,7 @@ from network_pictures import (
 from scipy.stats import entropy
 
 import tallybayes as tb
-from tallybayes.errors import DataError, EstimateError, ImpossibleEvidenceError
+from tallybayes.errors import DataError, EstimateError, ImpossibleError
 from tallybayes.inference.junction import CliqueTree
 from tallybayes.plots.boxes import AFTER, BEFORE
 from tallybayes.plots.network import _learned, _told
@@ -33,7 +33,7 @@ def _no_figures_left():
 
 
 def test_what_is_known_on_one_side_is_drawn_on_that_side():
-    ax = unseen_network().plot(evidence={"a": 0})
+    ax = unseen_network().plot(given={"a": 0})
     texts = texts_in(ax)
     for node in ("c", "d"):
         assert texts[texts.index(node) :][:6] == [node, "not known before", "0", "0.750", "1", "0.250"]
@@ -46,7 +46,7 @@ def test_what_is_known_on_one_side_is_drawn_on_that_side():
 
 
 def test_observed_nodes_are_drawn_as_observed_whatever_was_known_before():
-    ax = unseen_network().plot(evidence={"c": 1})
+    ax = unseen_network().plot(given={"c": 1})
     texts = texts_in(ax)
     assert texts[texts.index("c = 1") :][:6] == ["c = 1", "not known before", "0", "0.000", "1", "1.000"]
     for node in ("a", "b"):  # what c tells of them depends on the row that is not known
@@ -59,7 +59,7 @@ def test_observed_nodes_are_drawn_as_observed_whatever_was_known_before():
 
 
 @pytest.mark.parametrize(
-    ("evidence", "words"),
+    ("observed", "words"),
     [
         ({"a": 0}, {"c": "not known before", "d": "not known before", "e": "0.000 bits", "b": "0.000 bits"}),
         ({"c": 1}, {"a": "not known after", "b": "not known after", "d": "not known before", "e": "0.000 bits"}),
@@ -67,12 +67,12 @@ def test_observed_nodes_are_drawn_as_observed_whatever_was_known_before():
     ],
     ids=["known after", "known on one side", "known on neither"],
 )
-def test_posteriors_show_what_is_known(evidence, words):
+def test_posteriors_show_what_is_known(observed, words):
     model = unseen_network()
-    ax = model.plot_posteriors(evidence)
+    ax = model.plot_posteriors(observed)
     assert texts_in(ax) == [text for pair in words.items() for text in pair]
     after = [
-        model.query(node, evidence).probabilities for node in words if words[node] in ("0.000 bits", "not known before")
+        model.query(node, observed).probabilities for node in words if words[node] in ("0.000 bits", "not known before")
     ]
     np.testing.assert_allclose([bar.get_width() for bar in bars_in(ax, AFTER)], np.concatenate(after))
     before = [model.query(node).probabilities for node in words if words[node] in ("0.000 bits", "not known after")]
@@ -89,7 +89,7 @@ def test_a_picture_of_nothing_known_says_so():
 def asked(question, node):
     try:
         return question(node)
-    except ImpossibleEvidenceError:
+    except ImpossibleError:
         raise
     except EstimateError:
         return None
@@ -107,18 +107,18 @@ def test_all_nodes_at_once_tell_what_each_tells_by_itself(seed):
     some = {node: seen[node] for node in ("node 4", "node 7")}
     hint = {"node 3": {"level 0": 1.0, "level 1": 3.0, "level 2": 0.5}, "node 6": seen["node 6"]}
     answers = []
-    for evidence in ({}, some, hint):
+    for observed in ({}, some, hint):
         for do in ({}, {"node 2": seen["node 2"]}, {"node 2": "level 1", "size": 1.5}):
-            told = _told(model, evidence, do)
+            told = _told(model, observed, do)
             for node in model.levels_:
-                answers.append(asked(lambda node: model.query(node, evidence, do=do).probabilities, node))  # noqa: B023
+                answers.append(asked(lambda node: model.query(node, observed, do=do).probabilities, node))  # noqa: B023
                 assert (node in told) == (answers[-1] is not None)
                 if node in told:
                     np.testing.assert_allclose(told[node], answers[-1], atol=1e-12)
-        if evidence is not hint:
-            row = {node: [value] for node, value in evidence.items()} or {"node 1": [None]}
+        if observed is not hint:
+            row = {node: [value] for node, value in observed.items()} or {"node 1": [None]}
             mean = asked(lambda node: model.predict(row, node), "size")  # noqa: B023
-            assert _told(model, evidence).get("size") == (None if mean is None else pytest.approx(mean))
+            assert _told(model, observed).get("size") == (None if mean is None else pytest.approx(mean))
     assert 0 < sum(answer is None for answer in answers) < len(answers)
 
 
@@ -133,7 +133,7 @@ def test_a_picture_asks_once_before_and_once_after(monkeypatch):
     monkeypatch.setattr(CliqueTree, "propagate", counted)
     soft = {"node 3": "level 1", "node 4": {f"level {k}": k + 1 for k in range(3)}}
     for draw in (
-        lambda: model.plot(evidence=soft, do={"node 9": "level 0"}),
+        lambda: model.plot(given=soft, do={"node 9": "level 0"}),
         lambda: model.plot_posteriors(soft, do={"node 9": "level 0"}),
     ):
         calls.clear()
@@ -145,18 +145,18 @@ def test_a_picture_asks_once_before_and_once_after(monkeypatch):
 
 
 def test_what_moved_most_comes_first():
-    model, evidence = random_network(20, 7), {"node 19": "level 2", "node 4": {f"level {k}": k + 1 for k in range(3)}}
-    ax = model.plot_posteriors(evidence)
+    model, observed = random_network(20, 7), {"node 19": "level 2", "node 4": {f"level {k}": k + 1 for k in range(3)}}
+    ax = model.plot_posteriors(observed)
     free = [node for node in model.graph_.nodes if node != "node 19"]
     bits = {
-        node: entropy(model.query(node, evidence).probabilities, model.query(node).probabilities, base=2)
+        node: entropy(model.query(node, observed).probabilities, model.query(node).probabilities, base=2)
         for node in free
     }
     order = sorted(free, key=lambda node: -bits[node].round(10))[:12]
     assert headings(ax) == order
     shown = [text.get_text() for text in ax.texts if text.get_text().endswith(" bits")]
     assert shown == [f"{abs(bits[node]):.3f} bits" for node in order]
-    after = np.concatenate([model.query(node, evidence).probabilities for node in order])
+    after = np.concatenate([model.query(node, observed).probabilities for node in order])
     before = np.concatenate([model.query(node).probabilities for node in order])
     np.testing.assert_allclose([bar.get_width() for bar in bars_in(ax, AFTER)], after)
     np.testing.assert_allclose([bar.get_width() for bar in bars_in(ax, BEFORE)], before)
@@ -168,18 +168,18 @@ def test_named_nodes_are_drawn_as_they_are_named():
     model = fire_alarm()
     ax = model.plot_posteriors({"report": True}, ["tampering", "report", "fire"])
     assert headings(ax) == ["tampering", "report", "fire"]
-    surprise = -np.log2(model.probability_of_evidence({"report": True}))
+    surprise = -np.log2(model.probability({"report": True}))
     assert ax.texts[3].get_text() == f"{surprise:.3f} bits"  # what is seen tells −log₂ of its probability
     assert headings(model.plot_posteriors({"report": True}, "fire")) == ["fire"]
 
 
-@pytest.mark.parametrize("evidence", [None, {"report": True}], ids=["set", "both"])
-def test_nodes_can_be_set(evidence):
+@pytest.mark.parametrize("observed", [None, {"report": True}], ids=["set", "both"])
+def test_nodes_can_be_set(observed):
     model, do = fire_alarm(), {"alarm": True}
-    ax = model.plot_posteriors(evidence, do=do)
-    free = [node for node in model.graph_.nodes if node not in {"alarm", *(evidence or {})}]
+    ax = model.plot_posteriors(observed, do=do)
+    free = [node for node in model.graph_.nodes if node not in {"alarm", *(observed or {})}]
     assert sorted(headings(ax)) == sorted(free)
-    after = np.concatenate([model.query(node, evidence, do=do).probabilities for node in headings(ax)])
+    after = np.concatenate([model.query(node, observed, do=do).probabilities for node in headings(ax)])
     np.testing.assert_allclose([bar.get_width() for bar in bars_in(ax, AFTER)], after)
     bits = dict(zip(headings(ax), [text for text in texts_in(ax) if text.endswith(" bits")], strict=True))
     assert bits["fire"] == "0.000 bits"  # setting an alarm off lights no fire
@@ -202,15 +202,15 @@ def test_nothing_learned_is_never_negative():
 
 
 @pytest.mark.parametrize(
-    "evidence", [None, "fire", ["fire"], 3, np.ones(2)], ids=["none", "name", "list", "3", "array"]
+    "observed", [None, "fire", ["fire"], 3, np.ones(2)], ids=["none", "name", "list", "3", "array"]
 )
-def test_evidence_of_another_kind_is_refused_as_by_query(evidence):
+def test_what_is_given_in_another_form_is_refused_as_by_query(observed):
     model = fire_alarm()
-    with pytest.raises(DataError, match=r"evidence is .*; expected a mapping, as in"):
-        model.plot_posteriors(evidence)
-    if evidence is not None:
-        for ask in (lambda: model.query("fire", evidence), lambda: model.plot(evidence=evidence)):
-            with pytest.raises(DataError, match=r"evidence is .*; expected a mapping, as in"):
+    with pytest.raises(DataError, match=r"given is .*; expected a mapping, as in"):
+        model.plot_posteriors(observed)
+    if observed is not None:
+        for ask in (lambda: model.query("fire", observed), lambda: model.plot(given=observed)):
+            with pytest.raises(DataError, match=r"given is .*; expected a mapping, as in"):
                 ask()
 
 
@@ -230,4 +230,4 @@ def test_where_all_is_known_nothing_is_left_to_ask():
     measured = tb.BayesianNetwork({"size": []}).fit({"size": [1.0, 2.0, 4.0]})
     with pytest.raises(DataError, match="nothing is left to ask"):
         measured.plot_posteriors({"size": 2.0})
-    assert texts_in(measured.plot(evidence={"size": 2.0})) == ["size = 2.0"]
+    assert texts_in(measured.plot(given={"size": 2.0})) == ["size = 2.0"]

@@ -13,12 +13,12 @@ from network_cases import given, joint, networks, questions, weigh
 from sklearn.exceptions import NotFittedError
 
 import tallybayes as tb
-from tallybayes.errors import DataError, ImpossibleEvidenceError, LabelError
+from tallybayes.errors import DataError, ImpossibleError, LabelError
 from tallybayes.models.networks import inference as network_inference
 
 
 def _sums(weights, nodes, asked):
-    """p(asked, evidence) from p(all, evidence)."""
+    """p(asked, observed) from p(all, observed)."""
     found = {}
     for levels, p in weights.items():
         key = tuple(levels[nodes.index(node)] for node in asked)
@@ -30,18 +30,18 @@ def _sums(weights, nodes, asked):
 @hypothesis_given(st.data())
 def test_queries_equal_enumeration(data):
     tables = data.draw(networks())
-    evidence, do = data.draw(questions(tables))
+    observed, do = data.draw(questions(tables))
     nodes = list(tables.parents)
-    weights = weigh(tables, evidence, do)
+    weights = weigh(tables, observed, do)
     total = math.fsum(weights.values())
     model = given(tables)
-    assert model.probability_of_evidence(evidence, do=do) == pytest.approx(total, rel=1e-9, abs=1e-15)
+    assert model.probability(observed, do=do) == pytest.approx(total, rel=1e-9, abs=1e-15)
     asked = data.draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=3, unique=True))
     if total == 0:
-        with pytest.raises(ImpossibleEvidenceError):
-            model.query(asked, evidence, do=do)
+        with pytest.raises(ImpossibleError):
+            model.query(asked, observed, do=do)
         return
-    answer = model.query(asked, evidence, do=do)
+    answer = model.query(asked, observed, do=do)
     for key, p in _sums(weights, nodes, asked).items():
         assert answer[key if len(asked) > 1 else key[0]] == pytest.approx(p / total, abs=1e-12)
     assert sum(answer.values()) == pytest.approx(1.0)
@@ -51,11 +51,11 @@ def test_queries_equal_enumeration(data):
 @hypothesis_given(st.data())
 def test_most_probable_equals_enumeration(data):
     tables = data.draw(networks())
-    evidence, do = data.draw(questions(tables))
-    weights = weigh(tables, evidence, do)
+    observed, do = data.draw(questions(tables))
+    weights = weigh(tables, observed, do)
     total = math.fsum(weights.values())
     assume(total > 0)
-    found = given(tables).most_probable(evidence, do=do)
+    found = given(tables).most_probable(observed, do=do)
     best = weights[tuple(found[node] for node in tables.parents)]
     assert best == pytest.approx(max(weights.values()), rel=1e-9)
     assert math.exp(found.log_probability) == pytest.approx(best / total, rel=1e-9)
@@ -81,8 +81,8 @@ def test_rows_with_any_pattern_equal_enumeration(monkeypatch, worth, data):
     np.testing.assert_array_equal(posteriors.impossible, impossible)
     prior = joint(tables)
     for row in range(n_rows):
-        evidence = {node: rows[node][row] for node in nodes if rows[node][row] is not None}
-        weights = weigh(tables, evidence)
+        observed = {node: rows[node][row] for node in nodes if rows[node][row] is not None}
+        weights = weigh(tables, observed)
         total = math.fsum(weights.values())
         if total == 0:
             assert impossible[row]
@@ -107,7 +107,7 @@ def test_a_column_asked_for_is_predicted_from_the_others():
     np.testing.assert_allclose(several["rain"], [[0.5, 0.5]] * 2)
 
 
-def test_samples_given_evidence_follow_the_posterior():
+def test_samples_given_something_follow_the_posterior():
     tables = {"a": [0.3, 0.7], "b": [[0.9, 0.1], [0.2, 0.8]], "c": [[[1.0, 0.0], [0.5, 0.5]], [[0.4, 0.6], [0.1, 0.9]]]}
     levels = {"a": [False, True], "b": ["x", "y"], "c": [0, 1]}
     model = tb.BayesianNetwork.from_tables({"b": ["a"], "c": ["a", "b"]}, levels, tables)
@@ -125,19 +125,19 @@ def test_samples_given_evidence_follow_the_posterior():
     assert len(model.sample(0)["a"]) == 0
 
 
-def test_impossible_evidence_is_named_as_briefly_as_can_be():
+def test_what_is_impossible_is_named_as_briefly_as_can_be():
     model = tb.BayesianNetwork.from_tables(
         {"b": ["a"], "c": []},
         {"a": [0, 1], "b": [0, 1], "c": [0, 1]},
         {"a": [0.5, 0.5], "b": [[1.0, 0.0], [0.5, 0.5]], "c": [0.5, 0.5]},
     )
-    with pytest.raises(ImpossibleEvidenceError, match=r"a = 0, b = 1 has probability 0; these cannot happen together"):
+    with pytest.raises(ImpossibleError, match=r"a = 0, b = 1 has probability 0; these cannot happen together"):
         model.query("c", {"a": 0, "b": 1, "c": 1})
-    with pytest.raises(ImpossibleEvidenceError, match=r"these cannot happen together"):
+    with pytest.raises(ImpossibleError, match=r"these cannot happen together"):
         model.sample(3, {"a": 0, "b": 1})
-    with pytest.raises(ImpossibleEvidenceError, match=r"c = \{0: 0.0, 1: 0.0\} has probability 0"):
+    with pytest.raises(ImpossibleError, match=r"c = \{0: 0.0, 1: 0.0\} has probability 0"):
         model.most_probable({"c": {0: 0.0, 1: 0.0}})
-    assert model.probability_of_evidence({"a": 0, "b": 1}) == 0.0
+    assert model.probability({"a": 0, "b": 1}) == 0.0
 
 
 def test_a_thousand_witnesses_do_not_underflow():
@@ -148,11 +148,11 @@ def test_a_thousand_witnesses_do_not_underflow():
     model = tb.BayesianNetwork.from_tables(
         {name: ["y"] for name in names}, levels, {"y": [0.25, 0.75]} | dict.fromkeys(names, sure)
     )
-    evidence = {name: int(k < 400) for k, name in enumerate(names)}
-    assert model.query("y", evidence)[1] == pytest.approx(0.75)
-    lean = evidence | {"x0": 0}
+    observed = {name: int(k < 400) for k, name in enumerate(names)}
+    assert model.query("y", observed)[1] == pytest.approx(0.75)
+    lean = observed | {"x0": 0}
     assert model.query("y", lean)[0] == pytest.approx(1.0)
-    log_p = model.log_likelihood([evidence])[0]
+    log_p = model.log_likelihood([observed])[0]
     assert log_p == pytest.approx(400 * (math.log(1e-6) + math.log1p(-1e-6)), rel=1e-9)
     chain = tb.BayesianNetwork.from_tables(
         {f"x{k}": [f"x{k - 1}"] for k in range(1, 800)},
@@ -165,7 +165,7 @@ def test_a_thousand_witnesses_do_not_underflow():
     assert chain.log_likelihood([{k: v for k, v in rows[0].items() if k != "x7"}])[0] > expected
 
 
-def test_evidence_that_cannot_be_read_is_refused():
+def test_what_cannot_be_read_is_refused():
     model = tb.BayesianNetwork.from_tables(
         {"b": ["a"]}, {"a": [0, 1], "b": ["u", "v"]}, {"a": [0.5, 0.5], "b": [[0.1, 0.9], [0.5, 0.5]]}
     )
@@ -177,9 +177,9 @@ def test_evidence_that_cannot_be_read_is_refused():
         model.query("b", {"a": True})
     with pytest.raises(LabelError, match=r"no level 'w'"):
         model.query("a", {"b": "w"})
-    with pytest.raises(DataError, match=r"soft evidence of 'b'"):
+    with pytest.raises(DataError, match=r"what is given of 'b'"):
         model.query("a", {"b": {"u": 1.0}})
-    with pytest.raises(DataError, match=r"soft evidence of 'b'"):
+    with pytest.raises(DataError, match=r"what is given of 'b'"):
         model.query("a", {"b": {"u": -1.0, "v": 1.0}})
     with pytest.raises(DataError, match=r"both observed and set"):
         model.query("a", {"b": "u"}, do={"b": "u"})
@@ -238,7 +238,7 @@ def test_rows_and_questions_at_the_edges():
     with pytest.warns(UserWarning, match=r"row 1 is impossible under this network \(1 of 2 are\)"):
         filled = model.predict({"a": [0, 0], "b": [None, 1]})
     assert filled["x"].tolist() == [0.5, 3.0]  # the mean of all, where nothing follows
-    with pytest.raises(DataError, match=r"evidence is \['a'\]; expected a mapping"):
+    with pytest.raises(DataError, match=r"given is \['a'\]; expected a mapping"):
         model.query("a", ["a"])
     with pytest.raises(DataError, match=r"do is 'a'; expected a mapping"):
         model.query("a", do="a")
@@ -275,7 +275,7 @@ def test_questions_of_the_wrong_kind_are_refused():
         _ = tb.BayesianNetwork({"b": ["a"]}).levels_
     by_number = tb.BayesianNetwork({1: [0]}).fit(np.array([[0, 1], [1, 0]]))
     assert by_number.query(np.int64(1)) == by_number.query(1)
-    with pytest.raises(ImpossibleEvidenceError, match=r"b = 1, do\(a\) = 0 has probability 0"):
+    with pytest.raises(ImpossibleError, match=r"b = 1, do\(a\) = 0 has probability 0"):
         model.reestimate(estimate="mle").query("a", {"b": 1}, do={"a": 0})
     assert "(set)" in repr(model.most_probable(do={"a": 0}))
 
