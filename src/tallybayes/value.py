@@ -159,6 +159,16 @@ def _same(value: Any, default: Any) -> bool:
         return False
 
 
+def same(first: Any, second: Any) -> bool:
+    """Whether two settings mean the same; a list, a tuple and an array of the same values do."""
+    first, second = (one.tolist() if isinstance(one, np.ndarray) else one for one in (first, second))
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        first, second = list(first.items()), list(second.items())
+    if isinstance(first, tuple | list) and isinstance(second, tuple | list):
+        return len(first) == len(second) and all(map(same, first, second))
+    return bool(first == second)
+
+
 def _show(value: Any) -> str:
     if isinstance(value, np.ndarray):
         if value.ndim == 0:

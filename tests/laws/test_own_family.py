@@ -40,6 +40,9 @@ class Exponential(Family):
     def row_weight(self, statistics):
         return statistics.total
 
+    def expected(self, parameters):
+        return 1 / super().expected(parameters)
+
     def log_likelihood(self, parameters, statistics):
         return statistics.total * np.log(parameters) - parameters * statistics.weight
 
@@ -109,6 +112,11 @@ class SamplesTooWidely(Exponential):
         return 1.1 * super().sample(parameters, n, rng)
 
 
+class ExpectsItsRate(Exponential):
+    def expected(self, parameters):
+        return 1 / super().expected(parameters)
+
+
 class Rounds(Exponential):
     def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
         sums = super().collect(block, group, n_groups, weight)
@@ -123,6 +131,7 @@ class Rounds(Exponential):
         (LooksAtTheFirstRow(), "split|permutation"),
         (LooksAtTheNumberOfGroups(), "split"),
         (SamplesTooWidely(), "do not look like"),
+        (ExpectsItsRate(), "have the mean"),
         (Rounds(), "split|permutation"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Family) else value,

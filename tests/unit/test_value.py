@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 import tallybayes as tb
 from tallybayes.errors import FileError
 from tallybayes.models.networks.tables import NetworkTables
-from tallybayes.value import Value, from_config, frozen_array
+from tallybayes.value import Value, from_config, frozen_array, same
 
 VALUES = [
     tb.Binned((0.0, 1.0, 2.5)),
@@ -243,3 +243,30 @@ class TestFrozenArrays:
         borrowed = np.frombuffer(bytearray(16))
         borrowed.setflags(write=False)
         assert not np.shares_memory(frozen_array(borrowed), borrowed)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([1.0, 2.0], np.array([1.0, 2.0]), True),
+        ((1.0, [2.0]), [1.0, (2.0,)], True),
+        ({"a": tb.Gaussian()}, {"a": tb.Gaussian()}, True),
+        ({"a": tb.Gaussian()}, {"a": tb.TiedGaussian()}, False),
+        ({"a": tb.Gaussian()}, {"b": tb.Gaussian()}, False),
+        ([1.0], [1.0, 2.0], False),
+        (tb.Beta(1, [1.0, 2.0]), tb.Beta(1, np.array([1.0, 2.0])), True),
+        (None, tb.Gaussian(), False),
+        ("auto", "auto", True),
+    ],
+)
+def test_settings_that_mean_the_same(first, second, expected):
+    assert same(first, second) is expected
+    assert same(second, first) is expected
+
+
+def test_settings_of_families_of_ones_own_are_compared_too():
+    class Own(tb.Gaussian):
+        pass
+
+    assert same({"a": Own()}, {"a": Own()})
+    assert not same(Own(), tb.Gaussian())

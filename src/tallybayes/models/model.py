@@ -14,7 +14,7 @@ from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.value import to_json
+from tallybayes.value import same
 
 
 class Model(BaseEstimator):
@@ -177,7 +177,7 @@ class _Derived(property):
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether two parameters mean the same; a list, a tuple and an array of the same values do."""
+    """Whether two parameters mean the same."""
     if is_missing(first) or is_missing(second):
         return is_missing(first) and is_missing(second)  # NaN, as a missing label, is NaN
-    return bool(to_json(first) == to_json(second))
+    return same(first, second)

@@ -48,7 +48,8 @@ def check_samples(
     """Rows drawn from a family are as likely as rows of its parameters are.
 
     By Wilks' theorem twice the log likelihood ratio between the best parameters for the sample and the claimed ones
-    follows χ² with as many degrees of freedom as there are parameters; far out in its tail the claim is false.
+    follows χ² with as many degrees of freedom as there are parameters; far out in its tail the claim is false. The mean
+    of numbers is what `Family.expected` says, by which missing cells are filled in.
 
     Parameters
     ----------
@@ -79,6 +80,10 @@ def check_samples(
             f"samples of {family!r} do not look like their parameters {parameters!r}: "
             f"twice the log likelihood ratio is {ratio:.6g}, expected less than {limit:.6g}"
         )
+    if family.reads != "codes":
+        mean, claimed = drawn.mean(axis=0), family.expected(parameters)
+        if (np.abs(mean - claimed) > 8 * drawn.std(axis=0) / np.sqrt(n) + 1e-9 * np.abs(claimed)).any():
+            raise AssertionError(f"samples of {family!r} have the mean {mean!r}, but `expected` is {claimed!r}")
 
 
 def check_belief_samples(

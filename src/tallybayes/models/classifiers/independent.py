@@ -13,7 +13,7 @@ from tallybayes.models.inputs.columns import read_columns
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
-from tallybayes.value import to_json
+from tallybayes.value import same
 
 
 def column_factors(model: Any, table: Table, target: Name) -> list[Factor]:
@@ -34,7 +34,7 @@ def column_prior(model: Any, factor: Factor) -> Any:
 def retally(model: Any, other: Any) -> Tally:
     """The tally read by the other model's families, where they keep the same statistics."""
     tally: Tally = model.tally_
-    if to_json(model.columns) == to_json(other.columns):
+    if same(model.columns, other.columns):
         return tally
     return tally.with_factors(
         [f if not f.given else f.replace(family=_family_of(other.columns, f)) for f in tally.factors]

@@ -1,0 +1,145 @@
+"""Families that a user might write: the geometric of the design page, waiting times, and a Poisson from scratch."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import betaln, gammaln, xlog1py, xlogy
+
+import tallybayes as tb
+from tallybayes.families.bernoulli import sum_block
+from tallybayes.families.family import Family, known_sum, over_given
+from tallybayes.families.form import Cells
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Geometric(tb.Bernoulli):
+    """The number of failures before the first success, as the design page writes it: p(x) = θ(1 − θ)^x."""
+
+    expects: ClassVar[str] = "a whole number of at least 0 (or missing)"
+
+    def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
+        rows, failures, _ = sum_block(block, "poisson", group, n_groups, weight)
+        return tb.Totals(rows + failures, rows + np.zeros_like(failures))
+
+    def row_weight(self, statistics):
+        return statistics.total
+
+    def expected(self, parameters):
+        p = super().expected(parameters)
+        return (1 - p) / p
+
+    def log_prob(self, parameters, x):
+        x = over_given(x, parameters.ndim - 1)
+        return known_sum(np.log(parameters) + xlog1py(x, -parameters), x)
+
+    def log_predictive(self, posterior, x):
+        a, b = posterior.successes, posterior.failures
+        x = over_given(x, a.ndim - 1)
+        return known_sum(betaln(a + 1, b + x) - betaln(a, b), x)
+
+    def sample(self, parameters, n, rng):
+        return rng.geometric(parameters, (n, *parameters.shape)) - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Exponential(Family):
+    """Waiting times: p(x) = λ e^(−λx). Rows are the events, and their times what these were counted over."""
+
+    belief = tb.Gamma
+    measured: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = True
+    takes_missing: ClassVar[bool] = False
+    nonnegative_cells: ClassVar[bool] = True
+    expects: ClassVar[str] = "a time of at least 0"
+
+    def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
+        rows, time, _ = sum_block(block, "multinomial", group, n_groups, weight)
+        return tb.Totals(time, rows + np.zeros_like(time))
+
+    def row_weight(self, statistics):
+        return statistics.total
+
+    def maximum_likelihood(self, statistics):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return statistics.total / statistics.weight
+
+    def default_prior(self, statistics, estimate):
+        return tb.Gamma(1.0, 1.0)
+
+    def expected(self, parameters):
+        return 1 / super().expected(parameters)
+
+    def log_likelihood(self, parameters, statistics):
+        return xlogy(statistics.total, parameters) - parameters * statistics.weight
+
+    def log_prob(self, parameters, x):
+        x = over_given(x, parameters.ndim - 1)
+        return known_sum(np.log(parameters) - parameters * x, x)
+
+    def log_predictive(self, posterior, x):
+        a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
+        x = over_given(x, a.ndim - 1)
+        return known_sum(np.log(a / b) - (a + 1) * np.log1p(x / b), x)
+
+    def sample(self, parameters, n, rng):
+        return rng.exponential(1 / parameters, (n, *parameters.shape))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FormedExponential(Exponential):
+    """The same, and what its log probability looks like."""
+
+    def form(self, parameters):
+        rate = np.asarray(parameters)
+        return Cells(np.log(rate), lambda x, j: -rate[..., j] * x)
+
+    def predictive_form(self, posterior):
+        a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
+        return Cells(np.log(a / b), lambda x, j: -(a[..., j] + 1) * np.log1p(x / b[..., j]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Events(Family):
+    """`tallybayes.Poisson`, from scratch: all that a family has to say, and nothing else."""
+
+    belief = tb.Gamma
+    takes_sparse: ClassVar[bool] = True
+    expects: ClassVar[str] = "a whole number of at least 0 (or missing)"
+
+    def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
+        return tb.Totals(*sum_block(block, "poisson", group, n_groups, weight))
+
+    def maximum_likelihood(self, statistics):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return statistics.total / statistics.weight
+
+    def default_prior(self, statistics, estimate):
+        return tb.Poisson().default_prior(statistics, estimate)
+
+    def log_likelihood(self, parameters, statistics):
+        return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base
+
+    def log_prob(self, parameters, x):
+        x = over_given(x, parameters.ndim - 1)
+        return known_sum(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
+
+    def log_predictive(self, posterior, x):
+        a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
+        x = over_given(x, a.ndim - 1)
+        terms = gammaln(a + x) - gammaln(a) - gammaln(x + 1) - a * np.log1p(1 / b) - x * np.log1p(b)
+        return known_sum(terms, x)
+
+    def sample(self, parameters, n, rng):
+        return rng.poisson(parameters, (n, *parameters.shape))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FormedEvents(Events):
+    """The same, and what its log probability looks like."""
+
+    def form(self, parameters):
+        return tb.Poisson().form(parameters)
+
+    def predictive_form(self, posterior):
+        return tb.Poisson().predictive_form(posterior)
