@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from tallybayes.files import load as load
     from tallybayes.insight.compare import Comparison as Comparison
     from tallybayes.insight.compare import compare as compare
-    from tallybayes.insight.cross_validation import CrossValidation as CrossValidation
-    from tallybayes.insight.cross_validation import Selection as Selection
     from tallybayes.insight.cross_validation import cross_validate as cross_validate
     from tallybayes.insight.cross_validation import leave_one_out as leave_one_out
+    from tallybayes.insight.density import DensityEvaluation as DensityEvaluation
     from tallybayes.insight.dependence import Dependence as Dependence
     from tallybayes.insight.dependence import dependence as dependence
     from tallybayes.insight.evaluate import evaluate as evaluate
@@ -46,9 +45,12 @@ if TYPE_CHECKING:
     from tallybayes.insight.predictive_check import predictive_check as predictive_check
     from tallybayes.insight.prior_path import PriorPath as PriorPath
     from tallybayes.insight.prior_path import prior_path as prior_path
-    from tallybayes.insight.sequence_validation import SequenceValidation as SequenceValidation
+    from tallybayes.insight.selection import Selection as Selection
     from tallybayes.insight.suggest import Suggestion as Suggestion
     from tallybayes.insight.suggest import suggest_columns as suggest_columns
+    from tallybayes.insight.validation import CrossValidation as CrossValidation
+    from tallybayes.insight.validation import DensityValidation as DensityValidation
+    from tallybayes.insight.validation import SequenceValidation as SequenceValidation
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
@@ -82,7 +84,9 @@ _PUBLIC = {
     "Categorical": "families.categorical",
     "Comparison": "insight.compare",
     "Counts": "statistics.counts",
-    "CrossValidation": "insight.cross_validation",
+    "CrossValidation": "insight.validation",
+    "DensityEvaluation": "insight.density",
+    "DensityValidation": "insight.validation",
     "Dependence": "insight.dependence",
     "Dirichlet": "beliefs.dirichlet",
     "DirichletMultinomial": "families.multinomial",
@@ -109,8 +113,8 @@ _PUBLIC = {
     "PredictiveCheck": "insight.predictive_check",
     "PriorPath": "insight.prior_path",
     "Schema": "tally.factor",
-    "Selection": "insight.cross_validation",
-    "SequenceValidation": "insight.sequence_validation",
+    "Selection": "insight.selection",
+    "SequenceValidation": "insight.validation",
     "SphericalGaussian": "families.gaussian",
     "Suggestion": "insight.suggest",
     "Tally": "tally.tally",

@@ -93,7 +93,7 @@ class Evaluation:
         self.codes = _check_codes(codes, self.classes, self.log_proba)
         n_rows = len(self.codes)
         self.weight = check_weight(weight, n_rows, any_size=True)
-        self.log_density = _check_density(log_density, n_rows)
+        self.log_density = check_density(log_density, n_rows)
         counts = np.flatnonzero(self.weight) if self.weight is not None else np.arange(0)
         self._counts = slice(None) if self.weight is None or len(counts) == n_rows else counts
         if len(self.codes[self._counts]) == 0:
@@ -106,7 +106,7 @@ class Evaluation:
             _check_distributions(self._scores.log_proba)
         self.by = by
         self._by_name = "group"
-        self._group_codes = None if by is None else _check_groups(by, n_rows)
+        self._group_codes = None if by is None else check_groups(by, n_rows)
 
     @property
     def n_rows(self) -> int:
@@ -134,6 +134,19 @@ class Evaluation:
     def log_loss(self) -> Measure:
         """The mean of −log p(class | row) in nats; inf if a row's class was ruled out."""
         return measures.log_loss(self._scores, self.mass)
+
+    @property
+    def loss(self) -> Measure:
+        """What to compare candidates by: the log-loss. Less is better."""
+        return self.log_loss
+
+    loss_name = "log-loss"
+
+    def _losses(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The loss of every row that counts, and its weight."""
+        kept = self._counts
+        codes = self.codes[kept]
+        return -self.log_proba[kept][np.arange(len(codes)), codes], None if self.weight is None else self.weight[kept]
 
     @cached_property
     def brier(self) -> Measure:
@@ -333,7 +346,8 @@ def _check_codes(codes: Any, classes: np.ndarray, log_proba: np.ndarray) -> np.n
     return array.astype(np.intp, copy=False)
 
 
-def _check_density(log_density: Any, n_rows: int) -> np.ndarray | None:
+def check_density(log_density: Any, n_rows: int) -> np.ndarray | None:
+    """Log densities, one for every row: finite, or −inf."""
     if log_density is None:
         return None
     array = np.asarray(log_density, dtype=np.float64)
@@ -358,7 +372,7 @@ def _check_distributions(log_proba: np.ndarray) -> None:
         )
 
 
-def _check_groups(by: Any, n_rows: int) -> tuple[np.ndarray, tuple[Any, ...]]:
+def check_groups(by: Any, n_rows: int) -> tuple[np.ndarray, tuple[Any, ...]]:
     """A code for every row, −1 where there is no label, and the labels."""
     table = open_table({"by": by})
     if table.n_rows != n_rows:

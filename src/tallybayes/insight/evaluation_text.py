@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tallybayes.errors import printable
 
 if TYPE_CHECKING:
+    from tallybayes.insight.density import DensityEvaluation
     from tallybayes.insight.evaluation import Evaluation
     from tallybayes.insight.intervals import Measure
 
@@ -38,6 +39,30 @@ def describe(evaluation: Evaluation) -> str:
     if evaluation.groups:
         parts.append(_groups(evaluation))
     return "\n\n".join(parts)
+
+
+def describe_density(evaluation: DensityEvaluation) -> str:
+    """What rows or sequences cost, all of them and by group."""
+    what = "rows" if evaluation.steps is None else "sequences"
+    n, effective = evaluation.n_rows, evaluation.effective_rows
+    head = f"{n} {what}; with {evaluation.mass:.0%} credible intervals"
+    if evaluation.steps is None and effective < 0.995 * n:
+        head = f"{n} {what} (worth {effective:.0f} of equal weight); with {evaluation.mass:.0%} credible intervals"
+    parts = [head, _table(_density_lines(evaluation), left=(0, 2))]
+    if evaluation.groups:
+        lines = [[printable(evaluation._by_name), what, evaluation.loss_name, ""]]
+        found = list(evaluation.groups.items())
+        lines += [[short_label(label), str(part.n_rows), *_shown(part.loss)] for label, part in found[:_MOST]]
+        if len(found) > _MOST:
+            lines.append([f"… {len(found) - _MOST} more", "", "", ""])
+        parts.append(_table(lines, left=(0, 3)))
+    return "\n\n".join(parts)
+
+
+def _density_lines(evaluation: DensityEvaluation) -> list[list[str]]:
+    if evaluation.steps is None:
+        return [["bits per row", *_shown(evaluation.bits_per_row)]]
+    return [["bits per sequence", *_shown(evaluation.bits_per_row)], ["bits per step", *_shown(evaluation.loss)]]
 
 
 def _classes(evaluation: Evaluation) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.estimates import read_estimate
-from tallybayes.insight.cross_validation import CrossValidation
+from tallybayes.insight.validation import CrossValidation
 from tallybayes.models.classifiers.answers.held_out import count_rows, open_rows, score_left_out
 from tallybayes.progress import progress
 
@@ -132,5 +132,6 @@ def prior_path(model: Any, data: Any, target: Any, grid: Any = GRID, *, sample_w
             bits.append(other.log_evidence() / np.log(2))
         except EstimateError:  # a shrunk covariance has none
             bits.append(np.nan)
-        results.append(CrossValidation(rows, other, score_left_out(rows, other), fold, {"strength": strength}))
+        found = other, other.classes_, rows.codes, score_left_out(rows, other), rows.weight, fold
+        results.append(CrossValidation(*found, {"strength": strength}))
     return PriorPath(strengths, np.array(bits), results)

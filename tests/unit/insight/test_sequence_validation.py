@@ -63,14 +63,3 @@ def test_sequences_without_weight_are_absent(states):
     np.testing.assert_array_equal(found.log_proba[3:], expected.log_proba)
     np.testing.assert_array_equal(found.log_likelihood[1:], expected.log_likelihood)
     assert (found.log_loss, found.confusion.tolist()) == (expected.log_loss, expected.confusion.tolist())
-
-
-def test_what_cannot_be_is_refused():
-    X, y = sequences("numbers")
-    with pytest.raises(ValueError, match="candidates"):
-        tb.leave_one_out(tb.HiddenMarkovModel(), X, y, candidates=[{"estimate": "map"}])
-    with pytest.raises(ValueError, match="held out whole"):
-        tb.cross_validate(tb.HiddenMarkovModel(), X, y, order=[1] * 8)
-    some = [[None, *part[1:]] if part else part for part in y]
-    with pytest.raises(ValueError, match="needs its state"):
-        tb.leave_one_out(tb.HiddenMarkovModel(n_iter=500), X, some)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -220,6 +221,19 @@ class HiddenMarkovModel(Model):
         check_is_fitted(self, "tally_")
         settings = self.estimate, self.prior, self.unseen, self.end_state
         return self._derive("counted", lambda: Counted(self.tally_, self._names, *settings))
+
+    def _held(self, tally: Tally) -> Self:
+        """The same model over other counts of the same levels, its priors held fixed."""
+        return self._with_counted(self._counted.over(tally))
+
+    def _with_strength(self, factor: float) -> Self:
+        """The same model under priors worth `factor` times as much."""
+        return self._with_counted(self._counted.scaled(factor))
+
+    def _with_counted(self, counted: Counted) -> Self:
+        other = copy.copy(self)._adopt(counted.tally)
+        other._derived["counted"] = counted
+        return other
 
     def _check_prior(self, factors: list[Factor]) -> None:
         check_priors(read_prior(self.prior)["emission"], factors)

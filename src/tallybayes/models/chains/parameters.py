@@ -98,5 +98,12 @@ class Counted:
     def over(self, tally: Tally) -> Counted:
         """The same over other counts of the same levels, its priors held."""
         other = replace(self, tally=tally)
-        other.__dict__["fitted"] = self.fitted.over(other.pairs)
-        return other
+        return other._estimated(self.fitted.over(other.pairs))
+
+    def scaled(self, strength: float) -> Counted:
+        """The same under priors worth so many times as much."""
+        return replace(self)._estimated(self.fitted.scaled(strength))
+
+    def _estimated(self, fitted: Fitted) -> Counted:
+        self.__dict__["fitted"] = fitted
+        return self

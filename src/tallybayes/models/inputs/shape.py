@@ -71,7 +71,7 @@ class Shape(NamedTuple):
 
 def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
     """The first rows, which decide the shape of all others: X and y as one table, and the weights."""
-    table, weight = _with_weight(open_features(X), sample_weight)
+    table, weight = with_weight(open_features(X), sample_weight)
     if isinstance(y, str):
         shape = Shape(y, y_dtype=target_dtype(table._column(y)))
         return shape, table, weight
@@ -85,7 +85,7 @@ def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
 
 def read_more(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any]:
     """More rows of a fitted model: X and y as one table, checked against what was fitted, and the weights."""
-    table, weight = _with_weight(open_features(X), sample_weight)
+    table, weight = with_weight(open_features(X), sample_weight)
     table, target = _as_fitted(model, X, table), model._shape.target
     if not isinstance(y, str):
         table = table.with_column(target, check_target(y, table.n_rows))
@@ -113,7 +113,7 @@ def shaped(shape: Shape, columns: dict[Name, Any]) -> Any:
     return columns
 
 
-def _with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
+def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
     """The table without the column of the weights, and the weights."""
     if not isinstance(sample_weight, str):
         return table, sample_weight

@@ -65,7 +65,7 @@ def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = Non
     if not hasattr(model, "tally_"):
         return _learn(model, table, sample_weight)
     refuse_given_tables(model, "more rows cannot be added to")
-    more = _count_more(model, table, sample_weight)
+    more = count_more(model, table, sample_weight)
     check_sum(model.tally_, more)
     return model._adopt(model.tally_ + more)
 
@@ -84,7 +84,7 @@ def forget(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) ->
     """
     check_is_fitted(model, "tally_")
     refuse_given_tables(model, "no row can be taken out of")
-    return model._adopt(model.tally_ - _count_more(model, open_rows(model, X, names), sample_weight))
+    return model._adopt(model.tally_ - count_more(model, open_rows(model, X, names), sample_weight))
 
 
 def fit_tally(model: N, tally: Tally) -> N:
@@ -223,7 +223,7 @@ def _count(table: Table, weight: Any, factors: list[Factor], like: Tally | None 
     return count(table, factors, weight=weight, schema=schema, like=like)
 
 
-def _count_more(model: BayesianNetwork, table: Table, sample_weight: Any) -> Tally:
+def count_more(model: BayesianNetwork, table: Table, sample_weight: Any) -> Tally:
     """The tally of rows that are added to others, or taken out of them."""
     if model.missing == "em":
         for name in (name for factor in model.tally_.factors for name in factor.level_columns):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import Any, Self
@@ -112,6 +113,7 @@ class BayesianNetwork(Model):
     partial_fit = learning.partial_fit
     forget = learning.forget
     fit_tally = learning.fit_tally
+    _count_more = learning.count_more
 
     # One question
     query = questions.query
@@ -234,6 +236,19 @@ class BayesianNetwork(Model):
         """What follows from the tally, or from the tables that were given."""
         check_is_fitted(self, "tally_")
         return self._derive("network", lambda: Network(self.tally_, self.estimate, self.prior, self._given_tables))
+
+    def _held(self, tally: Tally) -> Self:
+        """The same model over other counts of the same levels, its priors held fixed."""
+        return self._with_network(self._network.over(tally))
+
+    def _with_strength(self, factor: float) -> Self:
+        """The same model under priors worth `factor` times as much."""
+        return self._with_network(self._network.scaled(factor))
+
+    def _with_network(self, network: Network) -> Self:
+        other = copy.copy(self)
+        other.tally_, other._climb, other._derived = network.tally, None, {"network": network}
+        return other
 
     @property
     def _inference(self) -> NetworkInference:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -145,6 +145,20 @@ class Network:
             )
         widths = {name: self.nodes[name].statistics.n_columns for name in self.leaves}
         return NetworkInference(self.graph, self.levels, self.tables, self.leaves, widths)
+
+    def over(self, tally: Tally) -> Network:
+        """The same over other counts of the same levels, its priors held."""
+        other = replace(self, tally=tally)
+        pairs = [(node.factor, node.counted) for node in other.nodes.values()]
+        return other._estimated(self.fitted.over(pairs))
+
+    def scaled(self, strength: float) -> Network:
+        """The same under priors worth so many times as much."""
+        return replace(self)._estimated(self.fitted.scaled(strength))
+
+    def _estimated(self, fitted: Fitted) -> Network:
+        self.__dict__["fitted"] = fitted
+        return self
 
     def configurations(self, parents: tuple[Name, ...]) -> list[dict[Name, Any]]:
         """The combinations of the parents' levels, in the order of the tables."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.estimates import read_estimate
+from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.learning import open_rows
 from tallybayes.models.networks.observed import Known, read_given, read_rows
@@ -33,8 +34,12 @@ def log_likelihood(model: BayesianNetwork, X: Any, *, names: Any = None) -> np.n
     -------
     ndarray of shape (n,)
     """
+    return _log_likelihood(model, _read(model, X, names))
+
+
+def _log_likelihood(model: BayesianNetwork, known: Known) -> np.ndarray:
+    """Log p(what is known) of every row."""
     found = model._inference
-    known = _read(model, X, names)
     out = np.empty(known.n_rows)
     whole = known.whole(found.levels)
     if whole.any():
@@ -48,6 +53,21 @@ def log_likelihood(model: BayesianNetwork, X: Any, *, names: Any = None) -> np.n
         partly[rows] = answer.log_likelihood
     out[~whole] = partly
     return out
+
+
+def answer_node(model: BayesianNetwork, X: Any, node: Name) -> Normalised:
+    """log p(node | all other cells), (n, levels), and log p(these cells); impossible rows have what holds without them.
+
+    A level at a time, by what each adds to the log probability of the row: however small, none is rounded to 0.
+    """
+    require_labels(model, [node])
+    known, levels = _read(model, X, None, [node]), range(len(model._inference.levels[node]))
+
+    def joint(rows: Known) -> np.ndarray:
+        each = [rows._replace(codes={**rows.codes, node: np.full(rows.n_rows, level)}) for level in levels]
+        return np.stack([_log_likelihood(model, one) for one in each], axis=-1)
+
+    return normalised(joint(known), joint(Known(1, {}, {}, {}))[0])
 
 
 def predict_proba(

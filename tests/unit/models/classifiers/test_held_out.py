@@ -8,9 +8,9 @@ import scipy.sparse as sp
 import tallybayes as tb
 from tallybayes.families.block import Sparse
 from tallybayes.models.classifiers.answers import held_out
-from tallybayes.models.classifiers.answers.held_out import rows_by_code
 from tallybayes.models.fitted import plan
 from tallybayes.models.fitted.bayes_rule import normalised
+from tallybayes.models.inputs.folds import rows_by_code
 
 
 def mixed_rows(n=120, seed=0):

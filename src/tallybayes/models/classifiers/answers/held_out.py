@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, NotForgettableError
@@ -21,6 +21,7 @@ from tallybayes.models.fitted.left_out_plan import LeftOutPlan
 from tallybayes.models.fitted.plan import Plan, posterior_by_part
 from tallybayes.models.fitted.scoring import Resolved, Scored, chunk_of, chunk_rows, rows_of
 from tallybayes.models.inputs.features import free_name
+from tallybayes.models.inputs.folds import rows_by_code
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.shape import read_first, read_more
 from tallybayes.progress import progress
@@ -59,14 +60,12 @@ class Rows(NamedTuple):
 
 def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
     """Read the rows, as `fit` would."""
-    if not is_classifier(model) or not hasattr(model, "_held"):
-        raise DataError.wrong_type(
-            "model", type(model).__name__, "a NaiveBayes or a GaussianDiscriminant", "Others have to be refitted."
-        )
     fresh = clone(model)
     fresh._shape, table, weight = read_first(X, y, sample_weight)
-    hint = "Pass the labelled rows only: EM takes all rows at once, so none can be left out by subtraction."
-    read_labels(table, fresh._target, fresh.missing_label).refuse_missing(hint)
+    labels = read_labels(table, fresh._target, fresh.missing_label)
+    if labels.n_missing and fresh.unlabelled is not None:
+        raise NotForgettableError.soft()
+    labels.refuse_missing("Pass unlabelled='em' or 'skip', or leave the unlabelled rows out.", fresh.missing_label)
     found, _ = table.levels([fresh._target], lambda _: True)
     return Opened(fresh, table, np.asarray(found.columns[0]), check_weight(weight, table.n_rows))
 
@@ -152,14 +151,6 @@ def score_folds(
             for plan, (_, scores, _) in zip(plans, apart, strict=True):
                 plan.posterior_of(tests[k], rows.table, scores, rows.log_base)
     return out
-
-
-def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
-    """The numbers of the rows of every code from 0 up, rising; those of code −1 are left out."""
-    kind = np.uint8 if n_codes < 2**8 else np.uint16 if n_codes < 2**16 else np.int64  # short ones by counting
-    order = np.argsort(np.where(codes < 0, n_codes, codes).astype(kind), kind="stable")
-    stops = np.cumsum(np.bincount(codes[codes >= 0].astype(np.intp), minlength=n_codes))
-    return np.split(order, stops)[:-1]
 
 
 def _plan(model: Any, train: list[Statistics]) -> Plan:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.models.classifiers.answers.held_out import rows_by_code
 from tallybayes.sources.encode import encode
 from tallybayes.sources.table import as_array
 
@@ -62,6 +61,14 @@ def given_folds(folds: Any, n_rows: int) -> np.ndarray:
     codes, n_folds = _codes(folds, n_rows, "folds")
     _check_number(n_folds, n_rows, "rows")
     return codes
+
+
+def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
+    """The numbers of the rows of every code from 0 up, rising; those of code −1 are left out."""
+    kind = np.uint8 if n_codes < 2**8 else np.uint16 if n_codes < 2**16 else np.int64  # short ones by counting
+    order = np.argsort(np.where(codes < 0, n_codes, codes).astype(kind), kind="stable")
+    stops = np.cumsum(np.bincount(codes[codes >= 0].astype(np.intp), minlength=n_codes))
+    return np.split(order, stops)[:-1]
 
 
 def _codes(labels: Any, n_rows: int, what: str) -> tuple[np.ndarray, int]:

@@ -1,0 +1,82 @@
+"""Rows held out of classifiers and mixtures that cannot be subtracted: they are fitted again without them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from tallybayes.models.fitted.bayes_rule import Normalised
+from tallybayes.models.fitted.held_out import HeldRows
+from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inputs.shape import open_rows, read_first, with_weight
+from tallybayes.sources.collect import check_weight
+from tallybayes.sources.table import Table
+from tallybayes.tally.tally import Tally
+
+
+class LabelledRows(HeldRows):
+    """Rows of a classifier. Those without a label are learned from by all, if the model takes them."""
+
+    def __init__(self, whole: Any, table: Table, weight: Any) -> None:
+        self.whole, self.table, self.n_classes = whole, table, len(whole.classes_)
+        self.weight = check_weight(weight, table.n_rows)
+        labels = read_labels(table, whole._target, getattr(whole, "missing_label", None))
+        where = np.append(whole._class_domain.positions_of(labels.domain.levels), -1)
+        self.codes = where[labels.codes.astype(np.intp)]
+
+    @classmethod
+    def open(cls, model: Any, data: Any, target: Any, sample_weight: Any) -> Self:
+        """The rows as `fit` takes them."""
+        whole = clone(model).fit(data, target, sample_weight)
+        _, table, weight = read_first(data, target, sample_weight)
+        return cls(whole, table, weight)
+
+    @property
+    def refitted(self) -> bool:
+        """Always: what can be subtracted is scored by `score_folds` and `score_left_out`."""
+        return True
+
+    def count(self, chosen: np.ndarray) -> Tally:
+        """The tally of some of the rows."""
+        return self.whole._count_more(self.table.rows(chosen), self.some_weight(chosen))
+
+    def fit(self, model: Any, chosen: np.ndarray) -> Any:
+        """The model fitted on some of the rows."""
+        return model.fit(self.table.rows(chosen), self.whole._target, self.some_weight(chosen))
+
+    def answer(self, model: Any, chosen: np.ndarray) -> Normalised:
+        """log p(class | row) and log p(row) of some rows; of a model without densities these are NaN."""
+        rows = self.table.rows(chosen)
+        if hasattr(model, "_plan"):
+            model._check_estimated(model.class_log_prior_)
+            return model._plan.posterior(open_rows(model, rows), whole=True)
+        out = np.full((len(chosen), self.n_classes), -np.inf)
+        places = self.whole._class_domain.positions_of(model._class_domain.levels)
+        out[:, places] = model.predict_log_proba(rows)
+        return Normalised(out, np.full(len(chosen), np.nan))
+
+
+class UnlabelledRows(HeldRows):
+    """Rows of a mixture: nobody knows their component, so their density is all that can be judged."""
+
+    def __init__(self, model: Any, data: Any, sample_weight: Any) -> None:
+        self.whole, self.n_classes = clone(model).fit(data, sample_weight=sample_weight), 0
+        self.table, weight = with_weight(open_features(data), sample_weight)
+        self.weight = check_weight(weight, self.table.n_rows)
+        self.codes = np.zeros(self.table.n_rows, dtype=np.intp)
+
+    def count(self, chosen: np.ndarray) -> Tally:
+        """Never asked for: a mixture's counts are expected."""
+        raise NotImplementedError
+
+    def fit(self, model: Any, chosen: np.ndarray) -> Any:
+        """The mixture fitted on some of the rows."""
+        return model.fit(self.table.rows(chosen), sample_weight=self.some_weight(chosen))
+
+    def answer(self, model: Any, chosen: np.ndarray) -> Normalised:
+        """log p(row) of some rows."""
+        found = model._plan.posterior(open_rows(model, self.table.rows(chosen)), whole=True)
+        return Normalised(np.empty((len(chosen), 0)), found.log_density)

@@ -1,0 +1,200 @@
+"""Every function of insight takes every model: each answer beside brute force, each refusal with its reason."""
+
+import numpy as np
+import pytest
+from every_model import CASES
+from scipy.special import logsumexp
+
+import tallybayes as tb
+
+NAMES = list(CASES)
+
+
+def expected_scores(case, model, row):
+    """What a model says of a row or sequence, by its public names alone."""
+    data, _ = case.some([row])
+    if case.kind in ("states", "steps"):
+        return model.predict_proba(data)[0], model.log_likelihood(data)[0]
+    if case.kind == "rows":
+        return None, (model.log_likelihood if isinstance(model, tb.BayesianNetwork) else model.score_samples)(data)[0]
+    if isinstance(model, tb.BayesianNetwork):
+        others = {name: column for name, column in data.items() if name != case.target}
+        return model.predict_proba(data, case.target)[0], model.log_likelihood(others)[0]
+    density = model.score_samples(data)[0] if hasattr(model, "score_samples") else None
+    return np.exp(model.predict_log_proba(data)[0]), density
+
+
+def check_row(case, found, row, model):
+    """A row's held-out scores are those of the model that was fitted without it."""
+    shares, density = expected_scores(case, model, row)
+    if case.kind == "states":
+        steps = np.cumsum([0, *map(len, case.data)])
+        shown = np.exp(found.log_proba[steps[row] : steps[row + 1]])
+        np.testing.assert_allclose(shown, shares, atol=1e-9)
+        assert found.log_likelihood[row] == pytest.approx(density, abs=1e-9)
+        return
+    (place,) = np.flatnonzero(found.rows == row)
+    if case.kind == "classes":
+        np.testing.assert_allclose(np.exp(found.log_proba[place]), shares, atol=1e-9)
+    if density is not None:
+        assert found.log_density[place] == pytest.approx(density, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_folds_are_told_by_the_model_fitted_without_them(name):
+    case = CASES[name]
+    found = tb.cross_validate(case.model, case.data, case.target, folds=3)
+    assert found.refitted == case.refitted
+    assert ("fitted again" in repr(found)) == case.refitted
+    assert len(found.fold) == case.n
+    assert found.loss.low <= found.loss.value <= found.loss.high
+    for fold in range(3):
+        model = case.fit(np.flatnonzero(found.fold != fold))
+        for row in np.flatnonzero(found.fold == fold)[:4]:
+            check_row(case, found, row, model)
+    if hasattr(found, "by_fold"):
+        by_fold = found.by_fold()
+        loss = np.average(by_fold.iloc[:, -1], weights=by_fold["weight"])
+        assert loss == pytest.approx(found.loss.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_left_out_are_told_by_the_model_fitted_without_them(name):
+    case = CASES[name]
+    found = tb.leave_one_out(case.model, case.data, case.target)
+    assert found.refitted == case.refitted
+    for row in np.flatnonzero(found.fold >= 0)[::5]:
+        check_row(case, found, row, case.fit(np.delete(np.arange(case.n), row)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_past_foretells_the_future(name):
+    case = CASES[name]
+    when = np.arange(case.n) if case.n < 10 else np.random.default_rng(0).permutation(case.n)
+    found = tb.cross_validate(case.model, case.data, case.target, folds=2, order=when)
+    held = np.flatnonzero(found.fold == 1)
+    model = case.fit(np.flatnonzero(when < when[held].min()))
+    check_row(case, found, held[0], model)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_candidates_are_what_each_is_alone(name):
+    case = CASES[name]
+    if isinstance(case.model, tb.NearestClassMean):
+        candidates = {"metric": ["mahalanobis", "euclidean"]}
+    else:
+        candidates = {"estimate": ["bayes", "map"]}
+    found = tb.cross_validate(case.model, case.data, case.target, folds=2, candidates=candidates)
+    assert found.best.loss.value == min(result.loss.value for result in found)
+    for result in found:
+        alone = tb.cross_validate(
+            case.model.__class__(**{**case.model.get_params(deep=False), **result.parameters}),
+            case.data,
+            case.target,
+            folds=2,
+        )
+        assert result.loss.value == pytest.approx(alone.loss.value, rel=1e-9)
+    assert found.behind(found.best).value == 0
+    assert len(found.to_frame()) == 2
+    assert found.best.loss_name in repr(found)
+    assert ("fitted again" in repr(found)) == case.refitted
+
+
+def test_unlabelled_rows_stay_in_every_training_set():
+    case = CASES["naive Bayes, unlabelled"]
+    found = tb.cross_validate(case.model, case.data, case.target, folds=3)
+    unlabelled = np.array([label is None for label in case.target])
+    assert (found.fold[unlabelled] == -1).all()
+    assert (found.fold[~unlabelled] >= 0).all()
+    assert len(found.codes) == (~unlabelled).sum()
+    # but for those of a group that is held out: they would tell of it
+    groups = np.arange(case.n) // 8
+    grouped = tb.cross_validate(case.model, case.data, case.target, folds=2, groups=groups)
+    held = np.flatnonzero(grouped.fold == 0)
+    mine = np.isin(groups, groups[held])
+    check_row(case, grouped, held[0], case.fit(np.flatnonzero(~mine)))
+
+
+def test_levels_and_classes_that_only_a_fold_shows_are_known_when_it_is_held_out():
+    rows = {"y": ["a", "b"] * 10, "x": ["u", "v", "u", "v", "u"] * 4, "z": [0, 1, 1, 0] * 5}
+    rows["x"][0] = "w"
+    rows["y"][1] = "c"
+    for missing in ("available", "em"):
+        model = tb.BayesianNetwork({"x": ["y"], "z": ["y"]}, missing=missing)
+        found = tb.leave_one_out(model, {**rows, "z": [None, *rows["z"][1:]]}, "y")
+        assert found.refitted == (missing == "em")
+        # p(w | y) = 1 / (n + 3) under add-one: nobody else has it, but it can be
+        shares = np.bincount([["a", "b", "c"].index(label) for label in rows["y"][1:]]) + 1
+        joint = shares / shares.sum() / (np.array([9, 9, 1]) + 3)
+        assert found.log_density[0] == pytest.approx(np.log(joint.sum()), abs=1e-6)
+        np.testing.assert_allclose(np.exp(found.log_proba[0]), joint / joint.sum(), atol=1e-6)
+        assert found.log_proba.shape == (20, 3)
+
+
+def test_a_network_that_is_a_star_is_naive_bayes():
+    case = CASES["network, gaps"]
+    star = tb.BayesianNetwork({"one": ["y"], "two": ["y"], "size": ["y"]})
+    bayes = tb.NaiveBayes({("one", "two"): tb.Categorical(), "size": tb.Gaussian()}, class_prior=tb.Dirichlet(1.0))
+    found = [tb.leave_one_out(model, case.data, "y") for model in (star, bayes)]
+    np.testing.assert_allclose(found[0].log_proba, found[1].log_proba, atol=1e-9)
+    np.testing.assert_allclose(found[0].log_density, found[1].log_density, atol=1e-9)
+
+
+def test_probabilities_too_small_for_a_number_are_told():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 50)
+    columns = {f"x{k}": rng.normal(60.0 * y) for k in range(20)}
+    model = tb.BayesianNetwork({name: ["y"] for name in columns}, estimate="map")
+    found = tb.cross_validate(model, {**columns, "y": y}, "y", folds=5)
+    assert np.isfinite(found.log_proba).all()
+    assert found.log_proba.min() < -1000
+
+
+@pytest.mark.parametrize("name", ["discriminant, gaps", "naive Bayes, unlabelled", "mixture", "chain, hidden"])
+def test_leaving_out_too_many_rows_is_refused(name, monkeypatch):
+    case = CASES[name]
+    monkeypatch.setattr("tallybayes.insight.cross_validation.MOST_FITS", 5)
+    with pytest.raises(ValueError, match=r"expected at most 5, since that takes long.\n.*tb.cross_validate"):
+        tb.leave_one_out(case.model, case.data, case.target)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "words"),
+    [
+        ("mixture", [0] * 40, "components are numbered by chance"),
+        ("network", "size", "measured, so it has no classes"),
+        ("network", [0] * 40, "the name of a node"),
+        ("network", "nothing", "nothing"),
+        ("naive Bayes", None, "requires y"),
+        ("nearest mean", None, "requires y"),
+    ],
+)
+def test_targets_that_cannot_be_are_refused(name, target, words):
+    case = CASES[name]
+    for look in (tb.cross_validate, tb.leave_one_out):
+        with pytest.raises(ValueError, match=words):
+            look(case.model, case.data, target)
+
+
+def test_densities_alone():
+    logs = np.log([0.5, 0.25, 0.125, 0.5])
+    found = tb.DensityEvaluation(logs, weight=[1.0, 1.0, 2.0, 0.0], by=["a", "a", None, "b"])
+    assert found.bits_per_row.value == pytest.approx((1 + 2 + 3 * 2) / 4)
+    assert {key: part.bits_per_row.value for key, part in found.groups.items()} == {"a": 1.5, None: 3.0}
+    assert found.to_frame()["group"].tolist()[0] == "(all)"
+    assert "(missing)" in repr(found)
+    steps = tb.DensityEvaluation(logs, steps=[1, 2, 1, 0])
+    assert steps.bits_per_step.value == pytest.approx((1 + 2 + 3) / 4)
+    assert "bits per step" in repr(steps)
+    assert np.isinf(tb.DensityEvaluation([-np.inf, 0.0]).loss.value)
+    for options, words in (({"steps": [1]}, "one for every sequence"), ({"weight": [0.0] * 4}, "none counts")):
+        with pytest.raises(ValueError, match=words):
+            tb.DensityEvaluation(logs, **options)
+
+
+def test_bits_per_step_of_states():
+    case = CASES["chain"]
+    found = tb.leave_one_out(case.model, case.data, case.target)
+    bits = -found.log_likelihood.sum() / np.log(2) / sum(map(len, case.data))
+    assert found.bits_per_step.value == pytest.approx(bits)
+    assert logsumexp(found.log_proba, axis=1) == pytest.approx(0)
