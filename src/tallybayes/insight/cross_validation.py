@@ -277,7 +277,7 @@ def _result(
     subjects: list[Any], splits: list[Split], fold: np.ndarray, parameters: list[dict[str, Any]], candidates: Any
 ) -> Any:
     """The result for rows and sequences that were held out fold by fold."""
-    found, told = [], list[Normalised]()
+    found, told = list[Any](), list[Normalised]()
     for held, each in zip(subjects, parameters, strict=True):
         scores = held.score(splits)
         how: dict[str, Any] = {"refitted": held.refitted}
@@ -301,7 +301,8 @@ def _result(
 
 
 def _warn_impossible(scores: list[Normalised]) -> None:
-    lost = np.flatnonzero(np.any([score.impossible for score in scores], axis=0)) if scores else []
+    impossible = [score.impossible for score in scores]
+    lost = np.flatnonzero(np.any(impossible, axis=0)) if impossible else np.zeros(0, dtype=np.intp)
     if len(lost):
         more = f", and {len(lost) - 1} more rows," if len(lost) > 1 else ""
         warnings.warn(

@@ -37,7 +37,7 @@ class DensityEvaluation:
     >>> import tallybayes as tb
     >>> found = tb.DensityEvaluation(np.log([0.5, 0.25, 0.25, 0.5]))
     >>> found.bits_per_row
-    1.5 (0.6 to 2.4)
+    1.50 (0.58 to 2.42)
     >>> tb.DensityEvaluation(np.log([0.5, 0.25, 0.25, 0.5]), steps=[1, 2, 2, 1]).bits_per_step.value
     1.0
     """

@@ -9,6 +9,7 @@ import numpy as np
 from tallybayes.insight.density import DensityEvaluation
 from tallybayes.insight.evaluation import Evaluation
 from tallybayes.insight.intervals import Measure, average
+from tallybayes.models.chains.held_out import Told
 from tallybayes.models.fitted.bayes_rule import Normalised
 
 REFITTED = "Every fold's model was fitted again: nothing could be subtracted."
@@ -120,8 +121,7 @@ class SequenceValidation(Evaluation):
         self,
         model: Any,
         codes: np.ndarray,
-        log_proba: np.ndarray,
-        log_likelihood: np.ndarray,
+        scores: Told,
         lengths: np.ndarray,
         weight: np.ndarray | None,
         fold: np.ndarray,
@@ -129,6 +129,7 @@ class SequenceValidation(Evaluation):
         *,
         refitted: bool = False,
     ) -> None:
+        log_proba, log_likelihood = scores
         absent = (codes < 0) | np.isnan(log_proba).any(axis=1)  # no state to compare with, or not held out
         per_step = None if weight is None else np.repeat(weight, lengths)
         if absent.any():
