@@ -288,7 +288,7 @@ def _result(
                 found.append(DensityValidation(held.whole, *held_out, steps=lengths, **how))
             else:
                 found.append(
-                    SequenceValidation(held.whole, held.states, *scores, lengths, held.weight, fold, each, **how)
+                    SequenceValidation(held.whole, held.states, scores, lengths, held.weight, fold, each, **how)
                 )
         elif held.n_classes:
             told.append(scores)
