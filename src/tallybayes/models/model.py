@@ -143,7 +143,8 @@ class Model(BaseEstimator):
 
     def _derive(self, name: str, make: Any) -> Any:
         """Something made of the tally, made once."""
-        if name not in self._derived:
+        if name not in vars(self).get("_derived", ()):
+            check_is_fitted(self, "tally_")
             self._derived[name] = make()
         return self._derived[name]
 

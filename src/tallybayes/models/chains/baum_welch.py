@@ -47,7 +47,7 @@ def learn_chain(
     names: dict[str, str],
     emissions: list[Factor],
 ) -> tuple[Tally, Climbed]:
-    """The tally of expected statistics, and how EM ended; the best of several starts."""
+    """Learn by EM from several starts: the tally of what the best of them expects, and how it ended."""
     n_more = n_unnamed(model, domain)
     moves, n_states = Factor(names["to"], (names["from"],), Categorical()), len(domain.levels) + n_more
     hint, name = "Pass a smaller n_states.", type(model).__name__
@@ -101,18 +101,18 @@ class _Learner:
         self.blocks = [(0, sequences.n_sequences)] if coded else stretches(sequences.offsets, self.n_states)
 
     def _labels(self) -> np.ndarray:
-        """Where one label is all of a step: those of all steps as codes, in few bytes, once for all steps of EM."""
+        """The labels of all steps as codes of few bytes, where a step is one label; read once for all steps of EM."""
         codes = self.counter.cells(self.sequences.table, 0)[:, 0]
         return codes.astype(np.min_scalar_type(-self._n_levels() - 1))
 
     def _n_levels(self) -> int:
-        """Where one label is all of a step: how many there are."""
+        """How many labels there are, where a step is one label."""
         return len(self.counter.level_domains(0)[0].levels)
 
     # ---- The steps ------------------------------------------------------------------------------------------------
 
     def maximise(self, expected: Expected) -> tuple[Chain, float]:
-        """The M-step."""
+        """The M-step: the most probable chain for some statistics, and its log prior."""
         found, log_prior = self.hill.top(expected, [self.states.levels] * len(expected))
         parts, scored = found[: len(self.parts)], found[len(self.parts) :]
         for code, column in chain.from_iterable(map(not_estimated, scored)):
@@ -126,7 +126,7 @@ class _Learner:
         return Chain(start, transition, end[0] if end else None, wide, domains, "missing"), log_prior
 
     def expect(self, found: Chain) -> tuple[Expected, float]:
-        """The E-step."""
+        """The E-step: the statistics that a chain expects of all sequences, and their log likelihood."""
         total: Expected | None = None
         value, emit = 0.0, found.emitter()
         log_table = np.zeros(0) if self.labels is None else found.log_table()
@@ -155,6 +155,7 @@ class _Learner:
         return [Counts(start, sizes), Counts(transition, sizes), trials][: len(self.parts)]
 
     def _block(self, first: int, last: int) -> tuple[slice, np.ndarray, Table]:
+        """The steps of some sequences: where they are, where each sequence begins among them, and their table."""
         offsets = self.sequences.offsets[first : last + 1]
         part = slice(int(offsets[0]), int(offsets[-1]))
         return part, offsets - offsets[0], self.sequences.table.rows(part)
@@ -176,7 +177,7 @@ class _Learner:
     # ---- The start ------------------------------------------------------------------------------------------------
 
     def starts(self, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
-        """What labelled steps make of the others or, if some state has none, every step at the nearest centre."""
+        """Where to start: at what labelled steps expect of the others or, if a state has none, at nearest centres."""
         if len(np.unique(self.codes[self.codes >= 0])) == self.n_states:
             yield from (partial(self._from_labels, n_steps) for n_steps in self.hill.ways)
             return
@@ -186,7 +187,7 @@ class _Learner:
             yield from (partial(self._from_path, path, n_steps) for n_steps in self.hill.ways)
 
     def _started(self, path: np.ndarray) -> Expected:
-        """The statistics of steps in those states, but for −1, and the priors."""
+        """The statistics of steps in the states of a path, −1 left out; those of the first path settle the priors."""
         known, n = path >= 0, self.n_states
         shares = np.zeros((len(path), n))
         shares[np.flatnonzero(known), path[known]] = self.per_step[known]
@@ -216,7 +217,7 @@ class _Learner:
         self.hill.hold(known, self.priors)
 
     def _from_labels(self, n_steps: int) -> Expected:
-        """What the labelled steps expect of all; by default priors where some sequence would be impossible."""
+        """What a model of the labelled steps expects of all; under default priors where it finds some impossible."""
         start = self._started(self.codes)
         expected = self.expect(self._for_new_labels(start))[0] if self.hill.has_prior else None
         whole = self.weight[self.sequences.lengths > 0].sum()
@@ -227,7 +228,7 @@ class _Learner:
         return expected
 
     def _known(self, expected: Expected) -> Expected:
-        """The statistics of the columns by themselves."""
+        """The statistics without products of columns, as priors are found from them."""
         return [f.family.known_statistics(s) for f, s in zip(self.hill.factors, expected, strict=True)]
 
     def _by_defaults(self, start: Expected, n_steps: int) -> Expected:
@@ -240,9 +241,9 @@ class _Learner:
         return expected
 
     def _for_new_labels(self, start: Expected) -> Chain:
-        """The parameters of the labelled steps, as they would answer: what no such step has is new to them.
+        """The chain of the labelled steps, where labels that only other steps have are as likely as new ones.
 
-        Its probability by the prior alone would be largest in the states with the fewest steps.
+        By the prior alone they would be most probable in the states with the fewest steps.
         """
         found, _ = self.maximise(start)
         scored = []
@@ -257,7 +258,7 @@ class _Learner:
         return found._replace(scored=scored)
 
     def _from_path(self, path: np.ndarray, n_steps: int) -> Expected:
-        """What the steps say in the states of a path."""
+        """The statistics of a path; under maximum likelihood, what default priors expect from there."""
         start = self._started(path)
         return start if self.hill.has_prior else self._by_defaults(start, n_steps)
 
@@ -276,7 +277,7 @@ class _Learner:
         return path
 
     def _unlike(self, steps: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Steps that stand for these, and which of them stands for each: one for every label, otherwise all."""
+        """One step for every label, where a step is one, otherwise all; and which of them stands for each step."""
         if self.labels is None:
             return steps, slice(None)
         labels = self.labels[steps]
@@ -290,7 +291,7 @@ class _Learner:
     # ---- The end --------------------------------------------------------------------------------------------------
 
     def tally(self, expected: Expected) -> Tally:
-        """The statistics with their levels; the ends are the last."""
+        """The statistics as a tally, which cannot be taken apart again; the ends come last."""
         order = [0, 1, *range(len(self.parts), len(expected)), *range(2, len(self.parts))]
         factors, statistics = [self.hill.factors[k] for k in order], [expected[k] for k in order]
         domains = {**self.counter.domains, self.names["state"]: self.states}

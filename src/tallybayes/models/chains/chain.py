@@ -85,7 +85,7 @@ class Chain(NamedTuple):
 
     @property
     def arguments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """What the kernels take first; with an end, a step that goes on is one that does not end."""
+        """Start, transition and end as the kernels take them: with an end, p(next | state) includes not to end."""
         if self.end is None:
             return self.start, self.transition, None
         with np.errstate(divide="ignore"):
@@ -99,7 +99,7 @@ def is_coded(emissions: Sequence[Factor]) -> bool:
 
 
 def stretches(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
-    """Stretches of whole sequences, at least one each, of about as many steps as are worked on at a time."""
+    """Runs of whole sequences, at least one each, of about as many steps as stay in cache."""
     n_sequences, n_steps, first = len(offsets) - 1, max(_CELLS // n_states, 1), 0
     found: list[tuple[int, int]] = []
     while first < n_sequences:

@@ -6,7 +6,6 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import EstimateError, FileError
 from tallybayes.models.chains import decoding, generate, learning
@@ -218,9 +217,11 @@ class HiddenMarkovModel(Model):
     @property
     def _counted(self) -> Counted:
         """What follows from the tally."""
-        check_is_fitted(self, "tally_")
-        settings = self.estimate, self.prior, self.unseen, self.end_state
-        return self._derive("counted", lambda: Counted(self.tally_, self._names, *settings))
+
+        def make() -> Counted:
+            return Counted(self.tally_, self._names, self.estimate, self.prior, self.unseen, self.end_state)
+
+        return self._derive("counted", make)
 
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""

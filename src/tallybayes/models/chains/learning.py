@@ -200,6 +200,7 @@ def n_unnamed(model: HiddenMarkovModel, domain: Domain) -> int:
 def _count_labelled(
     model: HiddenMarkovModel, X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_weight: Any
 ) -> Tally:
+    """The tally of sequences as they are given; refused where a step lacks its state."""
     sequences, y = open_labelled(X, y, lengths, sequence, order)
     labels, domain = read_states(y)
     if labels is None or (labels < 0).any():

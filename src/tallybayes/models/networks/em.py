@@ -59,7 +59,10 @@ def learn_network(
 
 
 class _Expectation:
-    """One network and one table. Rows of which all labels are known are counted once."""
+    """The steps of EM for one network and one table.
+
+    Rows of which all labels are known are counted once, before it begins; the others at every step.
+    """
 
     def __init__(self, model: Any, table: Table, weight: np.ndarray | None, available: Tally) -> None:
         self.available, self.network = available, Network(available, model.estimate, model.prior)
@@ -88,6 +91,7 @@ class _Expectation:
             self._gather()
 
     def _known(self, table: Table) -> Known:
+        """What is known of the rows: labels, and the cells of measured nodes."""
         known = read_rows(self.inference, table, "missing")
         for factor in self.available.factors:
             if factor.family.reads != "codes":
@@ -97,7 +101,7 @@ class _Expectation:
         return known
 
     def _gather(self) -> None:
-        """Equal rows once, with the sum of their weights."""
+        """Merge rows that are equal, with the sum of their weights."""
         nodes = list(self.inference.levels)
         codes = np.full((self.known.n_rows, len(nodes)), -1, dtype=np.int32)
         for place, node in enumerate(nodes):
@@ -116,7 +120,7 @@ class _Expectation:
     # ---- The start --------------------------------------------------------------------------------------------------
 
     def starts(self) -> list[Callable[[], list[Any]]]:
-        """What the parameters expect that the known cells suggest, by default priors at first."""
+        """Where to start: at the counts of what is known, or guessed, after some steps under default priors."""
         table = self._with_guesses(self.all)
         begun = self._counted(table, self.all_weights) if table is not self.all else list(self.available.statistics)
         nodes = self._by_node(begun)
@@ -131,10 +135,11 @@ class _Expectation:
         return [partial(by_defaults, n_steps) for n_steps in self.hill.ways]
 
     def _with_guesses(self, table: Table) -> Table:
-        """The rows with levels for nodes that are never seen: one row in five gets the one of rows like it (k-means++).
+        """The rows with a first guess for nodes that are never seen.
 
-        Were all drawn by chance, levels would differ the less in what they expect the more rows there are, until EM
-        takes its first small steps for the last; were none, EM would stay near what k-means finds.
+        One row in five gets the level of its cluster (k-means++), the others a random one. With random levels alone,
+        all levels look alike where there are many rows, and EM stops at its first small steps; with clusters alone, it
+        stays near what k-means finds.
         """
         children, whole = self.network.graph.children(), table
         seen = {name: node for name, node in self.nodes.items() if name in self.seen or not node.is_label}
@@ -165,7 +170,7 @@ class _Expectation:
         counted = [node.counted for node in self._by_node(expected)]
         found, log_prior = self.hill.top(counted, self.groups)
         pairs = zip(found, counted, strict=True)
-        wide = [widened(scored, statistics.pooled()) for scored, statistics in pairs]
+        wide = [widened(scored, counts.pooled()) if len(scored.constant) else scored for scored, counts in pairs]
         return dict(zip(self.nodes, wide, strict=True)), log_prior
 
     def expect(self, found: Estimated) -> tuple[list[Any], float]:
@@ -183,21 +188,17 @@ class _Expectation:
             labels = more if labels is None else [part + other for part, other in zip(labels, more, strict=True)]
             for factor in self.measured:
                 totals[factor] = self._soft(factor, answer, rows, weights, totals.get(factor))
-        expected = dict(zip(inference.levels, labels or [], strict=True))
-        return [
-            fixed + self._factor_statistics(factor, fixed, expected, totals)
-            for factor, fixed in zip(self.available.factors, self.fixed, strict=True)
-        ], value
-
-    def _factor_statistics(
-        self, factor: Any, fixed: Any, expected: dict[Name, np.ndarray], totals: dict[Any, Any]
-    ) -> Any:
-        if factor.family.reads == "codes":
-            return Counts(np.concatenate([expected[name] for name in factor.columns], axis=-1), fixed.segments)
-        return totals[factor].reshape_groups(fixed.given_shape)
+        expected, out = dict(zip(inference.levels, labels or [], strict=True)), []
+        for factor, fixed in zip(self.available.factors, self.fixed, strict=True):
+            if factor in self.measured:
+                soft = totals[factor].reshape_groups(fixed.given_shape)
+            else:
+                soft = Counts(np.concatenate([expected[name] for name in factor.columns], axis=-1), fixed.segments)
+            out.append(fixed + soft)
+        return out, value
 
     def _soft(self, factor: Any, answer: Any, rows: slice, weights: np.ndarray, before: Any) -> Any:
-        """The statistics of a measured node, each row in every combination of its parents' levels in part."""
+        """The statistics of measured nodes: a row counts in every combination of parents' levels as it is probable."""
         n_rows = len(weights)
         shares = np.ones((1, n_rows))
         if factor.given:

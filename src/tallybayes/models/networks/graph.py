@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple, Self
 
 from tallybayes.errors import DataError
@@ -139,36 +140,16 @@ class Graph(NamedTuple):
 
 def _ordered(given: Mapping[Name, list[Name]]) -> dict[Name, tuple[Name, ...]]:
     """Parents before children, otherwise in the order given; a cycle is an error that shows it."""
-    waiting = {node: len(parents) for node, parents in given.items()}
-    children: dict[Name, list[Name]] = {node: [] for node in given}
+    sorter = TopologicalSorter[Name](dict.fromkeys(given, ()))
     for node, parents in given.items():
-        for parent in parents:
-            children[parent].append(node)
-    ready = [node for node, n_parents in waiting.items() if n_parents == 0]
-    order: list[Name] = []
-    for node in ready:  # it grows on the way
-        order.append(node)
-        for child in children[node]:
-            waiting[child] -= 1
-            if waiting[child] == 0:
-                ready.append(child)
-    if len(order) < len(given):
+        sorter.add(node, *parents)
+    try:
+        return {node: tuple(given[node]) for node in sorter.static_order()}
+    except CycleError as error:
         raise DataError(
-            f"the network has a cycle: {_way(_cycle(given, set(order)))}; expected none.\n"
+            f"the network has a cycle: {_way(error.args[1])}; expected none.\n"
             "    Turn one of these edges round, or leave it out."
-        )
-    return {node: tuple(given[node]) for node in order}
-
-
-def _cycle(given: Mapping[Name, list[Name]], done: set[Name]) -> list[Name]:
-    """A way along edges that ends where it began."""
-    node = next(node for node in given if node not in done)
-    place: dict[Name, int] = {}
-    while node not in place:
-        place[node] = len(place)
-        node = next(parent for parent in given[node] if parent not in done)
-    found = [*list(place)[place[node] :], node]
-    return found[::-1]
+        ) from None
 
 
 def _way(nodes: list[Name], most: int = 12) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +65,6 @@ class NetworkInference:
         self.tables = {node: _filled(table) for node, table in tables.items()}
         self.trees: dict[Any, CliqueTree] = {}
         self.compiled: dict[Any, Compiled] = {}
-        self._forms: dict[Name, Cells | None] = {}
 
     def with_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, Scored]) -> NetworkInference:
         """The same network with other numbers: its trees are kept."""
@@ -73,7 +73,7 @@ class NetworkInference:
         return other
 
     def scope(self, nodes: Iterable[Name]) -> tuple[int, ...]:
-        """The places of some nodes."""
+        """The numbers of some nodes, as the clique tree has them."""
         return tuple(self.index[node] for node in nodes)
 
     def compile(self, do: Iterable[Name] = (), together: Iterable[Name] = (), fixed: Iterable[Name] = ()) -> Compiled:
@@ -111,7 +111,7 @@ class NetworkInference:
     def likelihoods(
         self, known: Known, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
     ) -> tuple[list[Likelihood], np.ndarray]:
-        """What is known of some rows as likelihoods, and the logs of the factors taken out of these."""
+        """What is known of some rows as likelihoods, and the logs of what was divided out to keep them in range."""
         n_rows = len(range(known.n_rows)[rows])
         found, offset, graph = [], np.zeros(n_rows), self.graph.cut(do)
         for node, codes in known.codes.items():
@@ -152,7 +152,7 @@ class NetworkInference:
     def _picked(
         self, names: Sequence[Name], tables: np.ndarray, known: Known, rows: slice, fixed: frozenset[Name]
     ) -> tuple[tuple[int, ...], np.ndarray]:
-        """The part of tables (rows, *levels) that goes with what is fixed in every row, (*levels of the rest, rows)."""
+        """Tables (rows, *levels) where some levels are known in every row: the other nodes, (*their levels, rows)."""
         n_rows = len(range(known.n_rows)[rows])
         place: list[Any] = [np.arange(n_rows) if len(tables) > 1 else np.zeros(n_rows, dtype=np.intp)]
         place += [known.codes[name][rows] if name in fixed else slice(None) for name in names]
@@ -241,24 +241,23 @@ class NetworkInference:
 
     def _leaf_logs(self, node: Name, cells: Any, rows: slice) -> np.ndarray:
         """Log p(cell | every combination of parents' levels) of some rows, (n, combinations)."""
-        scored, form = self.leaves[node], self._form(node)
-        if isinstance(cells, Sparse) and form is not None:
+        scored = self.leaves[node]
+        if isinstance(cells, Sparse) and (form := self._forms[node]) is not None:
             return form.score(cells.rows(rows))
         some = chunk_of(cells, rows)
         with np.errstate(over="ignore"):  # as far away as numbers go
             logs = scored.log_prob(some if some.ndim == 2 else some[:, None])
         return logs.sum(axis=-1) if scored.family.columnwise else logs
 
-    def _form(self, node: Name) -> Cells | None:
-        """The log probability of a measured node as a sum over cells, where its family says one."""
-        if node not in self._forms:
-            self._forms[node] = self.leaves[node].cells
-        return self._forms[node]
+    @cached_property
+    def _forms(self) -> dict[Name, Cells | None]:
+        """The log probability of every measured node as a sum over cells, where its family says one."""
+        return {node: scored.cells for node, scored in self.leaves.items()}
 
     def _step(self, node: Name, known: Known) -> int:
         """How many rows of a measured node to score at a time."""
         cells = known.cells[node]
-        if isinstance(cells, Sparse) and self._form(node) is not None:
+        if isinstance(cells, Sparse) and self._forms[node] is not None:
             return max(1, _CELLS // max(1, self._n_groups(node)))
         width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
         return max(1, _CELLS // max(1, width * self._n_groups(node)))
@@ -324,19 +323,14 @@ class NetworkInference:
                 key = node, patterns[row].tobytes()
                 if key not in depends:
                     observed = [other for other, here in zip(graph.nodes, patterns[row], strict=True) if here]
-                    depends[key] = self._depends(graph, node, observed, known.likelihoods, asked)
+                    if asked is None:
+                        depends[key] = node in graph.ancestors([*observed, *known.likelihoods])
+                    else:
+                        depends[key] = bool(graph.reached(node, observed, known.likelihoods) & set(asked))
                 if depends[key]:
                     place = int(np.flatnonzero(some[:, row])[0])
                     of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""
                     raise self._not_known(node, np.argwhere(lost)[place].tolist() if parents else [], of_row)
-
-    def _depends(
-        self, graph: Graph, node: Name, observed: list[Name], hinted: Iterable[Name], asked: Iterable[Name] | None
-    ) -> bool:
-        """Whether the table of a node has a say in what is asked, by the graph alone."""
-        if asked is None:
-            return node in graph.ancestors([*observed, *hinted])
-        return bool(graph.reached(node, observed, hinted) & set(asked))
 
     def _unknown_rows(self) -> dict[Name, np.ndarray]:
         """Which combinations of parents' levels nothing is known of, by node."""
@@ -353,11 +347,11 @@ class NetworkInference:
 
 
 def _without_flat_groups(scored: Scored) -> Scored:
-    """The parameters, those of groups without any spread as unknown as those of groups without a row."""
+    """The parameters of a measured node, where groups without any spread are unknown, like groups without a row."""
     return scored if scored.predictive else scored._replace(parameters=scored.family.without_flat(scored.parameters))
 
 
 def _filled(table: np.ndarray) -> np.ndarray:
-    """The table with rows that are not known made even: they are looked for where they matter."""
+    """The table with equal shares in rows that are not known; `refuse_unknown` sees to it that none matters."""
     lost = np.isnan(table).any(axis=-1, keepdims=True)
     return np.where(lost, 1.0 / table.shape[-1], table) if lost.any() else table

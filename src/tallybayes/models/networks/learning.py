@@ -109,6 +109,7 @@ def fit_tally(model: N, tally: Tally) -> N:
 
 
 def _learn(model: N, table: Table, sample_weight: Any) -> N:
+    """Learn from all rows at once."""
     read_estimate(model.estimate)
     check_settings(model)
     for name in CHOICES:
@@ -173,7 +174,7 @@ def _with_hidden(model: BayesianNetwork, graph: Graph, table: Table) -> Table:
 
 
 def _with_all_levels(model: BayesianNetwork, tally: Tally, table: Table, weight: Any) -> Tally:
-    """The tally with levels that occur only beside missing parents, where EM expects these; else they are lost."""
+    """The tally with levels that only rows with missing parents have: EM counts them, otherwise no table does."""
     labels = tuple(name for factor in tally.factors for name in factor.level_columns)
     if any(_may_miss(table.columns[name]) for name in labels):
         seen = count(table, [Factor(labels, (), Categorical())], weight=weight).domains
@@ -217,6 +218,7 @@ def _may_miss(column: Any) -> bool:
 
 
 def _count(table: Table, weight: Any, factors: list[Factor], like: Tally | None = None) -> Tally:
+    """The tally of rows; labels without declared levels are sorted."""
     free = {name for f in factors if getattr(f.family, "levels", None) is None for name in f.level_columns}
     schema = Schema(ordered=tuple(str(name) for name in table.columns if name in free))
     table = _check_tables(table, factors, free)
@@ -236,7 +238,7 @@ def count_more(model: BayesianNetwork, table: Table, sample_weight: Any) -> Tall
 
 
 def _check_tables(table: Table, factors: list[Factor], free: set[Name]) -> Table:
-    """Refuse tables that memory cannot hold, before they are made; the table, its labels as they are counted."""
+    """Refuse tables that memory cannot hold, before they are made; the rows, with labels ready to be counted."""
     labels = {name: factor.family for factor in factors for name in factor.level_columns}
     absent = [name for name in labels if name not in table.columns]
     if absent:

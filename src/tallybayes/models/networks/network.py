@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import printable, shortened
 from tallybayes.inference.em import Climbed
@@ -234,7 +233,6 @@ class BayesianNetwork(Model):
     @property
     def _network(self) -> Network:
         """What follows from the tally, or from the tables that were given."""
-        check_is_fitted(self, "tally_")
         return self._derive("network", lambda: Network(self.tally_, self.estimate, self.prior, self._given_tables))
 
     def _held(self, tally: Tally) -> Self:

@@ -113,7 +113,7 @@ def predict_proba(
 def predict(
     model: BayesianNetwork, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
 ) -> Any:
-    """The most probable level of each node by itmodel; of measured nodes, the mean.
+    """The most probable level of each node by itself; of measured nodes, the mean.
 
     Parameters
     ----------
