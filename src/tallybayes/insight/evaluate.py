@@ -1,45 +1,61 @@
-"""tb.evaluate: a fitted classifier's answers on some rows, measured."""
+"""tb.evaluate: a fitted model's answers on some rows or sequences, measured."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, LabelError
+from tallybayes.insight.cross_validation import refuse_target
+from tallybayes.insight.density import DensityEvaluation
 from tallybayes.insight.evaluation import Evaluation
+from tallybayes.models.chains.decoding import open_asked
+from tallybayes.models.chains.held_out import told
+from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.classifiers.classifier import Classifier
+from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.classifiers.nearest_mean import NearestClassMean
 from tallybayes.models.inputs.features import check_target, continuous_target, open_features
+from tallybayes.models.inputs.sequences import open_labels, step_weights
+from tallybayes.models.networks.held_out import answer_rows, check_node
+from tallybayes.models.networks.learning import open_rows
+from tallybayes.models.networks.network import BayesianNetwork
+from tallybayes.models.networks.rows import require_labels
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.encode import encode
 from tallybayes.sources.table import Table
 
 
 def evaluate(
-    model: Any, data: Any, target: Any, by: Any = None, *, sample_weight: Any = None, mass: float = 0.95
-) -> Evaluation:
-    """How good a fitted classifier's answers are on some rows, with credible intervals.
+    model: Any, data: Any, target: Any = None, by: Any = None, *, sample_weight: Any = None, mass: float = 0.95
+) -> Any:
+    """How good a fitted model's answers are on some rows or sequences, with credible intervals.
 
     Rows that the model has learned from flatter it: pass others.
 
     Parameters
     ----------
-    model : NaiveBayes, GaussianDiscriminant or NearestClassMean
+    model : any model of this package
         Fitted; it is not changed.
     data : as for the model's ``score``
-    target : array-like of shape (n,), or the name of a column of data
-        The true classes. Every one must be known to the model; classes of the model that do not occur are fine.
+        Of a `HiddenMarkovModel`, a list of sequences.
+    target : array-like of shape (n,), the name of a column of data, or None
+        The true classes; of a `BayesianNetwork`, the name of a node of labels, which is told from all others; of a
+        `HiddenMarkovModel`, the states of every sequence, None where a step's is not known. Every class must be known
+        to the model; classes of the model that do not occur are fine. None, for a network, a `Mixture` or a hidden
+        Markov model, judges the density of rows or sequences.
     by : array-like of shape (n,), or the name of a column of data, optional
-        Measure each of these groups by itself too.
+        Measure each of these groups by itself too; of sequences, one label for each.
     sample_weight : array-like of shape (n,), or the name of a column of data, optional
     mass : float, default 0.95
         The mass of the intervals.
 
     Returns
     -------
-    Evaluation
+    Evaluation, or DensityEvaluation where there is no target
 
     Examples
     --------
@@ -52,26 +68,76 @@ def evaluate(
     0.96 (0.89 to 0.99)
     >>> result.log_loss
     0.07 (0.02 to 0.15)
+    >>> tb.evaluate(tb.Mixture(3, random_state=0).fit(X[::2]), X[1::2]).bits_per_row
+    3.32 (2.66 to 3.99)
     """
-    if not isinstance(model, Classifier | NearestClassMean):
-        expected = "a NaiveBayes, GaussianDiscriminant or NearestClassMean"
+    if not isinstance(model, Classifier | NearestClassMean | BayesianNetwork | Mixture | HiddenMarkovModel):
         hint = "Score other models yourself, and pass their log-probabilities to tb.Evaluation."
-        raise DataError.wrong_type("model", type(model).__name__, expected, hint)
+        raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
     check_is_fitted(model, "tally_")
-    table = open_features(data)
+    if isinstance(model, HiddenMarkovModel):
+        return _evaluate_sequences(model, data, target, by, sample_weight, mass)
+    network = isinstance(model, BayesianNetwork)
+    if network:
+        check_node(target)
+    elif isinstance(model, Mixture):
+        refuse_target(target)
+    table = open_rows(model, data) if network else open_features(data)
     name_of_by = by if isinstance(by, str) else None
     names = [name for name in (target, by, sample_weight) if isinstance(name, str)]
     weight = table._column(sample_weight) if isinstance(sample_weight, str) else sample_weight
     weight = check_weight(weight, table.n_rows, any_size=True)
-    labels = table._column(target) if isinstance(target, str) else check_target(target, table.n_rows)
-    codes = _codes_of(labels, model.tally_.domains[str(model._target)].levels, weight)
-    groups = table._column(by) if isinstance(by, str) else by
-    rows = _features(model, data, table, names)
-    log_density = model.score_samples(rows) if hasattr(model, "score_samples") else None
-    log_proba = model.predict_log_proba(rows)
-    found = Evaluation(model.classes_, codes, log_proba, weight=weight, log_density=log_density, by=groups, mass=mass)
+    options = {"weight": weight, "by": table._column(by) if isinstance(by, str) else by, "mass": mass}
+    found: Any
+    if network:
+        found = _evaluate_network(model, table, target, options)
+    elif isinstance(model, Mixture):
+        found = DensityEvaluation(model.score_samples(_features(model, data, table, names)), **options)
+    else:
+        labels = table._column(target) if isinstance(target, str) else check_target(target, table.n_rows)
+        codes = _codes_of(labels, model.tally_.domains[str(model._target)].levels, weight)
+        rows = _features(model, data, table, names)
+        log_density = model.score_samples(rows) if hasattr(model, "score_samples") else None
+        log_proba = model.predict_log_proba(rows)
+        found = Evaluation(model.classes_, codes, log_proba, log_density=log_density, **options)
     found._by_name = name_of_by or "group"
     return found
+
+
+def _evaluate_network(model: Any, table: Table, target: Any, options: dict[str, Any]) -> Any:
+    """A node told from all others, or the density of whole rows."""
+    if target is None:
+        return DensityEvaluation(answer_rows(model, table, None).log_density, **options)
+    require_labels(model, [target])
+    codes = _codes_of(table._column(target), model.levels_[target], options["weight"])
+    scores = answer_rows(model, table, target)
+    lost = np.flatnonzero(scores.impossible)
+    if len(lost):
+        warnings.warn(
+            f"row {lost[0]} is impossible under this network ({len(lost)} of {table.n_rows} are), so nothing follows "
+            "from it: it got the probabilities that hold without evidence.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return Evaluation(model.levels_[target], codes, scores.log_proba, log_density=scores.log_density, **options)
+
+
+def _evaluate_sequences(
+    model: HiddenMarkovModel, data: Any, target: Any, by: Any, sample_weight: Any, mass: float
+) -> Any:
+    """The states of steps, where they are known, or the density of sequences."""
+    sequences = open_asked(model, data, None, None, None)
+    weight = step_weights(sample_weight, sequences)
+    scores = told(model, sequences)
+    if target is None:
+        lengths = sequences.lengths
+        return DensityEvaluation(scores.log_likelihood, steps=lengths, weight=weight, by=by, mass=mass)
+    labels = open_labels(target, sequences, data)
+    known = np.asarray(encode(labels, "target", ordered=True)[0]).astype(np.intp) >= 0
+    per_step = np.where(known, 1.0 if weight is None else np.repeat(weight, sequences.lengths), 0.0)
+    codes = _codes_of(labels, model._counted.states.levels, per_step)
+    groups = None if by is None else np.repeat(np.asarray(by, dtype=object), sequences.lengths)
+    return Evaluation(model.states_, codes, scores.log_proba, weight=per_step, by=groups, mass=mass)
 
 
 def _features(model: Any, data: Any, table: Table, names: list[str]) -> Any:

@@ -101,7 +101,7 @@ def test_labels_the_model_does_not_know(iris):
 def test_evaluate_refuses(iris):
     X, y = iris
     model = tb.NaiveBayes().fit(X, y)
-    with pytest.raises(DataError, match="model is str; expected a NaiveBayes"):
+    with pytest.raises(DataError, match="model is str; expected a model of this package"):
         tb.evaluate("model", X, y)
     with pytest.raises(NotFittedError, match="not fitted"):
         tb.evaluate(tb.NaiveBayes(), X, y)

@@ -198,3 +198,79 @@ def test_bits_per_step_of_states():
     bits = -found.log_likelihood.sum() / np.log(2) / sum(map(len, case.data))
     assert found.bits_per_step.value == pytest.approx(bits)
     assert logsumexp(found.log_proba, axis=1) == pytest.approx(0)
+
+
+# ---- Evaluating ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_rows_are_evaluated(name):
+    case = CASES[name]
+    half = np.arange(case.n) < case.n // 2
+    model = case.fit(np.flatnonzero(half))
+    rows = [k for k in np.flatnonzero(~half) if isinstance(case.target, str | None) or case.target[k] is not None]
+    data, target = case.some(rows)
+    by = ["odd" if k % 2 else "even" for k in rows]
+    found = tb.evaluate(model, data, target, by=by)
+    scores = [expected_scores(case, model, row) for row in rows]
+    if case.kind in ("classes", "states"):
+        shares = np.concatenate([np.atleast_2d(share) for share, _ in scores])
+        np.testing.assert_allclose(np.exp(found.log_proba), shares, atol=1e-9)
+    if case.kind == "states":
+        flat = [label for states in target for label in states]
+        known = [k for k, label in enumerate(flat) if label is not None]
+        right = [model.states_[shares[k].argmax()] == flat[k] for k in known]
+        assert found.accuracy.value == pytest.approx(np.mean(right))
+    elif not isinstance(model, tb.NearestClassMean):
+        np.testing.assert_allclose(found.log_density, [density for _, density in scores], atol=1e-9)
+    assert set(found.groups) == {"odd", "even"}
+    assert found.loss.value == pytest.approx(
+        np.average(
+            [part.loss.value for part in found.groups.values()],
+            weights=[part._losses()[1].sum() if part._losses()[1] is not None else part.n_rows
+                     for part in found.groups.values()],
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "words"),
+    [
+        ("mixture", [0] * 40, "components are numbered by chance"),
+        ("network", "size", "is measured"),
+        ("network", [0] * 40, "the name of a node"),
+        ("naive Bayes", None, "requires y"),
+        ("chain", [["nobody"] * 6, *[[0] * 9] * 5], "6 steps|steps and|does not know"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused(name, target, words):
+    case = CASES[name]
+    model = case.fit(np.arange(case.n))
+    with pytest.raises(ValueError, match=words):
+        tb.evaluate(model, case.data, target)
+
+
+def test_states_that_a_chain_does_not_know_are_refused():
+    case = CASES["chain"]
+    states = [[label + 1 for label in steps] for steps in case.target]
+    with pytest.raises(ValueError, match="does not know: 2"):
+        tb.evaluate(case.fit(np.arange(case.n)), case.data, states)
+
+
+def test_an_impossible_row_of_a_network_is_named():
+    rows = {"x": [0, 0, 1, 1], "y": ["a", "a", "b", "b"], "z": [0, 0, 1, 1]}
+    model = tb.BayesianNetwork({"x": ["y"], "z": ["y"]}, estimate="mle").fit(rows)
+    with pytest.warns(UserWarning, match="row 1 is impossible under this network"):
+        found = tb.evaluate(model, {"x": [0, 0], "z": [0, 1], "y": ["a", "a"]}, "y")
+    np.testing.assert_allclose(np.exp(found.log_proba), [[1, 0], [0.5, 0.5]])
+
+
+def test_a_network_of_given_tables_is_evaluated():
+    model = tb.BayesianNetwork.from_tables(
+        {"smoke": ["fire"]},
+        {"fire": [False, True], "smoke": [False, True]},
+        {"fire": [0.9, 0.1], "smoke": [[0.95, 0.05], [0.1, 0.9]]},
+    )
+    found = tb.evaluate(model, {"fire": [True, False], "smoke": [True, None]}, "fire")
+    np.testing.assert_allclose(np.exp(found.log_proba), [[1 / 3, 2 / 3], [0.9, 0.1]])
+    assert tb.evaluate(model, {"fire": [True], "smoke": [True]}).bits_per_row.value == pytest.approx(-np.log2(0.09))
