@@ -7,7 +7,13 @@ from sklearn.datasets import load_iris
 from sklearn.isotonic import IsotonicRegression
 
 import tallybayes as tb
-from tallybayes.models.classifiers.answers.calibration import Calibration, class_log_odds, fit_sharpness, tempered
+from tallybayes.models.classifiers.answers.calibration import (
+    Calibration,
+    class_log_odds,
+    fit_calibration,
+    fit_sharpness,
+    tempered,
+)
 
 
 def overconfident(n_rows=600, n_copies=5, n_classes=2, seed=0):
@@ -180,11 +186,42 @@ def test_what_cannot_be_calibrated_is_refused():
         model.calibrate(X, y, "platt")
     with pytest.raises(tb.errors.StatisticsError, match="cannot forget"):
         model.calibrate(np.concatenate([X, X]), np.concatenate([y, y]))
-    holes = X.copy()
+    holes = X + np.arange(5) * X[:, :1] ** 2 + np.random.default_rng(0).normal(size=X.shape)
     holes[3, 2] = np.nan
-    soft = tb.GaussianDiscriminant().fit(np.round(holes + np.arange(5) * holes[:, :1] ** 2, 3), y)
-    with pytest.raises(tb.errors.NotForgettableError):
-        soft.calibrate(holes, y)
+    soft = tb.GaussianDiscriminant(tol=1e-3).fit(holes, y)
+    with pytest.raises(ValueError, match="these rows have weight 49, but the model has counted 50"):
+        soft.calibrate(holes[1:], y[1:])
     assert model.calibration_ is None
     with pytest.raises(ValueError, match="possible without it"):
         tb.NaiveBayes().fit([[1.0], [2.0]], ["a", "b"]).calibrate([[1.0], [2.0]], ["a", "b"])
+
+
+@pytest.mark.parametrize("unlabelled", [None, "em"])
+def test_rows_that_cannot_be_left_out_are_fitted_without_their_fold(unlabelled):
+    X, y = overconfident(200)
+    X = X + 0.5 * np.random.default_rng(0).normal(size=X.shape)
+    if unlabelled is None:
+        X[::20, 1] = np.nan
+        prior = tb.NormalInverseWishart(np.zeros(5), 1.0, 8.0, np.eye(5))
+        model = tb.GaussianDiscriminant(prior=prior, tol=1e-4)
+        labels = y.tolist()
+    else:
+        model = tb.NaiveBayes(prior=tb.NormalInverseGamma(0.0, 1.0, 2.0, 1.0), unlabelled=unlabelled, tol=1e-4)
+        labels = [None if k % 5 == 0 else label for k, label in enumerate(y.tolist())]
+    model.fit(X, labels).calibrate(X, labels)
+    scores = tb.cross_validate(model, X, labels)  # its folds are dealt by the same seed
+    assert scores.refitted
+    expected = fit_calibration(scores.log_proba, scores.codes, None, "temperature", 1.0)
+    assert model.calibration_.temperature == pytest.approx(expected.temperature)
+    assert model.calibration_.before == pytest.approx(scores.log_loss.value)
+    assert model.calibration_.after < model.calibration_.before
+
+
+def test_rows_that_are_skipped_are_not_calibrated_on():
+    X, y = overconfident(100)
+    labels = [None if k % 5 == 0 else label for k, label in enumerate(y.tolist())]
+    kept = np.arange(100) % 5 > 0
+    model = tb.NaiveBayes(unlabelled="skip").fit(X, labels).calibrate(X, labels, sample_weight=np.ones(100))
+    plain = tb.NaiveBayes().fit(X[kept], y[kept]).calibrate(X[kept], y[kept])
+    assert model.calibration_.temperature == pytest.approx(plain.calibration_.temperature)
+    assert model.calibration_.before == pytest.approx(plain.calibration_.before)

@@ -15,13 +15,15 @@ from tallybayes.errors import DataError, NotForgettableError
 from tallybayes.families.block import Codes, Sparse
 from tallybayes.inference.leave_one_out import is_cellwise, is_together, own_tables, without_row
 from tallybayes.models.classifiers.answers.calibration import fit_calibration
+from tallybayes.models.classifiers.answers.refitted import LabelledRows
 from tallybayes.models.classifiers.learning import class_factor
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
+from tallybayes.models.fitted.held_out import splits_of
 from tallybayes.models.fitted.left_out_plan import LeftOutPlan
 from tallybayes.models.fitted.plan import Plan, posterior_by_part
 from tallybayes.models.fitted.scoring import Resolved, Scored, chunk_of, chunk_rows, rows_of
 from tallybayes.models.inputs.features import free_name
-from tallybayes.models.inputs.folds import rows_by_code
+from tallybayes.models.inputs.folds import random_folds, rows_by_code
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.shape import read_first, read_more
 from tallybayes.progress import progress
@@ -31,6 +33,8 @@ from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
+
+_FOLDS = 10  # of rows that are calibrated on, where the model has to be fitted again
 
 
 class Opened(NamedTuple):
@@ -296,10 +300,13 @@ def calibrate(model: Any, data: Any, target: Any, method: str = "temperature", *
     the weight counted has changed by more than a tenth. `explain`, `score_samples` and `predict_interval` speak
     of the model as it is without.
 
+    Where EM expected labels or cells, no row can be left out of the counts: the model is fitted ten times, each time
+    without a tenth of the labelled rows.
+
     Parameters
     ----------
     data, target, sample_weight
-        The rows the model was fitted on, as for `fit`, or some of them.
+        The rows the model was fitted on, as for `fit`, or some of them; all, where it is fitted again.
     method : {"temperature", "isotonic"}, default "temperature"
         One number T for all, p ∝ p^(1/T); or, for every class, a rising function of its log-odds, which needs some
         hundred rows of each class.
@@ -319,14 +326,35 @@ def calibrate(model: Any, data: Any, target: Any, method: str = "temperature", *
     Calibration('temperature', temperature 4.926: log-loss 1.012 to 0.6439 on rows left out)
     """
     check_is_fitted(model, "tally_")
-    if model.tally_.soft:
-        raise NotForgettableError.soft()
     table, weight = read_more(model, data, target, sample_weight)
     weight = check_weight(weight, table.n_rows)
-    counted = count(table, model.tally_.factors, weight=weight, schema=model.tally_.schema, like=model.tally_)
-    _ = model.tally_ - counted  # refuses rows that the model cannot have learned from
-    found, (local,) = table.levels([model._target], lambda _: True)
-    codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
-    scores = score_left_out(Rows(model, table, codes, weight, [], {}), model)
-    model._calibration = fit_calibration(scores.log_proba, codes, weight, method, model._weight())
+    if model.tally_.soft:
+        log_proba, codes, weight = _refitted(model, table, weight)
+    else:
+        if model.unlabelled == "skip":
+            kept = np.flatnonzero(read_labels(table, model._target, model.missing_label).codes >= 0)
+            table, weight = table.rows(kept), None if weight is None else weight[kept]
+        counted = count(table, model.tally_.factors, weight=weight, schema=model.tally_.schema, like=model.tally_)
+        _ = model.tally_ - counted  # refuses rows that the model cannot have learned from
+        found, (local,) = table.levels([model._target], lambda _: True)
+        codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
+        log_proba = score_left_out(Rows(model, table, codes, weight, [], {}), model).log_proba
+    model._calibration = fit_calibration(log_proba, codes, weight, method, model._weight())
     return model
+
+
+def _refitted(model: Any, table: Table, weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """log p(class | row) of the labelled rows by models fitted without their fold; their classes and weights."""
+    rows = LabelledRows(model, table, weight)
+    known = np.flatnonzero(rows.codes >= 0)
+    size = np.ones(table.n_rows) if rows.weight is None else rows.weight
+    total = float(np.where(rows.codes >= 0, size, model.unlabelled_weight * size).sum())
+    if not np.isclose(total, model._weight()):
+        raise DataError(
+            f"these rows have weight {total:.12g}, but the model has counted {model._weight():.12g}; expected all rows "
+            "it was fitted on, since it is fitted again without some of them."
+        )
+    fold = np.full(table.n_rows, -1, dtype=np.int32)
+    fold[known] = random_folds(rows.codes[known], min(_FOLDS, len(known)), 0)
+    found = rows.score(splits_of(fold, rows.codes >= 0))
+    return found.log_proba[known], rows.codes[known], rows.some_weight(known)
