@@ -87,17 +87,19 @@ class Predictive:
         _check_cells(learned.family, rows, wanted)
         return rows
 
-    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> np.ndarray:
+    def sample(self, n: int, *, random_state: Any = None) -> np.ndarray:
         """`n` rows drawn from the predictive, each with its own parameters drawn from the posterior.
 
         Parameters
         ----------
         n : int
-        rng : Generator, seed or None
+        random_state : int, Generator or None
         """
-        rng = np.random.default_rng(rng)
+        rng = np.random.default_rng(random_state)
         family = self._learned.family
-        drawn = [family.sample(family.from_belief(self._posterior, "sample", rng), 1, rng)[0] for _ in range(n)]
+        drawn = [
+            family.sample(family.from_belief(self._posterior, "sample", random_state=rng), 1, rng)[0] for _ in range(n)
+        ]
         rows = np.stack(drawn) if drawn else np.zeros((0,))
         if family.reads == "codes" and drawn:
             rows = self._labels(rows)

@@ -54,7 +54,7 @@ def test_belief_samples(name):
 
 def test_hypotheses_are_drawn_by_their_probability():
     n = 20_000
-    drawn = BOUNDARIES.sample(np.random.default_rng(0), n)
+    drawn = BOUNDARIES.sample(n, random_state=0)
     for name, probability in BOUNDARIES.probabilities.items():
         share = np.mean([value == BOUNDARIES.hypotheses[name] for value in drawn])
         assert abs(share - probability) < 6.5 * np.sqrt(probability * (1 - probability) / n)

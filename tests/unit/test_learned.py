@@ -295,11 +295,13 @@ def test_levels_and_probabilities_by_label():
 
 def test_samples_are_labels():
     letters = tb.learn(["u", "v"], tb.Categorical())
-    assert set(letters.predictive().sample(40, 0)) == {"u", "v"}
-    mixed = tb.learn(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), tb.Categorical()).predictive().sample(40, 0)
+    assert set(letters.predictive().sample(40, random_state=0)) == {"u", "v"}
+    mixed = (
+        tb.learn(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), tb.Categorical()).predictive().sample(40, random_state=0)
+    )
     assert set(mixed[:, 0]) == {1, 2}
     assert set(mixed[:, 1]) == {"x", "y"}
-    grouped = tb.learn(["u", "v"], tb.Categorical(), group=[0, 1]).predictive().sample(5, 0)
+    grouped = tb.learn(["u", "v"], tb.Categorical(), group=[0, 1]).predictive().sample(5, random_state=0)
     assert grouped.shape == (5, 2)
 
 

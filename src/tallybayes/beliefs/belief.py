@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class Interval(NamedTuple):
 class Belief(Value):
     """Base of the conjugate beliefs. All arrays broadcast over (*given, columns or levels)."""
 
+    any_family: ClassVar[bool] = False  # whether every family takes it for a prior
+
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Belief:
         """A belief is its own prior; rules (`PriorRule`) make one from the statistics."""
         return self
@@ -44,8 +46,15 @@ class Belief(Value):
         """The equal-tailed credible interval holding `mass`."""
         raise NotImplementedError
 
-    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
-        """Parameters drawn from this belief, `size` of them in the leading axes."""
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
+        """Parameters drawn from this belief.
+
+        Parameters
+        ----------
+        n : int or tuple of int, optional
+            How many, in the leading axes; one, without such an axis, if left out.
+        random_state : int, Generator or None
+        """
         raise NotImplementedError
 
     def log_prob(self, parameter: Any) -> Any:

@@ -97,10 +97,10 @@ class Beta(Belief):
 
         return Interval(*(plain(betaincinv(self.successes, self.failures, tail)) for tail in tails(mass)))
 
-    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
         """Probabilities θ drawn from this belief."""
-        shape = as_size(size) + np.broadcast_shapes(self.successes.shape, self.failures.shape)
-        return plain(np.random.default_rng(rng).beta(self.successes, self.failures, shape))
+        shape = as_size(n) + np.broadcast_shapes(self.successes.shape, self.failures.shape)
+        return plain(np.random.default_rng(random_state).beta(self.successes, self.failures, shape))
 
     def log_prob(self, parameter: Any) -> Any:
         """log p(θ), −inf outside [0, 1]."""

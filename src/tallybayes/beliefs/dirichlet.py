@@ -119,11 +119,11 @@ class Dirichlet(Belief):
         ends = (betaincinv(alpha, np.where(alone, 1.0, rest), tail) for tail in tails(mass))
         return Interval(*(np.where(alone, 1.0, end) for end in ends))
 
-    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
         """Probabilities θ drawn from this belief; those of one column sum to 1."""
         alpha, segments = self._known(), self.segments
-        rng = np.random.default_rng(rng)
-        shape = as_size(size) + alpha.shape
+        rng = np.random.default_rng(random_state)
+        shape = as_size(n) + alpha.shape
         # Gamma(α) = Gamma(α + 1) · U^(1/α), in logarithms, so that small α do not underflow to 0 / 0.
         log_draw = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(rng.random(shape)) / alpha
         draw = np.exp(log_draw - segments.spread(segments.max(log_draw)))

@@ -85,10 +85,10 @@ class Gamma(Belief):
 
         return Interval(*(plain(gammaincinv(self.shape, tail) / self.rate) for tail in tails(mass)))
 
-    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
         """Rates λ drawn from this belief."""
-        shape = as_size(size) + np.broadcast_shapes(self.shape.shape, self.rate.shape)
-        return plain(np.random.default_rng(rng).gamma(self.shape, 1 / self.rate, shape))
+        shape = as_size(n) + np.broadcast_shapes(self.shape.shape, self.rate.shape)
+        return plain(np.random.default_rng(random_state).gamma(self.shape, 1 / self.rate, shape))
 
     def log_prob(self, parameter: Any) -> Any:
         """log p(λ), −inf below 0."""

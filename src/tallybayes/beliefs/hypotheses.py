@@ -215,11 +215,11 @@ class Hypotheses(Belief):
         ends = [values[order][min(int(np.searchsorted(cumulative, tail)), len(values) - 1)] for tail in tails(mass)]
         return Interval(*(float(end) for end in ends))
 
-    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Any:
-        """Parameters of hypotheses drawn by their probability; a list unless `size` is ()."""
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
+        """Parameters of hypotheses drawn by their probability; a list unless `n` is ()."""
         if self.log_weights.ndim > 1:
             raise PriorError("hypotheses about several groups cannot be sampled together; learn the groups apart.")
-        drawn = np.random.default_rng(rng).choice(len(self.names), size=as_size(size), p=np.exp(self.log_weights))
+        drawn = np.random.default_rng(random_state).choice(len(self.names), size=as_size(n), p=np.exp(self.log_weights))
         values = list(self.hypotheses.values())
         return values[int(drawn)] if np.ndim(drawn) == 0 else [values[int(i)] for i in np.ravel(drawn)]
 

@@ -156,10 +156,10 @@ class NormalInverseGamma(Belief):
             ends.append(Normal(*(plain(np.broadcast_to(part, self._size)) for part in (mean, variance))))
         return Interval(*ends)
 
-    def sample(self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()) -> Normal:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Normal:
         """Means and variances drawn from this belief; a shared variance is drawn once."""
-        rng = np.random.default_rng(rng)
-        leading, full = as_size(size), self._size
+        rng = np.random.default_rng(random_state)
+        leading, full = as_size(n), self._size
         shape = np.broadcast_to(self.shape, self._shared_shape(full))
         scale = np.broadcast_to(self.scale, self._shared_shape(full))
         precision = np.maximum(rng.standard_gamma(shape, leading + shape.shape), 1e-150)  # 0 where a is tiny

@@ -195,12 +195,10 @@ class NormalInverseWishart(Belief):
         """Equal-tailed credible intervals of every column's mean and variance (their marginals)."""
         return self._marginal().interval(mass)
 
-    def sample(
-        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] = ()
-    ) -> MultivariateNormal:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> MultivariateNormal:
         """Means and covariances drawn from this belief (Bartlett's decomposition); a shared one is drawn once."""
-        rng = np.random.default_rng(rng)
-        leading, d, given = as_size(size), self.n_columns, self._given
+        rng = np.random.default_rng(random_state)
+        leading, d, given = as_size(n), self.n_columns, self._given
         one = tuple(1 for _ in given) if "groups" in self.shared else given
         freedom = np.broadcast_to(self.freedom, one)
         # Σ⁻¹ ~ Wishart(ν, Ψ⁻¹) = (L⁻ᵀ A)(L⁻ᵀ A)ᵀ with Ψ = L Lᵀ and A lower triangular, so Σ = B Bᵀ, B = L A⁻ᵀ.

@@ -42,9 +42,9 @@ class Levels(Family):
         """One pseudo-count per level: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
         return Dirichlet(2.0) if read_estimate(estimate).takes_mode else Dirichlet(1.0)
 
-    def from_belief(self, belief: Belief, what: str, *arguments: Any) -> Probabilities:
+    def from_belief(self, belief: Belief, what: str, **options: Any) -> Probabilities:
         """A Dirichlet's mean, mode or sample, with its columns."""
-        values = super().from_belief(belief, what, *arguments)
+        values = super().from_belief(belief, what, **options)
         return Probabilities(values, belief.segments) if isinstance(belief, Dirichlet) else values
 
     def as_parameters(self, parameters: Any, statistics: Counts) -> Probabilities:

@@ -101,9 +101,9 @@ class Family(Value):
         """The prior used when none is given, for the ``"bayes"`` or the ``"map"`` estimate."""
         raise NotImplementedError
 
-    def from_belief(self, belief: Belief, what: str, *arguments: Any) -> Any:
+    def from_belief(self, belief: Belief, what: str, **options: Any) -> Any:
         """Parameters from a belief's ``mean()``, ``mode()`` or ``sample(...)``."""
-        return getattr(belief, what)(*arguments)
+        return getattr(belief, what)(**options)
 
     def as_parameters(self, parameters: Any, statistics: Any) -> Any:
         """A user's parameters in this family's form, with an axis for columns."""

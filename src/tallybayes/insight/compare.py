@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, StatisticsError, printable
 from tallybayes.families.family import still_says
-from tallybayes.models.classifiers.answers.evidence import evidence_of
 from tallybayes.models.classifiers.grouped import Grouped
+from tallybayes.models.fitted.measures import evidence_of
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 

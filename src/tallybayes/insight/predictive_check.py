@@ -176,7 +176,7 @@ class _Part:
         """Cells of one data set: parameters from the posterior, then the rows; missing where the data are."""
         scored = self.scored
         if scored.predictive:
-            drawn = scored.family.from_belief(scored.parameters, "sample", rng)
+            drawn = scored.family.from_belief(scored.parameters, "sample", random_state=rng)
             scored = scored._replace(parameters=drawn, predictive=False)
         if isinstance(self.cells, Counted):
             return self.cells.redraw(np.asarray(scored.parameters), self.codes, rng)

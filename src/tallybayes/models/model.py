@@ -54,6 +54,12 @@ class Model(BaseEstimator):
         """The factors that ``prior=`` is about."""
         return list(tally.factors)
 
+    _fixed = 0.0  # of the log probability of all rows: what is given, not estimated
+    _counted_instead = "Fit it on rows in which nothing is missing."
+
+    def _refuse_measure(self, what: str) -> None:
+        """Refuse evidence and its like where the model has none."""
+
     def _take_from(self, other: Any) -> Self:
         """What was learnt about the shape of the input."""
         raise NotImplementedError

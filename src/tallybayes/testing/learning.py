@@ -105,7 +105,7 @@ def check_belief_samples(
     >>> from tallybayes.testing import check_belief_samples
     >>> check_belief_samples(tb.Gamma(3.0, 0.5))
     """
-    drawn = _parts(belief.sample(np.random.default_rng(rng), n))
+    drawn = _parts(belief.sample(n, random_state=rng))
     for sample, mean in zip(drawn, _parts(belief.mean()), strict=True):
         error = sample.std(axis=0) / np.sqrt(n)
         _close(sample.mean(axis=0), mean, 6.5 * error + 1e-12 * np.abs(mean), f"samples of {belief!r} have its mean")

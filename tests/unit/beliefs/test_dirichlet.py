@@ -68,7 +68,7 @@ def test_mode_on_the_boundary(alpha, mode):
 
 @pytest.mark.parametrize("alpha", [[2, 3, 4], [0.2, 0.1, 0.6], [1e-3, 2e-3]])
 def test_samples_follow_the_belief(alpha):
-    draws = tb.Dirichlet(alpha).sample(0, 4000)
+    draws = tb.Dirichlet(alpha).sample(4000, random_state=0)
     np.testing.assert_allclose(draws.sum(axis=-1), 1)
     for k, a in enumerate(alpha):
         marginal = stats.beta(a, sum(alpha) - a)
@@ -79,7 +79,7 @@ def test_samples_follow_the_belief(alpha):
 
 
 def test_samples_of_tiny_concentrations_are_corners():
-    draws = tb.Dirichlet([1e-8, 1e-8, 1e-8]).sample(3, 50)
+    draws = tb.Dirichlet([1e-8, 1e-8, 1e-8]).sample(50, random_state=3)
     assert np.isfinite(draws).all()
     np.testing.assert_allclose(draws.max(axis=-1), 1)
     assert set(draws.argmax(axis=-1)) == {0, 1, 2}
@@ -89,7 +89,7 @@ def test_one_level_is_certain():
     one = tb.Dirichlet([3])
     np.testing.assert_array_equal(one.mean(), [1])
     np.testing.assert_array_equal(one.interval(), [[1], [1]])
-    np.testing.assert_array_equal(one.sample(0, 2), [[1], [1]])
+    np.testing.assert_array_equal(one.sample(2, random_state=0), [[1], [1]])
     assert one.log_evidence(tb.Counts([5])) == 0
 
 
@@ -143,7 +143,7 @@ def test_columns_side_by_side_equal_columns_apart():
                 one.log_evidence(tb.Counts(counts[g, part])), rel=1e-13
             )
             np.testing.assert_allclose(belief.column(j).mean()[g], one.mean(), rtol=1e-14)
-    draws = belief.sample(0, 3)
+    draws = belief.sample(3, random_state=0)
     np.testing.assert_allclose(draws[..., :2].sum(-1), 1)
     np.testing.assert_allclose(draws[..., 2:].sum(-1), 1)
 

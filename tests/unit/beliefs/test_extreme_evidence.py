@@ -112,7 +112,7 @@ class TestFarFromThePriorMean:
         assert one[0] == pytest.approx(
             float(np.squeeze(tb.Gaussian().log_predictive(posterior.column(0), np.array([[1e9]])))), rel=1e-9
         )
-        assert np.isfinite(posterior.sample(3).covariance).all()
+        assert np.isfinite(posterior.sample(random_state=3).covariance).all()
         assert posterior.scaled(2.0).log_evidence(tb.Moments.of(self.ROWS, full=True)) > -100
 
     @pytest.mark.parametrize("covariance", ["full", "tied"])

@@ -62,7 +62,7 @@ def test_mode_on_the_boundary(shape):
 
 @pytest.mark.parametrize(("shape", "rate"), [(3, 2), (0.3, 0.5), (200, 7)])
 def test_samples_follow_the_belief(shape, rate):
-    draws = tb.Gamma(shape, rate).sample(0, 5000)
+    draws = tb.Gamma(shape, rate).sample(5000, random_state=0)
     assert stats.kstest(draws, scipy_gamma(shape, rate).cdf).pvalue > 1e-3
 
 

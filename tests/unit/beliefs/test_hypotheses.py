@@ -212,10 +212,10 @@ def test_several_columns_are_judged_together():
 
 def test_samples_follow_the_belief():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9}, prior=[0.7, 0.3])
-    draws = np.array(coins.sample(0, 4000))
+    draws = np.array(coins.sample(4000, random_state=0))
     assert abs((draws == 0.5).mean() - 0.7) < 4 * np.sqrt(0.21 / 4000)
-    assert coins.sample(0) in (0.5, 0.9)
-    tosses = tb.learn([], tb.Bernoulli()).predictive(coins).sample(3000, 1)
+    assert coins.sample(random_state=0) in (0.5, 0.9)
+    tosses = tb.learn([], tb.Bernoulli()).predictive(coins).sample(3000, random_state=1)
     chance = 0.7 * 0.5 + 0.3 * 0.9
     assert abs(tosses.mean() - chance) < 4 * np.sqrt(chance * (1 - chance) / 3000)
 

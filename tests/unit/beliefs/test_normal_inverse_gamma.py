@@ -107,7 +107,7 @@ def test_shared_density_and_mode(shared):
 @pytest.mark.parametrize("shared", SHARED)
 def test_density_of_many_parameters_at_once(shared):
     belief = shared_belief(shared)
-    draws = belief.sample(0, 4)
+    draws = belief.sample(4, random_state=0)
     together = belief.log_prob(draws)
     assert together.shape == (4, *SHARED[shared][1])
     for i in range(4):
@@ -123,7 +123,7 @@ def test_variances_that_differ_where_they_are_shared():
 @pytest.mark.parametrize("shared", SHARED)
 def test_samples_follow_the_belief(shared):
     belief = shared_belief(shared)
-    draws = belief.sample(1, 3000)
+    draws = belief.sample(3000, random_state=1)
     assert draws.mean.shape == draws.variance.shape == (3000, 2, 3)
     location, strength, shape, scale = (
         np.broadcast_to(p, (2, 3)) for p in (belief.location, belief.strength, belief.shape, belief.scale)

@@ -97,7 +97,7 @@ def test_samples_follow_the_belief(shared):
     freedom = np.array([9.0]) if shared else np.array([9.0, 12.0])
     belief = tb.NormalInverseWishart([LOCATION, LOCATION + 1], [1.0, 4.0], freedom, SCALE, shared=shared)
     n = 6000
-    draws = belief.sample(2, n)
+    draws = belief.sample(n, random_state=2)
     assert draws.mean.shape == (n, 2, 2)
     assert draws.covariance.shape == (n, 2, 2, 2)
     other = np.random.default_rng(8)
@@ -120,7 +120,7 @@ def test_samples_follow_the_belief(shared):
 
 def test_density_of_many_parameters_at_once():
     belief = tb.NormalInverseWishart([LOCATION, LOCATION + 1], 1, 5, SCALE, shared=("groups",))
-    draws = belief.sample(0, 3)
+    draws = belief.sample(3, random_state=0)
     together = belief.log_prob(draws)
     assert together.shape == (3,)
     for i in range(3):

@@ -31,7 +31,7 @@ def test_a_prior_of_an_unknown_column_is_refused_at_once(name):
 def test_a_prior_for_columns_is_refused_by_a_covariance_at_once():
     model = tb.GaussianDiscriminant().fit([[0.0], [1.0], [2.0], [4.0]], [0, 0, 1, 1])
     for change in (model.reestimate, model.set_params):
-        with pytest.raises(tb.errors.PriorError, match="expected one prior, for all columns together"):
+        with pytest.raises(tb.errors.PriorError, match="expected a NormalInverseWishart"):
             change(prior={0: tb.NormalInverseGamma(0.0, 1.0, 1.0, 1.0)})
     assert model.prior is None
 

@@ -62,7 +62,7 @@ def test_what_differs_stays_apart_in_a_column(values, form):
     found = dict(zip(tally.domains["x"].levels, tally["x"].table.tolist(), strict=True))
     assert found == {value: values.count(value) for value in values}
     learned = tb.learn(column, tb.Categorical())
-    assert set(learned.predictive().sample(200, 0).tolist()) == set(values)
+    assert set(learned.predictive().sample(200, random_state=0).tolist()) == set(values)
 
 
 @pytest.mark.parametrize("values", [LARGE, NUL])

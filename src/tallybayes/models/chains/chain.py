@@ -140,8 +140,12 @@ def read_prior(prior: Any) -> dict[str, Any]:
     parts = ("start", "transition", "end", "emission")
     if prior is None or isinstance(prior, str):
         return dict.fromkeys(parts, prior)
-    if isinstance(prior, dict) and set(prior) <= set(parts):
-        return {part: prior.get(part) for part in parts}
+    if isinstance(prior, dict):
+        emission = {name: belief for name, belief in prior.items() if name not in parts}
+        if emission and "emission" not in prior:
+            prior = prior | {"emission": emission}
+        if set(prior) <= {*parts, *emission}:
+            return {part: prior.get(part) for part in parts}
     if isinstance(prior, Dirichlet):
         return {"start": prior, "transition": prior, "end": None, "emission": None}
     raise EstimateError(

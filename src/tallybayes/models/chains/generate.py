@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 
 
-def sample(model: HiddenMarkovModel, lengths: Any, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
+def sample(model: HiddenMarkovModel, n: Any, *, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
     """Draw sequences.
 
     Parameters
     ----------
-    lengths : int or list of int
-        How long each shall be; with ``end_state``, the most steps it may have.
+    n : int or list of int
+        How many steps one sequence, or each of several, shall have; with ``end_state``, the most steps it may have.
     random_state : int, Generator or None
 
     Returns
@@ -35,7 +35,7 @@ def sample(model: HiddenMarkovModel, lengths: Any, random_state: Any = None) -> 
         The states.
     """
     chain, rng, paths = model._counted.answering, np.random.default_rng(random_state), []
-    for length in np.atleast_1d(lengths).tolist():
+    for length in np.atleast_1d(n).tolist():
         path: list[int] = []
         for step in range(length):
             p = np.exp(chain.start if step == 0 else chain.transition[path[-1]])

@@ -7,11 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from tallybayes.errors import EstimateError, FileError
+from tallybayes.errors import FileError
 from tallybayes.models.chains import decoding, generate, learning
 from tallybayes.models.chains.chain import read_prior
 from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted
+from tallybayes.models.fitted import measures
+from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.inputs.column_priors import check_priors
 from tallybayes.models.model import Model
 from tallybayes.store import refuse_rest
@@ -114,6 +116,14 @@ class HiddenMarkovModel(Model):
     sample = generate.sample
     fill = generate.fill
 
+    # How well it fits
+    n_parameters_ = property(measures.n_parameters)
+    log_evidence = measures.log_evidence
+    bits = measures.bits
+    bic_ = property(measures.bic)
+    aic_ = property(measures.aic)
+    prior_ = property(measures.resolved_priors)
+
     # ---- Parameters -------------------------------------------------------------------------------------------------
 
     @property
@@ -155,27 +165,6 @@ class HiddenMarkovModel(Model):
             else:
                 found[names if len(names) > 1 else names[0]] = parameters
         return found
-
-    @property
-    def prior_(self) -> dict[Any, Any]:
-        """The prior of every part as resolved: "start", "transition", "end" if modelled, and blocks of columns."""
-        counted = self._counted
-        keys = [*counted.parts, *(factor.columns for factor, _ in counted.emissions)]
-        return dict(zip(keys, counted.fitted.beliefs, strict=True))
-
-    @property
-    def n_parameters_(self) -> int:
-        """The number of free parameters."""
-        return self._counted.fitted.n_parameters
-
-    def log_evidence(self) -> float:
-        """log p(sequences, states) in nats, all parameters integrated out, for labelled sequences."""
-        counted = self._counted
-        if counted.tally.soft:
-            raise EstimateError(
-                "the states were expected by EM, so there is no evidence in closed form.\n    Fit labelled sequences."
-            )
-        return counted.fitted.evidence().log_evidence
 
     # ---- Pictures ---------------------------------------------------------------------------------------------------
 
@@ -236,8 +225,21 @@ class HiddenMarkovModel(Model):
         other._derived["counted"] = counted
         return other
 
+    _counted_instead = "Fit sequences whose states are known."
+
+    @property
+    def _whole(self) -> Fitted:
+        return self._counted.fitted
+
+    def _with_beliefs(self) -> dict[Any, Any]:
+        counted = self._counted
+        found = list(measures.keyed(counted.fitted).items())
+        n_parts = len(counted.parts)
+        parts = {part: belief for part, (_, belief) in zip(counted.parts, found, strict=False)}
+        return parts | {(key,) if key in parts else key: belief for key, belief in found[n_parts:]}
+
     def _check_prior(self, factors: list[Factor]) -> None:
-        check_priors(read_prior(self.prior)["emission"], factors)
+        check_priors(read_prior(self.prior)["emission"], factors, ("start", "transition", "end"))
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
         names = names_in(tally, self.end_state)

@@ -44,6 +44,13 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
         return np.broadcast_to(np.log(weights), rows.shape).copy()
 
 
+def class_belief(class_prior: Any) -> Dirichlet | None:
+    """What is believed of the class probabilities before any row; None where they are given."""
+    if class_prior is None:
+        return Dirichlet(1.0)
+    return class_prior if isinstance(class_prior, Dirichlet) else None
+
+
 def _given(class_prior: Any, levels: tuple[Any, ...]) -> np.ndarray:
     if hasattr(class_prior, "items"):
         missing = [level for level in levels if level not in class_prior]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import EstimateError, NotLinearError, PriorError, brief
+from tallybayes.errors import EstimateError, NotLinearError
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
@@ -130,10 +129,6 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         table.require_numbers(names)
         return [Factor(names, (target,), MultivariateGaussian())]
 
-    def _check_prior(self, factors: list[Factor]) -> None:
-        if isinstance(self.prior, Mapping):
-            raise PriorError(f"prior= is {brief(self.prior)}; expected one prior, for all columns together.")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
@@ -167,6 +162,13 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
     def _reading(self, factor: Factor) -> Factor:
         """The factor in the family of `covariance`."""
         return Factor(factor.columns, factor.given, self._family())
+
+    def _refuse_measure(self, what: str) -> None:
+        if self.shrinkage not in (None, 0):
+            raise EstimateError(
+                f"a model with shrinkage={self.shrinkage!r} has no {what}: a shrunk covariance is no posterior.\n"
+                "    Use reestimate(shrinkage=None), or state the same belief as a prior, a tb.NormalInverseWishart."
+            )
 
     def _forgets_by_row(self) -> bool:
         """Shrinking changes more of a covariance than the row brought to it."""

@@ -13,23 +13,25 @@ from tallybayes.errors import DataError, PriorError
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibration import Calibration
 from tallybayes.models.classifiers.answers.decisions import decide, estimate_class_prior
-from tallybayes.models.classifiers.answers.evidence import log_evidence, n_parameters, n_parameters_joint
 from tallybayes.models.classifiers.answers.explain import explain, plot_explanation
 from tallybayes.models.classifiers.answers.generate import fill, sample
+from tallybayes.models.classifiers.answers.joint import n_parameters_joint
 from tallybayes.models.classifiers.answers.linear import to_linear
 from tallybayes.models.classifiers.answers.show_work import show_work
 from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
-from tallybayes.models.classifiers.class_prior import log_class_prior
+from tallybayes.models.classifiers.class_prior import class_belief, log_class_prior
+from tallybayes.models.fitted import measures
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.plan import Plan
-from tallybayes.models.fitted.scoring import Scored, chunk_of, not_estimated, rows_of
+from tallybayes.models.fitted.scoring import NOTHING, Resolved, Scored, chunk_of, not_estimated, rows_of
+from tallybayes.models.inputs.column_priors import check_priors, prior_for
 from tallybayes.models.inputs.shape import Shape, open_rows
 from tallybayes.models.model import Model
 from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
 
@@ -45,6 +47,10 @@ class Grouped(Model):
     unseen: str = "missing"
     tally_: Tally
     _shape: Shape
+    _counted_instead = (
+        "Fit it on rows with labels, and where columns have a full covariance without missing cells; or use\n"
+        "    tb.Mixture, whose evidence_bound_ is below its evidence."
+    )
     _calibration: Calibration | None = None  # only a classifier has any
 
     classes_ = property(learning.classes)
@@ -63,12 +69,6 @@ class Grouped(Model):
         """Columns that were the same in every row: they add nothing to any score."""
         return [scored.factor.column(int(place)) for scored in self._scored for place in scored.constant]
 
-    @property
-    def prior_(self) -> dict[tuple[Name, ...], Any]:
-        """The prior of every factor as it was resolved from the tally."""
-        columns = [factor.columns for factor, _ in self._known.pairs]
-        return dict(zip(columns, self._known.beliefs, strict=True))
-
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
         pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
         return [(factor, statistics) for factor, statistics in pairs if factor.given]
@@ -80,7 +80,7 @@ class Grouped(Model):
                 "prior= is a model; expected beliefs or a tally.\n    Pass its counts: prior=model.tally_."
             )
         if not isinstance(self.prior, Tally):
-            return self.prior
+            return prior_for(self.prior, factor)
         before = self.prior.over(self.tally_)[factor.columns]
         return factor.family.prior(None, self.tally_[factor.columns], self.estimate).update(before)
 
@@ -218,9 +218,13 @@ class Grouped(Model):
     decide = decide
     estimate_class_prior = estimate_class_prior
     to_linear = to_linear
-    log_evidence = log_evidence
-    n_parameters_ = property(n_parameters)
     n_parameters_joint_ = property(n_parameters_joint)
+    n_parameters_ = property(measures.n_parameters)
+    log_evidence = measures.log_evidence
+    bits = measures.bits
+    bic_ = property(measures.bic)
+    aic_ = property(measures.aic)
+    prior_ = property(measures.resolved_priors)
 
     def plot_columns(self, columns: Any = None) -> Any:
         """A picture of every column's distribution in each class; needs matplotlib.
@@ -240,6 +244,29 @@ class Grouped(Model):
         return plot_columns(self, columns)
 
     # ---- What the answers stand on -----------------------------------------------------------------------------
+
+    @property
+    def _whole(self) -> Fitted:
+        """All factors after estimating, that of the classes included unless their probabilities are given."""
+        return self._derive("whole", self._make_whole)
+
+    def _make_whole(self) -> Fitted:
+        known, belief = self._known, class_belief(self.class_prior)
+        if belief is None:
+            return known
+        pairs = [(learning.class_factor(self), self.tally_[self._target]), *known.pairs]
+        return Fitted(pairs, [belief, *known.beliefs], self.estimate, starts=(Resolved(belief, NOTHING), *known.starts))
+
+    @property
+    def _fixed(self) -> float:  # type: ignore[override]
+        if class_belief(self.class_prior) is not None:
+            return 0.0
+        counts: Any = self.tally_[self._target]
+        seen = counts.table > 0
+        return float((counts.table[seen] * self.class_log_prior_[seen]).sum())
+
+    def _with_beliefs(self) -> dict[Any, Any]:
+        return measures.keyed(self._known)
 
     @property
     def _plan(self) -> Plan:
@@ -286,6 +313,10 @@ class Grouped(Model):
             UserWarning,
             stacklevel=4,
         )
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        if not isinstance(self.prior, Tally):
+            check_priors(self.prior, [self._reading(factor) for factor in factors])
 
     def _reading(self, factor: Factor) -> Factor:
         """The factor in the family that rows are scored by."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
-from tallybayes.models.classifiers.grouped import Grouped
-from tallybayes.models.inputs.column_priors import check_priors, prior_for
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
@@ -19,16 +17,6 @@ from tallybayes.value import same
 def column_factors(model: Any, table: Table, target: Name) -> list[Factor]:
     """A factor for every block of like columns, given the class."""
     return [Factor(names, (target,), family) for names, family in read_columns(model.columns, table, [target])]
-
-
-def check_column_priors(model: Any, factors: list[Factor]) -> None:
-    """Refuse a prior that none of the columns would use."""
-    check_priors(model.prior, factors)
-
-
-def column_prior(model: Any, factor: Factor) -> Any:
-    """The prior meant for a factor: by column, or the first that belongs to its family."""
-    return prior_for(Grouped._prior_of(model, factor), factor)
 
 
 def retally(model: Any, other: Any) -> Tally:

@@ -9,17 +9,10 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, StatisticsError
-from tallybayes.inference.em import Climbed, is_whole
+from tallybayes.inference.em import is_whole
 from tallybayes.models.classifiers import learning
-from tallybayes.models.classifiers.answers.evidence import evidence_of
 from tallybayes.models.classifiers.grouped import Grouped
-from tallybayes.models.classifiers.independent import (
-    check_column_priors,
-    column_factors,
-    column_prior,
-    column_tags,
-    retally,
-)
+from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
 from tallybayes.models.classifiers.unlabelled import count_first
 from tallybayes.models.inputs.features import open_features
 
@@ -90,14 +83,13 @@ class Mixture(Grouped):
         self.n_init = n_init
         self.random_state = random_state
 
+    _counted_instead = "Its evidence_bound_ is below its evidence."
     unlabelled = "em"
     unlabelled_weight = 1.0
     missing_label = None
     n_classes = property(lambda model: model.n_components)
     _make_factors = column_factors
     _retally = retally
-    _check_prior = check_column_priors
-    _prior_of = column_prior
     _count_first = count_first
     fit_tally = learning.fit_tally
     drop_class = learning.drop_class
@@ -158,12 +150,6 @@ class Mixture(Grouped):
         )
 
     @property
-    def bic_(self) -> float:
-        """The Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better."""
-        check_is_fitted(self, "tally_")
-        return -2 * self._climbed().log_likelihood + self.n_parameters_ * float(np.log(self._weight()))
-
-    @property
     def evidence_bound_(self) -> float:
         """A lower bound of the log evidence, in nats: higher is better.
 
@@ -172,14 +158,11 @@ class Mixture(Grouped):
         ``prior_``.
         """
         check_is_fitted(self, "tally_")
-        return evidence_of(self, soft=True).log_evidence + self._climbed().entropy
-
-    def _climbed(self) -> Climbed:
         if self._climb is None:
             raise EstimateError(
                 "the counts have changed since EM ended, so its measures are gone.\n    Fit all rows at once."
             )
-        return self._climb
+        return self._whole.evidence().log_evidence + self._fixed + self._climb.entropy
 
     def __sklearn_tags__(self) -> Any:
         tags = column_tags(self, super().__sklearn_tags__())

@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tallybayes.models.classifiers.classifier import Classifier
-from tallybayes.models.classifiers.independent import (
-    check_column_priors,
-    column_factors,
-    column_prior,
-    column_tags,
-    retally,
-)
+from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
 
 
 class NaiveBayes(Classifier):
@@ -102,8 +96,6 @@ class NaiveBayes(Classifier):
 
     _make_factors = column_factors
     _retally = retally
-    _check_prior = check_column_priors
-    _prior_of = column_prior
 
     def __sklearn_tags__(self) -> Any:
         return column_tags(self, super().__sklearn_tags__())

@@ -130,14 +130,21 @@ class Fitted:
         return Evidence(total, left_out)
 
     @property
-    def bic(self) -> float:
-        """−2 log p(data | most likely parameters) + parameters · log(weight)."""
+    def best_log_likelihood(self) -> float:
+        """log p(data | the most likely parameters)."""
         total = 0.0
         for factor, counted in self.pairs:
-            family = factor.family
-            weight = float(np.max(family.row_weight(counted.pooled()), initial=1.0))
-            logs = np.asarray(family.log_likelihood(family.maximum_likelihood(counted), counted))
-            total += family.n_parameters(counted) * math.log(weight) - 2.0 * float(np.nansum(logs))  # NaN: no row
+            logs = factor.family.log_likelihood(factor.family.maximum_likelihood(counted), counted)
+            total += float(np.nansum(np.asarray(logs)))  # NaN: no row
+        return total
+
+    @property
+    def penalty(self) -> float:
+        """Parameters · log(weight), of every factor by the rows it was counted from: what the BIC takes for them."""
+        total = 0.0
+        for factor, counted in self.pairs:
+            weight = float(np.max(factor.family.row_weight(counted.pooled()), initial=1.0))
+            total += factor.family.n_parameters(counted) * math.log(weight)
         return total
 
     def bits(self) -> Bits:

@@ -44,7 +44,7 @@ def sample_factor(part: Scored, codes: np.ndarray, statistics: Any, rng: np.rand
     step = max(1, _DRAWS // max(1, width * (int(codes.max(initial=0)) + 1)))
     for start in range(0, n, step):
         chosen = codes[start : start + step]
-        parameters = family.from_belief(part.parameters, "sample", rng, len(chosen))
+        parameters = family.from_belief(part.parameters, "sample", n=len(chosen), random_state=rng)
         rows = family.sample(family.take(parameters, (np.arange(len(chosen)), chosen)), 1, rng, **options)[0]
         parts.append(rows)
     return _constant(np.concatenate(parts) if parts else np.zeros((0, width)), part, statistics)

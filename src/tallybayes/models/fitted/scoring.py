@@ -16,6 +16,7 @@ from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 
+NOTHING = np.zeros(0, dtype=np.intp)  # positions of no column
 _CELLS = 4_000_000  # cells of a chunk's largest array: rows are scored in chunks, so that memory does not grow
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tallybayes.beliefs.belief import Belief
@@ -10,14 +10,19 @@ from tallybayes.errors import PriorError
 from tallybayes.tally.factor import Factor
 
 
-def check_priors(prior: Any, factors: Iterable[Factor]) -> None:
-    """Refuse a belief that belongs to no factor's family, and one for a column that is not there."""
+def check_priors(prior: Any, factors: Iterable[Factor], parts: Sequence[str] = ()) -> None:
+    """Refuse a belief that belongs to no factor's family, and one for a column, or other part, that is not there."""
     factors = list(factors)
     if isinstance(prior, Mapping):
         known = dict.fromkeys(name for factor in factors for name in factor.columns)
-        unknown = [name for name in prior if name not in known]
+        blocks = {factor.columns for factor in factors}
+        unknown = [name for name in prior if name not in known and name not in blocks]
         if unknown:
-            raise PriorError.unknown_column(unknown, known)
+            raise PriorError.unknown_column(unknown, [*parts, *known])
+        for factor in factors:
+            belief, family = prior_for(prior, factor), factor.family
+            if isinstance(belief, Belief) and not isinstance(belief, family.belief) and not belief.any_family:
+                raise PriorError.wrong_belief(family, belief, f"a {family.belief.__name__}")
         return
     families = [factor.family for factor in factors]
     for one in prior if isinstance(prior, list | tuple) else [prior]:
@@ -30,8 +35,10 @@ def check_priors(prior: Any, factors: Iterable[Factor]) -> None:
 
 
 def prior_for(prior: Any, factor: Factor) -> Any:
-    """The prior of a factor: by column, or the first that belongs to its family."""
+    """The prior of a factor: by block or column, or the first that belongs to its family."""
     if isinstance(prior, Mapping):
+        if factor.columns in prior:
+            return prior[factor.columns]
         named = [prior[name] for name in factor.columns if name in prior]
         if not named:
             return None

@@ -11,6 +11,8 @@ import numpy as np
 
 from tallybayes.errors import printable, shortened
 from tallybayes.inference.em import Climbed
+from tallybayes.models.fitted import measures
+from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.model import Model
 from tallybayes.models.networks import exchange, learning, parameters, questions, rows
 from tallybayes.models.networks.factors import check_structure, check_sum
@@ -128,9 +130,12 @@ class BayesianNetwork(Model):
     # What was learnt, and how well it fits
     table = parameters.table
     unseen_configurations_ = property(parameters.unseen_configurations)
-    log_evidence = parameters.log_evidence
-    bic_ = property(parameters.bic)
-    bits = parameters.bits
+    n_parameters_ = property(measures.n_parameters)
+    log_evidence = measures.log_evidence
+    bits = measures.bits
+    bic_ = property(measures.bic)
+    aic_ = property(measures.aic)
+    prior_ = property(measures.resolved_priors)
 
     # Tables and files
     from_tables = classmethod(exchange.from_tables)
@@ -150,20 +155,21 @@ class BayesianNetwork(Model):
         return dict(self._network.levels)
 
     @property
-    def prior_(self) -> dict[Name, Any]:
-        """The prior of every node as it was resolved from the tally; none where the tables were given."""
-        network = self._network
-        return {} if self._given_tables is not None else dict(zip(network.nodes, network.fitted.beliefs, strict=True))
-
-    @property
-    def n_parameters_(self) -> int:
-        """The number of free parameters."""
-        return self._network.fitted.n_parameters
-
-    @property
     def n_parameters_joint_(self) -> int:
         """The number of free parameters of a table of all labels at once: what the structure saves."""
         return max(math.prod(len(levels) for levels in self.levels_.values()) - 1, 0)
+
+    _counted_instead = "Fit it on rows without missing cells, or with missing='available'."
+
+    @property
+    def _whole(self) -> Fitted:
+        return self._network.fitted
+
+    def _with_beliefs(self) -> dict[Any, Any]:
+        return {} if self._given_tables is not None else measures.keyed(self._network.fitted)
+
+    def _refuse_measure(self, what: str) -> None:
+        parameters.refuse_given_tables(self, f"there is no {what} of")
 
     def plot(self, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Any:
         """A picture of the network, parents above children; needs matplotlib.

@@ -13,7 +13,6 @@ import numpy as np
 from tallybayes.errors import DataError, EstimateError, StatisticsError
 from tallybayes.families.family import Family
 from tallybayes.families.priors import PriorRule
-from tallybayes.learned import Bits
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.scoring import Scored
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
@@ -207,51 +206,6 @@ def unseen_configurations(model: BayesianNetwork) -> dict[Name, list[dict[Name, 
             every = model._network.configurations(node.factor.given)
             found[name] = [every[k] for k in never]
     return found
-
-
-# ---- Comparing structures ---------------------------------------------------------------------------------------
-
-
-def log_evidence(model: BayesianNetwork) -> float:
-    """Log p(rows | structure), every parameter integrated out under its prior, in nats.
-
-    Structures of the same nodes compare by it: the difference is the log Bayes factor. With `tb.BDeu`, networks
-    that say the same independences score alike. A missing cell leaves its row out of the factors that need it, so
-    structures only compare where few are missing. A measured column without any spread is left out.
-
-    Returns
-    -------
-    float
-    """
-    return _counted(model, "evidence").evidence().log_evidence
-
-
-def bic(model: BayesianNetwork) -> float:
-    """The Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better."""
-    return _counted(model, "BIC").bic
-
-
-def bits(model: BayesianNetwork) -> Bits:
-    """Code lengths of the rows: given the MAP parameters, of the density of these, and by the evidence.
-
-    Returns
-    -------
-    Bits
-        In bits; the density term may be negative, for a density is no probability.
-    """
-    return _counted(model, "code length").bits()
-
-
-def _counted(model: BayesianNetwork, what: str) -> Fitted:
-    """The nodes after estimating, if their statistics are of rows: neither given nor expected."""
-    network = model._network
-    refuse_given_tables(model, f"there is no {what} of")
-    if network.tally.soft:
-        raise EstimateError(
-            f"this network has no {what}: EM filled in what was missing; its counts are expectations, not rows.\n"
-            "    Fit it on rows without missing cells, or with missing='available'."
-        )
-    return network.fitted
 
 
 def refuse_given_tables(model: BayesianNetwork, what: str) -> None:

@@ -322,9 +322,7 @@ def test_a_tally_as_prior_is_what_was_seen_before() -> None:
         wanted = together.predict_proba({"x": ["a", "c"], "n": [1, 4]})[:, :2]
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
     half = tb.NaiveBayes(columns, prior=earlier.tally_.scale(0.5)).fit(now, "y")
-    np.testing.assert_allclose(
-        half.prior_[("x",)].concentration, 1 + 0.5 * np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
-    )
+    np.testing.assert_allclose(half.prior_["x"].concentration, 1 + 0.5 * np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]))
     with pytest.raises(TallybayesError, match=r"model\.tally_"):
         tb.NaiveBayes(columns, prior=earlier).fit(now, "y").predict({"x": ["a"], "n": [1]})
     with pytest.raises(StatisticsError, match="factors"):

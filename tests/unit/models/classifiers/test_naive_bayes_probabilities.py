@@ -194,8 +194,8 @@ def test_priors_by_belief_by_column_and_by_list():
     by_list = base.reestimate(prior=[tb.Dirichlet(3.0), tb.Gamma(2, 1)])
     by_name = base.reestimate(prior={"sky": tb.Dirichlet(3.0), "calls": tb.Gamma(2, 1)})
     assert by_list.prior_ == by_name.prior_
-    assert by_list.prior_[("sky",)] == tb.Dirichlet(3.0)
-    assert by_list.prior_[("windy",)] == tb.Beta(1, 1)
+    assert by_list.prior_["sky"] == tb.Dirichlet(3.0)
+    assert by_list.prior_["windy"] == tb.Beta(1, 1)
     np.testing.assert_array_equal(by_list.predict_proba(columns), by_name.predict_proba(columns))
     sun = columns["sky"].count("sun")
     alone = tb.NaiveBayes({"sky": tb.Categorical()}, prior=tb.Dirichlet(3.0)).fit(columns, ["all"] * len(labels))

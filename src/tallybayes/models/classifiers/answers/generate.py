@@ -16,7 +16,7 @@ from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
 
 
-def sample(model: Any, n: int, given: Any = None, random_state: Any = None) -> tuple[Any, np.ndarray]:
+def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -> tuple[Any, np.ndarray]:
     """Draw rows from the model.
 
     Parameters

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.beliefs.belief import Interval, tails
-from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import EstimateError
 from tallybayes.families.estimates import read_estimate
+from tallybayes.models.classifiers.class_prior import class_belief
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
@@ -130,7 +130,9 @@ def _shares(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray)
     for seed, log_prior, shares in zip(seeds, log_priors, out, strict=True):
         rng = np.random.default_rng(seed)
         scored = [
-            part._replace(parameters=part.family.from_belief(part.parameters, "sample", rng), predictive=False)
+            part._replace(
+                parameters=part.family.from_belief(part.parameters, "sample", random_state=rng), predictive=False
+            )
             for part in model._scored
         ]
         joint = Plan(scored, log_prior, domains, model.unseen).joint(table, whole=False)
@@ -144,12 +146,12 @@ def _shares(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray)
 def _draw_log_priors(model: Any, n_draws: int, rng: np.random.Generator) -> np.ndarray:
     """log p(class) drawn from its posterior, (draws, classes), or as the user gave it. What cannot be stays so."""
     out = np.tile(model.class_log_prior_, (n_draws, 1))
-    if model.class_prior is None or isinstance(model.class_prior, Dirichlet):
-        belief = Dirichlet(1.0) if model.class_prior is None else model.class_prior
+    belief = class_belief(model.class_prior)
+    if belief is not None:
         counts: Any = model.tally_[model._target]
         possible = np.isfinite(model.class_log_prior_)
         with np.errstate(divide="ignore"):
-            out[:, possible] = np.log(belief.update(Counts(counts.table[possible])).sample(rng, n_draws))
+            out[:, possible] = np.log(belief.update(Counts(counts.table[possible])).sample(n_draws, random_state=rng))
     return out
 
 

@@ -1,0 +1,22 @@
+"""The table of all columns at once: what the independence of naive Bayes saves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+
+def n_parameters_joint(model: Any) -> int | None:
+    """What the full joint table of the same columns would take; None where a column is not of labels or yes/no."""
+    check_is_fitted(model, "tally_")
+    sizes = [len(model._class_domain.levels)]
+    for factor, statistics in model._known.pairs:
+        if factor.family.reads == "codes":
+            sizes += [len(model.tally_.domains[str(name)].levels) for name in factor.columns]
+        elif factor.family.is_yes_no:
+            sizes += [2] * int(statistics.n_columns)
+        else:
+            return None
+    return math.prod(sizes) - 1
