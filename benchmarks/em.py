@@ -46,7 +46,7 @@ def main() -> None:
         def ours(n_steps: int, family: Any = family) -> object:
             # Under "mle" EM climbs under default priors first, which would be steps that are not counted.
             model = tb.Mixture(
-                N_COMPONENTS, family, estimate="map", n_iter=n_steps, tol=1e-300, n_init=1, random_state=0
+                N_COMPONENTS, family, estimate="map", max_iter=n_steps, tol=1e-300, n_init=1, random_state=0
             )
             return model.fit(X)
 

@@ -302,7 +302,7 @@ def _() -> Any:
 
 def _mixtures(family: Any, name: str) -> Any:
     X = measured(60_000, 20)
-    ours = tb.Mixture(5, family, estimate="map", n_iter=11, tol=1e-300, n_init=1, random_state=0)
+    ours = tb.Mixture(5, family, estimate="map", max_iter=11, tol=1e-300, n_init=1, random_state=0)
     theirs = GaussianMixture(5, covariance_type=name, max_iter=11, tol=1e-300, init_params="random", random_state=0)
     return lambda: ours.fit(X), lambda: theirs.fit(X)
 
@@ -369,7 +369,7 @@ def add_chain(n_states: int, n_sequences: int, length: int) -> None:
     def _() -> Any:
         model, steps, lengths = _chain(n_states, n_sequences, length)
         (start, moves, emits), turned = _parts(n_states), steps.reshape(n_sequences, length).T
-        return lambda: model.log_likelihood(steps, lengths), lambda: _forward(start, moves, emits[turned])
+        return lambda: model.score_samples(steps, lengths), lambda: _forward(start, moves, emits[turned])
 
     @case(f"{about}: Viterbi")
     def _() -> Any:
@@ -383,7 +383,7 @@ def _() -> Any:
     n_sequences, length, n_steps = 200, 200, 40  # so many that the seeds, which NumPy does without, do not count much
     _, steps, lengths = _chain(5, n_sequences, length)
     (start, moves, emits), turned = _parts(5), steps.reshape(n_sequences, length).T
-    options = {"estimate": "map", "n_iter": n_steps, "tol": 1e-300, "random_state": 0}
+    options = {"estimate": "map", "max_iter": n_steps, "tol": 1e-300, "random_state": 0}
     model = tb.HiddenMarkovModel(5, tb.Categorical(levels=tuple(range(20))), **options)
     return lambda: model.fit(steps, None, lengths), lambda: _baum_welch(start, moves, emits[turned], n_steps)
 

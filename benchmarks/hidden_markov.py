@@ -71,7 +71,7 @@ def step_of(fit: Callable[[int], int], n_steps: int) -> float:
 
 def learn(ours: Any, steps: Any, lengths: list[int], n_steps: int) -> int:
     # Under "mle" EM climbs under default priors first, which would be steps that are not counted.
-    options = {"estimate": "map", "n_iter": n_steps, "tol": 1e-300, "random_state": 0}
+    options = {"estimate": "map", "max_iter": n_steps, "tol": 1e-300, "random_state": 0}
     return len(tb.HiddenMarkovModel(ours.n_states, ours.emission, **options).fit(steps, None, lengths).history_)
 
 
@@ -99,7 +99,7 @@ def main() -> None:
         parts = np.split(steps, np.cumsum(lengths)[:-1])
         work = {
             "log-likelihood": (
-                lambda o=ours, s=steps, n=lengths: o.log_likelihood(s, n),
+                lambda o=ours, s=steps, n=lengths: o.score_samples(s, n),
                 lambda t=theirs, c=column, n=lengths: t.score(c, n),
             ),
             "Viterbi": (
@@ -107,7 +107,7 @@ def main() -> None:
                 lambda t=theirs, c=column, n=lengths: t.decode(c, n),
             ),
             "log-likelihood of a list of arrays": (
-                lambda o=ours, p=parts: o.log_likelihood(p),
+                lambda o=ours, p=parts: o.score_samples(p),
                 lambda t=theirs, c=column, n=lengths: t.score(c, n),  # it takes no list
             ),
             "Viterbi of a list of arrays": (

@@ -18,7 +18,7 @@ def ice_cream() -> tb.HiddenMarkovModel:
     """The diary of the chapter, by maximum likelihood."""
     diary = [[3, 3, 2], [1, 1, 2], [1, 2, 3]]
     weather = [["hot", "hot", "cold"], ["cold", "cold", "cold"], ["cold", "hot", "hot"]]
-    return tb.HiddenMarkovModel(emission=tb.Categorical(), estimate="mle").fit(diary, weather)
+    return tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(diary, weather)
 
 
 def draw_trellis() -> Figure:
@@ -76,7 +76,13 @@ def quakes() -> np.ndarray | None:
 
 def climbed(n_states: int, seed: int, n_init: int = 1) -> tb.HiddenMarkovModel:
     """A model of the earthquakes by maximum likelihood."""
-    settings: dict[str, Any] = {"estimate": "mle", "n_iter": 3000, "tol": 1e-9, "n_init": n_init, "random_state": seed}
+    settings: dict[str, Any] = {
+        "estimate": "mle",
+        "max_iter": 3000,
+        "tol": 1e-9,
+        "n_init": n_init,
+        "random_state": seed,
+    }
     return tb.HiddenMarkovModel(n_states, tb.Poisson(), **settings).fit([quakes()])
 
 
@@ -125,7 +131,7 @@ def main() -> None:
     print(f"{'states':>6}{'log lik.':>11}{'AIC':>9}{'BIC':>9}{'reached':>9}  rates")
     for n_states in (1, 2, 3, 4):
         models = [climbed(n_states, seed) for seed in range(20)]
-        values = np.array([model.log_likelihood([years])[0] for model in models])
+        values = np.array([model.score_samples([years])[0] for model in models])
         best = models[int(values.argmax())]
         n_free, value = best.n_parameters_, values.max()
         aic, bic = -2 * value + 2 * n_free, -2 * value + n_free * np.log(len(years))

@@ -76,7 +76,7 @@ def _draw_climbs(axes: Any, rows: pd.DataFrame) -> None:
     """The log likelihood of three components after every step, from several starts: not all end on the same top."""
     climbs = []
     for seed in range(8):
-        model = tb.Mixture(3, tb.MultivariateGaussian(), estimate="mle", n_init=1, random_state=seed, n_iter=1000)
+        model = tb.Mixture(3, tb.MultivariateGaussian(), estimate="mle", n_init=1, random_state=seed, max_iter=1000)
         climbs.append(model.fit(rows).history_)
     print("3 components, log likelihood:", *(f"{climb[-1]:.1f}" for climb in climbs))
     best = max(range(len(climbs)), key=lambda place: climbs[place][-1])
@@ -114,7 +114,7 @@ def measures(rows: pd.DataFrame, columns: Any, numbers: Any, truth: Any = None) 
     """BIC, evidence bound and agreement with the truth, by the number of components."""
     prior, found = prior_of_one(rows, columns), {}
     for k in numbers:
-        model = tb.Mixture(k, columns, prior=prior, n_init=10, random_state=0, n_iter=1000).fit(rows)
+        model = tb.Mixture(k, columns, prior=prior, n_init=10, random_state=0, max_iter=1000).fit(rows)
         found[k] = {"bic": model.bic_, "bound": model.evidence_bound_}
         if truth is not None:
             found[k]["agreement"] = adjusted_rand_score(truth, model.predict(rows))

@@ -75,8 +75,8 @@ SIZES = (10, 30, 100, 300, 1000, 3000, 10_000)
 def divergence(truth: tb.BayesianNetwork, model: tb.BayesianNetwork) -> float:
     """How many bits a row costs too much if coded by the model, on average: all 64 rows weighed by the truth."""
     rows = dict(zip(NODES, np.array(list(product([False, True], repeat=6))).T, strict=True))
-    logs = truth.log_likelihood(rows)
-    return float(np.exp(logs) @ (logs - model.log_likelihood(rows)) / np.log(2))
+    logs = truth.score_samples(rows)
+    return float(np.exp(logs) @ (logs - model.score_samples(rows)) / np.log(2))
 
 
 def approach(repeats: int = 20) -> dict[str, np.ndarray]:

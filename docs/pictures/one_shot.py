@@ -21,8 +21,8 @@ N_DRAWS = 5
 METRICS = {
     "euclidean": {"metric": "euclidean"},
     "mahalanobis": {"metric": "mahalanobis"},
-    "learned, 10 steps": {"metric": "learned", "n_components": 32, "n_iter": 10},
-    "learned, 50 steps": {"metric": "learned", "n_components": 32, "n_iter": 50},
+    "learned, 10 steps": {"metric": "learned", "n_components": 32, "max_iter": 10},
+    "learned, 50 steps": {"metric": "learned", "n_components": 32, "max_iter": 50},
 }
 
 

@@ -71,8 +71,8 @@ def supervised(train: Sentences, test: Sentences) -> None:
 
     line("every word's most frequent tag", right)
     start = time.perf_counter()
-    model = tb.HiddenMarkovModel(emission=tb.Categorical()).fit(*train)
-    model.log_likelihood(test[0][:1])
+    model = tb.HiddenMarkovModel(columns=tb.Categorical()).fit(*train)
+    model.score_samples(test[0][:1])
     trained = time.perf_counter()
     model.predict(test[0])
     tagged = time.perf_counter()
@@ -93,12 +93,12 @@ def partly_labelled(train: Sentences, test: Sentences, n_labelled: int) -> None:
     """Print what labels for some sentences give, alone and with all others after some steps of EM."""
     words, tags = train
     settings: dict[str, Any] = {"prior": {"emission": tb.Dirichlet(1.01)}, "estimate": "map", "unseen": "smooth"}
-    alone = tb.HiddenMarkovModel(emission=tb.Categorical(), **settings).fit(words[:n_labelled], tags[:n_labelled])
+    alone = tb.HiddenMarkovModel(columns=tb.Categorical(), **settings).fit(words[:n_labelled], tags[:n_labelled])
     found = [right_words(alone, test).mean()]
     some = [*tags[:n_labelled], *([None] * len(part) for part in words[n_labelled:])]
-    for n_iter, weight in ((1, 1.0), (5, 1.0), (30, 1.0), (30, 0.01)):
+    for max_iter, weight in ((1, 1.0), (5, 1.0), (30, 1.0), (30, 0.01)):
         weights = np.where(np.arange(len(words)) < n_labelled, 1.0, weight)
-        model = tb.HiddenMarkovModel(emission=tb.Categorical(), n_iter=n_iter, **settings)
+        model = tb.HiddenMarkovModel(columns=tb.Categorical(), max_iter=max_iter, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(words, some, sample_weight=weights)

@@ -14,10 +14,23 @@ if TYPE_CHECKING:
     from tallybayes.beliefs.hypotheses import Hypotheses as Hypotheses
     from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma as NormalInverseGamma
     from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart as NormalInverseWishart
+    from tallybayes.errors import CellError as CellError
+    from tallybayes.errors import DataError as DataError
+    from tallybayes.errors import EstimateError as EstimateError
+    from tallybayes.errors import FileError as FileError
+    from tallybayes.errors import ImpossibleEvidenceError as ImpossibleEvidenceError
+    from tallybayes.errors import LabelError as LabelError
+    from tallybayes.errors import NotForgettableError as NotForgettableError
+    from tallybayes.errors import NotLinearError as NotLinearError
+    from tallybayes.errors import PriorError as PriorError
+    from tallybayes.errors import StatisticsError as StatisticsError
+    from tallybayes.errors import TallybayesError as TallybayesError
+    from tallybayes.errors import TooLargeError as TooLargeError
     from tallybayes.families.bernoulli import Bernoulli as Bernoulli
     from tallybayes.families.bernoulli import Binomial as Binomial
     from tallybayes.families.binned import Binned as Binned
     from tallybayes.families.categorical import Categorical as Categorical
+    from tallybayes.families.family import Family as Family
     from tallybayes.families.gaussian import Gaussian as Gaussian
     from tallybayes.families.gaussian import SphericalGaussian as SphericalGaussian
     from tallybayes.families.gaussian import TiedGaussian as TiedGaussian
@@ -51,13 +64,16 @@ if TYPE_CHECKING:
     from tallybayes.insight.validation import CrossValidation as CrossValidation
     from tallybayes.insight.validation import DensityValidation as DensityValidation
     from tallybayes.insight.validation import SequenceValidation as SequenceValidation
+    from tallybayes.kernels.threads import set_threads as set_threads
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
+    from tallybayes.models.classifiers.answers.explain import Explanation as Explanation
     from tallybayes.models.classifiers.discriminant import GaussianDiscriminant as GaussianDiscriminant
     from tallybayes.models.classifiers.mixture import Mixture as Mixture
     from tallybayes.models.classifiers.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.models.classifiers.nearest_mean import NearestClassMean as NearestClassMean
+    from tallybayes.models.networks.answer import Answer as Answer
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.networks.prior import BDe as BDe
     from tallybayes.models.networks.tree import learn_tree as learn_tree
@@ -74,6 +90,7 @@ __version__ = "0.1.0"
 
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
+    "Answer": "models.networks.answer",
     "BDe": "models.networks.prior",
     "BDeu": "families.priors",
     "BayesianNetwork": "models.networks.network",
@@ -82,22 +99,30 @@ _PUBLIC = {
     "Binned": "families.binned",
     "Binomial": "families.bernoulli",
     "Categorical": "families.categorical",
+    "CellError": "errors",
     "Comparison": "insight.compare",
     "Counts": "statistics.counts",
     "CrossValidation": "insight.validation",
     "DensityEvaluation": "insight.density",
     "DensityValidation": "insight.validation",
+    "DataError": "errors",
     "Dependence": "insight.dependence",
     "Dirichlet": "beliefs.dirichlet",
     "DirichletMultinomial": "families.multinomial",
+    "EstimateError": "errors",
     "Evaluation": "insight.evaluation",
+    "Explanation": "models.classifiers.answers.explain",
     "Factor": "tally.factor",
+    "Family": "families.family",
+    "FileError": "errors",
     "Gamma": "beliefs.gamma",
     "Gaussian": "families.gaussian",
     "GaussianDiscriminant": "models.classifiers.discriminant",
     "HiddenMarkovModel": "models.chains.hidden_markov",
     "Hypotheses": "beliefs.hypotheses",
+    "ImpossibleEvidenceError": "errors",
     "K2": "families.priors",
+    "LabelError": "errors",
     "Learned": "learned",
     "LogNormal": "families.log_normal",
     "Measure": "insight.intervals",
@@ -109,18 +134,24 @@ _PUBLIC = {
     "NearestClassMean": "models.classifiers.nearest_mean",
     "NormalInverseGamma": "beliefs.normal_inverse_gamma",
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",
+    "NotForgettableError": "errors",
+    "NotLinearError": "errors",
     "Poisson": "families.poisson",
     "PredictiveCheck": "insight.predictive_check",
+    "PriorError": "errors",
     "PriorPath": "insight.prior_path",
     "Schema": "tally.factor",
     "Selection": "insight.selection",
     "SequenceValidation": "insight.validation",
     "SphericalGaussian": "families.gaussian",
+    "StatisticsError": "errors",
     "Suggestion": "insight.suggest",
     "Tally": "tally.tally",
+    "TallybayesError": "errors",
     "TiedGaussian": "families.gaussian",
     "TiedMultivariateGaussian": "families.multivariate_gaussian",
     "TiedSphericalGaussian": "families.gaussian",
+    "TooLargeError": "errors",
     "Totals": "statistics.totals",
     "compare": "insight.compare",
     "count": "sources.collect",
@@ -133,6 +164,7 @@ _PUBLIC = {
     "load": "files",
     "predictive_check": "insight.predictive_check",
     "prior_path": "insight.prior_path",
+    "set_threads": "kernels.threads",
     "show_versions": "versions",
     "suggest_columns": "insight.suggest",
 }

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tallybayes import __version__, kernels
+from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["show_versions"]
 
@@ -52,7 +53,7 @@ def _kernels() -> str:
     compiled = import_module("tallybayes.kernels._compiled")
     others = [tier for tier in compiled.available_tiers() if tier not in name]
     also = f" (also {', '.join(others)})" if others else ""
-    threads = compiled.available_threads()
+    threads = n_threads() or compiled.available_threads()
     return f"{name}{also}, built by {compiled.compiler()}, {threads} thread{'s' if threads > 1 else ''}"
 
 

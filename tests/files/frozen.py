@@ -78,7 +78,7 @@ def chain(estimate):
 
 def hidden_chain(estimate):
     rolls = np.random.default_rng(9).poisson(np.repeat([1.0, 6.0, 1.0, 6.0], 30))[:, None]
-    return tb.HiddenMarkovModel(2, emission=tb.Poisson(), estimate=estimate, random_state=0).fit([rolls])
+    return tb.HiddenMarkovModel(2, columns=tb.Poisson(), estimate=estimate, random_state=0).fit([rolls])
 
 
 def network(estimate):
@@ -104,11 +104,11 @@ def answers(name, model):
     if name.startswith("words"):
         found = model.predict_log_proba(np.arange(20).reshape(4, 5))
     elif name.startswith("hidden-chain"):
-        found = model.log_likelihood([np.arange(8)[:, None]])
+        found = model.score_samples([np.arange(8)[:, None]])
     elif name.startswith("chain"):
-        found = model.log_likelihood([frame[["strength", "prizes"]]])
+        found = model.score_samples([frame[["strength", "prizes"]]])
     elif name.startswith("network"):
-        found = model.log_likelihood(frame[["colour", "strength"]])
+        found = model.score_samples(frame[["colour", "strength"]])
     elif name.startswith("mixture"):
         found = model.score_samples(frame[["strength", "colour"]])
     elif name.startswith("naive-bayes"):

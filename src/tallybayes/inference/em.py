@@ -70,7 +70,7 @@ def climb(
     maximise: Callable[[Expected], tuple[Parameters, float]],
     expect: Callable[[Parameters], tuple[Expected, float]],
     *,
-    n_iter: int,
+    max_iter: int,
     tol: float,
     what: str = "EM",
 ) -> Climb:
@@ -83,7 +83,7 @@ def climb(
         From statistics to the parameters that make them most probable, and the log prior of these (0 without a prior).
     expect : callable
         From parameters to the statistics they expect, and the log likelihood of what was observed.
-    n_iter : int
+    max_iter : int
         The most steps to take.
     tol : float
         It has converged when a step raises the objective by less than this.
@@ -102,14 +102,14 @@ def climb(
     >>> from math import log
     >>> from tallybayes.inference.em import climb
     >>> done = climb(1.0, lambda heads: (heads / 5, 0.0),
-    ...              lambda p: (2 + 2 * p, 2 * log(p) + log(1 - p)), n_iter=100, tol=1e-12)
+    ...              lambda p: (2 + 2 * p, 2 * log(p) + log(1 - p)), max_iter=100, tol=1e-12)
     >>> round(done.parameters, 5), done.converged
     (0.66667, True)
     """
-    if n_iter < 1:
-        raise EstimateError(f"n_iter is {n_iter!r}; expected at least 1 step.")
+    if max_iter < 1:
+        raise EstimateError(f"max_iter is {max_iter!r}; expected at least 1 step.")
     expected, history, converged = start, list[float](), False
-    for _ in progress(range(n_iter), what):
+    for _ in progress(range(max_iter), what):
         parameters, log_prior = maximise(expected)
         expected, log_likelihood = expect(parameters)
         history.append(log_likelihood + log_prior)
@@ -124,7 +124,7 @@ def climb_best(
     maximise: Callable[[Expected], tuple[Parameters, float]],
     expect: Callable[[Parameters], tuple[Expected, float]],
     *,
-    n_iter: int,
+    max_iter: int,
     tol: float,
     what: str = "EM",
 ) -> Climb:
@@ -134,7 +134,7 @@ def climb_best(
     ----------
     starts : iterable of callables
         Each gives expected statistics to begin with. One may fail, as where a group falls in on few rows; not all.
-    maximise, expect, n_iter, tol, what
+    maximise, expect, max_iter, tol, what
         As for `climb`.
 
     Returns
@@ -144,7 +144,7 @@ def climb_best(
     best, failed = None, None
     for start in starts:
         try:
-            done = climb(start(), maximise, expect, n_iter=n_iter, tol=tol, what=what)
+            done = climb(start(), maximise, expect, max_iter=max_iter, tol=tol, what=what)
         except EstimateError as error:
             failed = error
             continue
@@ -160,15 +160,15 @@ def warn_unless_converged(climbed: Climbed, stacklevel: int) -> None:
     if not climbed.converged:
         warnings.warn(
             f"EM was still climbing after {len(climbed.history)} steps.\n"
-            "    Raise n_iter, or tol if this is good enough.",
+            "    Raise max_iter, or tol if this is good enough.",
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )
 
 
 def check_settings(model: Any) -> None:
-    """Refuse settings that EM cannot follow: of ``n_iter``, ``tol`` and, where a model has them, of others."""
-    for name in ("n_iter", "n_init"):
+    """Refuse settings that EM cannot follow: of ``max_iter``, ``tol`` and, where a model has them, of others."""
+    for name in ("max_iter", "n_init"):
         number = getattr(model, name, 1)
         if not is_whole(number):
             raise DataError(f"{name} is {number!r}; expected a whole number of at least 1.")

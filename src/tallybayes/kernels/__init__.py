@@ -34,6 +34,7 @@ from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference as _reference
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
 from tallybayes.kernels.scoring import Scorer, column_ranges, posterior_by_part
+from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = [
     "Scorer",
@@ -184,7 +185,7 @@ def count_codes(
     n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, _arguments.known_rows(group, weight))
     levels = _arguments.check_sizes(sizes, d)
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.count_codes(columns, levels, group, n_groups, weight, _arguments.check_threads(threads))
+    return _kernels.count_codes(columns, levels, group, n_groups, weight, n_threads(threads))
 
 
 def sum_dense(
@@ -233,7 +234,7 @@ def sum_dense(
     _arguments.check_kind(kind)
     n, _ = _arguments.check_columns(X, "X", _arguments.NUMBER_TYPES, _arguments.known_rows(group, weight))
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.sum_dense(X, kind, group, n_groups, weight, _arguments.check_threads(threads))
+    return _kernels.sum_dense(X, kind, group, n_groups, weight, n_threads(threads))
 
 
 def sum_csr(
@@ -282,7 +283,7 @@ def sum_csr(
     _arguments.check_kind(kind)
     n = _arguments.check_sparse(indptr, indices, data, n_columns)
     _arguments.check_groups(group, n_groups, weight, n)
-    _arguments.check_threads(threads)
+    threads = n_threads(threads)
     indptr, indices, data = (_arguments.contiguous(array) for array in (indptr, indices, data))
     return _kernels.sum_csr(indptr, indices, data, n_columns, kind, group, n_groups, weight, threads)
 
@@ -334,7 +335,7 @@ def sum_moments(
     n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, _arguments.known_rows(group, weight))
     anchors = _arguments.check_anchor(anchor, d)
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.sum_moments(X, anchors, group, n_groups, weight, _arguments.check_threads(threads))
+    return _kernels.sum_moments(X, anchors, group, n_groups, weight, n_threads(threads))
 
 
 def sum_scatter(
@@ -380,7 +381,7 @@ def sum_scatter(
     n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, _arguments.known_rows(group, weight))
     anchors = _arguments.check_anchor(anchor, d)
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.sum_scatter(X, anchors, group, n_groups, weight, _arguments.check_threads(threads))
+    return _kernels.sum_scatter(X, anchors, group, n_groups, weight, n_threads(threads))
 
 
 def squared_lengths(
@@ -420,7 +421,7 @@ def squared_lengths(
     middle = _arguments.check_anchor(centre, d)
     if n == 0 or d == 0:
         return np.zeros((n, len(roots)))
-    workers = _arguments.check_threads(threads)
+    workers = n_threads(threads)
     return _kernels.squared_lengths(X, middle, roots.reshape(-1), shifts.reshape(-1), len(roots), workers)
 
 
@@ -447,4 +448,4 @@ def read_bytes(array: AnyArray, threads: int = 0) -> int:
     """
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise ValueError(f"the array of shape {array.shape} and strides {array.strides} is not contiguous")
-    return int(_kernels.read_bytes(array, _arguments.check_threads(threads)))
+    return int(_kernels.read_bytes(array, n_threads(threads)))

@@ -93,13 +93,6 @@ def check_groups(group: AnyArray | None, n_groups: int, weight: Float64Array | N
         raise ValueError(f"group has {len(group)} rows, the columns have {n_rows}; they must agree")
 
 
-def check_threads(threads: int) -> int:
-    """Refuse a negative number of threads."""
-    if threads < 0:
-        raise ValueError(f"threads is {threads}, expected 0 (as many as there are cores) or more")
-    return threads
-
-
 def check_kind(kind: str) -> None:
     """Refuse a kind of sum that does not exist."""
     if kind not in KINDS:

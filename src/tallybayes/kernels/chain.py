@@ -36,6 +36,7 @@ import numpy.typing as npt
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference_chain as _reference_chain
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["Expected", "expected", "filter", "log_likelihood", "posterior", "viterbi"]
 
@@ -107,7 +108,7 @@ def log_likelihood(
     """
     model = _check(start, transition, end, emission, offsets)
     found = np.empty(len(model[-1]) - 1)
-    _implementation().chain_log_likelihood(*model, found, _arguments.check_threads(threads))
+    _implementation().chain_log_likelihood(*model, found, n_threads(threads))
     return found
 
 
@@ -151,7 +152,7 @@ def viterbi(
     """
     model = _check(start, transition, end, emission, offsets)
     path, score = np.empty(model[-1][-1], dtype=np.int64), np.empty(len(model[-1]) - 1)
-    _implementation().chain_viterbi(*model, path, score, _arguments.check_threads(threads))
+    _implementation().chain_viterbi(*model, path, score, n_threads(threads))
     return path, score
 
 
@@ -285,7 +286,7 @@ def expected(
             raise ValueError(f"weight runs from {weights.min()} to {weights.max()}, expected finite numbers from 0 on")
     rows = np.empty((len(model[3][1]) if isinstance(model[3], tuple) else len(model[3]), n_states))
     found = np.empty(n_sequences)
-    workers = _arguments.check_threads(threads)
+    workers = n_threads(threads)
     starts, moves, ends = _implementation().chain_expected(*model, weights, rows, found, workers)
     return Expected(starts, moves, ends, rows, found)
 
@@ -302,7 +303,7 @@ def _rows(name: str, *arguments: Any) -> tuple[Float64Array, Float64Array]:
     *given, threads = arguments
     model = _check(*given)
     rows, found = np.empty((model[-1][-1], len(model[0]))), np.empty(len(model[-1]) - 1)
-    getattr(_implementation(), name)(*model, rows, found, _arguments.check_threads(threads))
+    getattr(_implementation(), name)(*model, rows, found, n_threads(threads))
     return rows, found
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference_joint as _reference_joint
 from tallybayes.kernels.arguments import Columns, Float64Array, Int64Array
+from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["MOST_CELLS", "count_joint"]
 
@@ -77,7 +78,7 @@ def count_joint(
         raise ValueError(f"weight has shape {weight.shape}, expected ({n},)")
     _arguments.check_groups(None, 1, weight, n)
     chosen, shapes = _check_sets(sets, levels.tolist())
-    tables = _implementation().count_joint(columns, levels, chosen, weight, _arguments.check_threads(threads))
+    tables = _implementation().count_joint(columns, levels, chosen, weight, n_threads(threads))
     ends = accumulate(map(math.prod, shapes), initial=0)
     return [tables[first:last].reshape(shape) for (first, last), shape in zip(pairwise(ends), shapes, strict=True)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray, Float64Array
+from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["log_base_csr"]
 
@@ -50,4 +51,4 @@ def log_base_csr(indptr: AnyArray, data: AnyArray, kind: str, threads: int = 0) 
     if len(indptr) == 0:
         raise ValueError("indptr is empty, expected one entry more than there are rows")
     indptr, data = (_arguments.contiguous(array) for array in (indptr, data))
-    return kernels._kernels.log_base_csr(indptr, data, kind, _arguments.check_threads(threads))
+    return kernels._kernels.log_base_csr(indptr, data, kind, n_threads(threads))

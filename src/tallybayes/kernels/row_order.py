@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray
+from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["row_order"]
 
@@ -45,4 +46,4 @@ def row_order(indptr: AnyArray, indices: AnyArray, n_columns: int, threads: int 
     if n_columns < 0:
         raise ValueError(f"n_columns is {n_columns}, expected 0 or more")
     indptr, indices = (_arguments.contiguous(array) for array in (indptr, indices))
-    return str(kernels._kernels.row_order(indptr, indices, n_columns, _arguments.check_threads(threads)))
+    return str(kernels._kernels.row_order(indptr, indices, n_columns, n_threads(threads)))

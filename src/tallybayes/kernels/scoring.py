@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference_scoring as _reference_scoring
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["Scorer", "column_ranges", "posterior_by_part"]
 
@@ -74,7 +75,7 @@ def column_ranges(columns: Columns, threads: int = 0) -> tuple[Int64Array, Int64
     ([0, -1], [3, 7])
     """
     _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)
-    found: tuple[Int64Array, Int64Array] = _implementation().column_ranges(columns, _arguments.check_threads(threads))
+    found: tuple[Int64Array, Int64Array] = _implementation().column_ranges(columns, n_threads(threads))
     return found
 
 
@@ -164,9 +165,9 @@ class Scorer:
         ValueError, TypeError
             Where a block does not have `n_rows` rows, the factor's columns, or a type that can be read.
         """
-        if n_rows < 0 or threads < 0:
-            raise ValueError(f"n_rows is {n_rows} and threads {threads}, expected 0 or more")
-        return self._prepared.joint(self._readable(blocks), n_rows, threads)
+        if n_rows < 0:
+            raise ValueError(f"n_rows is {n_rows}, expected 0 or more")
+        return self._prepared.joint(self._readable(blocks), n_rows, n_threads(threads))
 
     def argmax(self, blocks: Sequence[Block], n_rows: int, threads: int = 0) -> Int64Array:
         """Return the class with the largest score of every row, the first of them where several are equal.
@@ -198,9 +199,9 @@ class Scorer:
         best : int64 array of shape (n_rows,)
         lost : int64 array, or None where there are none
         """
-        if n_rows < 0 or threads < 0:
-            raise ValueError(f"n_rows is {n_rows} and threads {threads}, expected 0 or more")
-        best = self._prepared.argmax(self._readable(blocks), n_rows, threads)
+        if n_rows < 0:
+            raise ValueError(f"n_rows is {n_rows}, expected 0 or more")
+        best = self._prepared.argmax(self._readable(blocks), n_rows, n_threads(threads))
         if not n_rows or best.min() >= 0:
             return best, None
         lost = np.flatnonzero(best < 0)
@@ -252,8 +253,8 @@ class Scorer:
         (array([[0.818, 0.182],
                [0.111, 0.889]]), array([0.55, 0.45]))
         """
-        if n_rows < 0 or threads < 0:
-            raise ValueError(f"n_rows is {n_rows} and threads {threads}, expected 0 or more")
+        if n_rows < 0:
+            raise ValueError(f"n_rows is {n_rows}, expected 0 or more")
         prior = _check_prior(log_prior, (self.n_classes,))
         make = np.empty if rows is None else _nothing
         log_proba = make((n_rows, self.n_classes)) if log_proba is None else log_proba
@@ -263,7 +264,9 @@ class Scorer:
         if rows is not None and (rows.dtype != np.int64 or rows.ndim != 1):
             raise TypeError(f"rows is {rows.dtype} with {rows.ndim} axes, expected int64 with one")
         chosen = None if rows is None else np.ascontiguousarray(rows)
-        self._prepared.posterior(self._readable(blocks), n_rows, prior, chosen, log_proba, log_density, threads)
+        self._prepared.posterior(
+            self._readable(blocks), n_rows, prior, chosen, log_proba, log_density, n_threads(threads)
+        )
         return log_proba, log_density
 
     def _readable(self, blocks: Sequence[Block]) -> Sequence[Block]:
@@ -321,8 +324,8 @@ def posterior_by_part(
     array([[0.25, 0.75],
            [0.5 , 0.5 ]])
     """
-    if n_rows < 0 or threads < 0 or not scorers:
-        raise ValueError(f"n_rows is {n_rows}, threads {threads} and scorers {len(scorers)}, expected 0, 0, 1 or more")
+    if n_rows < 0 or not scorers:
+        raise ValueError(f"n_rows is {n_rows} and scorers {len(scorers)}, expected 0 and 1 or more")
     shapes = {scorer.shape for scorer in scorers}
     if len(shapes) > 1:
         raise ValueError(f"the scorers have {shapes} classes, kinds and columns, expected the same in all")
@@ -335,7 +338,9 @@ def posterior_by_part(
     codes = np.ascontiguousarray(part, dtype=np.int32)
     prepared = [scorer._prepared for scorer in scorers]
     readable = scorers[0]._readable(blocks)
-    _implementation().posterior_by_part(prepared, readable, n_rows, codes, prior, log_proba, log_density, threads)
+    _implementation().posterior_by_part(
+        prepared, readable, n_rows, codes, prior, log_proba, log_density, n_threads(threads)
+    )
 
 
 def _check_prior(log_prior: npt.ArrayLike, shape: tuple[int, ...]) -> Float64Array:

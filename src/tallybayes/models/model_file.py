@@ -24,6 +24,10 @@ _MODELS = {
 }
 
 
+# What parameters were called in files from before, and are called now.
+_RENAMED = {"n_iter": "max_iter", "emission": "columns"}
+
+
 def save_model(model: Any, path: Any) -> None:
     """Write a fitted model to a sealed file."""
     manifest, arrays = tally_to_parts(model.tally_)
@@ -45,7 +49,7 @@ def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         raise FileError(f"unknown model {name!r:.60}; expected one of {sorted(_MODELS)}.")
     kind = getattr(import_module(f"tallybayes.models.{_MODELS[name]}"), name)
     parameters, state = manifest.pop("parameters"), manifest.pop("state")
-    model: Any = kind(**{parameter: from_json(value) for parameter, value in parameters.items()})
+    model: Any = kind(**{_RENAMED.get(name, name): from_json(value) for name, value in parameters.items()})
     own, tally = state.pop("own", {}), tally_from_parts(manifest.pop("tally"), arrays)
     store.refuse_rest("the model", manifest)
     model._shape_from_json(state, tally)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.kernels.threads import threads
+
 _SLICE = 2**16  # so many rows are worth a thread
 _SAMPLE, _FEW, _MOST = 2**10, 2**6, 2**12  # of so many rows so few objects, of all rows so many: they share them
 
@@ -17,7 +19,7 @@ def distinct(array: Any) -> tuple[np.ndarray, Any]:
     """Codes of an Arrow array, −1 for null, and what they stand for, in the order in which it first occurs."""
     import pyarrow as pa
 
-    n_slices = max(1, min(len(array) // _SLICE, pa.cpu_count()))
+    n_slices = max(1, min(len(array) // _SLICE, threads() or pa.cpu_count()))
     bounds = [len(array) * k // n_slices for k in range(n_slices + 1)]
     parts = [array.slice(start, stop - start) for start, stop in pairwise(bounds)]
     if n_slices == 1:

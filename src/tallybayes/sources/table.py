@@ -100,7 +100,9 @@ class Table:
         return int(column.shape[1]) if getattr(column, "ndim", 1) == 2 else 1
 
     def with_column(self, name: Name, values: Any) -> Table:
-        """The same rows with one more column, first."""
+        """The same rows with one more column, first; it takes the place of one that is called the same."""
+        if name in self.columns:
+            return self.without(name).with_column(name, values)
         table = Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
         table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
         return table

@@ -27,13 +27,13 @@ def quiet(model, *data):
 
 class TestClimb:
     @staticmethod
-    def coin(n_iter, tol):
+    def coin(max_iter, tol):
         """Five tosses, two of them not seen, the others two heads and a tail."""
         return climb(
             1.0,
             lambda heads: (heads / 5, 0.0),
             lambda p: (2 + 2 * p, 2 * np.log(p) + np.log(1 - p)),
-            n_iter=n_iter,
+            max_iter=max_iter,
             tol=tol,
         )
 
@@ -51,11 +51,11 @@ class TestClimb:
         assert not self.coin(1, np.inf).converged  # one step shows no gain
 
     def test_adds_the_log_prior(self):
-        done = climb(0.0, lambda x: (x, -2.0), lambda p: (p, -5.0), n_iter=5, tol=1e-9)
+        done = climb(0.0, lambda x: (x, -2.0), lambda p: (p, -5.0), max_iter=5, tol=1e-9)
         assert done.history == [-7.0, -7.0]
 
     def test_takes_a_step_at_least(self):
-        with pytest.raises(EstimateError, match="n_iter is 0; expected at least 1"):
+        with pytest.raises(EstimateError, match="max_iter is 0; expected at least 1"):
             self.coin(0, 1e-3)
 
 
@@ -70,7 +70,7 @@ class TestClimbBest:
             return top, top
 
         return climb_best(
-            [lambda top=top: top for top in tops], lambda top: (top, 0.0), expect, n_iter=9, tol=1e-9
+            [lambda top=top: top for top in tops], lambda top: (top, 0.0), expect, max_iter=9, tol=1e-9
         ).parameters
 
     def test_the_highest_counts(self):
@@ -84,7 +84,7 @@ class TestClimbBest:
 
     def test_other_errors_are_not_swallowed(self):
         with pytest.raises(DataError):
-            climb_best([self.no_data, lambda: 1.0], lambda x: (x, 0.0), lambda x: (x, 0.0), n_iter=9, tol=1e-9)
+            climb_best([self.no_data, lambda: 1.0], lambda x: (x, 0.0), lambda x: (x, 0.0), max_iter=9, tol=1e-9)
 
     @staticmethod
     def no_data():
@@ -93,12 +93,12 @@ class TestClimbBest:
 
 @pytest.mark.parametrize(
     "model",
-    [tb.Mixture(2), tb.HiddenMarkovModel(2), tb.NaiveBayes(unlabelled="em"), SimpleNamespace(n_iter=100, tol=1e-6)],
+    [tb.Mixture(2), tb.HiddenMarkovModel(2), tb.NaiveBayes(unlabelled="em"), SimpleNamespace(max_iter=100, tol=1e-6)],
     ids=["mixture", "chain", "classifier", "without n_init"],
 )
 def test_settings_are_those_a_model_has(model):
     check_settings(model)
-    for name, values in {"n_iter": (0, 1.0, None), "n_init": (0, -1, True), "tol": (0, np.inf, "x")}.items():
+    for name, values in {"max_iter": (0, 1.0, None), "n_init": (0, -1, True), "tol": (0, np.inf, "x")}.items():
         for value in values:
             wrong = copy.copy(model)
             setattr(wrong, name, value)
@@ -162,7 +162,7 @@ def incomplete(seed, names):
 )
 def test_the_objective_never_falls(seed, names, start, estimate, prior, class_prior, share, weighted):
     rows, columns, labels, weight = incomplete(seed, names)
-    options = {"estimate": estimate, "prior": prior, "class_prior": class_prior, "random_state": 0, "n_iter": 60}
+    options = {"estimate": estimate, "prior": prior, "class_prior": class_prior, "random_state": 0, "max_iter": 60}
     if start != "one class more" and isinstance(class_prior, tb.Dirichlet):
         options["class_prior"] = tb.Dirichlet(class_prior.concentration.ravel()[0])
     if start == "mixture":
@@ -202,7 +202,7 @@ def test_the_objective_of_discriminants_never_falls(seed, covariance, estimate, 
     gone[:12] = False
     labels = np.where((rng.random(len(k)) < 0.5) & (np.arange(len(k)) >= 12), -1, k)
     model = tb.GaussianDiscriminant(covariance, estimate=estimate, prior=prior, unlabelled="em", missing_label=-1)
-    model.set_params(random_state=0, n_classes=3 if more else None, n_iter=60)
+    model.set_params(random_state=0, n_classes=3 if more else None, max_iter=60)
     try:
         quiet(model, np.where(gone, np.nan, rows), labels)
     except EstimateError:
@@ -232,7 +232,7 @@ def textbook(x, weights, parameters, density, maximise, log_prior):
 
 def stepped(climbs, x, columns, **options):
     """A mixture of two after some steps; the weights and parameters of its first step."""
-    model = tb.Mixture(2, columns, n_init=1, n_iter=STEPS, tol=1e-300, random_state=1, **options)
+    model = tb.Mixture(2, columns, n_init=1, max_iter=STEPS, tol=1e-300, random_state=1, **options)
     quiet(model, x)
     first = climbs[-1][0]
     return model, np.exp(first.log_prior), first.scored[0].parameters
@@ -345,7 +345,7 @@ def test_mixtures_of_counts_step_by_step(climbs, family, estimate):
 def test_the_top_is_that_of_scikit_learn(climbs, kind, family):
     rng = np.random.default_rng(3)
     x = np.r_[rng.normal(0, 1, (60, 2)) @ [[1, 0.6], [0, 0.7]], rng.normal(4.0, 1.0, (40, 2))]
-    model = tb.Mixture(2, family, estimate="mle", n_init=1, n_iter=5000, tol=1e-14, random_state=0)
+    model = tb.Mixture(2, family, estimate="mle", n_init=1, max_iter=5000, tol=1e-14, random_state=0)
     quiet(model, x)
     first = climbs[-1][0]
     mean, spread = (np.asarray(part) for part in first.scored[0].parameters)

@@ -35,7 +35,7 @@ def moments_at_the_top(rows, labels, **options):
     """The expected moments where no step raises the objective any more."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return fitted(rows, labels, n_iter=5000, tol=1e-16, **options)
+        return fitted(rows, labels, max_iter=5000, tol=1e-16, **options)
 
 
 def observed_log_likelihood(rows, mean, covariance, weight=None):
@@ -360,7 +360,7 @@ def test_a_soft_model_is_saved_as_one(tmp_path):
 def test_stopping_early_is_said():
     rows, labels = holed(19, share=0.5)
     with pytest.warns(ConvergenceWarning, match="still climbing after 2 steps"):
-        model = fitted(rows, labels, n_iter=2)
+        model = fitted(rows, labels, max_iter=2)
     assert len(model.history_) == 2
     assert not model.converged_
     assert model.fit(*holed(19, share=0.0)).history_ == []  # of the last fit only

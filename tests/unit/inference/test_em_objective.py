@@ -38,7 +38,7 @@ def test_the_history_is_the_log_posterior_of_what_was_observed(climbs):
     prior = [tb.NormalInverseGamma(0.5, 2.0, 3.0, 2.0), tb.Beta(2, 2), tb.Gamma(3, 1), tb.Dirichlet(2)]
     labels, weight = np.where(rng.random(30) < 0.5, -1, k), rng.uniform(0.2, 2, 30)
     options = {"estimate": "map", "prior": prior, "class_prior": tb.Dirichlet(1.5), "unlabelled": "em"}
-    model = tb.NaiveBayes(columns, missing_label=-1, unlabelled_weight=0.4, n_iter=4, tol=1e-300, **options)
+    model = tb.NaiveBayes(columns, missing_label=-1, unlabelled_weight=0.4, max_iter=4, tol=1e-300, **options)
     quiet(model, rows, labels, weight)
     shares = weight * np.where(labels < 0, 0.4, 1.0)
     for found, value in zip(climbs[-1], model.history_, strict=True):
@@ -83,7 +83,7 @@ def test_missing_cells_and_missing_labels_against_brute_force(covariance):
     scale, freedom, strength = np.array([[2.0, 0.3], [0.3, 1.0]]), 6.0, 2.0
     prior = tb.NormalInverseWishart(np.array([1.0, 1.0]), strength, freedom, scale)
     options = {"estimate": "map", "prior": prior, "class_prior": tb.Dirichlet(2.0), "unlabelled": "em"}
-    model = tb.GaussianDiscriminant(covariance, missing_label=-1, n_iter=5000, tol=1e-15, **options)
+    model = tb.GaussianDiscriminant(covariance, missing_label=-1, max_iter=5000, tol=1e-15, **options)
     quiet(model, rows, labels)
 
     def unpack(flat):
@@ -191,13 +191,13 @@ class TestWhatHasNoTop:
         rng = np.random.default_rng(0)
         x = np.r_[rng.normal(size=30), 1e3][:, None]
         with pytest.raises(EstimateError, match=r"variance of column 0 in class \d is 0"):
-            tb.Mixture(3, estimate="mle", random_state=0, n_iter=5000).fit(x)
+            tb.Mixture(3, estimate="mle", random_state=0, max_iter=5000).fit(x)
         assert tb.Mixture(3, random_state=0).fit(x).converged_
 
     def test_another_start_may_do_better(self):
         x = np.random.default_rng(13).normal(size=(25, 1))
         x[0] = 4.0
-        model = tb.Mixture(3, estimate="mle", n_init=1, n_iter=300, random_state=0)
+        model = tb.Mixture(3, estimate="mle", n_init=1, max_iter=300, random_state=0)
         with pytest.raises(EstimateError, match="is 0, so its density"):
             model.fit(x)
         assert np.isfinite(quiet(model.set_params(n_init=8), x).history_).all()

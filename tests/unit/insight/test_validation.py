@@ -22,7 +22,7 @@ def sequences(kind, seed=0):
 def test_leaving_one_out_is_refitting(kind, estimate, end_state):
     X, y = sequences(kind)
     family = tb.Gaussian() if kind == "numbers" else tb.Categorical(levels=(0, 1, 2))
-    model = tb.HiddenMarkovModel(emission=family, estimate=estimate, end_state=end_state)
+    model = tb.HiddenMarkovModel(columns=family, estimate=estimate, end_state=end_state)
     found = tb.leave_one_out(model, X, y)
     prior = {part: belief for part, belief in found.model.prior_.items() if isinstance(part, str)}
     prior["emission"] = next(belief for part, belief in found.model.prior_.items() if not isinstance(part, str))
@@ -31,11 +31,11 @@ def test_leaving_one_out_is_refitting(kind, estimate, end_state):
         if not len(X[place]):
             continue
         rest = [k for k in range(len(X)) if k != place]
-        other = tb.HiddenMarkovModel(emission=family, estimate=estimate, end_state=end_state)
+        other = tb.HiddenMarkovModel(columns=family, estimate=estimate, end_state=end_state)
         if estimate != "mle":
             other.set_params(prior=prior)
         other.fit([X[k] for k in rest], [y[k] for k in rest])
-        assert found.log_likelihood[place] == pytest.approx(other.log_likelihood([X[place]])[0], abs=1e-9)
+        assert found.log_likelihood[place] == pytest.approx(other.score_samples([X[place]])[0], abs=1e-9)
         shown = np.exp(found.log_proba[steps[place] : steps[place + 1]])
         np.testing.assert_allclose(shown, other.predict_proba([X[place]])[0], atol=1e-9)
 
@@ -55,7 +55,7 @@ def test_folds_of_sequences_and_groups():
 @pytest.mark.parametrize("states", [["a", "a", "a"], [None, "a", "hot"], [None] * 3], ids=str)
 def test_sequences_without_weight_are_absent(states):
     X, y = [[3, 3, 2], [1, 1, 2], [1, 2, 3]], [["hot", "hot", "cold"], ["cold"] * 3, ["cold", "hot", "hot"]]
-    model = tb.HiddenMarkovModel(emission=tb.Categorical())
+    model = tb.HiddenMarkovModel(columns=tb.Categorical())
     expected = tb.leave_one_out(model, X, y)
     found = tb.leave_one_out(model, [[1, 9, 2], *X], [states, *y], sample_weight=[0, 1, 1, 1])
     assert found.classes.tolist() == ["cold", "hot"]

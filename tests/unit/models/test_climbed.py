@@ -28,7 +28,7 @@ every_model = pytest.mark.parametrize("name", DATA)
 def learned(name):
     """A model that EM had to leave on the way, which no other model says of itself."""
     with pytest.warns(ConvergenceWarning, match="still climbing after 2 steps") as caught:
-        model = clone(DATA[name][0]).set_params(n_iter=2).fit(*DATA[name][1])
+        model = clone(DATA[name][0]).set_params(max_iter=2).fit(*DATA[name][1])
     assert caught[0].filename == __file__  # it is said to the caller
     return model
 

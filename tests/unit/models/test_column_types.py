@@ -25,7 +25,7 @@ MODELS = {
     "labels": lambda table: tb.NaiveBayes({"c": tb.Categorical()}).fit(table, Y),
     "discriminant": lambda table: tb.GaussianDiscriminant().fit(table, Y),
     "nearest mean": lambda table: tb.NearestClassMean().fit(table, Y),
-    "mixture": lambda table: tb.Mixture(2, random_state=0, n_init=1, n_iter=5, tol=1e9).fit(table),
+    "mixture": lambda table: tb.Mixture(2, random_state=0, n_init=1, max_iter=5, tol=1e9).fit(table),
     "hidden Markov": lambda table: tb.HiddenMarkovModel().fit([table], [Y]),
     "network": lambda table: tb.BayesianNetwork({"c": []}).fit(table),
 }

@@ -49,10 +49,10 @@ def test_loaded_dice_are_found(seed):
     steady = np.linalg.matrix_power(MOVES, 99)[0]
     truth = chain.log_likelihood(np.log(steady), np.log(MOVES), None, (x, np.log(DICE.T)), [0, len(x)])[0]
     found = {
-        estimate: tb.HiddenMarkovModel(2, tb.Categorical(), estimate=estimate, n_iter=500, n_init=3, random_state=0)
+        estimate: tb.HiddenMarkovModel(2, tb.Categorical(), estimate=estimate, max_iter=500, n_init=3, random_state=0)
         for estimate in ("mle", "bayes")
     }
-    likelihood = {estimate: model.fit([x]).log_likelihood([x])[0] for estimate, model in found.items()}
+    likelihood = {estimate: model.fit([x]).score_samples([x])[0] for estimate, model in found.items()}
     assert likelihood["mle"] > max(likelihood["bayes"], truth)
     assert found["mle"].converged_
     assert np.array(list(found["mle"].emission_[0].values())).max() == pytest.approx(0.5, abs=0.05)
@@ -63,9 +63,9 @@ def test_loaded_dice_against_hmmlearn(seed):
     hmm = pytest.importorskip("hmmlearn.hmm")
     x = rolls(seed, 1000)
     theirs = [hmm.CategoricalHMM(2, n_iter=200, tol=1e-2, random_state=k).fit(x[:, None]) for k in range(4)]
-    options = {"estimate": "mle", "n_init": 4, "n_iter": 300, "tol": 1e-7, "random_state": 0}
+    options = {"estimate": "mle", "n_init": 4, "max_iter": 300, "tol": 1e-7, "random_state": 0}
     ours = tb.HiddenMarkovModel(2, tb.Categorical(), **options).fit([x])
-    assert ours.log_likelihood([x])[0] > max(model.score(x[:, None]) for model in theirs)
+    assert ours.score_samples([x])[0] > max(model.score(x[:, None]) for model in theirs)
 
 
 @pytest.mark.parametrize("n_steps", [30, 600])
@@ -76,12 +76,12 @@ def test_a_chain_ends_no_lower_than_under_a_prior(family, n_steps):
         n_states = 2 + seed % 2
         states = np.cumsum(rng.random(n_steps) < 0.1) % n_states
         X = [drawn(family, states, n_states, rng)]
-        model = tb.HiddenMarkovModel(n_states, family, n_iter=300, random_state=seed)
+        model = tb.HiddenMarkovModel(n_states, family, max_iter=300, random_state=seed)
         # A state of a step or two has no most likely spread: with few steps, two states will do.
         if isinstance(family, tb.Gaussian) and n_steps == 30 and n_states == 3:
             continue
-        priors = max(model.set_params(estimate=name).fit(X).log_likelihood(X)[0] for name in ("bayes", "map"))
-        assert model.set_params(estimate="mle").fit(X).log_likelihood(X)[0] > priors
+        priors = max(model.set_params(estimate=name).fit(X).score_samples(X)[0] for name in ("bayes", "map"))
+        assert model.set_params(estimate="mle").fit(X).score_samples(X)[0] > priors
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
@@ -89,7 +89,7 @@ def test_a_chain_with_some_states_known_ends_no_lower_than_under_a_prior(family)
     rng = np.random.default_rng(0)
     states = np.cumsum(rng.random(300) < 0.1) % 3
     X, known = [drawn(family, states, 3, rng)], [np.where(rng.random(300) < 0.1, states, np.nan)]
-    model = tb.HiddenMarkovModel(3, family, n_iter=300, random_state=0)
+    model = tb.HiddenMarkovModel(3, family, max_iter=300, random_state=0)
     ends = {name: model.set_params(estimate=name).fit(X, known)._climb.log_likelihood for name in ("mle", "bayes")}
     assert ends["mle"] > ends["bayes"]
 
@@ -101,7 +101,7 @@ def test_a_mixture_ends_no_lower_than_under_a_prior(family, share):
         rng = np.random.default_rng(seed)
         kinds = rng.integers(0, 3, 400)
         X, labels = drawn(family, kinds, 3, rng), np.where(rng.random(400) < share, kinds, -1)
-        options = {"unlabelled": "em", "missing_label": -1, "n_classes": 3, "random_state": seed, "n_iter": 500}
+        options = {"unlabelled": "em", "missing_label": -1, "n_classes": 3, "random_state": seed, "max_iter": 500}
         # The point that EM found: under "bayes" rows have a predictive, which no point need beat.
         ends = {
             estimate: tb.NaiveBayes(family, estimate=estimate, **options).fit(X, labels)._climb.log_likelihood
@@ -121,7 +121,7 @@ def test_components_that_began_with_zeros():
     assert model.score_samples(X).sum() > truth
 
 
-@pytest.mark.parametrize("setting", [{"n_init": 0}, {"n_iter": 0}, {"tol": 0.0}], ids=str)
+@pytest.mark.parametrize("setting", [{"n_init": 0}, {"max_iter": 0}, {"tol": 0.0}], ids=str)
 def test_settings_are_refused_whether_or_not_em_is_needed(setting):
     X, y = np.array([[0.0], [1.0], [2.0], [3.5]]), np.array([0, 1, 0, 1])
     (name,) = setting

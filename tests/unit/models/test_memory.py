@@ -50,8 +50,8 @@ def refused(work):
         lambda family: tb.count(GIGANTIC, [tb.Factor("x", (), family)]),
         lambda family: tb.Mixture(2, columns=family).fit(GIGANTIC),
         lambda family: tb.NaiveBayes(family, unlabelled="em").fit(GIGANTIC, np.array([0, 1, np.nan])),
-        lambda family: tb.HiddenMarkovModel(emission=family).fit(GIGANTIC, LABELS),
-        lambda family: tb.HiddenMarkovModel(2, emission=family).fit(GIGANTIC),
+        lambda family: tb.HiddenMarkovModel(columns=family).fit(GIGANTIC, LABELS),
+        lambda family: tb.HiddenMarkovModel(2, columns=family).fit(GIGANTIC),
         lambda family: tb.BayesianNetwork({"x": ["y"]}, columns={"x": family, "y": tb.Categorical()}).fit(
             {"y": LABELS, "x": GIGANTIC}
         ),

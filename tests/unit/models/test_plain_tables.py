@@ -84,14 +84,14 @@ def test_mixtures_of_whole_numbers_with_constant_columns(columns):
 @pytest.mark.parametrize("emission", [tb.MultivariateGaussian(), tb.Gaussian()], ids=repr)
 def test_hidden_markov_models_of_whole_numbers_with_constant_columns(emission):
     lengths = [40, 20]
-    expected = tb.HiddenMarkovModel(emission=emission).fit(IMAGES, NUMBERS, lengths).predict_proba(IMAGES, lengths)
+    expected = tb.HiddenMarkovModel(columns=emission).fit(IMAGES, NUMBERS, lengths).predict_proba(IMAGES, lengths)
     for name in SOME[:3]:
         table = KINDS[name]
-        fitted = tb.HiddenMarkovModel(emission=emission).fit(table, NUMBERS, lengths)
+        fitted = tb.HiddenMarkovModel(columns=emission).fit(table, NUMBERS, lengths)
         for one, other in zip(fitted.predict_proba(table, lengths), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=name)
         assert len(fitted.fill(table, lengths)) == len(fitted.predict(table, lengths)) == 2
-        tb.HiddenMarkovModel(2, emission, random_state=0, n_iter=3, tol=1.0).fit(table, lengths=lengths)
+        tb.HiddenMarkovModel(2, emission, random_state=0, max_iter=3, tol=1.0).fit(table, lengths=lengths)
 
 
 # ---- Columns that no row shows, or no row of a class ----

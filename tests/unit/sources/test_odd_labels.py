@@ -80,7 +80,7 @@ def test_what_differs_stays_apart_in_groups_and_rows(values):
 
 @pytest.mark.parametrize("values", [LARGE, NUL])
 def test_what_differs_stays_apart_in_sequences(values):
-    model = tb.HiddenMarkovModel(emission=tb.Categorical()).fit(
+    model = tb.HiddenMarkovModel(columns=tb.Categorical()).fit(
         [values, values[:2], [values[3]]], [values, values[:2], [values[3]]]
     )
     assert model.states_.tolist() == sorted(set(values))
@@ -90,7 +90,7 @@ def test_what_differs_stays_apart_in_sequences(values):
     assert set(drawn[0].tolist()) <= set(values)
     assert set(states[0].tolist()) <= set(values)
     arrays = [np.array([5]), np.array([2**63 + 1], dtype=np.uint64)]
-    assert set(tb.HiddenMarkovModel(emission=tb.Categorical()).fit(arrays, arrays).tally_.domains["0"].levels) == {
+    assert set(tb.HiddenMarkovModel(columns=tb.Categorical()).fit(arrays, arrays).tally_.domains["0"].levels) == {
         5,
         2**63 + 1,
     }
@@ -143,7 +143,7 @@ def test_what_cannot_be_told_apart_is_refused(name, form):
     with pytest.raises(LabelError, match=why):
         tb.count(pd.DataFrame({"x": pd.Series(column, dtype=object)}), [tb.Factor("x", (), tb.Categorical())])
     with pytest.raises(LabelError, match=why):
-        tb.HiddenMarkovModel(emission=tb.Gaussian()).fit([[1.0, 2.0, 3.0]], [column])
+        tb.HiddenMarkovModel(columns=tb.Gaussian()).fit([[1.0, 2.0, 3.0]], [column])
     with pytest.raises(LabelError, match=why):
         tb.cross_validate(tb.NaiveBayes(), np.arange(12.0)[:, None], [0, 1] * 6, groups=list(column) * 4, folds=2)
 

@@ -13,13 +13,14 @@ from tallybayes.errors import DataError
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.chain import Chain
 from tallybayes.models.chains.learning import open_labelled, read_states
+from tallybayes.models.fitted.measures import weighted_sum
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 
 
-def log_likelihood(
+def score_samples(
     model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
 ) -> np.ndarray:
     """log p(sequence), states summed out: one number a sequence, −inf for an impossible one.
@@ -39,6 +40,28 @@ def log_likelihood(
     return found
 
 
+def log_likelihood(
+    model: HiddenMarkovModel,
+    X: Any,
+    y: Any = None,
+    lengths: Any = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
+    sample_weight: Any = None,
+) -> float:
+    """log p(all sequences) or, with states, log p(all sequences and their states), in nats.
+
+    Parameters
+    ----------
+    X, y, lengths, sequence, order, sample_weight
+        As for `fit`; where states are given, every step has its own.
+    """
+    where = {"sequence": sequence, "order": order}
+    each = score_samples(model, X, lengths, **where) if y is None else log_joint(model, X, y, lengths, **where)
+    return weighted_sum(each, sample_weight)
+
+
 def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, **where: Any) -> float:
     """Without states, the mean log p(sequence); with them, the share of steps whose state is decoded.
 
@@ -48,7 +71,7 @@ def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, 
         As for `fit`.
     """
     if y is None:
-        return float(log_likelihood(model, X, lengths, **where).mean())
+        return float(score_samples(model, X, lengths, **where).mean())
     sequences, y = open_labelled(X, y, lengths, where.get("sequence"), where.get("order"))
     codes, domain = read_states(y)
     assert codes is not None
@@ -203,7 +226,7 @@ def log_joint(
     sequences, y = open_labelled(X, y, lengths, sequence, order)
     labels, domain = read_states(y)
     if labels is None or (labels < 0).any():
-        raise DataError("every step needs its state here.\n    Use log_likelihood where some are not known.")
+        raise DataError("every step needs its state here.\n    Use score_samples where some are not known.")
     path, chain = model._counted.states.positions_of(domain.levels)[labels], model._counted.answering
     start, transition, end = chain.arguments
     emission = _dense(chain.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))

@@ -33,19 +33,19 @@ class HiddenMarkovModel(Model):
     ----------
     n_states : int, optional
         How many states there are, where labels do not say.
-    emission : "auto", a Family, or a mapping from columns to families, default "auto"
+    columns : "auto", a Family, or a mapping from columns to families, default "auto"
         What a step is in every state; columns are independent given the state. ``"auto"`` reads types, as `NaiveBayes`.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` plugs in the posterior means of all parameters: integrating them out over whole sequences has no
         closed form.
-    prior : mapping from "start", "transition", "end" and "emission" to beliefs, a Dirichlet, "empirical" or None
+    prior : mapping from "start", "transition", "end" and columns to beliefs, a Dirichlet, "empirical" or None
         A Dirichlet alone is that of start and transition. None takes the families' defaults, add-one.
     unseen : {"missing", "smooth", "error"}, default "missing"
         What a label is that no step had at fitting: a missing step; as likely as labels seen only once were in each
         state; or an error.
     end_state : bool, default False
         Whether the end of a sequence is modelled too: p(end | state).
-    n_iter, tol : int and float
+    max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a step of the data.
     n_init : int, default 1
         From how many starts; the one that climbs highest counts.
@@ -63,7 +63,7 @@ class HiddenMarkovModel(Model):
     >>> import tallybayes as tb
     >>> diary = [[3, 3, 2], [1, 1, 2], [1, 2, 3]]                     # ice creams eaten
     >>> weather = [["hot", "hot", "cold"], ["cold"] * 3, ["cold", "hot", "hot"]]
-    >>> model = tb.HiddenMarkovModel(emission=tb.Categorical(), estimate="mle").fit(diary, weather)
+    >>> model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(diary, weather)
     >>> model.transition_.round(3)
     array([[0.667, 0.333],
            [0.333, 0.667]])
@@ -74,24 +74,24 @@ class HiddenMarkovModel(Model):
     def __init__(
         self,
         n_states: int | None = None,
-        emission: Any = "auto",
+        columns: Any = "auto",
         *,
         estimate: str = "bayes",
         prior: Any = None,
         unseen: str = "missing",
         end_state: bool = False,
-        n_iter: int = 100,
+        max_iter: int = 100,
         tol: float = 1e-6,
         n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.n_states = n_states
-        self.emission = emission
+        self.columns = columns
         self.estimate = estimate
         self.prior = prior
         self.unseen = unseen
         self.end_state = end_state
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
         self.random_state = random_state
@@ -105,6 +105,7 @@ class HiddenMarkovModel(Model):
     fit_tally = learning.fit_tally
 
     # Sequences
+    score_samples = decoding.score_samples
     log_likelihood = decoding.log_likelihood
     score = decoding.score
     predict = decoding.predict

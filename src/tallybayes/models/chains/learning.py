@@ -69,7 +69,7 @@ def fit(
     names = free_names(sequences.table)
     emissions = [
         Factor(columns, (names["state"],), family)
-        for columns, family in read_columns(model.emission, sequences.table, [])
+        for columns, family in read_columns(model.columns, sequences.table, [])
     ]
     labels, domain = read_states(y)
     n_more, known = n_unnamed(model, domain), labels is not None and len(labels) > 0 and (labels >= 0).all()
@@ -192,7 +192,7 @@ def n_unnamed(model: HiddenMarkovModel, domain: Domain) -> int:
         return 0
     given: Any = model.n_states
     if not is_whole(given, max(n_named, 1)):
-        hint = "Families are given as emission=." if isinstance(given, Family | Mapping) else ""
+        hint = "Families are given as columns=." if isinstance(given, Family | Mapping) else ""
         raise DataError.wrong_type("n_states", repr(given), f"a whole number of at least {max(n_named, 1)}", hint)
     return int(given) - n_named
 

@@ -59,7 +59,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         What a row without a label is worth, compared with one that has it.
     n_classes : int, optional
         How many classes there are, where some have no labelled row.
-    n_iter, tol : int and float
+    max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
     n_init : int, default 1
         From how many random starts, the best of which counts; used only where a class has no label.
@@ -104,7 +104,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         missing_label: Any = None,
         unlabelled_weight: float = 1.0,
         n_classes: int | None = None,
-        n_iter: int = 200,
+        max_iter: int = 200,
         tol: float = 1e-6,
         n_init: int = 1,
         random_state: Any = None,
@@ -118,7 +118,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         self.missing_label = missing_label
         self.unlabelled_weight = unlabelled_weight
         self.n_classes = n_classes
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
         self.random_state = random_state

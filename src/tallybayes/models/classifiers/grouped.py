@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, PriorError
+from tallybayes.errors import DataError, LabelError, PriorError
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibration import Calibration
 from tallybayes.models.classifiers.answers.decisions import decide, estimate_class_prior
@@ -26,7 +26,8 @@ from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import NOTHING, Resolved, Scored, chunk_of, not_estimated, rows_of
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
-from tallybayes.models.inputs.shape import Shape, open_rows
+from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.shape import Shape, open_rows, read_more, with_weight
 from tallybayes.models.model import Model
 from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import Statistics
@@ -193,6 +194,29 @@ class Grouped(Model):
         """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
         check_is_fitted(self, "tally_")
         return self._plan.posterior(open_rows(self, X), whole=True).log_density
+
+    def log_likelihood(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
+        """log p(all rows) or, with their classes, log p(all rows and classes), in nats.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : array-like of shape (n,), or the name of a column of X, optional
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+        """
+        check_is_fitted(self, "tally_")
+        if y is None:
+            X, weight = with_weight(open_features(X), sample_weight)
+            return measures.weighted_sum(self.score_samples(X), weight)
+        table, weight = read_more(self, X, y, sample_weight)
+        domain = self._class_domain
+        codes = rows_of(table, [self._target], learning.class_factor(self).family, [domain], "error")[:, 0]
+        if (codes < 0).any():
+            raise LabelError(
+                f"the class of row {int(np.flatnonzero(codes < 0)[0])} is missing; expected all, or y=None."
+            )
+        joint = self.predict_joint_log_proba(table if self._shape.by_name else table.without(self._target))
+        return measures.weighted_sum(joint[np.arange(len(codes)), codes], weight)
 
     def _joint(self, X: Any, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:
         check_is_fitted(self, "tally_")

@@ -132,13 +132,13 @@ def train(
     codes: np.ndarray,
     weight: np.ndarray,
     means: np.ndarray,
-    n_iter: int,
+    max_iter: int,
     tol: float,
     verbose: bool,
 ) -> Trained:
     """Minimise `objective` by L-BFGS from `start`.
 
-    It stops when a step improves the objective by less than `tol`, relatively, or after `n_iter` steps; ``converged``
+    It stops when a step improves the objective by less than `tol`, relatively, or after `max_iter` steps; ``converged``
     says which.
     """
     from scipy.optimize import minimize
@@ -153,9 +153,9 @@ def train(
     def watch(intermediate_result: Any) -> None:
         history.append(float(intermediate_result.fun))
         if verbose:
-            sys.stderr.write(f"\rmetric: step {len(history) - 1} of at most {n_iter}, log-loss {history[-1]:.6f}")
+            sys.stderr.write(f"\rmetric: step {len(history) - 1} of at most {max_iter}, log-loss {history[-1]:.6f}")
 
-    options = {"maxiter": n_iter, "ftol": tol, "gtol": 0.0}
+    options = {"maxiter": max_iter, "ftol": tol, "gtol": 0.0}
     found = minimize(value, start.ravel(), jac=True, method="L-BFGS-B", callback=watch, options=options)
     if verbose:
         sys.stderr.write("\n")

@@ -34,7 +34,7 @@ class Mixture(Grouped):
     class_prior : {component: probability}, "uniform", Dirichlet or None
         Of the components. None learns their shares, with one pseudo-row each while EM runs, so that none dies.
     unseen : {"missing", "smooth", "error"}, default "missing"
-    n_iter, tol : int and float
+    max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
     n_init : int, default 3
         From how many starts (k-means++ on what is observed); the one that climbs highest counts.
@@ -67,7 +67,7 @@ class Mixture(Grouped):
         prior: Any = None,
         class_prior: Any = None,
         unseen: str = "missing",
-        n_iter: int = 200,
+        max_iter: int = 200,
         tol: float = 1e-6,
         n_init: int = 3,
         random_state: Any = None,
@@ -78,7 +78,7 @@ class Mixture(Grouped):
         self.prior = prior
         self.class_prior = class_prior
         self.unseen = unseen
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
         self.random_state = random_state

@@ -43,7 +43,7 @@ class NearestClassMean(ClassifierMixin, Model):
         squared distances of all rows to one mean.
     n_components : int, optional
         The rank of a learned W; the number of columns if left out. Other metrics do not use it.
-    n_iter : int, default 200
+    max_iter : int, default 200
         The most steps of training.
     tol : float, default 1e-6
         Training has converged when a step improves the log-loss by less than this, as a share of it or, below 1 nat,
@@ -77,13 +77,13 @@ class NearestClassMean(ClassifierMixin, Model):
         metric: Any = "mahalanobis",
         *,
         n_components: int | None = None,
-        n_iter: int = 200,
+        max_iter: int = 200,
         tol: float = 1e-6,
         verbose: bool = False,
     ) -> None:
         self.metric = metric
         self.n_components = n_components
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
 
@@ -143,7 +143,7 @@ class NearestClassMean(ClassifierMixin, Model):
             steps = len(self._trained.history) - 1
             warnings.warn(
                 f"the metric was still improving after {steps} steps ({self._trained.message}).\n"
-                "    Raise n_iter, or tol if this is good enough.",
+                "    Raise max_iter, or tol if this is good enough.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -292,7 +292,7 @@ class NearestClassMean(ClassifierMixin, Model):
         weights = check_weight(weight, table.n_rows)
         kept = slice(None) if weights is None else weights > 0
         weights = np.ones(table.n_rows) if weights is None else weights
-        settings = {"n_iter": self.n_iter, "tol": self.tol, "verbose": self.verbose}
+        settings = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
         self._trained = learn_metric(
             rows[kept], codes[kept], weights[kept], self._moments(), self.n_components, **settings
         )

@@ -36,7 +36,7 @@ class Hill:
 
     Parameters
     ----------
-    model : its ``estimate``, ``n_iter`` and ``tol``
+    model : its ``estimate``, ``max_iter`` and ``tol``
     factors : sequence of Factor
         Whose parameters are sought.
     weight : float
@@ -54,7 +54,7 @@ class Hill:
     """
 
     def __init__(self, model: Any, factors: Sequence[Factor], weight: float, what: str = "EM") -> None:
-        self.estimate, self.n_iter, self.factors = model.estimate, model.n_iter, factors
+        self.estimate, self.max_iter, self.factors = model.estimate, model.max_iter, factors
         self.has_prior = read_estimate(model.estimate).has_prior
         self.settings: dict[str, Any] = {"tol": model.tol * max(weight, 1.0), "what": what}
         self.beliefs: list[Any] = [None] * len(factors)
@@ -67,7 +67,7 @@ class Hill:
         Without a prior a zero stays one. So maximum likelihood sets out from where default priors lead: from their
         first step, and from their top, so that it ends no lower than they do.
         """
-        return (1,) if self.has_prior else (1, self.n_iter)
+        return (1,) if self.has_prior else (1, self.max_iter)
 
     def hold(self, known: Sequence[Any], priors: Iterable[Any] | None = None) -> None:
         """Find the priors of all factors from the statistics of what is known, so that all steps climb one hill.
@@ -123,13 +123,13 @@ class Hill:
 
     def climb(self, steps: Steps, start: Any, n_steps: int) -> Any:
         """What is expected after at most so many steps."""
-        return climb(start, steps.maximise, steps.expect, n_iter=n_steps, **self.settings).expected
+        return climb(start, steps.maximise, steps.expect, max_iter=n_steps, **self.settings).expected
 
     def climb_best(
         self, steps: Steps, starts: Iterable[Callable[[], Any]], *, has_prior: bool = False
     ) -> tuple[Climb, Climbed]:
         """Where the best of some starts ended, and how; other parameters may have a prior though no factor has."""
-        best = climb_best(starts, steps.maximise, steps.expect, n_iter=self.n_iter, **self.settings)
+        best = climb_best(starts, steps.maximise, steps.expect, max_iter=self.max_iter, **self.settings)
         name = "log posterior" if self.has_prior or has_prior else "log likelihood"
         return best, Climbed(best.history, name, best.converged, best.log_likelihood)
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import EstimateError
 from tallybayes.learned import Bits
 from tallybayes.models.fitted.fitted import Evidence, Fitted
+from tallybayes.sources.collect import check_weight
 
 
 def evidence_of(model: Any, without: Collection[Any] = ()) -> Evidence:
@@ -79,6 +80,12 @@ def n_parameters(model: Any) -> int:
     """The number of free parameters, those of class or state probabilities included unless they are given."""
     check_is_fitted(model, "tally_")
     return int(model._whole.n_parameters)
+
+
+def weighted_sum(each: np.ndarray, sample_weight: Any) -> float:
+    """The sum of log probabilities; a row without weight may be impossible."""
+    weight = check_weight(sample_weight, len(each))
+    return float(each.sum() if weight is None else (weight[weight > 0] * each[weight > 0]).sum())
 
 
 def resolved_priors(model: Any) -> dict[Any, Any]:

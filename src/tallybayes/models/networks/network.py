@@ -49,7 +49,7 @@ class BayesianNetwork(Model):
     missing : {"available", "em"}, default "available"
         A row with a missing cell is left out of the tables that need the cell, and of no other; or its missing labels
         are expected from the others, by EM.
-    n_iter, tol : int and float
+    max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
     random_state : int, Generator or None
         For the start of EM where a node is never seen.
@@ -93,7 +93,7 @@ class BayesianNetwork(Model):
         prior: Any = None,
         unseen: str = "missing",
         missing: str = "available",
-        n_iter: int = 200,
+        max_iter: int = 200,
         tol: float = 1e-6,
         random_state: Any = None,
     ) -> None:
@@ -103,7 +103,7 @@ class BayesianNetwork(Model):
         self.prior = prior
         self.unseen = unseen
         self.missing = missing
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
 
@@ -123,6 +123,7 @@ class BayesianNetwork(Model):
     sample = questions.sample
 
     # Many rows
+    score_samples = rows.score_samples
     log_likelihood = rows.log_likelihood
     predict_proba = rows.predict_proba
     predict = rows.predict

@@ -11,8 +11,9 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
+from tallybayes.models.fitted.measures import weighted_sum
 from tallybayes.models.networks.answer import Posteriors
-from tallybayes.models.networks.learning import open_rows
+from tallybayes.models.networks.learning import named_weights, open_rows
 from tallybayes.models.networks.observed import Known, read_given, read_rows
 from tallybayes.sources.table import Table, unmerged
 from tallybayes.tally.domain import labels_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
 
 
-def log_likelihood(model: BayesianNetwork, X: Any, *, names: Any = None) -> np.ndarray:
+def score_samples(model: BayesianNetwork, X: Any, *, names: Any = None) -> np.ndarray:
     """Log p(what is known of the row), everything missing summed out; −inf for an impossible row.
 
     Parameters
@@ -68,6 +69,18 @@ def answer_node(model: BayesianNetwork, X: Any, node: Name) -> Normalised:
         return np.stack([_log_likelihood(model, one) for one in each], axis=-1)
 
     return normalised(joint(known), joint(Known(1, {}, {}, {}))[0])
+
+
+def log_likelihood(model: BayesianNetwork, X: Any, *, sample_weight: Any = None, names: Any = None) -> float:
+    """log p(all that is known of the rows), in nats.
+
+    Parameters
+    ----------
+    X, sample_weight, names
+        As for `fit`; columns may be absent.
+    """
+    weight = named_weights(open_rows(model, X, names), sample_weight)
+    return weighted_sum(score_samples(model, X, names=names), weight)
 
 
 def predict_proba(

@@ -11,7 +11,7 @@ WEATHER = [["hot", "hot", "cold"], ["cold", "cold", "cold"], ["cold", "hot", "ho
 
 
 def ice_cream(estimate="mle", **options):
-    return tb.HiddenMarkovModel(emission=tb.Categorical(), estimate=estimate, **options).fit(DIARY, WEATHER)
+    return tb.HiddenMarkovModel(columns=tb.Categorical(), estimate=estimate, **options).fit(DIARY, WEATHER)
 
 
 def emissions(model):

@@ -57,7 +57,7 @@ def test_gaussian_emissions_are_those_of_the_state():
 
 def test_shards_add_up_and_sequences_are_forgotten():
     whole, first, second = (
-        tb.HiddenMarkovModel(emission=tb.Categorical()).fit(DIARY[part], WEATHER[part])
+        tb.HiddenMarkovModel(columns=tb.Categorical()).fit(DIARY[part], WEATHER[part])
         for part in (slice(None), slice(0, 2), slice(2, 3))
     )
     assert (first + second).tally_ == whole.tally_
@@ -68,8 +68,8 @@ def test_shards_add_up_and_sequences_are_forgotten():
 
 
 def test_weights_are_repetitions():
-    weighted = tb.HiddenMarkovModel(emission=tb.Categorical()).fit(DIARY, WEATHER, sample_weight=[2, 1, 0])
-    repeated = tb.HiddenMarkovModel(emission=tb.Categorical()).fit(
+    weighted = tb.HiddenMarkovModel(columns=tb.Categorical()).fit(DIARY, WEATHER, sample_weight=[2, 1, 0])
+    repeated = tb.HiddenMarkovModel(columns=tb.Categorical()).fit(
         [DIARY[0], DIARY[0], DIARY[1]], [WEATHER[0], WEATHER[0], WEATHER[1]]
     )
     assert weighted.tally_ == repeated.tally_
@@ -78,11 +78,11 @@ def test_weights_are_repetitions():
 def test_sequences_without_weight_are_absent():
     """Whatever they hold: states and labels of their own, or steps without a state."""
     X, y = [*DIARY, [9, 9]], [*WEATHER, ["mild", None]]
-    model = tb.HiddenMarkovModel(emission=tb.Categorical()).fit(X, y, sample_weight=[1, 1, 1, 0])
+    model = tb.HiddenMarkovModel(columns=tb.Categorical()).fit(X, y, sample_weight=[1, 1, 1, 0])
     assert model.tally_ == ice_cream().tally_
     assert not model.tally_.soft
     frame = pd.DataFrame({"x": np.concatenate(X), "y": np.concatenate(y), "w": [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3]})
-    again = tb.HiddenMarkovModel(emission={"x": tb.Categorical()})
+    again = tb.HiddenMarkovModel(columns={"x": tb.Categorical()})
     again.fit(frame[::-1], "y", sequence="w", sample_weight=[0, 1, 1, 1])
     assert again.states_.tolist() == ["cold", "hot"]
 
@@ -112,27 +112,27 @@ def test_lists_arrays_with_lengths_and_frames_are_the_same():
     flat = np.concatenate([np.array(part) for part in DIARY])
     states = np.concatenate([np.array(part) for part in WEATHER])
     lengths = [3, 3, 3]
-    arrays = tb.HiddenMarkovModel(emission=tb.Categorical(), estimate="mle").fit(flat, states, lengths)
+    arrays = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(flat, states, lengths)
     assert arrays.tally_ == whole.tally_
     frame = pd.DataFrame({"day": [0, 1, 2] * 3, "eaten": flat, "sky": states, "who": np.repeat(list("abc"), 3)})
     shuffled = frame.sample(frac=1, random_state=3)
-    model = tb.HiddenMarkovModel(emission={"eaten": tb.Categorical()}, estimate="mle")
+    model = tb.HiddenMarkovModel(columns={"eaten": tb.Categorical()}, estimate="mle")
     model.fit(shuffled, "sky", sequence="who", order="day")
     np.testing.assert_allclose(model.transition_, whole.transition_)
     np.testing.assert_allclose(model.start_, whole.start_)
-    found = model.log_likelihood(shuffled.drop(columns="sky"), sequence="who", order="day")
+    found = model.score_samples(shuffled.drop(columns="sky"), sequence="who", order="day")
     first = [frame["who"].tolist().index(who) // 3 for who in dict.fromkeys(shuffled["who"])]
-    np.testing.assert_allclose(found, whole.log_likelihood(DIARY)[first])
+    np.testing.assert_allclose(found, whole.score_samples(DIARY)[first])
     several = [pd.DataFrame({"eaten": part}) for part in DIARY]
-    np.testing.assert_allclose(model.log_likelihood(several), whole.log_likelihood(DIARY))
+    np.testing.assert_allclose(model.score_samples(several), whole.score_samples(DIARY))
     tables = [{"eaten": part} for part in DIARY]
-    np.testing.assert_allclose(model.log_likelihood(tables), whole.log_likelihood(DIARY))
-    np.testing.assert_allclose(arrays.log_likelihood(flat, lengths), whole.log_likelihood(DIARY))
+    np.testing.assert_allclose(model.score_samples(tables), whole.score_samples(DIARY))
+    np.testing.assert_allclose(arrays.score_samples(flat, lengths), whole.score_samples(DIARY))
 
 
 def test_empty_and_single_steps():
-    model = tb.HiddenMarkovModel(emission=tb.Categorical()).fit([[], [1], [1, 2]], [[], ["a"], ["b", "a"]])
-    assert model.log_likelihood([[], [1]])[0] == 0.0
+    model = tb.HiddenMarkovModel(columns=tb.Categorical()).fit([[], [1], [1, 2]], [[], ["a"], ["b", "a"]])
+    assert model.score_samples([[], [1]])[0] == 0.0
     assert [len(path) for path in model.predict([[], [1], [2, 2]])] == [0, 1, 2]
     assert model.log_joint([[], [1]], [[], ["a"]])[0] == 0.0
     assert model.predict([]) == []
@@ -164,7 +164,7 @@ def test_several_columns_of_several_kinds():
         (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[-1.0]), "weight"),
         (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[0.0]), "weight of every sequence is zero"),
         (lambda: tb.HiddenMarkovModel(2).fit([[1.0]], sample_weight=[0.0]), "weight of every sequence is zero"),
-        (lambda: ice_cream(unseen="guess").log_likelihood(DIARY), "'missing', 'smooth' or 'error'"),
+        (lambda: ice_cream(unseen="guess").score_samples(DIARY), "'missing', 'smooth' or 'error'"),
         (lambda: ice_cream().predict_next(DIARY, 0), "at least 1"),
         (lambda: ice_cream("best"), "estimate"),
         (lambda: ice_cream().partial_fit([[1, 2]], [["hot", None]]), "every step needs its state"),
@@ -179,13 +179,13 @@ def test_what_cannot_be_is_refused(call, words):
 
 def test_labels_nobody_has_seen():
     model = ice_cream("bayes")
-    missing = model.log_likelihood([[3, 9, 1]])[0]
-    assert missing == pytest.approx(model.log_likelihood([np.array([3, None, 1], dtype=object)])[0])
+    missing = model.score_samples([[3, 9, 1]])[0]
+    assert missing == pytest.approx(model.score_samples([np.array([3, None, 1], dtype=object)])[0])
     with pytest.raises(LabelError, match="was not seen"):
-        model.reestimate(unseen="error").log_likelihood([[9]])
+        model.reestimate(unseen="error").score_samples([[9]])
     words = [["the", "dog", "runs"], ["the", "cat", "sleeps"], ["the", "the", "bird"]]
     tags = [["D", "N", "V"], ["D", "N", "V"], ["D", "D", "N"]]
-    tagger = tb.HiddenMarkovModel(emission=tb.Categorical(), unseen="smooth").fit(words, tags)
+    tagger = tb.HiddenMarkovModel(columns=tb.Categorical(), unseen="smooth").fit(words, tags)
     table = emissions(tagger)
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
     unseen = dict(zip(tagger.states_.tolist(), table[:, -1], strict=True))

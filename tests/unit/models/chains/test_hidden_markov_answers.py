@@ -28,13 +28,13 @@ def labelled(draw):
 def test_the_three_problems_by_enumeration(data, steps):
     X, y, end_state = data
     family = tb.Categorical(levels=(0, 1, 2))
-    model = tb.HiddenMarkovModel(emission=family, end_state=end_state).fit(X, y)
+    model = tb.HiddenMarkovModel(columns=family, end_state=end_state).fit(X, y)
     codes = [-1 if value is None else value for value in steps]
     paths = enumerated(model, codes)
     scores = np.array(list(paths.values()))
     total = np.logaddexp.reduce(scores)
     asked = [np.array(steps, dtype=object)]
-    assert model.log_likelihood(asked)[0] == pytest.approx(total, abs=1e-10)
+    assert model.score_samples(asked)[0] == pytest.approx(total, abs=1e-10)
     found = model.predict(asked)[0]
     place = tuple(model.states_.tolist().index(state) for state in found)
     assert paths[place] == pytest.approx(scores.max(), abs=1e-10)
@@ -63,7 +63,7 @@ def test_the_three_problems_by_enumeration(data, steps):
 def test_one_step_by_hand():
     """The statistics of one E-step are sums over all paths; those of shards add up to the whole."""
     X = [[0, 1, 1], [1, 0]]
-    start = tb.HiddenMarkovModel(emission=tb.Categorical(), estimate="bayes").fit([[0, 1, 0, 0, 1]], [[0, 1, 0, 1, 1]])
+    start = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="bayes").fit([[0, 1, 0, 0, 1]], [[0, 1, 0, 1, 1]])
     expected = np.zeros((2, 2))
     for steps in X:
         paths = enumerated(start, steps)
@@ -87,13 +87,13 @@ def test_the_next_steps():
 
 def test_extremes():
     model = ice_cream("bayes")
-    long = model.log_likelihood([np.tile([1, 2, 3, 2], 250_000)])
+    long = model.score_samples([np.tile([1, 2, 3, 2], 250_000)])
     assert np.isfinite(long).all()
     assert long[0] < -500_000
-    rare = tb.HiddenMarkovModel(emission=tb.Categorical(), estimate="mle").fit(
+    rare = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(
         [["a"], ["b"]], [["s"], ["s"]], sample_weight=[1.0, 1e-20]
     )
-    assert rare.log_likelihood([["b"]])[0] == pytest.approx(-46.0517, abs=1e-4)
+    assert rare.score_samples([["b"]])[0] == pytest.approx(-46.0517, abs=1e-4)
     rng = np.random.default_rng(0)
     x = rng.normal(size=200)
     near = tb.HiddenMarkovModel().fit([x], [(x > 0).astype(int)])
@@ -104,9 +104,9 @@ def test_extremes():
 
 
 def test_an_impossible_sequence():
-    broken = tb.HiddenMarkovModel(emission=tb.Categorical(), estimate="mle").fit([["a", "b"]], [[0, 1]])
+    broken = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit([["a", "b"]], [[0, 1]])
     with pytest.warns(UserWarning, match="sequence 0 is impossible at step 0"):
-        assert np.isneginf(broken.log_likelihood([["b", "a"]])[0])
+        assert np.isneginf(broken.score_samples([["b", "a"]])[0])
     with pytest.warns(UserWarning, match="impossible"):
         assert not np.isnan(broken.predict_proba([["b", "a"]])[0]).any()
     with pytest.warns(UserWarning, match="impossible"):
@@ -120,7 +120,7 @@ def test_what_is_drawn_has_the_parameters_it_came_from():
     model = ice_cream("bayes")
     X, y = model.sample([20_000, 3], random_state=0)
     assert [len(steps) for steps in X] == [20_000, 3]
-    again = tb.HiddenMarkovModel(emission=tb.Categorical(), estimate="mle").fit(X, y)
+    again = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(X, y)
     np.testing.assert_allclose(again.transition_, model.transition_, atol=0.02)
     np.testing.assert_allclose(emissions(again), emissions(model), atol=0.02)
     ended = ice_cream("bayes", end_state=True)

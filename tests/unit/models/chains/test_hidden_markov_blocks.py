@@ -38,7 +38,7 @@ FAMILIES = {
 
 def asked(model, X, lengths):
     return {
-        "log_likelihood": model.log_likelihood(X, lengths),
+        "log_likelihood": model.score_samples(X, lengths),
         "predict": np.concatenate(model.predict(X, lengths)),
         "predict_proba": np.concatenate(model.predict_proba(X, lengths)),
         "filter_proba": np.concatenate(model.filter_proba(X, lengths)),
@@ -53,7 +53,7 @@ def test_blocks_change_no_bit_of_any_answer(name, monkeypatch):
     X, path, lengths = measured()
     X = np.exp(X) if name == "mixed" else X
     whole = np.where(np.isnan(X), 1.0, X) if name == "full covariance" else X
-    model = tb.HiddenMarkovModel(emission=FAMILIES[name], end_state=True).fit(whole, path, lengths)
+    model = tb.HiddenMarkovModel(columns=FAMILIES[name], end_state=True).fit(whole, path, lengths)
     together = asked(model, X, lengths)
     monkeypatch.setattr(chains, "_CELLS", 30)
     assert len(stretches(np.concatenate([[0], np.cumsum(lengths)]), 3)) > 4
@@ -65,7 +65,7 @@ def test_blocks_change_no_bit_of_any_answer(name, monkeypatch):
 
 def test_a_step_is_refused_by_its_own_number(few):
     X, path, lengths = measured()
-    model = tb.HiddenMarkovModel(emission=tb.Gaussian()).fit(X, path, lengths)
+    model = tb.HiddenMarkovModel(columns=tb.Gaussian()).fit(X, path, lengths)
     X[40, 1] = np.inf
     with pytest.raises(DataError, match="row 40"):
         model.predict(X, lengths)
@@ -74,16 +74,16 @@ def test_a_step_is_refused_by_its_own_number(few):
 def test_an_unseen_label_is_missing_in_every_block(few):
     rng = np.random.default_rng(0)
     steps = {"size": rng.normal(size=24), "kind": np.tile(["a", "b", "c"], 8)}
-    model = tb.HiddenMarkovModel(emission={"size": tb.Gaussian(), "kind": tb.Categorical()})
+    model = tb.HiddenMarkovModel(columns={"size": tb.Gaussian(), "kind": tb.Categorical()})
     model.fit(steps, np.tile([0, 1, 2], 8), [6] * 4)
     new = {"size": steps["size"], "kind": np.array(["a"] * 12 + ["new"] * 12, dtype=object)}
     without = {"size": steps["size"], "kind": np.array(["a"] * 12 + [None] * 12, dtype=object)}
-    np.testing.assert_array_equal(model.log_likelihood(new, [6] * 4), model.log_likelihood(without, [6] * 4))
+    np.testing.assert_array_equal(model.score_samples(new, [6] * 4), model.score_samples(without, [6] * 4))
 
 
 def test_an_impossible_sequence_in_a_later_block_is_named(few):
     steps = {"kind": ["a", "b", "c"] * 8, "other": ["x", "y", "z"] * 8}
-    model = tb.HiddenMarkovModel(emission={"kind": tb.Categorical(), "other": tb.Categorical()}, estimate="mle")
+    model = tb.HiddenMarkovModel(columns={"kind": tb.Categorical(), "other": tb.Categorical()}, estimate="mle")
     model.fit(steps, [0, 1, 2] * 8, [6] * 4)
     steps["other"][13] = "z"  # never with "b"
     with pytest.warns(UserWarning, match="sequence 2 is impossible at step 1"):
@@ -97,17 +97,17 @@ def test_an_impossible_sequence_in_a_later_block_is_named(few):
 def test_predicted_states_are_of_the_kind_that_was_learned(states):
     X, codes = np.array([0.0, 5.0, 5.1, 0.1] * 3), np.array([0, 1, 1, 0] * 3)
     y = np.array(states)[codes]
-    model = tb.HiddenMarkovModel(emission=tb.Gaussian()).fit(X, y, [4] * 3)
+    model = tb.HiddenMarkovModel(columns=tb.Gaussian()).fit(X, y, [4] * 3)
     found = np.concatenate(model.predict(X, [4] * 3))
     np.testing.assert_array_equal(found, y)
     assert found.dtype == model.states_.dtype
 
 
 def test_nothing_is_asked():
-    model = tb.HiddenMarkovModel(emission=tb.Gaussian()).fit(*measured())
-    assert model.log_likelihood([]).shape == (0,)
+    model = tb.HiddenMarkovModel(columns=tb.Gaussian()).fit(*measured())
+    assert model.score_samples([]).shape == (0,)
     assert model.predict([]) == []
-    assert model.log_likelihood([[], []]).tolist() == [0.0, 0.0]
+    assert model.score_samples([[], []]).tolist() == [0.0, 0.0]
     assert [part.shape for part in model.predict_proba([[], []])] == [(0, 3), (0, 3)]
 
 
@@ -123,7 +123,7 @@ def test_stretches_cover_all_sequences_once():
 
 
 def learned(X, lengths, y=None, **options):
-    options = {"estimate": "map", "n_iter": 5, "tol": 1e-300, "random_state": 0, **options}
+    options = {"estimate": "map", "max_iter": 5, "tol": 1e-300, "random_state": 0, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return tb.HiddenMarkovModel(3, **options).fit(X, y, lengths)
@@ -136,9 +136,9 @@ def test_em_in_blocks_climbs_as_all_together(kind, labelled, monkeypatch):
     X = np.array(["a", "b", "c", "d", None], dtype=object)[np.arange(len(X)) * 7 % 5] if kind == "labels" else X
     family = tb.Categorical() if kind == "labels" else tb.Gaussian()
     y = np.where(np.arange(len(path)) % 3 == 0, path.astype(object), None) if labelled else None
-    together = learned(X, lengths, y, emission=family)
+    together = learned(X, lengths, y, columns=family)
     monkeypatch.setattr(chains, "_CELLS", 30)
-    apart = learned(X, lengths, y, emission=family)
+    apart = learned(X, lengths, y, columns=family)
     np.testing.assert_allclose(apart.history_, together.history_, rtol=1e-12)
     np.testing.assert_allclose(apart.transition_, together.transition_, rtol=1e-9)
 
@@ -150,7 +150,7 @@ def test_every_number_of_labels_fits_its_codes(n_levels):
     codes = np.concatenate([np.arange(n_levels), rng.integers(0, n_levels, 400)])
     steps = codes.astype(object)
     steps[n_levels + 7] = None
-    options = {"emission": tb.Categorical(), "n_iter": 2, "tol": 1e-300, "random_state": 1}
+    options = {"emission": tb.Categorical(), "max_iter": 2, "tol": 1e-300, "random_state": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = tb.HiddenMarkovModel(2, **options).fit(steps, None, [len(steps)])
@@ -176,22 +176,22 @@ def test_arrays_that_differ_in_length_only_are_one_table(monkeypatch, cells, fam
     """A table for each took longer than all that is asked of them."""
     lengths = [7, 0, 20, 1, 32]
     parts = np.split(cells, np.cumsum(lengths)[:-1])
-    model = tb.HiddenMarkovModel(emission=family, estimate="map").fit(cells, np.arange(60) // 2 % 2, lengths)
+    model = tb.HiddenMarkovModel(columns=family, estimate="map").fit(cells, np.arange(60) // 2 % 2, lengths)
     opened, open_table = [], sequences.open_table
     monkeypatch.setattr(sequences, "open_table", lambda part: opened.append(part) or open_table(part))
-    np.testing.assert_array_equal(model.log_likelihood(parts), model.log_likelihood(cells, lengths))
+    np.testing.assert_array_equal(model.score_samples(parts), model.score_samples(cells, lengths))
     assert len(opened) == 2
     for path, same in zip(model.predict(parts), model.predict(cells, lengths), strict=True):
         np.testing.assert_array_equal(path, same)
     mixed = [part if k else np.ma.masked_array(part) for k, part in enumerate(parts)]
-    np.testing.assert_array_equal(model.log_likelihood(mixed), model.log_likelihood(parts))
+    np.testing.assert_array_equal(model.score_samples(mixed), model.score_samples(parts))
     states = np.split(np.arange(60) // 2 % 2, np.cumsum(lengths)[:-1])
-    assert tb.HiddenMarkovModel(emission=family, estimate="map").fit(parts, states).tally_ == model.tally_
+    assert tb.HiddenMarkovModel(columns=family, estimate="map").fit(parts, states).tally_ == model.tally_
 
 
 def test_arrays_of_several_types_keep_them():
-    model = tb.HiddenMarkovModel(emission=tb.Gaussian()).fit([[1.0, 2.5, 3.0]], [[0, 1, 0]])
-    apart = [model.log_likelihood([part])[0] for part in (np.array([1, 2]), np.array([2.5]))]
-    np.testing.assert_array_equal(model.log_likelihood([np.array([1, 2]), np.array([2.5])]), apart)
+    model = tb.HiddenMarkovModel(columns=tb.Gaussian()).fit([[1.0, 2.5, 3.0]], [[0, 1, 0]])
+    apart = [model.score_samples([part])[0] for part in (np.array([1, 2]), np.array([2.5]))]
+    np.testing.assert_array_equal(model.score_samples([np.array([1, 2]), np.array([2.5])]), apart)
     with pytest.raises(DataError, match=r"sequence 1 has the columns \[0, 1\], the first one \[0\]"):
-        model.log_likelihood([np.array([1.0]), np.array([[1.0, 2.0]])])
+        model.score_samples([np.array([1.0]), np.array([[1.0, 2.0]])])

@@ -12,7 +12,7 @@ from tallybayes.errors import DataError, FileError, StatisticsError
 
 def test_a_model_from_a_tally_and_re_estimated():
     model = ice_cream()
-    other = tb.HiddenMarkovModel(emission=tb.Categorical(), estimate="bayes").fit_tally(model.tally_)
+    other = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="bayes").fit_tally(model.tally_)
     np.testing.assert_allclose(other.start_, ice_cream("bayes").start_)
     np.testing.assert_allclose(model.reestimate(estimate="bayes").transition_, other.transition_)
     with pytest.raises(StatisticsError, match="not a hidden Markov model's"):
@@ -22,10 +22,10 @@ def test_a_model_from_a_tally_and_re_estimated():
 def test_files(tmp_path):
     X = [np.random.default_rng(2).normal(size=n) for n in (30, 1, 12)]
     with pytest.warns(ConvergenceWarning):
-        model = tb.HiddenMarkovModel(2, end_state=True, n_iter=5, random_state=0).fit(X)
+        model = tb.HiddenMarkovModel(2, end_state=True, max_iter=5, random_state=0).fit(X)
     model.save(tmp_path / "model")
     back = tb.load(tmp_path / "model")
-    np.testing.assert_array_equal(back.log_likelihood(X), model.log_likelihood(X))
+    np.testing.assert_array_equal(back.score_samples(X), model.score_samples(X))
     assert back.history_ == model.history_
     assert (back.objective_, back.converged_) == (model.objective_, model.converged_)
     assert back.tally_.soft
@@ -68,7 +68,7 @@ def expect_an_end(state, manifest, arrays):
 def test_a_file_that_makes_no_sense(change, tmp_path):
     """It is sealed, so no accident changed it; still it is no model."""
     with pytest.warns(ConvergenceWarning):
-        tb.HiddenMarkovModel(2, n_iter=2, random_state=0).fit([[1.0, 2.0, 8.0, 9.0]]).save(tmp_path / "model")
+        tb.HiddenMarkovModel(2, max_iter=2, random_state=0).fit([[1.0, 2.0, 8.0, 9.0]]).save(tmp_path / "model")
     kind, manifest, arrays = store.read(tmp_path / "model")
     change(manifest["state"], manifest, arrays)
     store.write(tmp_path / "changed", kind, manifest, arrays)
@@ -111,15 +111,15 @@ FAMILIES = {
 def test_columns_may_be_called_as_ours(taken, end_state, y, tmp_path):
     """What they are called changes nothing, whether a model is fitted, made from a tally, or loaded."""
     X, plain = [{name: STEPS[name] for name in taken}], [{f"my {name}": STEPS[name] for name in taken}]
-    options = {"end_state": end_state, "n_states": None if y else 2, "random_state": 0, "n_iter": 500}
-    model = tb.HiddenMarkovModel(emission={name: FAMILIES[name] for name in taken}, **options).fit(X, y)
-    other = tb.HiddenMarkovModel(emission={f"my {name}": FAMILIES[name] for name in taken}, **options).fit(plain, y)
+    options = {"end_state": end_state, "n_states": None if y else 2, "random_state": 0, "max_iter": 500}
+    model = tb.HiddenMarkovModel(columns={name: FAMILIES[name] for name in taken}, **options).fit(X, y)
+    other = tb.HiddenMarkovModel(columns={f"my {name}": FAMILIES[name] for name in taken}, **options).fit(plain, y)
     assert model.states_.tolist() == other.states_.tolist() == (["u", "v"] if y else [0, 1])
     model.save(tmp_path / "model")
     for same in (model, tb.HiddenMarkovModel(end_state=end_state).fit_tally(model.tally_), tb.load(tmp_path / "model")):
         assert [*same.emission_] == taken
         np.testing.assert_array_equal(same.predict_proba(X)[0], other.predict_proba(plain)[0])
-        assert same.log_likelihood(X) == other.log_likelihood(plain)
+        assert same.score_samples(X) == other.score_samples(plain)
         if y is not None:
             before = same.tally_
             assert same.partial_fit(X, y).forget(X, y).tally_ == before
@@ -127,7 +127,7 @@ def test_columns_may_be_called_as_ours(taken, end_state, y, tmp_path):
 
 def test_the_end_is_the_last_factor():
     X, y = [{"x": [1, 0, 1, 1]}], [["a", "a", "b", "b"]]
-    plain, ended = (tb.HiddenMarkovModel(emission=tb.Bernoulli(), end_state=end).fit(X, y) for end in (False, True))
+    plain, ended = (tb.HiddenMarkovModel(columns=tb.Bernoulli(), end_state=end).fit(X, y) for end in (False, True))
     before = ended.tally_
     with pytest.raises(StatisticsError, match=r"the last one p\(end \| state\)"):
         ended.fit_tally(plain.tally_)

@@ -356,8 +356,8 @@ def test_classes_that_hardly_differ_still_reach_the_maximum():
 
 def test_too_few_steps_are_said():
     with pytest.warns(ConvergenceWarning, match="1 steps"):
-        MODEL.estimate_class_prior(X - 1.0, n_iter=1)
-    with pytest.raises(EstimateError, match="n_iter"):
-        MODEL.estimate_class_prior(X, n_iter=0)
+        MODEL.estimate_class_prior(X - 1.0, max_iter=1)
+    with pytest.raises(EstimateError, match="max_iter"):
+        MODEL.estimate_class_prior(X, max_iter=0)
     with pytest.raises(EstimateError, match="tol"):
         MODEL.estimate_class_prior(X, tol=0.0)

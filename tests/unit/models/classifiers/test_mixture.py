@@ -281,7 +281,7 @@ class TestMeasures:
         """Under a full covariance the bound of rows with unknown cells is below that of the rows without them."""
         prior = tb.NormalInverseWishart(np.zeros(2), 0.1, 5.0, np.eye(2))
         rows = np.array([[0.0, 0.3], [0.5, 0.1], [9.0, 9.3], [9.2, np.nan], [8.8, 9.1]])
-        model = mixture(1, tb.MultivariateGaussian(), prior=prior, n_iter=3000, tol=1e-12).fit(rows)
+        model = mixture(1, tb.MultivariateGaussian(), prior=prior, max_iter=3000, tol=1e-12).fit(rows)
         values = np.linspace(-40, 60, 301)
         joint = []
         for value in values:
@@ -327,7 +327,7 @@ class TestAsAModel:
         assert clone(model).get_params() == model.get_params()
         assert set(model.get_params()) == {
             *("n_components", "columns", "estimate", "prior", "class_prior", "unseen"),
-            *("n_iter", "tol", "n_init", "random_state"),
+            *("max_iter", "tol", "n_init", "random_state"),
         }
 
     def test_is_read_by_other_estimates(self):

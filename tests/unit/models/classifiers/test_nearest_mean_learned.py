@@ -49,11 +49,11 @@ def test_the_history_is_the_log_loss_and_falls():
 
 def test_converged_tells_the_truth():
     rows, labels, _ = made(3, sizes=(50, 60, 40), d=5, apart=0.6)
-    with pytest.warns(ConvergenceWarning, match=r"still improving after 3 steps(.|\n)*Raise n_iter, or tol"):
-        short = tb.NearestClassMean("learned", n_iter=3).fit(rows, labels)
+    with pytest.warns(ConvergenceWarning, match=r"still improving after 3 steps(.|\n)*Raise max_iter, or tol"):
+        short = tb.NearestClassMean("learned", max_iter=3).fit(rows, labels)
     assert not short.converged_
     assert len(short.history_) == 4  # the start and three steps
-    long = tb.NearestClassMean("learned", n_iter=5000, tol=1e-13).fit(rows, labels)
+    long = tb.NearestClassMean("learned", max_iter=5000, tol=1e-13).fit(rows, labels)
     assert long.converged_
     assert long.history_[-1] < short.history_[-1]
     means = long.means_  # the gradient is that of a minimum

@@ -222,14 +222,14 @@ class TestExpectation:
         k = rng.integers(0, 2, 200)
         rows, labels = rng.normal(k[:, None], 1.0, (200, 1)), np.where(np.arange(200) < 8, k, -1)
         with pytest.warns(ConvergenceWarning, match="still climbing after 2 steps") as caught:
-            model = em(labels, rows, missing_label=-1, n_iter=2)
+            model = em(labels, rows, missing_label=-1, max_iter=2)
         assert caught[0].filename == __file__ or "labelled" not in caught[0].filename
         assert (len(model.history_), model.converged_) == (2, False)
-        model = em(labels, rows, missing_label=-1, tol=1e-4, n_iter=10_000)
+        model = em(labels, rows, missing_label=-1, tol=1e-4, max_iter=10_000)
         assert model.converged_
         assert model.history_[-1] - model.history_[-2] < 1e-4 * 200 <= model.history_[-2] - model.history_[-3]
         assert model.objective_ == "log posterior"
-        assert em(labels, rows, missing_label=-1, estimate="mle", n_iter=10_000).objective_ == "log likelihood"
+        assert em(labels, rows, missing_label=-1, estimate="mle", max_iter=10_000).objective_ == "log likelihood"
 
     def test_a_dirichlet_over_the_classes_makes_it_a_posterior(self):
         model = em(MARKED, missing_label=-1, estimate="mle", class_prior=tb.Dirichlet(5.0))
@@ -243,7 +243,7 @@ class TestExpectation:
             tracemalloc.start()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                em(labels, rows, missing_label=-1, n_iter=1)
+                em(labels, rows, missing_label=-1, max_iter=1)
             top = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             return top
@@ -295,8 +295,8 @@ class TestMoreClasses:
             (K, {"n_classes": 3}, "n_classes is 3, but every row has a label and these show 2 classes"),
             (K, {"n_classes": 3, "unlabelled": None}, "n_classes=3 needs rows without labels"),
             (np.full(40, -1), {}, "no row has a label"),
-            (MARKED, {"n_iter": 0}, "n_iter is 0; expected a whole number"),
-            (MARKED, {"n_iter": 2.5}, "n_iter is 2.5; expected a whole number"),
+            (MARKED, {"max_iter": 0}, "max_iter is 0; expected a whole number"),
+            (MARKED, {"max_iter": 2.5}, "max_iter is 2.5; expected a whole number"),
             (MARKED, {"n_init": "x"}, "n_init is 'x'; expected a whole number"),
             (MARKED, {"tol": -1.0}, "tol is -1.0; expected a positive number"),
             (MARKED, {"tol": np.nan}, "tol is nan; expected a positive number"),

@@ -262,7 +262,7 @@ def test_a_mixture_of_a_corpus_takes_little_memory(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_mixtures_start_and_end_where_dense_rows_do(family, width):
     X, S, _ = rows_of(family, n=90, width=width, missing=True)
-    dense, found = (tb.Mixture(3, columns=FAMILIES[family], random_state=0, n_iter=500).fit(rows) for rows in (X, S))
+    dense, found = (tb.Mixture(3, columns=FAMILIES[family], random_state=0, max_iter=500).fit(rows) for rows in (X, S))
     np.testing.assert_allclose(found.predict_proba(S), dense.predict_proba(X), atol=1e-6)
 
 
@@ -280,7 +280,7 @@ def test_networks_have_sparse_leaves(family, estimate):
         )
         for questions in ({"y": y}, {}):
             np.testing.assert_allclose(
-                found.log_likelihood({**questions, "x": S}), dense.log_likelihood({**questions, "x": X}), rtol=1e-9
+                found.score_samples({**questions, "x": S}), dense.score_samples({**questions, "x": X}), rtol=1e-9
             )
         np.testing.assert_allclose(found.predict_proba({"x": S}, "y"), dense.predict_proba({"x": X}, "y"), atol=1e-9)
 
@@ -292,7 +292,7 @@ def test_a_network_of_a_corpus_takes_little_memory(family):
     columns = {"x": FAMILIES[family], "y": tb.Categorical(levels=[0, 1])}
     model = tb.BayesianNetwork({"x": ["y"]}, columns=columns).fit({"y": y, "x": X})
     assert peak(lambda: model.predict_proba({"x": X}, "y")) < 40
-    assert peak(lambda: model.log_likelihood({"x": X, "y": y})) < 40
+    assert peak(lambda: model.score_samples({"x": X, "y": y})) < 40
     hidden = tb.BayesianNetwork({"x": ["y"]}, columns=columns, missing="em")
     assert peak(lambda: hidden.fit({"y": partly, "x": X})) < 60
 
@@ -301,7 +301,7 @@ def test_a_network_of_a_corpus_takes_little_memory(family):
 def test_hidden_markov_models_emit_sparse_rows(family, estimate):
     X, S, y = rows_of(family, missing=True)
     dense, found = (
-        tb.HiddenMarkovModel(emission=FAMILIES[family], estimate=estimate).fit(rows, y, lengths=[20, 20, 20])
+        tb.HiddenMarkovModel(columns=FAMILIES[family], estimate=estimate).fit(rows, y, lengths=[20, 20, 20])
         for rows in (X, S)
     )
     np.testing.assert_allclose(found.predict_proba(S, lengths=[60]), dense.predict_proba(X, lengths=[60]), atol=1e-10)

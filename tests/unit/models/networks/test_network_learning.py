@@ -171,8 +171,8 @@ def test_the_mle_does_not_invent_what_it_has_not_seen():
         lambda: mle.query("c"),
         lambda: mle.query("a", {"c": "x"}),
         lambda: mle.predict_proba({"a": [0, 1], "b": [0, 1]}, "c"),
-        lambda: mle.log_likelihood({"a": [0, 1], "b": [0, 1], "c": ["x", "x"]}),
-        lambda: mle.log_likelihood({"a": [None], "c": ["x"]}),
+        lambda: mle.score_samples({"a": [0, 1], "b": [0, 1], "c": ["x", "x"]}),
+        lambda: mle.score_samples({"a": [None], "c": ["x"]}),
         lambda: mle.sample(1),
         lambda: mle.most_probable(),
     ):
@@ -302,7 +302,7 @@ def test_arrays_have_names_or_numbers():
     by_name = tb.BayesianNetwork({"b": ["a"]}).fit(X, names=["a", "b"])
     np.testing.assert_array_equal(by_number.table(1).values, by_name.table("b").values)
     np.testing.assert_array_equal(by_number.predict(X, 1), by_name.predict(X, "b", names=["a", "b"]))
-    np.testing.assert_allclose(by_name.log_likelihood(X, names=["a", "b"]), by_number.log_likelihood(X))
+    np.testing.assert_allclose(by_name.score_samples(X, names=["a", "b"]), by_number.score_samples(X))
     by_name.partial_fit(X, names=["a", "b"]).forget(X, names=["a", "b"])
     with pytest.raises(DataError, match=r"no column names, so which column is 'a'"):
         by_name.predict(X, "b")
@@ -382,7 +382,7 @@ def test_evidence_bic_and_bits():
     root = tb.BayesianNetwork({"a": []}, prior=tb.BDeu(2)).fit(rows)
     assert alone.log_evidence() - root.log_evidence() == pytest.approx(expected)
     mle = right.reestimate(estimate="mle")
-    assert right.bic_ == pytest.approx(-2 * mle.log_likelihood(rows).sum() + right.n_parameters_ * math.log(300))
+    assert right.bic_ == pytest.approx(-2 * mle.score_samples(rows).sum() + right.n_parameters_ * math.log(300))
     assert right.bits().evidence == pytest.approx(-right.log_evidence() / math.log(2))
     assert right.bits().data > 0
     assert (right.n_parameters_, right.n_parameters_joint_) == (1 + 2 + 2, 11)

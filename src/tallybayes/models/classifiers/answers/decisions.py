@@ -140,7 +140,7 @@ def _cost_of(decided: Any, true: Any) -> str:
 
 
 def estimate_class_prior(
-    model: Any, X: Any, *, sample_weight: Any = None, n_iter: int = 100, tol: float = 1e-9
+    model: Any, X: Any, *, sample_weight: Any = None, max_iter: int = 100, tol: float = 1e-9
 ) -> dict[Any, float]:
     """The share of the classes among unlabelled rows: the one under which they are most probable.
 
@@ -152,7 +152,7 @@ def estimate_class_prior(
     ----------
     X : as for `fit`, without the target
     sample_weight : array-like of shape (n,), or the name of a column of X, optional
-    n_iter : int, default 100
+    max_iter : int, default 100
         The most steps to take; a warning says if they were too few.
     tol : float, default 1e-9
         How far the mean log-likelihood of a row may stay below its maximum.
@@ -176,8 +176,8 @@ def estimate_class_prior(
     (np.float64(0.8), np.float64(0.3))
     """
     check_is_fitted(model, "tally_")
-    if not n_iter >= 1 or not tol > 0:
-        raise EstimateError(f"n_iter is {n_iter!r} and tol {tol!r}; expected at least one step, and a tol above 0.")
+    if not max_iter >= 1 or not tol > 0:
+        raise EstimateError(f"max_iter is {max_iter!r} and tol {tol!r}; expected at least one step, and a tol above 0.")
     counts: Any = model.tally_[model._target]
     seen = counts.table > 0  # what was never seen has no rows to recognise it by
     if not seen.any():
@@ -202,11 +202,11 @@ def estimate_class_prior(
         raise DataError("there are 0 rows to estimate the class prior from; expected at least 1 that counts.")
     likelihood, share = np.exp(joint[kept] - best[kept, None]), weight[kept] / weight[kept].sum()
     start = counts.table[seen] / counts.table[seen].sum()
-    prior, gap = _most_likely_shares(likelihood, share, start, n_iter, tol)
+    prior, gap = _most_likely_shares(likelihood, share, start, max_iter, tol)
     if gap > tol:
         warnings.warn(
-            f"the class prior was still moving after {n_iter} steps: the mean log-likelihood may be {gap:.3g} below "
-            f"its maximum, more than tol={tol:.3g}. Raise n_iter.",
+            f"the class prior was still moving after {max_iter} steps: the mean log-likelihood may be {gap:.3g} below "
+            f"its maximum, more than tol={tol:.3g}. Raise max_iter.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -216,7 +216,7 @@ def estimate_class_prior(
 
 
 def _most_likely_shares(
-    likelihood: np.ndarray, weight: np.ndarray, start: np.ndarray, n_iter: int, tol: float
+    likelihood: np.ndarray, weight: np.ndarray, start: np.ndarray, max_iter: int, tol: float
 ) -> tuple[np.ndarray, float]:
     """The π that maximises Σ w log Σ_c π_c p_c, and how far below the maximum it may still be.
 
@@ -229,11 +229,11 @@ def _most_likely_shares(
     shares = start
     mixed = likelihood @ shares
     height = float(weight @ np.log(mixed))
-    for step in range(n_iter + 1):
+    for step in range(max_iter + 1):
         ratio = likelihood / mixed[:, None]
         gradient = weight @ ratio
         gap = float(gradient.max() - 1)
-        if gap <= tol or step == n_iter:
+        if gap <= tol or step == max_iter:
             break
         far = bool((gradient[shares > 0] > 2).any())
         target = shares * gradient if far else _newton(ratio, weight, gradient, shares, start)
