@@ -38,6 +38,12 @@ class Model(BaseEstimator):
         return [] if self._climb is None else list(self._climb.history)
 
     @property
+    def n_iter_(self) -> int:
+        """How often the rows were gone through: once to count them, or once for every step of EM."""
+        check_is_fitted(self, "tally_")
+        return max(1, len(self.history_))
+
+    @property
     def objective_(self) -> str | None:
         """What ``history_`` is: the "log posterior" of all that was observed, or its "log likelihood" under mle."""
         return None if self._climb is None else self._climb.objective

@@ -23,7 +23,7 @@ def test_chibs_identity(name):
     prior = case.family.prior(case.prior, learned.statistics, "bayes")
     shaped = prior.update(learned.statistics.scale(0.0))  # the prior, for three groups
     posterior = prior.update(learned.statistics)
-    for parameters in (posterior.mean(), posterior.mode(), posterior.sample(9)):
+    for parameters in (posterior.mean(), posterior.mode(), posterior.sample(random_state=9)):
         rows = [case.log_prob(of_group(parameters, g), row) for row, g in zip(case.rows, case.groups, strict=True)]
         likelihood = np.stack(
             [np.sum([r for r, g in zip(rows, case.groups, strict=True) if g == k], axis=0) for k in range(3)]

@@ -153,22 +153,22 @@ def test_one_level_and_one_row():
 def test_predictive_samples_have_the_predictives_distribution(size):
     measured = tb.learn([1.0, 2.0, 2.5, 4.0], tb.Gaussian())
     prior = tb.NormalInverseGamma(1, 1, 4, 3)
-    draws = measured.predictive(prior).sample(1500, 3)
+    draws = measured.predictive(prior).sample(1500, random_state=3)
     posterior = measured.posterior(prior)
     spread = np.sqrt(posterior.scale / posterior.shape * (1 + 1 / posterior.strength))
     assert stats.kstest(draws, stats.t(2 * posterior.shape, posterior.location, spread).cdf).pvalue > 1e-3
 
-    counts = tb.learn([size, 0, 2], tb.Poisson()).predictive(tb.Gamma(2, 1)).sample(1500, 4)
+    counts = tb.learn([size, 0, 2], tb.Poisson()).predictive(tb.Gamma(2, 1)).sample(1500, random_state=4)
     reference = stats.nbinom(4 + size, 4 / 5)
     assert abs(counts.mean() - reference.mean()) < 4 * reference.std() / np.sqrt(1500)
     excess = (counts - counts.mean()) ** 2
     assert abs(excess.mean() - reference.var()) < 4 * excess.std() / np.sqrt(1500)
 
-    hits = tb.learn([size, 2], tb.Binomial(5)).predictive(tb.Beta(2, 2)).sample(1500, 5)
+    hits = tb.learn([size, 2], tb.Binomial(5)).predictive(tb.Beta(2, 2)).sample(1500, random_state=5)
     reference = stats.betabinom(5, 4 + size, 2 + 10 - 2 - size)
     observed = np.bincount(hits, minlength=6)
     assert stats.chisquare(observed, 1500 * reference.pmf(np.arange(6))).pvalue > 1e-3
 
-    labels = tb.learn(["a", "b", "a"], tb.Categorical()).predictive(tb.Dirichlet(1)).sample(1500, 6)
+    labels = tb.learn(["a", "b", "a"], tb.Categorical()).predictive(tb.Dirichlet(1)).sample(1500, random_state=6)
     assert set(labels) == {"a", "b"}
     assert abs((labels == "a").mean() - 0.6) < 4 * np.sqrt(0.24 / 1500)

@@ -151,7 +151,7 @@ def test_mixed_columns_are_scored_as_if_refitted(unseen):
     found = tb.leave_one_out(model, data, "class")
     for row in range(0, N_ROWS, 5):
         rest = data.drop(index=row)
-        prior = {name: belief for (name,), belief in found.model.prior_.items()}
+        prior = found.model.prior_
         expected = clone(model).set_params(prior=prior).fit(rest, "class")
         np.testing.assert_allclose(
             found.log_proba[row], expected.predict_log_proba(data.iloc[[row]])[0], rtol=1e-10, atol=1e-10

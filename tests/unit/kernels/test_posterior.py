@@ -196,7 +196,7 @@ def test_arguments_that_do_not_fit(implementation: str, tier: str) -> None:
         {"n_rows": -1},
         {"threads": -1},
     ):
-        with pytest.raises(ValueError, match=r"log_|rows"):
+        with pytest.raises(ValueError, match=r"log_|rows|threads"):
             made.posterior([X], **({"n_rows": 4, "log_prior": prior} | options))
     for rows in (np.array([0, 4]), np.array([-1])):
         with pytest.raises(IndexError):

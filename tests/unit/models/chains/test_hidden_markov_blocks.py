@@ -150,7 +150,7 @@ def test_every_number_of_labels_fits_its_codes(n_levels):
     codes = np.concatenate([np.arange(n_levels), rng.integers(0, n_levels, 400)])
     steps = codes.astype(object)
     steps[n_levels + 7] = None
-    options = {"emission": tb.Categorical(), "max_iter": 2, "tol": 1e-300, "random_state": 1}
+    options = {"columns": tb.Categorical(), "max_iter": 2, "tol": 1e-300, "random_state": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = tb.HiddenMarkovModel(2, **options).fit(steps, None, [len(steps)])
