@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tallybayes.errors import DataError as DataError
     from tallybayes.errors import EstimateError as EstimateError
     from tallybayes.errors import FileError as FileError
-    from tallybayes.errors import ImpossibleEvidenceError as ImpossibleEvidenceError
+    from tallybayes.errors import ImpossibleError as ImpossibleError
     from tallybayes.errors import LabelError as LabelError
     from tallybayes.errors import NotForgettableError as NotForgettableError
     from tallybayes.errors import NotLinearError as NotLinearError
@@ -120,7 +120,7 @@ _PUBLIC = {
     "GaussianDiscriminant": "models.classifiers.discriminant",
     "HiddenMarkovModel": "models.chains.hidden_markov",
     "Hypotheses": "beliefs.hypotheses",
-    "ImpossibleEvidenceError": "errors",
+    "ImpossibleError": "errors",
     "K2": "families.priors",
     "LabelError": "errors",
     "Learned": "learned",

@@ -112,7 +112,7 @@ class SequenceValidation(Evaluation):
     >>> import tallybayes as tb
     >>> diary = [[3, 3, 2], [1, 1, 2], [1, 2, 3], [3, 3]]
     >>> weather = [["hot", "hot", "cold"], ["cold"] * 3, ["cold", "hot", "hot"], ["hot", "hot"]]
-    >>> found = tb.leave_one_out(tb.HiddenMarkovModel(emission=tb.Categorical()), diary, weather)
+    >>> found = tb.leave_one_out(tb.HiddenMarkovModel(columns=tb.Categorical()), diary, weather)
     >>> round(found.accuracy.value, 3), found.log_likelihood.round(2).tolist()
     (0.727, [-3.27, -4.33, -3.63, -2.18])
     """

@@ -96,8 +96,8 @@ def make_cases():
     network = tb.BayesianNetwork(nodes, columns=declared, prior={"size": gamma})
     sequences, states = _sequences(rng)
     partly = [[None, *steps[1:]] for steps in states]
-    chain = tb.HiddenMarkovModel(prior={"emission": gamma}, random_state=0, n_iter=500)
-    early = {"tol": 1e-4, "n_iter": 1000}
+    chain = tb.HiddenMarkovModel(prior={"emission": gamma}, random_state=0, max_iter=500)
+    early = {"tol": 1e-4, "max_iter": 1000}
     return {
         "naive Bayes": Case(tb.NaiveBayes(prior=gamma), gaps, y),
         "naive Bayes, unlabelled": Case(tb.NaiveBayes(prior=gamma, unlabelled="em", **early), gaps, some, True),

@@ -14,12 +14,12 @@ def expected_scores(case, model, row):
     """What a model says of a row or sequence, by its public names alone."""
     data, _ = case.some([row])
     if case.kind in ("states", "steps"):
-        return model.predict_proba(data)[0], model.log_likelihood(data)[0]
+        return model.predict_proba(data)[0], model.score_samples(data)[0]
     if case.kind == "rows":
         return None, (model.log_likelihood if isinstance(model, tb.BayesianNetwork) else model.score_samples)(data)[0]
     if isinstance(model, tb.BayesianNetwork):
         others = {name: column for name, column in data.items() if name != case.target}
-        return model.predict_proba(data, case.target)[0], model.log_likelihood(others)[0]
+        return model.predict_proba(data, case.target)[0], model.score_samples(others)[0]
     density = model.score_samples(data)[0] if hasattr(model, "score_samples") else None
     return np.exp(model.predict_log_proba(data)[0]), density
 

@@ -48,7 +48,7 @@ def answer_rows(model: Any, rows: Any, target: Name | None) -> Normalised:
     """log p(target | all other cells) and log p(these); or, without a target, log p(row)."""
     if target is not None:
         return answer_node(model, rows, target)
-    found = model.log_likelihood(rows)
+    found = model.score_samples(rows)
     return Normalised(np.empty((len(found), 0)), found)
 
 
