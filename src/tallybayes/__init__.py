@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tallybayes.beliefs.hypotheses import Hypotheses as Hypotheses
     from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma as NormalInverseGamma
     from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart as NormalInverseWishart
-    from tallybayes.errors import CellError as CellError
     from tallybayes.errors import DataError as DataError
     from tallybayes.errors import EstimateError as EstimateError
     from tallybayes.errors import FileError as FileError
@@ -99,13 +98,12 @@ _PUBLIC = {
     "Binned": "families.binned",
     "Binomial": "families.bernoulli",
     "Categorical": "families.categorical",
-    "CellError": "errors",
     "Comparison": "insight.compare",
     "Counts": "statistics.counts",
     "CrossValidation": "insight.validation",
+    "DataError": "errors",
     "DensityEvaluation": "insight.density",
     "DensityValidation": "insight.validation",
-    "DataError": "errors",
     "Dependence": "insight.dependence",
     "Dirichlet": "beliefs.dirichlet",
     "DirichletMultinomial": "families.multinomial",

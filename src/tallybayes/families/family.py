@@ -23,6 +23,12 @@ class Family(Value):
 
     To write a family, say what to keep of the data (`collect`), the parameters that make it most probable
     (`maximum_likelihood`), and the log probability of rows. ``tallybayes.testing`` has the laws it must keep.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> isinstance(tb.Poisson(), tb.Family), tb.Poisson().belief is tb.Gamma
+    (True, True)
     """
 
     belief: ClassVar[type[Belief]]  # the class of its priors and posteriors

@@ -8,8 +8,7 @@ Conventions shared by all functions:
 
 group
     ``None`` (every row in group 0) or n integer codes of any width, read in place. −1, or the largest value of an
-    unsigned type where it is no valid code, skips the row. Any other code outside ``[0, n_groups)`` is an
-    `IndexError`.
+    unsigned type where it is no valid code, skips the row. Other codes outside ``[0, n_groups)`` are an `IndexError`.
 weight
     ``None`` (1 for every row), float64 of shape (n,), or float64 of shape (n, n_groups): one weight for every row and
     group, with ``group=None``. What has weight 0 is absent: its values are not looked at. Weights must be finite and
@@ -17,7 +16,7 @@ weight
 columns
     A 2-D array (n, d) of any layout, or a list of d 1-D arrays. Read in place, read-only arrays included.
 threads
-    0 for as many as there are cores. The result is the same to the last bit for every number of threads.
+    0 for as many as `set_threads` allows. The result is the same to the last bit for every number of threads.
 """
 
 from __future__ import annotations
