@@ -15,10 +15,12 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Block, Dense, Sparse, dense
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
-from tallybayes.families.form import Linear
+from tallybayes.families.form import LevelTable, Linear
 from tallybayes.families.left_out import Counted, LevelCounts, Removed, cells_left_out, level_counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
+
+_FEW = 256  # numbers of successes whose log probabilities are kept, rather than computed for every cell
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,10 +122,8 @@ class Bernoulli(Family):
         """Shares of what is left."""
         if isinstance(rows.cells, Sparse):
             return cells_left_out(self, counted, rows)
-        levels, cells = self._levels(counted), np.asarray(rows.cells)
-        if cells.dtype.kind == "f":
-            cells = np.where(np.isnan(cells), -1, cells)
-        return None if levels is None else levels.left_out(cells.astype(np.intp), rows)
+        levels = self._levels(counted)
+        return None if levels is None else levels.left_out(codes_of(np.asarray(rows.cells)), rows)
 
     def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """log p(1) and log p(0)."""
@@ -164,6 +164,7 @@ class Binomial(Bernoulli):
 
     takes_sparse: ClassVar[bool] = False
     sums_cells: ClassVar[bool] = True
+    transforms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or self.n < 1:
@@ -221,12 +222,37 @@ class Binomial(Bernoulli):
         hits = np.where(np.isnan(x), 0.0, x)
         return known_sum(log_choose(a, hits) + log_choose(b, self.n - hits) - log_choose(a + b, self.n), x)
 
+    def transform(self, columns: Dense) -> Dense:
+        """Numbers of successes as codes, −1 where missing."""
+        return codes_of(columns) if isinstance(columns, np.ndarray) else [codes_of(one) for one in columns]
+
+    def form(self, parameters: np.ndarray) -> LevelTable | None:  # type: ignore[override]
+        """log p of every number of successes, where these are few."""
+        return self._looked_up(self.log_prob, parameters, np.shape(parameters))
+
+    def predictive_form(self, posterior: Beta) -> LevelTable | None:  # type: ignore[override]
+        """As `form`, by the beta-binomial distribution."""
+        shape = np.broadcast_shapes(np.shape(posterior.successes), np.shape(posterior.failures))
+        return self._looked_up(self.log_predictive, posterior, shape)
+
+    def _looked_up(self, score: Any, parameters: Any, shape: tuple[int, ...]) -> LevelTable | None:
+        if self.n >= _FEW:
+            return None
+        every = np.arange(self.n + 1.0)[:, None].repeat(shape[-1], axis=1)
+        log_p = np.moveaxis(score(parameters, every), 0, -1)  # (*given, columns, successes)
+        return LevelTable(log_p.reshape(*shape[:-1], -1), Segments(np.full(shape[-1], self.n + 1)))
+
     def _log_coefficient(self, x: np.ndarray) -> np.ndarray:
         return gammaln(self.n + 1) - gammaln(x + 1) - gammaln(self.n - x + 1)
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Numbers of successes."""
         return rng.binomial(self.n, parameters, (n, *parameters.shape))
+
+
+def codes_of(cells: np.ndarray) -> np.ndarray:
+    """Whole numbers as codes, −1 where missing."""
+    return (np.where(np.isnan(cells), -1, cells) if cells.dtype.kind == "f" else cells).astype(np.intp)
 
 
 def _odds(log_one: np.ndarray, log_zero: np.ndarray) -> Linear:

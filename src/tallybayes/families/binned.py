@@ -11,9 +11,9 @@ from tallybayes import kernels
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError
-from tallybayes.families.block import Block, dense
+from tallybayes.families.block import Block, Dense, Sparse, dense, first_infinite, n_columns
 from tallybayes.families.categorical import Levels, Probabilities
-from tallybayes.families.family import over_given
+from tallybayes.families.form import LevelTable
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.statistics.counts import Counts
 
@@ -42,6 +42,7 @@ class Binned(Levels):
     edges: tuple[float, ...]
 
     measured: ClassVar[bool] = True
+    transforms: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (or missing)"
 
     def __post_init__(self) -> None:
@@ -102,11 +103,13 @@ class Binned(Levels):
         like: Any = None,
     ) -> Counts:
         """Count every bin of every column."""
-        columns = dense(block, "Binned")
-        array = isinstance(columns, np.ndarray)
-        codes = self.codes(np.asarray(columns)) if array else [self.codes(column) for column in columns]
-        sizes = np.full(columns.shape[1] if isinstance(columns, np.ndarray) else len(columns), len(self.edges) - 1)
+        codes = self.transform(dense(block, "Binned"))
+        sizes = np.full(n_columns(codes), len(self.edges) - 1)
         return Counts(kernels.count_codes(codes, sizes, group, n_groups, weight), sizes)
+
+    def transform(self, columns: Dense) -> Dense:
+        """The numbers of the bins."""
+        return self.codes(columns) if isinstance(columns, np.ndarray) else [self.codes(column) for column in columns]
 
     def expected(self, parameters: Any) -> np.ndarray:
         """E[x] = Σ θ_k (middle of bin k)."""
@@ -133,19 +136,32 @@ class Binned(Levels):
 
     def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
         """log(θ_k / width_k) of every cell's bin."""
-        codes, log_width = self._narrowed(x)
-        terms = self.table(parameters).evaluate(codes)
-        return np.asarray(terms - over_given(log_width, terms.ndim - 2))
+        return self.form(parameters).evaluate(np.minimum(self.codes(x), len(self.widths) - 1))
 
-    def _narrowed(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The bin of every cell, and the log of its width; 0 where it is missing."""
-        codes = np.minimum(self.codes(x), len(self.widths) - 1)
-        return codes, np.where(codes < 0, 0.0, np.log(self.widths)[codes])
+    def form(self, parameters: Probabilities) -> LevelTable:
+        """The logs of θ over the widths."""
+        table = self.table(parameters)
+        return LevelTable(table.log_p - np.tile(np.log(self.widths), table.segments.n_columns), table.segments)
+
+    def predictive_form(self, posterior: Dirichlet) -> LevelTable:
+        """As `form`, with θ at its posterior mean."""
+        return self.form(self.from_belief(posterior, "mean"))
+
+    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
+        """The first that is infinite."""
+        return super().wrong_cell(rows) if isinstance(rows, Sparse) else first_infinite(rows)
 
     def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
         """Shares of what is left."""
-        levels, (codes, log_width) = self.level_counts(counted), self._narrowed(rows.cells)
-        return None if levels is None else levels.left_out(codes, rows) - log_width.sum(axis=1, keepdims=True)
+        levels, codes = self.level_counts(counted), self.codes(np.asarray(rows.cells))
+        widths = np.where(codes < 0, 1.0, self.widths[np.minimum(codes, len(self.widths) - 1)])
+        return None if levels is None else levels.left_out(codes, rows) - np.log(widths).sum(axis=1, keepdims=True)
+
+    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """Log densities."""
+        levels = self.level_counts(counted)
+        widths = np.tile(self.widths, counted.statistics.n_columns)
+        return None if levels is None else (levels.table() - np.log(widths)[:, None],)
 
     def grid(self, parameters: Any, column: int) -> np.ndarray:
         """Both ends of every bin."""

@@ -116,6 +116,12 @@ def cell(block: Block, row: int, column: int) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def first_infinite(rows: np.ndarray) -> tuple[int, int] | None:
+    """The first infinite cell, as row and column."""
+    infinite = np.argwhere(np.isinf(rows))
+    return (int(infinite[0][0]), int(infinite[0][1])) if len(infinite) else None
+
+
 def dense(block: Block, what: str) -> Dense:
     """The block if its family needs dense numbers, else a clear refusal."""
     if isinstance(block, Sparse | Codes):

@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import CellError, PriorError
-from tallybayes.families.block import Block, Sparse
+from tallybayes.families.block import Block, Dense, Sparse
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.value import Value
 
@@ -46,6 +46,7 @@ class Family(Value):
     shared: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
     sums_cells: ClassVar[bool] = False  # whether its statistics add up the cells themselves
     tokens: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
+    transforms: ClassVar[bool] = False  # whether its form is of something else than the cells
     scale: ClassVar[str] = "linear"  # on which pictures show a column, or "log"
     bins: tuple[str, ...] = ()  # what numbers fall into, as shown, where they are cut
 
@@ -160,8 +161,17 @@ class Family(Value):
     def form(self, parameters: Any) -> Form | None:
         """What `log_prob` looks like, so that kernels can score it and sparse rows stay sparse; None if like nothing.
 
-        A family that writes `log_prob` anew says its form anew, or has none.
+        A family that writes `log_prob` anew says its form anew, or has none. It is a form of what `transform` makes of
+        the cells, less `log_base`.
         """
+        return None
+
+    def transform(self, columns: Dense) -> Dense:
+        """What the form is of: the cells or, if the family `transforms` them, other numbers or codes."""
+        return columns
+
+    def log_base(self, transformed: np.ndarray) -> np.ndarray | None:
+        """What transforming adds to the log probability of every row in all groups, shape (n,); None for nothing."""
         return None
 
     def predictive_form(self, posterior: Any) -> Form | None:

@@ -90,7 +90,8 @@ def tokens_left(counted: Counted, removed: Removed) -> Tokens | None:
     lengths, held = np.diff(rows.indptr), counted.statistics.total
     length = rows.sum_rows(rows.data)
     place = np.repeat(group * held.shape[-1], lengths) + rows.indices
-    left = rest_of(held.take(place), np.repeat(removed.weight, lengths) * rows.data)
+    lost = rows.data if (removed.weight == 1).all() else np.repeat(removed.weight, lengths) * rows.data
+    left = rest_of(held.take(place), lost)
     whole = rest_of(held.sum(axis=1)[group], removed.weight * length)
     if counted.estimate.has_prior:
         added = np.broadcast_to(counted.prior.concentration, held.shape) - counted.estimate.takes_mode

@@ -9,8 +9,8 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
-from tallybayes.families.block import Block, dense
-from tallybayes.families.family import Family, over_given
+from tallybayes.families.block import Block, Dense, Sparse, dense
+from tallybayes.families.family import over_given
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.families.left_out_gaussian import columns_left_out
@@ -38,6 +38,7 @@ class LogNormal(Gaussian):
     True
     """
 
+    transforms: ClassVar[bool] = True
     scale: ClassVar[str] = "log"
     sums_cells: ClassVar[bool] = False
     expects: ClassVar[str] = "a finite number above 0 (or missing)"
@@ -57,9 +58,17 @@ class LogNormal(Gaussian):
         like: Any = None,
     ) -> Moments:
         """Sum weights, logarithms and their squares about an anchor."""
-        columns = dense(block, "LogNormal")
-        logs = _log(columns) if isinstance(columns, np.ndarray) else [_log(column) for column in columns]
-        return super().collect(logs, group, n_groups, weight, like=like)
+        return super().collect(self.transform(dense(block, "LogNormal")), group, n_groups, weight, like=like)
+
+    form, predictive_form = Gaussian.form, Gaussian.predictive_form
+
+    def transform(self, columns: Dense) -> Dense:
+        """Logarithms; −inf, which no kernel counts, where there is none."""
+        return _log(columns) if isinstance(columns, np.ndarray) else [_log(column) for column in columns]
+
+    def log_base(self, transformed: np.ndarray) -> np.ndarray:
+        """−Σ log x."""
+        return -np.nansum(transformed, axis=1)
 
     def expected(self, parameters: Any) -> np.ndarray:
         """E[x] = exp(μ + σ²/2); of a posterior, at its mean of μ and σ², since E[x] itself has no bound there."""
@@ -89,12 +98,11 @@ class LogNormal(Gaussian):
         """Mean and variance of the logarithms that are left."""
         logs = _log(np.asarray(rows.cells))
         terms = columns_left_out(Gaussian(), counted, rows._replace(cells=logs))
-        logs[:, rows.constant] = np.nan
-        return np.asarray(terms - np.nansum(logs, axis=1, keepdims=True))
+        return np.asarray(terms + self.log_base(np.delete(logs, rows.constant, axis=1))[:, None])
 
     def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first that has no logarithm."""
-        return Family.wrong_cell(self, rows)
+        return super().wrong_cell(rows if isinstance(rows, Sparse) else np.where(rows <= 0, np.inf, rows))
 
     def pooled_value(self, statistics: Moments) -> np.ndarray:
         """The value of columns that are the same in every row."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.block import Sparse
+from tallybayes.families.block import Sparse, first_infinite
 from tallybayes.families.family import Family
 from tallybayes.statistics.moments import Moments
 
@@ -35,10 +35,7 @@ class Measurements(Family):
 
     def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first that is infinite: full covariances predict around missing cells, too."""
-        if isinstance(rows, Sparse):
-            return super().wrong_cell(rows)
-        infinite = np.argwhere(np.isinf(rows))
-        return (int(infinite[0][0]), int(infinite[0][1])) if len(infinite) else None
+        return super().wrong_cell(rows) if isinstance(rows, Sparse) else first_infinite(rows)
 
     def flat_columns(self, statistics: Moments) -> np.ndarray:
         """Columns whose pooled spread is 0."""

@@ -46,6 +46,7 @@ class Table:
         self._order = {name: position - first for position, name in enumerate(self.columns)}
         self._encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
         self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
+        self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
 
     def kind(self, name: Name) -> str:
         """What a column's type says, whatever its values: "number", "label" or "sparse"."""

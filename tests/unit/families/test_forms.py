@@ -11,11 +11,12 @@ from scipy.special import gammaln
 import tallybayes as tb
 from tallybayes.families.block import Codes, Sparse
 from tallybayes.families.form import Bell, Cells, LevelTable, Linear, RowBell, RowStudent, Student, form_of
+from tallybayes.models.fitted.plan import Plan
 
 # The form of every family's log probability, and of its predictive; None where only the family itself can say it.
 KINDS = {
     "bernoulli": (Linear, Linear),
-    "binomial": (None, None),
+    "binomial": (LevelTable, LevelTable),
     "poisson": (Linear, Cells),
     "multinomial": (Linear, Linear),
     "dirichlet multinomial": (Linear, Cells),
@@ -82,6 +83,52 @@ def test_a_form_says_what_the_family_says(name, predictive):
     cells = form.cells if isinstance(form, Linear) else form
     if isinstance(cells, Cells):
         np.testing.assert_allclose(cells.score(compressed(case.rows)), expected, rtol=1e-12, atol=1e-12)
+
+
+RNG = np.random.default_rng(5)
+TRANSFORMED = {
+    "log-normal": (tb.LogNormal(), np.exp(RNG.normal(size=(12, 3)))),
+    "binned": (tb.Binned((-2.0, -0.5, 0.0, 0.75, 2.0)), RNG.normal(size=(12, 3))),
+    "binomial": (tb.Binomial(5), RNG.integers(0, 6, (12, 3)).astype(float)),
+}
+
+
+@pytest.mark.parametrize("columns", ["array", "list"])
+@pytest.mark.parametrize("predictive", [False, True])
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_a_form_of_transformed_cells_says_what_the_family_says(name, predictive, columns):
+    family, rows = TRANSFORMED[name]
+    statistics = family.collect(rows, np.arange(12) % 2, 2)
+    parameters = family.maximum_likelihood(statistics)
+    if predictive:
+        parameters = family.prior(None, statistics, "bayes").update(statistics)
+    rows = rows.copy()
+    rows[0, 1] = np.nan
+    moved = family.transform(rows if columns == "array" else list(rows.T))
+    moved = np.asarray(moved) if columns == "array" else np.stack(moved, axis=-1)
+    form, base = form_of(family, parameters, predictive), family.log_base(moved)
+    found = form.evaluate(moved).sum(axis=-1) + (0.0 if base is None else base[:, None])
+    np.testing.assert_allclose(found, truth(family, parameters, rows, predictive), rtol=1e-12)
+
+
+def test_binomials_of_many_trials_are_not_looked_up():
+    assert form_of(tb.Binomial(255), np.array([[0.5]]), False) is not None
+    assert form_of(tb.Binomial(256), np.array([[0.5]]), False) is None
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_kernels_score_transformed_cells(name, monkeypatch):
+    family, rows = TRANSFORMED[name]
+    y = np.arange(12) % 2
+    model = tb.NaiveBayes(family).fit(rows, y)
+    expected = truth(family, model._scored[0].parameters, rows, True) + np.log(0.5)
+
+    def refuse(*arguments):
+        raise AssertionError("scored by NumPy")
+
+    monkeypatch.setattr(Plan, "_add_terms", refuse)
+    np.testing.assert_allclose(model.predict_joint_log_proba(rows), expected, rtol=1e-10)
+    assert model.predict(rows).tolist() == expected.argmax(axis=1).tolist()
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "poisson", "gaussian"])

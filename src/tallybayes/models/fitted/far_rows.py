@@ -85,7 +85,9 @@ def far_joint(plan: Plan, table: Table, forms: dict[int, Measured]) -> tuple[np.
     for number, part in enumerate(plan.scored):
         if number in forms:
             rows = rows_of(table, part.factor.columns, part.family, plan.domains[number], plan.unseen)
-            cells[number] = part._varied(np.asarray(chunk_of(rows, slice(None)), dtype=float))
+            cells[number] = np.asarray(part.family.transform(part._varied(chunk_of(rows, slice(None)))), dtype=float)
+            base = part.family.log_base(cells[number])
+            joint += 0.0 if base is None else base[:, None]
         else:
             plan._add_terms(joint, table, number)
     size = np.ones(n_rows)

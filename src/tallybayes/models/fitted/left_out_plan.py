@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.families.form import Linear, Student
+from tallybayes.families.form import LevelTable, Linear, Student
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored
 from tallybayes.sources.table import Table
@@ -49,8 +49,8 @@ class LeftOutPlan(Plan):
 
     def _tables(self, number: int, *, sparse: bool) -> Any:
         found = super()._tables(number, sparse=sparse)
-        if found is None:
-            return None
+        if found is None or isinstance(self.forms[number], LevelTable):
+            return found
         kind, *parts = found
         tables = [np.array(part) if isinstance(part, np.ndarray) else part for part in parts]
         if isinstance(self.forms[number], Linear):

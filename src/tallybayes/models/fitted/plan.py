@@ -50,9 +50,9 @@ class Plan:
         """log p(class, row) of every row: (n, classes); unless `whole`, less what its classes have in common."""
         numbers, scorer, blocks = self._kernel_parts(table)
         out = self._run(scorer.joint, numbers, blocks, table.n_rows)
-        for number, form in enumerate(self.forms):
+        for number in range(len(self.forms)):
             if number in numbers:
-                base = _log_base(form, blocks[numbers.index(number)]) if whole else None
+                base = self._log_base(number, blocks[numbers.index(number)]) if whole else None
                 if base is not None:
                     out += base[:, None]
             else:
@@ -91,9 +91,9 @@ class Plan:
 
     def _log_bases(self, blocks: Sequence[Any], kept: dict[int, np.ndarray]) -> Iterator[np.ndarray]:
         """What the classes have in common, of every factor that has such a part."""
-        for number, form in enumerate(self.forms):
+        for number in range(len(self.forms)):
             if number not in kept:
-                base = _log_base(form, blocks[number])
+                base = self._log_base(number, blocks[number])
                 kept[number] = np.zeros(0) if base is None else base
             if kept[number].size:
                 yield kept[number]
@@ -116,6 +116,8 @@ class Plan:
             names = part.factor.columns
             first = names[0] if names else 0
             if not isinstance(first, int) or names != tuple(range(first, first + len(names))):
+                return None
+            if part.family.transforms:
                 return None
             labels = isinstance(self.forms[number], LevelTable)
             if not (self._reads_directly(number, X.dtype) if labels else self._dense_table(number) is not None):
@@ -146,7 +148,7 @@ class Plan:
         for number, part in enumerate(self.scored):
             block: Any
             form: Any
-            if isinstance(self.forms[number], LevelTable):
+            if part.family.reads == "codes" and isinstance(self.forms[number], LevelTable):
                 block, form = self._label_block(table, number)
             else:
                 block = table.numbers(part.factor.columns)
@@ -157,6 +159,10 @@ class Plan:
                     continue
                 if not counted:
                     self._check_rows(number, block)
+                if part.family.transforms and form == "dense":
+                    key = (part.factor.columns, part.family)
+                    block = table.made[key] if key in table.made else part.family.transform(block)
+                    table.made[key] = block
             numbers.append(number)
             blocks.append(block)
             forms.append(form)
@@ -215,7 +221,9 @@ class Plan:
 
     def _check_rows(self, number: int, block: Any) -> None:
         """Refuse missing or negative cells where rows have to be whole; kernels check all others' cells."""
-        if _is_whole(self.forms[number]) and not isinstance(block, Sparse) and n_columns(block):
+        if self.scored[number].family.transforms:  # the kernels do not see the cells themselves
+            check_cells(self.scored[number], chunk_of(_as_rows(block), slice(None)))
+        elif _is_whole(self.forms[number]) and not isinstance(block, Sparse) and n_columns(block):
             columns = [block] if isinstance(block, np.ndarray) else block
             if not all(column.size == 0 or column.min() >= 0 for column in columns):
                 check_cells(self.scored[number], chunk_of(_as_rows(block), slice(None)))
@@ -230,9 +238,20 @@ class Plan:
                 return self._bounded(("linear", weight.T, np.broadcast_to(bias, weight.shape).T, check), sparse)
             case Bell(mean, precision, log_norm, _) if not sparse:
                 return self._bounded(("normal", mean.T, precision.T, log_norm.T), sparse)
+            case LevelTable() if not sparse:
+                log_table, segments = self._log_table(number)
+                return ("codes", segments.sizes, log_table, "missing")
             case Student(location, inverse_spread, power, log_norm) if not sparse:
                 return self._bounded(("student", location.T, inverse_spread.T, power.T, log_norm.T), sparse)
         return None
+
+    def _log_base(self, number: int, block: Any) -> np.ndarray | None:
+        """The part of a row's log probability that is the same in every class, which forms leave out."""
+        part = self.scored[number]
+        if part.family.transforms:
+            moved = chunk_of(_as_rows(block), slice(None))
+            return part.family.log_base(np.delete(moved, part.constant, axis=1) if len(part.constant) else moved)
+        return _log_base(self.forms[number], block)
 
     def _bounded(self, found: Any, sparse: bool) -> Any:
         """Tables without what classes that cannot be may lack; None where a kernel could not look them up."""
