@@ -30,6 +30,12 @@ _RENAMED = {"n_iter": "max_iter", "emission": "columns"}
 
 def save_model(model: Any, path: Any) -> None:
     """Write a fitted model to a sealed file."""
+    kind = type(model)
+    if kind.__module__ != f"tallybayes.models.{_MODELS.get(kind.__name__)}":
+        raise FileError(
+            f"cannot save a {kind.__name__}: files name models of this package only.\n"
+            "    Save its counts, model.tally_.save(path), and make the model from them again."
+        )
     manifest, arrays = tally_to_parts(model.tally_)
     state = model._shape_to_json()
     state["own"], more = model._to_parts()  # what this kind of model keeps besides its tally

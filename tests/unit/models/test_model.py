@@ -43,3 +43,14 @@ def test_a_parameter_that_there_is_not_changes_no_other():
         model.set_params(estimate="mle", nonsense=1)
     assert model.estimate == "bayes"
     assert np.array_equal(model.predict_proba({"x": [0.5]}), found)
+
+
+class Own(tb.NaiveBayes):
+    """A model that no file can name."""
+
+
+def test_a_model_of_ones_own_is_not_saved_where_it_could_not_be_loaded(tmp_path):
+    model = Own().fit([[0.0], [1.0], [2.0], [4.0]], [0, 0, 1, 1])
+    with pytest.raises(tb.FileError, match=r"Save its counts, model\.tally_\.save"):
+        model.save(tmp_path / "own")
+    assert not (tmp_path / "own").exists()
