@@ -105,6 +105,13 @@ def test_criteria_where_em_ended(name):
             measure()
 
 
+def test_criteria_of_rows_with_gaps():
+    rows = np.where(np.random.default_rng(1).random(NUMBERS.shape) < 0.1, np.nan, NUMBERS)
+    model = tb.GaussianDiscriminant(estimate="mle", tol=1e-12, max_iter=2000).fit(rows, CLASSES)
+    assert model.tally_.soft
+    assert model.aic_ == pytest.approx(-2 * model.log_likelihood(rows, CLASSES) + 2 * model.n_parameters_, abs=1e-6)
+
+
 def test_given_class_probabilities_are_no_parameters():
     free, given = fitted("NaiveBayes")[0], fitted("uniform")[0]
     assert free.n_parameters_ == given.n_parameters_ + 1

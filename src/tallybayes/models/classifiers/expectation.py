@@ -108,7 +108,10 @@ class Expectation:
         best, climbed = self.hill.climb_best(self, starts, has_prior=belief)
         self.measuring = True
         expected, _ = self.expect(best.parameters)
-        return self._tally(expected), climbed._replace(entropy=expected.entropy)
+        log_likelihood, seen = climbed.log_likelihood, expected.classes > 0
+        if not self.unlabelled:  # labels that are all known are no part of the climb
+            log_likelihood += float(expected.classes[seen] @ best.parameters.log_prior[seen])
+        return self._tally(expected), climbed._replace(entropy=expected.entropy, log_likelihood=log_likelihood)
 
     # ---- The steps ------------------------------------------------------------------------------------------------
 

@@ -28,9 +28,10 @@ def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) ->
         model._shape = model._shape._replace(y_dtype=None)  # objects only because None is among them
     if weights is not None and not weights.any():
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
-    table, labels, weights = _that_count(model, table, labels, weights)
+    if labels.n_missing or (weights is not None and not weights.all()):
+        table, labels, weights = _that_count(model, table, labels, weights)
     named = np.flatnonzero(labels.rows)
-    n_more = _n_unnamed(model, len(named), labels.n_missing)
+    n_more = 0 if model.n_classes is None and len(named) else _n_unnamed(model, len(named), labels.n_missing)
     if not labels.n_missing:
         try:
             return count_rows(model, table, weights, factors), None

@@ -60,7 +60,7 @@ def read_labels(table: Table, target: Name, marker: Any = None) -> Labels:
     except LabelError as error:
         raise continuous_target(error) from None
     codes, rows = np.asarray(found.columns[0]), table.rows_of_levels(target, ordered=True)
-    marked = [code for code, level in enumerate(local.levels) if _is_same(level, marker)]
+    marked = [] if marker is None else [k for k, level in enumerate(local.levels) if _is_same(level, marker)]
     if marked:
         codes, rows = np.where(np.isin(codes, marked), -1, codes.astype(np.intp)), rows.copy()
         rows[marked] = 0
