@@ -127,6 +127,7 @@ class BayesianNetwork(Model):
     log_likelihood = rows.log_likelihood
     predict_proba = rows.predict_proba
     predict = rows.predict
+    fill = rows.fill
 
     # What was learnt, and how well it fits
     table = parameters.table

@@ -124,15 +124,14 @@ def predict_proba(
 
 
 def predict(
-    model: BayesianNetwork, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
+    model: BayesianNetwork, X: Any, columns: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None
 ) -> Any:
     """The most probable level of each node by itself; of measured nodes, the mean.
 
     Parameters
     ----------
     X, columns, do, names
-        As for `predict_proba`; columns may be measured nodes, too. None fills in the missing cells of all nodes,
-        and leaves those that are known as they are.
+        As for `predict_proba`; columns may be measured nodes, too.
 
     Returns
     -------
@@ -143,20 +142,51 @@ def predict(
     >>> import tallybayes as tb
     >>> rows = {"rain": [0, 0, 0, 1, 1, 0], "wet": [1, 0, 0, 1, 1, 0]}
     >>> model = tb.BayesianNetwork({"wet": ["rain"]}).fit(rows)
-    >>> model.predict({"rain": [None, 0], "wet": [1, None]})
+    >>> model.predict({"wet": [1, 0]}, "rain")
+    array([1, 0])
+    """
+    asked = listed(columns)
+    model.graph_.require(asked)
+    out = _best(model, X, columns, asked, do, names)
+    return out[columns] if isinstance(columns, str | int) else out
+
+
+def fill(
+    model: BayesianNetwork, X: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None
+) -> dict[Name, np.ndarray]:
+    """All nodes of the rows: cells that are known, and what `predict` says of the others, from everything known.
+
+    Parameters
+    ----------
+    X, do, names
+        As for `predict_proba`.
+
+    Returns
+    -------
+    dict from node to arrays of shape (n,)
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"rain": [0, 0, 0, 1, 1, 0], "wet": [1, 0, 0, 1, 1, 0]}
+    >>> model = tb.BayesianNetwork({"wet": ["rain"]}).fit(rows)
+    >>> model.fill({"rain": [None, 0], "wet": [1, None]})
     {'rain': array([1, 0]), 'wet': array([1, 0])}
     """
-    asked = list(model.graph_.nodes) if columns is None else listed(columns)
-    model.graph_.require(asked)
+    out, table = _best(model, X, None, list(model.graph_.nodes), do, names), open_rows(model, X, names)
+    for node in model._inference.levels:
+        if node in table.columns and node not in (do or {}):
+            out[node] = _keeping(table, node, out[node])
+    return out
+
+
+def _best(
+    model: BayesianNetwork, X: Any, columns: Any, asked: list[Name], do: Mapping[Name, Any] | None, names: Any
+) -> dict[Name, np.ndarray]:
+    """The most probable level, or the mean, of each node by itself."""
     posteriors, means, _ = _predict(model, X, columns, asked, do, names)
     labels = {node: labels_of(model.levels_[node], None)[found.argmax(axis=1)] for node, found in posteriors.items()}
-    if columns is None:
-        table = open_rows(model, X, names)
-        for node in labels:
-            if node in table.columns and node not in (do or {}):
-                labels[node] = _keeping(table, node, labels[node])
-    out = {node: (labels | means)[node] for node in asked}
-    return out[columns] if isinstance(columns, str | int) else out
+    return {node: (labels | means)[node] for node in asked}
 
 
 def _predict(

@@ -245,7 +245,7 @@ def test_rows_and_questions_at_the_edges():
     lonely = tb.BayesianNetwork({"x": []}).fit({"x": rng.normal(size=50)})
     assert lonely.levels_ == {}
     assert np.isfinite(lonely.score_samples({"x": [0.1, np.nan]})).all()
-    assert lonely.predict({"x": [np.nan]})["x"][0] == pytest.approx(lonely.table("x").values[0])
+    assert lonely.fill({"x": [np.nan]})["x"][0] == pytest.approx(lonely.table("x").values[0])
     one = tb.BayesianNetwork({"a": []}).fit({"a": ["only"]})
     assert dict(one.query("a")) == {"only": 1.0}
     many = tb.BayesianNetwork({f"x{k}": ["y"] for k in range(2000)}).fit(
