@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError, StatisticsError, printable
-from tallybayes.families.family import still_says
+from tallybayes.errors import DataError, EstimateError, printable
+from tallybayes.insight.same_rows import check_same, describe
+from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.classifiers.grouped import Grouped
+from tallybayes.models.classifiers.mixture import Mixture
+from tallybayes.models.fitted.fitted import Evidence
 from tallybayes.models.fitted.measures import evidence_of
-from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.moments import Moments
+from tallybayes.models.networks.network import BayesianNetwork
 
 # Kass and Raftery (1995): Bayes factors from 3, 20 and 150 on, in bits.
 _SCALE = (
@@ -28,9 +30,10 @@ _SCALE = (
 def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
     """Compare models of the same rows by their evidence: which explains the data best, complexity paid for.
 
-    The models may differ in families, structure and priors (naive Bayes, tied, full), but must have counted the same
-    rows: the same classes, columns and weights. Each is judged by log p(X, y) under its own ``prior_``
-    (`NaiveBayes.log_evidence`), so state the priors where they matter. Columns that have no finite density in one
+    The models may differ in kind, families, structure and priors (naive Bayes, tied, full, a network, a chain), but
+    must have counted the same rows: the same classes, columns and weights. Each is judged by log p(X, y) under its own
+    ``prior_`` (`NaiveBayes.log_evidence`), so state the priors where they matter; a `Mixture` by ``evidence_bound_``,
+    which is below its evidence. Columns that have no finite density in one
     model, because they are the same in every row, are left out of all. Of a column of whole numbers, a density
     (`Gaussian`) and a probability (`Poisson`) compare as if every number were a cell of width 1: fair where the spread
     is well above 1, else not. The comparison says so where it applies.
@@ -38,7 +41,8 @@ def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
     Parameters
     ----------
     models : mapping from name to fitted model, or list of fitted models
-        `NaiveBayes`, `GaussianDiscriminant`; those of a list are named 0, 1, …
+        `NaiveBayes`, `GaussianDiscriminant`, `BayesianNetwork`, `HiddenMarkovModel` of labelled sequences, `Mixture`;
+        those of a list are named 0, 1, …
 
     Returns
     -------
@@ -60,23 +64,24 @@ def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
     if len(named) < 2:
         raise DataError.wrong_type("models", f"a collection of {len(named)}", "at least two fitted models")
     for name, model in named.items():
-        if not isinstance(model, Grouped):
-            expected = "a fitted model of rows and classes, such as tb.NaiveBayes or tb.GaussianDiscriminant"
+        if not isinstance(model, Grouped | BayesianNetwork | HiddenMarkovModel):
+            expected = "a fitted model that says how rows come about, such as tb.NaiveBayes or tb.BayesianNetwork"
             raise DataError.wrong_type(f"model {name!r}", type(model).__name__, expected)
         check_is_fitted(model, "tally_")
-    found = {name: evidence_of(model) for name, model in named.items()}
-    tables = {name: _describe(model) for name, model in named.items()}
+    found = {name: _evidence(model) for name, model in named.items()}
+    tables = {name: describe(model) for name, model in named.items()}
     first, *others = tables
     for other in others:
-        _check_same(first, tables[first], other, tables[other])
+        check_same(first, tables[first], other, tables[other])
     left_out = list(dict.fromkeys(column for evidence in found.values() for column in evidence.left_out))
-    log_evidence = {name: evidence_of(model, left_out).log_evidence for name, model in named.items()}
+    log_evidence = {name: _evidence(model, left_out).log_evidence for name, model in named.items()}
     return Comparison(
         log_evidence,
         {name: model.n_parameters_ for name, model in named.items()},
-        float(sum(tables[first].classes.values())),
+        tables[first].n_rows,
         left_out,
         _mixed(named),
+        [name for name, model in named.items() if isinstance(model, Mixture)],
     )
 
 
@@ -95,6 +100,8 @@ class Comparison:
         Columns that were left out of all models, because they are the same in every row.
     mixed : list
         Columns with a density in one model and probabilities in another.
+    bounds : list
+        Models, such as mixtures, whose evidence is at least what is told here.
 
     Examples
     --------
@@ -120,11 +127,12 @@ class Comparison:
         n_rows: float,
         left_out: Sequence[Any] = (),
         mixed: Sequence[Any] = (),
+        bounds: Sequence[Any] = (),
     ) -> None:
         self.log_evidence = dict(sorted(log_evidence.items(), key=lambda item: -item[1]))
         self.n_parameters = {name: n_parameters[name] for name in self.log_evidence}
         self.n_rows = n_rows
-        self.left_out, self.mixed = list(left_out), list(mixed)
+        self.left_out, self.mixed, self.bounds = list(left_out), list(mixed), list(bounds)
         if not np.isfinite(next(iter(self.log_evidence.values()))):
             raise EstimateError(
                 "every one of the models gives these rows probability 0, so none is better than another.\n"
@@ -234,96 +242,24 @@ class Comparison:
                 f"probabilities against densities, fair for whole numbers of a spread above 1 only: "
                 f"{', '.join(map(printable, self.mixed))}"
             )
+        if self.bounds:
+            out.append(f"at most so many bits, by a bound of the evidence: {', '.join(map(printable, self.bounds))}")
         return "\n".join(out)
 
 
-class _Column(NamedTuple):
-    """What a model counted of a column, per class: the weight of its cells and, where it can be told, their mean."""
-
-    weight: np.ndarray
-    mean: np.ndarray | None
-    deviation: float
-
-
-class _Rows(NamedTuple):
-    """The rows a model counted, as far as its tally tells."""
-
-    classes: dict[Any, float]
-    columns: dict[Any, _Column]
-
-
-def _describe(model: Any) -> _Rows:
-    levels, rows = model._class_domain.levels, model.tally_[model._target].table
-    seen = rows > 0
-    columns: dict[Any, _Column] = {}
-    for factor, statistics in model._feature_factors():
-        width = int(statistics.n_columns)
-        weight, mean, spread = _summary(model, factor, statistics)
-        for place in range(width):
-            middle = None if mean is None else mean[seen, place]
-            columns[factor.column(place, width)] = _Column(weight[seen, place], middle, float(spread[place]))
-    return _Rows({level: float(rows[code]) for code, level in enumerate(levels) if seen[code]}, columns)
-
-
-def _summary(model: Any, factor: Any, statistics: Any) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Weights and means (classes, columns) and a typical deviation (columns,) of the cells behind a factor."""
-    shape, family = (*statistics.given_shape, int(statistics.n_columns)), factor.family
-    rows = np.asarray(family.row_weight(statistics))
-    weight = rows if rows.shape == shape else np.broadcast_to(statistics.weight, shape)
-    if isinstance(statistics, Counts):
-        return weight, _label_means(model, factor, statistics), np.zeros(shape[-1])
-    if isinstance(statistics, Moments):
-        spread = np.sqrt(statistics.diagonal().scatter.sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-300))
-        mean = statistics.mean
-    else:
-        mean, spread = statistics.total / np.where(weight > 0, weight, 1.0), np.zeros(shape[-1])
-    known = family.sums_cells and still_says(family, "sums_cells", "collect")
-    return weight, mean if known else None, spread
-
-
-def _label_means(model: Any, factor: Any, statistics: Counts) -> np.ndarray | None:
-    """The means (classes, columns) of labels that are numbers; None for other labels, and for bins."""
-    domains = [model.tally_.domains[model.tally_.schema.domain(name)] for name in factor.level_columns]
-    if not domains or any(domain.kind not in ("int", "bool") for domain in domains):
-        return None
-    levels = np.concatenate([np.array(domain.levels, dtype=np.float64) for domain in domains])
-    total = statistics.weight
-    return np.asarray(statistics.segments.sum(statistics.table * levels) / np.where(total > 0, total, 1.0))
-
-
-def _check_same(one: Any, mine: _Rows, other: Any, its: _Rows) -> None:
-    """Refuse to compare models that did not count the same rows."""
-    for what, a, b in (("classes", mine.classes, its.classes), ("columns", mine.columns, its.columns)):
-        alone = [key for key in a if key not in b] or [key for key in b if key not in a]
-        if alone:
-            owner = one if alone[0] in a else other
-            raise _not_same(one, other, f"only {owner!r} has the {what} {', '.join(map(repr, alone[:5]))}")
-    for label, rows in mine.classes.items():
-        if not math.isclose(rows, its.classes[label], rel_tol=1e-9):
-            raise _not_same(one, other, f"class {label!r} has weight {rows:.12g} and {its.classes[label]:.12g}")
-    for name, column in mine.columns.items():
-        twin = its.columns[name]
-        if not np.allclose(column.weight, twin.weight, rtol=1e-9, atol=0):
-            found = f"{column.weight.sum():.12g} and {twin.weight.sum():.12g}"
-            raise _not_same(one, other, f"the known cells of column {name!r} have weight {found}")
-        if column.mean is not None and twin.mean is not None:
-            size = max(column.deviation, twin.deviation) + np.abs(column.mean).max(initial=0.0)
-            if not np.allclose(column.mean, twin.mean, rtol=0, atol=1e-6 * size):
-                raise _not_same(one, other, f"column {name!r} has other values: its means differ")
-
-
-def _not_same(one: Any, other: Any, why: str) -> StatisticsError:
-    return StatisticsError(
-        f"cannot compare models {one!r} and {other!r}: {why}.\n"
-        "    Evidence is about data: fit both on the same rows, target, columns and weights; families may differ."
-    )
+def _evidence(model: Any, without: Sequence[Any] = ()) -> Evidence:
+    """The log evidence of a model, or the bound of a mixture, and the columns that have no part in it."""
+    if not isinstance(model, Mixture):
+        return evidence_of(model, without)
+    found: Evidence = model._whole.evidence(without)
+    return found._replace(log_evidence=found.log_evidence + model._fixed + model._climbed().entropy)
 
 
 def _mixed(models: Mapping[Any, Any]) -> list[Any]:
     """The columns to which some models give probabilities and others densities."""
     kinds: dict[Any, set[bool]] = {}
     for model in models.values():
-        for factor, statistics in model._feature_factors():
+        for factor, statistics in zip(model.tally_.factors, model.tally_.statistics, strict=True):
             for place in range(int(statistics.n_columns)):
                 name = factor.column(place, int(statistics.n_columns))
                 kinds.setdefault(name, set()).add(factor.family.measured)
