@@ -251,8 +251,8 @@ def _evidence(model: Any, without: Sequence[Any] = ()) -> Evidence:
     """The log evidence of a model, or the bound of a mixture, and the columns that have no part in it."""
     if not isinstance(model, Mixture):
         return evidence_of(model, without)
-    found: Evidence = model._whole.evidence(without)
-    return found._replace(log_evidence=found.log_evidence + model._fixed + model._climbed().entropy)
+    whole, rest = (model._whole.evidence(names).log_evidence for names in ((), without))
+    return Evidence(model.evidence_bound_ + rest - whole, model._whole.evidence().left_out)
 
 
 def _mixed(models: Mapping[Any, Any]) -> list[Any]:

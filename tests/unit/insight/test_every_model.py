@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from every_model import CASES
 from scipy.special import logsumexp
+from sklearn.base import clone
 
 import tallybayes as tb
 
@@ -16,7 +17,7 @@ def expected_scores(case, model, row):
     if case.kind in ("states", "steps"):
         return model.predict_proba(data)[0], model.score_samples(data)[0]
     if case.kind == "rows":
-        return None, (model.log_likelihood if isinstance(model, tb.BayesianNetwork) else model.score_samples)(data)[0]
+        return None, model.score_samples(data)[0]
     if isinstance(model, tb.BayesianNetwork):
         others = {name: column for name, column in data.items() if name != case.target}
         return model.predict_proba(data, case.target)[0], model.score_samples(others)[0]
@@ -56,6 +57,17 @@ def test_folds_are_told_by_the_model_fitted_without_them(name):
         by_fold = found.by_fold()
         loss = np.average(by_fold.iloc[:, -1], weights=by_fold["weight"])
         assert loss == pytest.approx(found.loss.value)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if CASES[name].refitted and name != "nearest mean"])
+def test_default_priors_are_held_when_a_model_is_fitted_again(name):
+    case = CASES[name]
+    case = case._replace(model=clone(case.model).set_params(prior=None))
+    found = tb.cross_validate(case.model, case.data, case.target, folds=3)
+    held = clone(case.model).set_params(prior=found.model.prior_)
+    model = case.fit(np.flatnonzero(found.fold != 1), held)
+    for row in np.flatnonzero(found.fold == 1)[:4]:
+        check_row(case, found, row, model)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -119,8 +131,8 @@ def test_levels_and_classes_that_only_a_fold_shows_are_known_when_it_is_held_out
     rows = {"y": ["a", "b"] * 10, "x": ["u", "v", "u", "v", "u"] * 4, "z": [0, 1, 1, 0] * 5}
     rows["x"][0] = "w"
     rows["y"][1] = "c"
-    for missing in ("available", "em"):
-        model = tb.BayesianNetwork({"x": ["y"], "z": ["y"]}, missing=missing)
+    for missing, prior in (("available", None), ("em", None), ("em", {"x": tb.Dirichlet(np.ones(3))})):
+        model = tb.BayesianNetwork({"x": ["y"], "z": ["y"]}, missing=missing, prior=prior)
         found = tb.leave_one_out(model, {**rows, "z": [None, *rows["z"][1:]]}, "y")
         assert found.refitted == (missing == "em")
         # p(w | y) = 1 / (n + 3) under add-one: nobody else has it, but it can be

@@ -280,7 +280,7 @@ class Expectation:
         self.model._adopt(self._tally(known))
         self.model._check_prior(self.features)
         if self.hill.has_prior:
-            self.hill.hold(known.statistics, [self.model._prior_of(factor) for factor in self.features])
+            self.hill.hold(known.statistics, [self.model._prior_of(factor) for factor in self.hill.factors])
         else:
             self._refuse_unknown(known)
 

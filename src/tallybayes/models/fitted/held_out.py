@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from tallybayes.errors import PriorError
+from tallybayes.families.estimates import read_estimate
 from tallybayes.models.fitted.bayes_rule import Normalised
 from tallybayes.models.inputs.folds import rows_by_code
 from tallybayes.progress import progress
@@ -77,11 +79,21 @@ class Held(ABC):
         """The model of all others, its priors and levels those of all."""
         whole, every = self.whole, np.arange(len(self.codes))
         if self.refitted:
-            other = self.fit(clone(whole), np.delete(every, out))
+            other = self._fit_again(np.delete(every, out))
             return whole._held(other.tally_.over(whole.tally_)) if hasattr(whole, "_held") else other
         if 2 * len(out) > len(every):
             return whole._held(self.count(np.delete(every, out)).over(whole.tally_))
         return whole._held(less(whole.tally_, self.count(out)))
+
+    def _fit_again(self, chosen: np.ndarray) -> Any:
+        """The model fitted on some of them; EM climbs under the priors of all."""
+        model = clone(self.whole)
+        if not hasattr(model, "prior") or not read_estimate(model.estimate).has_prior:
+            return self.fit(model, chosen)
+        try:
+            return self.fit(clone(model).set_params(prior=self.whole.prior_), chosen)
+        except PriorError:  # an array by levels, some of which are not there now; what EM expects hardly depends on it
+            return self.fit(model, chosen)
 
     def some_weight(self, chosen: np.ndarray) -> np.ndarray | None:
         """The weights of some of them."""

@@ -170,7 +170,7 @@ class Network:
 def check_prior(prior: Any, factors: Sequence[Factor]) -> None:
     """Refuse a prior that no node would use."""
     if not isinstance(prior, Tally):
-        check_priors(prior, factors)
+        check_priors(prior, [Factor(name, f.given, f.family) for f in factors for name in f.columns])
 
 
 def table(model: BayesianNetwork, node: Name) -> Conditional:

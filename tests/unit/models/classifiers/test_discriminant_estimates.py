@@ -214,3 +214,15 @@ class TestShrinkage:
             singular.predict(new)
         expected = joint_log_prob(rows, labels, new, "full", "mle", amount=0.5)
         np.testing.assert_allclose(singular.reestimate(shrinkage=0.5).predict_joint_log_proba(new), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "spherical", "tied_diagonal"])
+def test_em_climbs_under_the_prior_that_was_given(covariance):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.repeat([0, 1], 20)
+    X[::9, 1] = np.nan
+    prior = tb.NormalInverseGamma(5.0, 30.0, 3.0, 2.0)
+    given = tb.GaussianDiscriminant(covariance, prior=prior).fit(X, y)
+    named = tb.GaussianDiscriminant(covariance, prior={(0, 1): prior}).fit(X, y)
+    assert given.history_ == named.history_
+    assert given.history_ != tb.GaussianDiscriminant(covariance).fit(X, y).history_

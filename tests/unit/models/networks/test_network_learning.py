@@ -73,6 +73,15 @@ def test_priors():
         table(tb.Gamma(1, 1))
 
 
+def test_nodes_of_the_same_parents_have_priors_of_their_own():
+    rows = {"y": ["a", "b"] * 3, "x": ["u", "v", "u"] * 2, "z": [0, 1, 1] * 2}
+    prior = {"x": tb.Dirichlet(1.0), "z": tb.Dirichlet(2.0)}
+    for missing in ("available", "em"):
+        model = tb.BayesianNetwork({"x": ["y"], "z": ["y"]}, prior=prior, missing=missing).fit(rows)
+        assert {name: model.prior_[name] for name in prior} == prior
+        assert model.query("z", {"y": "a"})[0] == pytest.approx((1 + 2) / (3 + 4))
+
+
 def test_another_network_as_prior_is_worth_its_sample_size():
     expert = tb.BayesianNetwork.from_tables(
         {"a": ["b"]}, {"a": ["u", "v"], "b": [1, 0]}, {"b": [0.25, 0.75], "a": [[0.5, 0.5], [0.0, 1.0]]}
