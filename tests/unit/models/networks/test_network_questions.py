@@ -100,7 +100,7 @@ def test_a_column_asked_for_is_predicted_from_the_others():
     rows = {"rain": [0, 0], "wet": [1, 0]}
     np.testing.assert_allclose(model.predict_proba(rows, "rain"), [[1 / 3, 2 / 3], [1.0, 0.0]])
     np.testing.assert_array_equal(model.predict(rows, "rain"), [1, 0])
-    filled = model.predict({"rain": [None, 0], "wet": [0, None]})
+    filled = model.fill({"rain": [None, 0], "wet": [0, None]})
     np.testing.assert_array_equal(filled["rain"], [0, 0])
     np.testing.assert_array_equal(filled["wet"], [0, 0])  # a tie goes to the first level
     several = model.predict_proba(rows, ["rain", "wet"])
