@@ -182,9 +182,11 @@ def test_what_em_cannot_do_is_refused():
         model.forget({"a": [0], "b": [1]})
     with pytest.raises(DataError, match=r"column 'a' has missing cells, which under missing='em'"):
         model.partial_fit({"a": [None], "b": [1]})
-    for ask in (model.log_evidence, model.bits, lambda: model.bic_):
+    for ask in (model.log_evidence, model.bits):
         with pytest.raises(EstimateError, match=r"EM filled in"):
             ask()
+    with pytest.raises(AttributeError, match=r"counts have changed since EM ended"):
+        _ = model.bic_
     with pytest.raises(PriorError, match=r"no highest point"):
         tb.BayesianNetwork({"b": ["a"]}, missing="em", estimate="map", prior=tb.Dirichlet(0.1)).fit(
             {"a": [0, 1, 0, None], "b": [1, 0, 1, 0]}

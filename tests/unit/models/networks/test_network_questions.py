@@ -231,12 +231,12 @@ def test_rows_and_questions_at_the_edges():
         {"b": ["a"], "x": ["a"]}, columns={"b": tb.Categorical(levels=(0, 1, 2))}, estimate="mle"
     )
     model.fit({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "x": [0.0, 1.0, 5.0, 6.0]})
-    empty = model.predict({"a": [], "x": []})
+    empty = model.fill({"a": [], "x": []})
     assert [len(cells) for cells in empty.values()] == [0, 0, 0]
     assert model.predict_proba({"a": []}, "b").shape == (0, 3)
     assert model.score_samples({"a": []}).shape == (0,)
     with pytest.warns(UserWarning, match=r"row 1 is impossible under this network \(1 of 2 are\)"):
-        filled = model.predict({"a": [0, 0], "b": [None, 1]})
+        filled = model.fill({"a": [0, 0], "b": [None, 1]})
     assert filled["x"].tolist() == [0.5, 3.0]  # the mean of all, where nothing follows
     with pytest.raises(DataError, match=r"given is \['a'\]; expected a mapping"):
         model.query("a", ["a"])
@@ -257,11 +257,11 @@ def test_rows_and_questions_at_the_edges():
 
 def test_known_cells_stay_as_they_are():
     model = tb.BayesianNetwork({"b": ["a"]}, estimate="mle").fit({"a": ["x", "y"], "b": [0, 1]})
-    filled = model.predict({"a": ["z", "x", None], "b": [0, None, 1]})
+    filled = model.fill({"a": ["z", "x", None], "b": [0, None, 1]})
     assert filled["a"].tolist() == ["z", "x", "y"]  # a level never seen, too
     assert filled["b"].tolist() == [0, 0, 1]
     with pytest.warns(UserWarning, match=r"impossible"):
-        assert model.predict({"a": ["x"], "b": [1]})["a"].tolist() == ["x"]
+        assert model.fill({"a": ["x"], "b": [1]})["a"].tolist() == ["x"]
 
 
 def test_questions_of_the_wrong_kind_are_refused():
