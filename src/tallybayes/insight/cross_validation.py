@@ -265,7 +265,7 @@ def _counted(
     candidates: Any,
 ) -> Any:
     """The result for rows that were subtracted."""
-    _warn_impossible(scores)
+    _warn_impossible([score.impossible for score in scores])
     found = [
         CrossValidation(model, model.classes_, rows.codes, score, rows.weight, fold, each)
         for model, score, each in zip(models, scores, parameters, strict=True)
@@ -277,32 +277,27 @@ def _result(
     subjects: list[Any], splits: list[Split], fold: np.ndarray, parameters: list[dict[str, Any]], candidates: Any
 ) -> Any:
     """The result for rows and sequences that were held out fold by fold."""
-    found, told = list[Any](), list[Normalised]()
-    for held, each in zip(subjects, parameters, strict=True):
-        scores = held.score(splits)
-        how: dict[str, Any] = {"refitted": held.refitted}
-        if isinstance(held, HeldSequences):
-            lengths = held.sequences.lengths
-            if held.labels is None:
-                held_out = scores.log_likelihood, held.weight, fold, each
-                found.append(DensityValidation(held.whole, *held_out, steps=lengths, **how))
-            else:
-                found.append(
-                    SequenceValidation(held.whole, held.states, scores, lengths, held.weight, fold, each, **how)
-                )
-        elif held.n_classes:
-            told.append(scores)
-            classes = held.whole.levels_[held.target] if isinstance(held, NetworkRows) else held.whole.classes_
-            found.append(CrossValidation(held.whole, classes, held.codes, scores, held.weight, fold, each, **how))
-        else:
-            found.append(DensityValidation(held.whole, scores.log_density, held.weight, fold, each, **how))
-    _warn_impossible(told)
+    found = [judge(held, splits, fold, each) for held, each in zip(subjects, parameters, strict=True)]
+    _warn_impossible([each.impossible for each in found if isinstance(each, CrossValidation)])
     return found[0] if candidates is None else Selection(found)
 
 
-def _warn_impossible(scores: list[Normalised]) -> None:
-    impossible = [score.impossible for score in scores]
-    lost = np.flatnonzero(np.any(impossible, axis=0)) if impossible else np.zeros(0, dtype=np.intp)
+def judge(held: Any, splits: list[Split], fold: np.ndarray, parameters: dict[str, Any]) -> Any:
+    """How well what is held out is told by the models of the rest; fold −1 is only learned from."""
+    scores, weight, how = held.score(splits), held.weight, {"refitted": held.refitted}
+    if isinstance(held, HeldSequences):
+        lengths = held.sequences.lengths
+        if held.labels is None:
+            return DensityValidation(held.whole, scores.log_likelihood, weight, fold, parameters, steps=lengths, **how)
+        return SequenceValidation(held.whole, held.states, scores, lengths, weight, fold, parameters, **how)
+    if not held.n_classes:
+        return DensityValidation(held.whole, scores.log_density, weight, fold, parameters, **how)
+    classes = held.whole.levels_[held.target] if isinstance(held, NetworkRows) else held.whole.classes_
+    return CrossValidation(held.whole, classes, held.codes, scores, weight, fold, parameters, **how)
+
+
+def _warn_impossible(found: list[np.ndarray]) -> None:
+    lost = np.flatnonzero(np.any(found, axis=0)) if found else np.zeros(0, dtype=np.intp)
     if len(lost):
         more = f", and {len(lost) - 1} more rows," if len(lost) > 1 else ""
         warnings.warn(

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from tallybayes.errors import DataError, EstimateError
+from tallybayes.errors import DataError, EstimateError, NotForgettableError
 from tallybayes.families.estimates import read_estimate
-from tallybayes.insight.validation import CrossValidation
+from tallybayes.insight.cross_validation import hold, judge
+from tallybayes.insight.validation import REFITTED, CrossValidation
 from tallybayes.models.classifiers.answers.held_out import count_rows, open_rows, score_left_out
+from tallybayes.models.classifiers.classifier import Classifier
+from tallybayes.models.classifiers.mixture import Mixture
+from tallybayes.models.fitted.held_out import splits_of
+from tallybayes.models.inputs.folds import random_folds
 from tallybayes.progress import progress
 
+_FOLDS = 10  # of models whose rows cannot be left out in closed form
 GRID = tuple(float(strength) for strength in 10.0 ** np.linspace(-3, 3, 13))
 
 
@@ -23,8 +31,9 @@ class PriorPath:
     strengths : ndarray of shape (n,)
         What each prior is worth, as a multiple of the model's own.
     log2_evidence : ndarray of shape (n,)
-        log₂ p(rows, labels), the parameters integrated out: more is better. NaN where the model has no evidence.
-    results : list of CrossValidation
+        log₂ p(rows, labels), the parameters integrated out: more is better. Of a mixture, its bound; NaN where there is
+        none.
+    results : list of CrossValidation, SequenceValidation or DensityValidation
         The held-out scores under each prior.
 
     Examples
@@ -51,18 +60,19 @@ class PriorPath:
 
     @property
     def by_log_loss(self) -> float:
-        """The strength with the lowest log-loss on rows left out."""
-        return float(self.strengths[np.argmin([result.log_loss.value for result in self.results])])
+        """The strength with the lowest log-loss on what was left out or, without classes, the fewest bits."""
+        return float(self.strengths[np.argmin([result.loss.value for result in self.results])])
 
     def to_frame(self) -> Any:
         """One row for every strength, as a pandas DataFrame."""
         import pandas as pd
 
-        measures = {
-            "log_loss": [r.log_loss.value for r in self.results],
-            "accuracy": [r.accuracy.value for r in self.results],
-        }
-        return pd.DataFrame({"strength": self.strengths, "log2_evidence": self.log2_evidence, **measures})
+        found: dict[str, Any] = {"strength": self.strengths, "log2_evidence": self.log2_evidence}
+        name = self.results[0].loss_name.replace("-", "_").replace(" ", "_")
+        found[name] = [result.loss.value for result in self.results]
+        if hasattr(self.results[0], "accuracy"):
+            found["accuracy"] = [result.accuracy.value for result in self.results]
+        return pd.DataFrame(found)
 
     def plot(self, ax: Any = None) -> Any:
         """Evidence, log-loss and accuracy against the strength of the prior; needs matplotlib.
@@ -80,27 +90,32 @@ class PriorPath:
         return plot_prior_path(self, ax)
 
     def __repr__(self) -> str:
-        lines = [f"{'strength':>10}  {'log₂ evidence':>15}  {'log-loss':<25}  accuracy"]
+        told = hasattr(self.results[0], "accuracy")
+        name = self.results[0].loss_name
+        lines = [f"{'strength':>10}  {'log₂ evidence':>15}  {name:<25}  {'accuracy' if told else ''}".rstrip()]
         best = np.nanmax(self.log2_evidence) if not np.isnan(self.log2_evidence).all() else np.nan
-        low = min(result.log_loss.value for result in self.results)
+        low = min(result.loss.value for result in self.results)
         for strength, bits, result in zip(self.strengths, self.log2_evidence, self.results, strict=True):
-            marks = (" *" if bits == best else "  "), ("*" if result.log_loss.value == low else "")
-            loss = f"{result.log_loss!r} {marks[1]}"
-            lines.append(f"{strength:>10.4g}  {bits:>13.1f}{marks[0]}  {loss:<25}  {result.accuracy!r}".rstrip())
-        return "\n".join(["The model's own prior, times a strength; * is best", *lines])
+            marks = (" *" if bits == best else "  "), ("*" if result.loss.value == low else "")
+            loss, accuracy = f"{result.loss!r} {marks[1]}", repr(result.accuracy) if told else ""
+            lines.append(f"{strength:>10.4g}  {bits:>13.1f}{marks[0]}  {loss:<25}  {accuracy}".rstrip())
+        again = [REFITTED] if any(result.refitted for result in self.results) else []
+        return "\n".join(["The model's own prior, times a strength; * is best", *lines, *again])
 
 
-def prior_path(model: Any, data: Any, target: Any, grid: Any = GRID, *, sample_weight: Any = None) -> PriorPath:
-    """Evidence, leave-one-out log-loss and accuracy under priors of several strengths, from one counting pass.
+def prior_path(model: Any, data: Any, target: Any = None, grid: Any = GRID, *, sample_weight: Any = None) -> PriorPath:
+    """Evidence, and log-loss and accuracy on what is left out, under priors of several strengths.
 
-    Every prior has the same expectations as the model's own (``prior_``) and is worth a multiple of it.
+    Every prior has the same expectations as the model's own (``prior_``) and is worth a multiple of it. Rows of a
+    classifier are left out one by one, from one counting pass; of other models, ten folds are. Where EM expected what
+    was missing, the model is fitted again under every prior and without every fold.
 
     Parameters
     ----------
-    model : NaiveBayes or GaussianDiscriminant
+    model : any model of this package but NearestClassMean
         With ``estimate="bayes"`` or ``"map"``: the others have no prior. It is not changed.
     data : as for ``fit``
-    target : array-like of shape (n,), or the name of a column of data
+    target : as for `cross_validate`
     grid : array-like of positive numbers, default 0.001 to 1000
         The multiples.
     sample_weight : array-like of shape (n,), or the name of a column of data, optional
@@ -119,19 +134,49 @@ def prior_path(model: Any, data: Any, target: Any, grid: Any = GRID, *, sample_w
     strengths = np.asarray(grid, dtype=float)
     if strengths.ndim != 1 or not len(strengths) or not (np.isfinite(strengths) & (strengths > 0)).all():
         raise DataError.wrong_type("grid", repr(grid), "one or more positive numbers")
-    rows = count_rows(open_rows(model, data, target, sample_weight))
-    whole = rows.model
-    if not read_estimate(whole.estimate).has_prior:
+    if not read_estimate(getattr(model, "estimate", "mle")).has_prior:
         raise EstimateError(
-            f"estimate={whole.estimate!r} has no prior whose strength could matter.\n    Use estimate='bayes' or 'map'."
+            f"{model!r} has no prior whose strength could matter.\n    Use a model with estimate='bayes' or 'map'."
         )
+    try:
+        if isinstance(model, Classifier):
+            return _of_rows(model, data, target, strengths, sample_weight)
+    except NotForgettableError:
+        pass  # EM has to expect what the rows lack
+    held = hold(model, data, target, sample_weight)
+    known = held.codes >= 0
+    fold = np.full(len(known), -1, dtype=np.int32)
+    fold[known] = random_folds(held.codes[known], min(_FOLDS, int(known.sum())), 0)
+    splits, bits, results = splits_of(fold, known), [], []
+    own = {} if not held.refitted else held.whole.prior_
+    for strength in progress(strengths.tolist(), "trying priors"):
+        if held.refitted:
+            prior = {name: belief.scaled(strength) for name, belief in own.items()}
+            other = hold(clone(model).set_params(prior=prior), data, target, sample_weight)
+        else:
+            other = copy.copy(held)
+            other.whole = held.whole._with_strength(strength)
+        bits.append(_log2_evidence(other.whole))
+        results.append(judge(other, splits, fold, {"strength": strength}))
+    return PriorPath(strengths, np.array(bits), results)
+
+
+def _of_rows(model: Any, data: Any, target: Any, strengths: np.ndarray, sample_weight: Any) -> PriorPath:
+    """The path of a classifier: every row left out under every prior, from one count."""
+    rows = count_rows(open_rows(model, data, target, sample_weight))
     fold, bits, results = np.arange(rows.table.n_rows), [], []
     for strength in progress(strengths.tolist(), "trying priors"):
-        other = whole._with_strength(strength)
-        try:
-            bits.append(other.log_evidence() / np.log(2))
-        except EstimateError:  # a shrunk covariance has none
-            bits.append(np.nan)
+        other = rows.model._with_strength(strength)
+        bits.append(_log2_evidence(other))
         found = other, other.classes_, rows.codes, score_left_out(rows, other), rows.weight, fold
         results.append(CrossValidation(*found, {"strength": strength}))
     return PriorPath(strengths, np.array(bits), results)
+
+
+def _log2_evidence(model: Any) -> float:
+    """The evidence in bits, or a mixture's bound; NaN where there is none: of shrunk covariances, of EM's counts."""
+    try:
+        found = model.evidence_bound_ if isinstance(model, Mixture) else model.log_evidence()
+    except EstimateError:
+        return float("nan")
+    return float(found / np.log(2))

@@ -32,6 +32,8 @@ class CrossValidation(Evaluation):
         Those of a candidate, by name; empty without candidates.
     refitted : bool
         Whether every fold's model was fitted again; otherwise the fold was subtracted from the counts of all rows.
+    impossible : ndarray of bool of shape (n,)
+        The rows that are possible in no class when they are held out: their class prior is used.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class CrossValidation(Evaluation):
             log_density=None if np.isnan(density).any() else density,  # a model of distances has none
         )
         self.model, self.fold, self.rows, self.parameters = model, fold, scored, parameters
-        self.refitted = refitted
+        self.refitted, self.impossible = refitted, scores.impossible
 
     def by_fold(self) -> Any:
         """The accuracy and log-loss of every fold, as a pandas DataFrame."""

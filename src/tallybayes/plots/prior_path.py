@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 
 def plot_prior_path(path: PriorPath, ax: Any = None) -> Any:
-    """Evidence, log-loss and accuracy, one above the other, against the strength of the prior."""
-    axes = new_axes(ax, nrows=3, sharex=True, figsize=(7, 7), layout="constrained")
+    """Evidence, loss and accuracy, one above the other, against the strength of the prior."""
+    shown = [("loss", f"{path.results[0].loss_name}, rows left out")]
+    if hasattr(path.results[0], "accuracy"):
+        shown.append(("accuracy", "accuracy, rows left out"))
+    axes = new_axes(ax, nrows=1 + len(shown), sharex=True, figsize=(7, 7), layout="constrained")
     axes[0].plot(path.strengths, path.log2_evidence, "o-", color=COLOURS[0])
     axes[0].set_ylabel("log₂ evidence")
-    for place, (name, label) in enumerate(
-        [("log_loss", "log-loss, rows left out"), ("accuracy", "accuracy, rows left out")], 1
-    ):
+    for place, (name, label) in enumerate(shown, 1):
         value, low, high = np.array([tuple(getattr(result, name)) for result in path.results]).T
         axes[place].fill_between(path.strengths, low, high, color=COLOURS[place], alpha=0.2, linewidth=0)
         axes[place].plot(path.strengths, value, "o-", color=COLOURS[place])

@@ -101,7 +101,7 @@ def make_cases():
     return {
         "naive Bayes": Case(tb.NaiveBayes(prior=gamma), gaps, y),
         "naive Bayes, unlabelled": Case(tb.NaiveBayes(prior=gamma, unlabelled="em", **early), gaps, some, True),
-        "naive Bayes, skipping": Case(tb.NaiveBayes(prior=gamma, unlabelled="skip"), gaps, some, True),
+        "naive Bayes, skipping": Case(tb.NaiveBayes(prior=gamma, unlabelled="skip"), gaps, some),
         "discriminant": Case(tb.GaussianDiscriminant(prior=wishart), X, y),
         "discriminant, gaps": Case(tb.GaussianDiscriminant(prior=wishart, **early), gaps, y, True),
         "diagonal, gaps": Case(tb.GaussianDiscriminant("diagonal", prior=gamma, **early), gaps, y, True),

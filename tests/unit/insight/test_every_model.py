@@ -1,5 +1,6 @@
 """Every function of insight takes every model: each answer beside brute force, each refusal with its reason."""
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from every_model import CASES
@@ -8,6 +9,7 @@ from sklearn.base import clone
 
 import tallybayes as tb
 
+mpl.use("Agg")
 NAMES = list(CASES)
 
 
@@ -286,3 +288,36 @@ def test_a_network_of_given_tables_is_evaluated():
     found = tb.evaluate(model, {"fire": [True, False], "smoke": [True, None]}, "fire")
     np.testing.assert_allclose(np.exp(found.log_proba), [[1 / 3, 2 / 3], [0.9, 0.1]])
     assert tb.evaluate(model, {"fire": [True], "smoke": [True]}).bits_per_row.value == pytest.approx(-np.log2(0.09))
+
+
+# ---- The strength of priors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "nearest mean"])
+def test_every_point_of_a_path_is_the_model_with_that_prior(name):
+    case = CASES[name]
+    path = tb.prior_path(case.model, case.data, case.target, [0.5, 4.0])
+    whole = case.fit(np.arange(case.n))
+    assert path.by_log_loss in (0.5, 4.0)
+    assert len(path.to_frame()) == 2
+    assert ("fitted again" in repr(path)) == case.refitted
+    assert path.results[0].loss_name in repr(path)
+    assert len(path.plot()) == (3 if case.kind in ("classes", "states") else 2)
+    for strength, bits, found in zip(path.strengths, path.log2_evidence, path.results, strict=True):
+        prior = {key: belief.scaled(strength) for key, belief in whole.prior_.items()}
+        model = clone(case.model).set_params(prior=prior)
+        alone = case.fit(np.arange(case.n), model)
+        if isinstance(model, tb.Mixture):
+            assert bits == pytest.approx(alone.evidence_bound_ / np.log(2))
+        elif alone.tally_.soft:
+            assert np.isnan(bits)
+        else:
+            assert bits == pytest.approx(alone.log_evidence() / np.log(2))
+        held = np.flatnonzero(found.fold == 1)
+        check_row(case, found, held[0], case.fit(np.flatnonzero(found.fold != 1), model))
+
+
+def test_a_path_needs_a_prior():
+    for model in (tb.NearestClassMean(), tb.BayesianNetwork({"x": []}, estimate="mle")):
+        with pytest.raises(ValueError, match="has no prior whose strength could matter"):
+            tb.prior_path(model, {"x": [0, 1]}, "x")

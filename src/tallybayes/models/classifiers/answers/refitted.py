@@ -1,4 +1,4 @@
-"""Rows held out of classifiers and mixtures that cannot be subtracted: they are fitted again without them."""
+"""Rows held out of classifiers and mixtures that lack labels or cells: such models are fitted again without them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class LabelledRows(HeldRows):
 
     @property
     def refitted(self) -> bool:
-        """Always: what can be subtracted is scored by `score_folds` and `score_left_out`."""
-        return True
+        """Whether nothing can be subtracted: counts that EM expected, and metrics that were learned."""
+        return super().refitted or not hasattr(self.whole, "_held")
 
     def count(self, chosen: np.ndarray) -> Tally:
         """The tally of some of the rows."""
