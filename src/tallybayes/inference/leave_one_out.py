@@ -15,11 +15,6 @@ from tallybayes.families.left_out import Counted, Removed
 _MEANT = ("collect", "maximum_likelihood", "unbiased", "from_belief", "log_prob", "log_predictive")
 
 
-def is_together(family: Family) -> bool:
-    """Whether one row's absence changes the density of every group, or all are had for the price of one."""
-    return family.left_out_together
-
-
 def is_cellwise(family: Family, sparse: bool) -> bool:
     """Whether leaving rows out makes something of the size of all their cells."""
     return not family.light and not (sparse and still_says(family, "left_out", *_MEANT))
@@ -55,10 +50,10 @@ def without_row(
 
     Returns
     -------
-    ndarray of shape (n, groups) where the family `is_together`, else (n, 1), of the row's own group
+    ndarray of shape (n, groups) where `Family.left_out_together`, else (n, 1), of the row's own group
         NaN where no closed form is to be trusted, and the row has to be counted out.
     """
-    terms, together = None, is_together(family)
+    terms, together = None, family.left_out_together
     counted = Counted(statistics, prior, read_estimate(estimate))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if still_says(family, "left_out", *_MEANT):

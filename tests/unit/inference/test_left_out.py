@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import tallybayes as tb
 from tallybayes.families.family import still_says
-from tallybayes.inference.leave_one_out import is_cellwise, is_together
+from tallybayes.inference.leave_one_out import is_cellwise
 
 Y = np.arange(30) % 3
 RNG = np.random.default_rng(0)
@@ -64,7 +64,6 @@ def test_a_family_that_scores_otherwise_is_not_left_out_as_its_parent(parent, fo
 def test_a_family_that_only_has_another_name_is_left_out_as_its_parent(parent):
     family, rows = type("Own", (parent,), {"expects": "anything"})(), ROWS[FAMILIES[parent]]
     assert still_says(family, "left_out", "collect", "log_prob")
-    assert is_together(family) == is_together(parent())
     assert is_cellwise(family, sparse=True) == is_cellwise(parent(), sparse=True)
     found, expected = (tb.leave_one_out(tb.NaiveBayes(one), rows, Y) for one in (family, parent()))
     np.testing.assert_array_equal(found.log_proba, expected.log_proba)

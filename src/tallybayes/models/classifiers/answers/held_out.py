@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, NotForgettableError
 from tallybayes.families.block import Codes, Sparse
-from tallybayes.inference.leave_one_out import is_cellwise, is_together, own_tables, without_row
+from tallybayes.inference.leave_one_out import is_cellwise, own_tables, without_row
 from tallybayes.models.classifiers.answers.calibration import fit_calibration
 from tallybayes.models.classifiers.answers.refitted import LabelledRows
 from tallybayes.models.classifiers.learning import class_factor
@@ -258,7 +258,7 @@ def _step(model: Any, table: Table, n_classes: int) -> int:
         statistics: Any = model.tally_[scored.factor.columns]
         cells = statistics.table.shape[-1] if isinstance(statistics, Counts) else statistics.n_columns
         cells = cells * 8 if sparse else cells  # the statistics of every row, in several arrays
-        width = max(width, cells * (n_classes if is_together(scored.family) else 1))
+        width = max(width, cells * (n_classes if scored.family.left_out_together else 1))
     return min(chunk_rows(1, width), 65536)
 
 
@@ -278,7 +278,7 @@ def _joint_left_out(model: Any, rows: Rows, part: slice | np.ndarray, log_prior:
         terms = without_row(
             scored.family, statistics, resolved.prior, model.estimate, cells, group, weight, resolved.constant
         )
-        if is_together(scored.family):
+        if scored.family.left_out_together:
             together += terms
         else:
             apart.append(scored)
