@@ -155,10 +155,11 @@ class Model(BaseEstimator):
 
     def _derive(self, name: str, make: Any) -> Any:
         """Something made of the tally, made once."""
-        if name not in vars(self).get("_derived", ()):
+        found = vars(self).get("_derived", {})
+        if name not in found:
             check_is_fitted(self, "tally_")
-            self._derived[name] = make()
-        return self._derived[name]
+            found[name] = make()
+        return found[name]
 
     def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What the tally does not tell, for a file."""

@@ -141,7 +141,6 @@ class Grouped(Model):
         -------
         ndarray of shape (n,)
         """
-        check_is_fitted(self, "tally_")
         self._check_estimated(self.class_log_prior_)
         if self._calibration is not None and self._calibration.method == "isotonic":  # the others keep the order
             return self.classes_[self.predict_log_proba(X).argmax(axis=1)]

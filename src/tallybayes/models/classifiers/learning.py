@@ -222,8 +222,9 @@ def class_domain(model: Any) -> Domain:
 
 def classes(model: Any) -> np.ndarray:
     """The classes, sorted, in the target's own type."""
-    levels = model._class_domain.levels
-    return model._derive("classes", lambda: labels_of(levels, model._shape.y_dtype))
+    if not hasattr(model, "tally_"):
+        raise AttributeError(f"this {type(model).__name__} is not fitted yet")
+    return model._derive("classes", lambda: labels_of(model._class_domain.levels, model._shape.y_dtype))
 
 
 def feature_names_in(model: Any) -> np.ndarray:
