@@ -135,10 +135,6 @@ class Family(Value):
         """E[x] of every column, shape (*given, columns), from parameters or from a posterior."""
         return np.asarray(parameters.mean() if isinstance(parameters, Belief) else parameters)
 
-    def slope(self, x: np.ndarray) -> np.ndarray | None:
-        """How much what is counted of a cell moves with the cell; None where it is the cell itself."""
-        return None
-
     def log_likelihood(self, parameters: Any, statistics: Any) -> np.ndarray:
         """log p(data | parameters) from the statistics alone, per group (and column where columns are independent)."""
         raise NotImplementedError

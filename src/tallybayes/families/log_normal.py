@@ -112,11 +112,6 @@ class LogNormal(Gaussian):
         """Mean and variance of the logarithms; of a posterior, what its predictive has."""
         return {f"{name} of log": part for name, part in super().describe(parameters).items()}
 
-    def slope(self, x: np.ndarray) -> np.ndarray:
-        """1/x, that of the logarithm."""
-        with np.errstate(divide="ignore"):
-            return 1.0 / np.asarray(x)
-
     def grid(self, parameters: Any, column: int, reach: float = 3.0) -> np.ndarray:
         """The same about every mean of the logarithms."""
         return np.exp(super().grid(parameters, column, reach))

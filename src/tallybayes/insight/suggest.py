@@ -188,10 +188,11 @@ def _suggest(table: Table, name: Name, target: Name, weight: np.ndarray | None, 
     whole = len(cells.values) > 0 and _is_whole(cells.values)
     rows, slopes = table, {}
     for family in families if whole else ():
-        slope = family.slope(_numbers(table, name))
-        if slope is not None:
+        column = _numbers(table, name)
+        base = family.log_base(np.asarray(family.transform(column[:, None])))
+        if base is not None:
             slopes[family] = free_name("slope", list(rows.columns))
-            rows = Table({**rows.columns, slopes[family]: slope})
+            rows = Table({**rows.columns, slopes[family]: np.where(np.isnan(column), np.nan, np.exp(base))})
     factors = [Factor(name, (target,), family) for family in families]
     factors += [Factor(extra, (target,), Gaussian()) for extra in slopes.values()]
     statistics = count(rows, factors, weight=weight, schema=Schema(ordered=(str(target),))).statistics
