@@ -138,7 +138,7 @@ NAMED = {
 @pytest.mark.parametrize("name", NAMED)
 def test_a_prior_for_a_column_that_is_not_there_is_refused_when_fitting(name):
     belief = tb.NormalInverseGamma(0, 1, 2, 1)
-    with pytest.raises(PriorError, match=r"names 'hieght', which is no column .*known: 'height', 'width'"):
+    with pytest.raises(PriorError, match=r"names 'hieght', which is no column .*known: .*'height', 'width'"):
         NAMED[name]({"hieght": belief, "width": belief})
     NAMED[name]({"height": belief, "width": belief})
 
