@@ -10,21 +10,11 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, printable
-from tallybayes.families.block import Sparse
-from tallybayes.families.categorical import Categorical
-from tallybayes.insight.summaries import COUNTS, LABELS, NUMBERS, WORDS, YES_NO, Counted, Summaries, count_words
+from tallybayes.insight.drawing import ALL_ROWS, Part, make_part, sources
+from tallybayes.insight.summaries import Counted
+from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.classifiers.grouped import Grouped
-from tallybayes.models.fitted.generate import n_columns, sample_factor
-from tallybayes.models.fitted.plan import check_cells
-from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
-from tallybayes.models.inputs.shape import read_more
-from tallybayes.sources.table import Table
-from tallybayes.tally.factor import Name
-
-_ROWS = 2_000  # rows of a class that are looked at, and drawn in every replicate
-_FEWEST = 20  # with fewer rows than these nothing could be seen
-_CELLS = 200_000_000  # cells drawn in all, which decides how many rows of wide data are looked at
-_TOKENS = 200_000  # tokens of a multinomial block, of one class
+from tallybayes.models.networks.network import BayesianNetwork
 
 
 class Check(NamedTuple):
@@ -70,7 +60,7 @@ class PredictiveCheck:
     {1}
     """
 
-    def __init__(self, table: list[Check], n_draws: int, n_rows: dict[Any, int], parts: list[_Part], seed: Any) -> None:
+    def __init__(self, table: list[Check], n_draws: int, n_rows: dict[Any, int], parts: list[Part], seed: Any) -> None:
         self.table = sorted(table, key=lambda row: -abs(row.gap))
         self.n_draws, self.n_rows = n_draws, n_rows
         self._parts, self._seed = parts, seed
@@ -139,7 +129,8 @@ class PredictiveCheck:
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{printable(label)}: {n}" for label, n in list(self.n_rows.items())[:8])
-        head = f"PredictiveCheck: {len(self.table)} statistics beside {self.n_draws} draws (rows of class {rows})"
+        of = f"rows: {self.n_rows[ALL_ROWS]}" if ALL_ROWS in self.n_rows else f"rows of class {rows}"
+        head = f"PredictiveCheck: {len(self.table)} statistics beside {self.n_draws} draws ({of})"
         top = self.table[:10]
         if not top:
             return head
@@ -157,54 +148,8 @@ class PredictiveCheck:
         return "\n".join(lines)
 
 
-class _Part:
-    """One factor: the cells looked at, and how to draw such cells from the model."""
-
-    def __init__(self, scored: Scored, statistics: Any, cells: Any, codes: np.ndarray, labels: np.ndarray) -> None:
-        self.scored, self.statistics, self.cells = scored, statistics, cells
-        self.codes, self.labels = codes, labels
-        self.domains: list[tuple[Any, ...]] = []
-        self.names: list[Any]
-        if isinstance(cells, Counted):
-            first, *others = scored.factor.columns
-            self.names = [f"{first} … {others[-1]}" if others else first]
-        else:
-            width = n_columns(scored.family, statistics)
-            self.names = [scored.factor.column(place, width) for place in range(width)]
-
-    def draw(self, rng: np.random.Generator) -> Any:
-        """Cells of one data set: parameters from the posterior, then the rows; missing where the data are."""
-        scored = self.scored
-        if scored.predictive:
-            drawn = scored.family.from_belief(scored.parameters, "sample", random_state=rng)
-            scored = scored._replace(parameters=drawn, predictive=False)
-        if isinstance(self.cells, Counted):
-            return self.cells.redraw(np.asarray(scored.parameters), self.codes, rng)
-        rows = sample_factor(scored, self.codes, self.statistics, rng)
-        return np.where(np.isnan(self.cells), np.nan, rows)
-
-    @property
-    def summaries(self) -> Summaries:
-        """The statistics to compare."""
-        family = self.scored.family
-        if isinstance(self.cells, Counted):
-            return WORDS
-        if family.reads == "codes":
-            return LABELS
-        if family.is_yes_no:
-            return YES_NO
-        return COUNTS if family.expects.startswith("a whole number") else NUMBERS
-
-    def values(self, cells: Any, place: int) -> np.ndarray:
-        """One column of cells; different words in a row of a block."""
-        return cells.different if isinstance(cells, Counted) else cells[:, place]
-
-    def levels_of(self, place: int) -> tuple[Any, ...]:
-        return self.domains[place] if self.domains else ()
-
-
 def predictive_check(
-    model: Any, data: Any, target: Any, *, n_draws: int = 200, random_state: Any = 0
+    model: Any, data: Any, target: Any = None, *, n_draws: int = 200, random_state: Any = 0
 ) -> PredictiveCheck:
     """Draw data sets from a fitted model and see which columns of the real one look different: a wrong family.
 
@@ -215,14 +160,20 @@ def predictive_check(
     the share of the most common level and the entropy in bits; for blocks of words, given the rows' lengths, the mean
     number of different words in a row and the chance that two words of a row are the same.
 
+    Every node of a `BayesianNetwork` is drawn given its parents as observed: labels are compared over all rows,
+    measured nodes for every combination of their parents' levels. Of a `Mixture` whole rows are drawn, of a
+    `HiddenMarkovModel` without states whole sequences of the same lengths (at its point estimate), and columns are
+    compared over all rows.
+
     At most 2,000 rows of every class are looked at, chosen by `random_state`, and fewer of wide data (of words, 200,000
     tokens of a class), so that time and memory stay bounded.
 
     Parameters
     ----------
-    model : NaiveBayes, GaussianDiscriminant or another fitted generative classifier
+    model : any fitted model of this package but NearestClassMean
     data, target
-        Rows as for ``model.fit``: those it was fitted on, or new ones.
+        Rows as for ``model.fit``: those it was fitted on, or new ones. Rows without a label are left out. Of a
+        `HiddenMarkovModel`, sequences: with their states, steps are drawn given these.
     n_draws : int, default 200
         The number of data sets drawn.
     random_state : int, Generator or None, default 0
@@ -242,85 +193,26 @@ def predictive_check(
     >>> tb.predictive_check(model, rows, "y").surprising[0].column
     'bursts'
     """
-    if not isinstance(model, Grouped):
-        raise DataError.wrong_type("model", type(model).__name__, "a generative classifier such as tb.NaiveBayes")
+    if not isinstance(model, Grouped | BayesianNetwork | HiddenMarkovModel):
+        expected = "a model that says how rows come about, such as tb.NaiveBayes or tb.BayesianNetwork"
+        raise DataError.wrong_type("model", type(model).__name__, expected)
     check_is_fitted(model, "tally_")
     if not isinstance(n_draws, int | np.integer) or n_draws < 1:
         raise DataError(f"n_draws is {n_draws!r}; expected a whole number of at least 1.")
-    table, _ = read_more(model, data, target, None)
-    if table.n_rows == 0:
-        raise DataError("there are 0 rows to look at; expected at least 1.")
     rng = np.random.default_rng(random_state)
-    classes = rows_of(table, [model._target], Categorical(), [model._class_domain], "error")[:, 0]
-    model._check_estimated(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
     checks: list[Check] = []
-    parts = []
-    for scored, (_, statistics) in zip(model._known.scored, model._known.pairs, strict=True):
-        part = _make_part(model, table, scored, statistics, classes, int(n_draws), rng)
+    parts, n_rows = [], dict[Any, int]()
+    for source in sources(model, data, target, rng):
+        part = make_part(source, int(n_draws), rng)
         parts.append(part)
         checks += _compare(part, int(n_draws), rng)
-    present = np.bincount(classes, minlength=len(model.classes_))
-    most = [np.bincount(part.codes, minlength=len(present)) for part in parts]
-    looked = np.max(most, axis=0) if most else present
-    n_rows = {label: int(n) for label, n in zip(model.classes_.tolist(), looked, strict=True) if n}
+        for code, n in zip(*np.unique(part.codes, return_counts=True), strict=True):
+            label = part.labels.tolist()[code]
+            n_rows[label] = max(int(n), n_rows.get(label, 0))
     return PredictiveCheck(checks, int(n_draws), n_rows, parts, int(rng.integers(2**32)))
 
 
-def _make_part(
-    model: Any,
-    table: Table,
-    scored: Scored,
-    statistics: Any,
-    classes: np.ndarray,
-    n_draws: int,
-    rng: np.random.Generator,
-) -> _Part:
-    """The rows of one factor that are looked at, with their classes."""
-    names: tuple[Name, ...] = scored.factor.columns
-    domains = model._level_domains(scored)
-    rows = rows_of(table, names, scored.family, domains, "missing")
-    if scored.family.tokens:
-        index = _choose(classes, _ROWS, rng)
-        counted = count_words(rows, index, names[0])
-        kept = counted.first_tokens(classes[index], _TOKENS)
-        return _Part(scored, statistics, counted.take(kept), classes[index][kept], model.classes_)
-    width = n_columns(scored.family, statistics)
-    n_classes = len(np.unique(classes))
-    most = min(_ROWS, _CELLS // (n_draws * n_classes * max(width, 1)))
-    if most < _FEWEST:
-        raise DataError(
-            f"{n_draws} draws of {width} columns in {n_classes} classes are too many numbers to look at; expected "
-            f"room for at least {_FEWEST} rows of a class.\n    Pass a smaller n_draws, or a model of fewer columns."
-        )
-    index = _choose(classes, most, rng)
-    cells = _take(rows, index)
-    if scored.family.reads != "codes":
-        check_cells(scored, cells)
-    else:
-        cells = np.where(cells < 0, np.nan, cells)
-    part = _Part(scored, statistics, cells, classes[index], model.classes_)
-    part.domains = [domain.levels for domain in domains]
-    return part
-
-
-def _choose(classes: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """The rows to look at, class by class: all of a class, or some at random."""
-    chosen = []
-    for code in np.unique(classes):
-        mine = np.flatnonzero(classes == code)
-        chosen.append(mine if len(mine) <= most else np.sort(rng.choice(mine, most, replace=False)))
-    return np.concatenate(chosen)
-
-
-def _take(rows: Any, index: np.ndarray) -> np.ndarray:
-    if isinstance(rows, Sparse):
-        return rows.dense(index)
-    if isinstance(rows, list):
-        return np.stack([column[index] for column in rows], axis=-1).astype(np.float64)
-    return chunk_of(rows[index], slice(None)).astype(np.float64)
-
-
-def _compare(part: _Part, n_draws: int, rng: np.random.Generator) -> Iterator[Check]:
+def _compare(part: Part, n_draws: int, rng: np.random.Generator) -> Iterator[Check]:
     """Every statistic of every column in every class, beside its replicates."""
     summaries = part.summaries
     groups = [(code, np.flatnonzero(part.codes == code)) for code in np.unique(part.codes)]

@@ -321,3 +321,81 @@ def test_a_path_needs_a_prior():
     for model in (tb.NearestClassMean(), tb.BayesianNetwork({"x": []}, estimate="mle")):
         with pytest.raises(ValueError, match="has no prior whose strength could matter"):
             tb.prior_path(model, {"x": [0, 1]}, "x")
+
+
+# ---- Checks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "nearest mean"])
+def test_what_a_model_draws_looks_like_itself(name):
+    case = CASES[name]
+    target = None if isinstance(case.model, tb.BayesianNetwork) else case.target
+    found = tb.predictive_check(case.fit(np.arange(case.n)), case.data, target, n_draws=60)
+    assert found.table
+    assert "PredictiveCheck" in repr(found)
+    columns = {check.column for check in found.table}
+    expected = set(case.data) if isinstance(case.data, dict) else set(range(np.shape(case.data[0])[0] or 1))
+    assert columns == (expected if case.kind not in ("states", "steps") else {0})
+    assert found.surprising == []
+    assert found.replicates(found.table[0].column, 3)[1].shape[0] == 3
+    assert len(found.plot()) >= 1
+
+
+def test_a_wrong_family_of_a_measured_node_is_found():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
+    rows = {"a": a, "b": b, "x": np.exp(rng.normal(a + b)), "z": rng.normal(a)}
+    model = tb.BayesianNetwork({"x": ["a", "b"], "z": ["a"], "b": ["a"]}).fit(rows)
+    found = tb.predictive_check(model, rows)
+    assert {check.column for check in found.surprising} == {"x"}
+    assert {check.label for check in found.surprising} <= {f"a = {i}, b = {j}" for i in (0, 1) for j in (0, 1)}
+    groups = {check.label for check in found.table if check.column == "z"}
+    assert groups == {"a = 0", "a = 1"}
+    right = tb.BayesianNetwork({"x": ["a", "b"], "z": ["a"], "b": ["a"]}, columns={"x": tb.LogNormal()}).fit(rows)
+    assert tb.predictive_check(right, rows).surprising == []
+
+
+def test_nodes_of_labels_are_drawn_given_their_parents_as_observed():
+    rows = {"a": [0, 1] * 100, "b": [1, 0] * 100, "c": ["u", "v"] * 100}
+    model = tb.BayesianNetwork({"c": ["a", "b"]}, prior=tb.BDeu(1)).fit(rows)
+    (entropy,) = [c for c in tb.predictive_check(model, rows).table if (c.column, c.statistic) == ("c", "entropy")]
+    assert entropy.low > 0.99  # a certain answer to each of two halves
+    shifted = {**rows, "a": [0] * 200, "b": [1] * 200}
+    found = tb.predictive_check(model, shifted)
+    assert "c" in {check.column for check in found.surprising}  # drawn as u alone
+
+
+def test_tables_that_were_given_are_drawn_from():
+    model = tb.BayesianNetwork.from_tables(
+        {"smoke": ["fire"]},
+        {"fire": [False, True], "smoke": [False, True]},
+        {"fire": [0.9, 0.1], "smoke": [[0.95, 0.05], [0.1, 0.9]]},
+    )
+    rng = np.random.default_rng(0)
+    fire = rng.random(500) < 0.1
+    smoke = np.where(fire, rng.random(500) < 0.9, rng.random(500) < 0.05)
+    assert tb.predictive_check(model, {"fire": fire, "smoke": smoke}).surprising == []
+    wrong = tb.predictive_check(model, {"fire": fire, "smoke": ~smoke})
+    assert {check.column for check in wrong.surprising} == {"smoke"}
+
+
+def test_one_component_does_not_look_like_two():
+    rng = np.random.default_rng(1)
+    rows = np.where(rng.random(500) < 0.3, rng.normal(8.0, 1.0, 500), rng.normal(0.0, 1.0, 500))[:, None]
+    one, two = (tb.Mixture(k, random_state=0).fit(rows) for k in (1, 2))
+    assert tb.predictive_check(one, rows).surprising
+    assert tb.predictive_check(two, rows).surprising == []
+    steps = [part.ravel() for part in np.split(rows, 10)]
+    chains = [tb.HiddenMarkovModel(k, random_state=0).fit(steps) for k in (1, 2)]
+    assert tb.predictive_check(chains[0], steps).surprising
+    assert tb.predictive_check(chains[1], steps).surprising == []
+
+
+def test_a_check_that_cannot_be_is_refused():
+    network, mixture = (CASES[name].fit(np.arange(40)) for name in ("network", "mixture"))
+    with pytest.raises(ValueError, match="needs no target"):
+        tb.predictive_check(network, CASES["network"].data, "y")
+    with pytest.raises(ValueError, match="numbered by chance"):
+        tb.predictive_check(mixture, CASES["mixture"].data, [0] * 40)
+    with pytest.raises(ValueError, match="0 rows to look at"):
+        tb.predictive_check(mixture, np.zeros((0, 3)))

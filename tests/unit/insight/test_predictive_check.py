@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.sparse import csr_matrix
 
 import tallybayes as tb
-from tallybayes.insight import predictive_check as module
+from tallybayes.insight import drawing as module
 from tallybayes.insight.summaries import COUNTS, LABELS, NUMBERS, WORDS, count_words
 
 mpl.use("Agg")
@@ -245,7 +245,7 @@ def test_refusals():
     model = tb.NaiveBayes().fit(rows, "y")
     with pytest.raises(ValueError, match="n_draws is 0"):
         tb.predictive_check(model, rows, "y", n_draws=0)
-    with pytest.raises(ValueError, match="generative classifier"):
+    with pytest.raises(ValueError, match="says how rows come about"):
         tb.predictive_check(tb.NearestClassMean(), rows, "y")
     with pytest.raises(ValueError, match="not fitted"):
         tb.predictive_check(tb.NaiveBayes(), rows, "y")
