@@ -341,7 +341,7 @@ class TestAsAModel:
         with pytest.raises(StatisticsError, match="each in its own way"):
             _ = model + mixture().fit(X)
         for look in (tb.cross_validate, tb.leave_one_out):
-            with pytest.raises(DataError, match="model is Mixture"):
+            with pytest.raises(DataError, match="a mixture tells no classes"):
                 look(model, X, model.predict(X))
         with pytest.raises(EstimateError, match="evidence_bound_"):
             model.log_evidence()
