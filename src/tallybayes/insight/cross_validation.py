@@ -31,7 +31,7 @@ from tallybayes.models.networks.held_out import NetworkRows
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.sources.table import Table
 
-MOST_FITS = 200  # of a model that is fitted again without every row
+MOST_FITS = 500  # of a model that is fitted again without every row
 
 
 def cross_validate(
@@ -135,7 +135,7 @@ def leave_one_out(
     What a row brought to the counts is taken out in closed form (for covariances, by a change of rank one), so this
     costs a few times what counting and scoring once do. Under ``shrinkage``, and of networks and sequences, rows are
     counted out one by one. ``prior_`` and the levels of the columns are held as found on all rows. Where EM expected
-    what was missing, the model is fitted again without every row, of at most 200.
+    what was missing, the model is fitted again without every row, of at most 500.
 
     Parameters
     ----------
