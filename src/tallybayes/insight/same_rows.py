@@ -151,7 +151,8 @@ def check_same(one: Any, mine: Rows, other: Any, its: Rows) -> None:
         return
     found, twins = mine.pooled(), its.pooled()  # what is given differs, so that only the columns can be compared
     _check_names(one, other, "columns", found, twins)
-    _check_columns(one, found, other, twins)
+    hint = "\n    A network counts a cell only where its parents are known: leave rows with missing cells out of both."
+    _check_columns(one, found, other, twins, hint)
 
 
 def _check_names(one: Any, other: Any, what: str, a: dict[Any, Any], b: dict[Any, Any]) -> None:
@@ -161,12 +162,12 @@ def _check_names(one: Any, other: Any, what: str, a: dict[Any, Any], b: dict[Any
         raise _not_same(one, other, f"only {owner!r} has the {what} {', '.join(map(repr, alone[:5]))}")
 
 
-def _check_columns(one: Any, mine: dict[Any, Column], other: Any, its: dict[Any, Column]) -> None:
+def _check_columns(one: Any, mine: dict[Any, Column], other: Any, its: dict[Any, Column], hint: str = "") -> None:
     for name, column in mine.items():
         twin = its[name]
         if not np.allclose(column.weight, twin.weight, rtol=1e-9, atol=0):
             found = f"{column.weight.sum():.12g} and {twin.weight.sum():.12g}"
-            raise _not_same(one, other, f"the known cells of column {name!r} have weight {found}")
+            raise _not_same(one, other, f"the known cells of column {name!r} have weight {found}", hint)
         labels = {*column.levels, *twin.levels} if column.levels and twin.levels else set()
         if any(not math.isclose(column.levels.get(k, 0), twin.levels.get(k, 0), rel_tol=1e-9) for k in labels):
             raise _not_same(one, other, f"column {name!r} has other labels, or others as often")
@@ -176,9 +177,9 @@ def _check_columns(one: Any, mine: dict[Any, Column], other: Any, its: dict[Any,
                 raise _not_same(one, other, f"column {name!r} has other values: its means differ")
 
 
-def _not_same(one: Any, other: Any, why: str) -> StatisticsError:
+def _not_same(one: Any, other: Any, why: str, hint: str = "") -> StatisticsError:
     return StatisticsError(
         f"cannot compare models {one!r} and {other!r}: {why}.\n"
-        "    Evidence is about data: fit both on the same rows, target, columns and weights; families may differ. A "
-        "network\n    counts a cell only where its parents are known: leave rows with missing cells out of both."
+        "    Evidence is about data: fit both on the same rows, target, columns and weights; families may differ."
+        + hint
     )
