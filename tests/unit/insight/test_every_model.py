@@ -1,6 +1,7 @@
 """Every function of insight takes every model: each answer beside brute force, each refusal with its reason."""
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from every_model import CASES
@@ -11,6 +12,12 @@ import tallybayes as tb
 
 mpl.use("Agg")
 NAMES = list(CASES)
+
+
+@pytest.fixture(autouse=True)
+def _close_pictures():
+    yield
+    plt.close("all")
 
 
 def expected_scores(case, model, row):
