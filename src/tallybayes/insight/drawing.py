@@ -142,13 +142,13 @@ def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Sour
     for (name, node), used in zip(network.nodes.items(), network.fitted.used, strict=True):
         parents, flat = node.factor.given, node.flat()
         where, known = np.zeros(table.n_rows, dtype=np.intp), np.ones(table.n_rows, dtype=bool)
-        for parent in parents:
+        for parent in parents if set(parents) <= set(table.columns) else ():
             domain = model.tally_.domains[str(parent)]
             codes = rows_of(table, [parent], Categorical(), [domain], "missing")[:, 0].astype(np.intp)
             known &= codes >= 0
             where = where * len(domain.levels) + np.maximum(codes, 0)
-        if name not in table.columns or not known.any():
-            continue
+        if not {name, *parents} <= set(table.columns) or not known.any():
+            continue  # hidden, or given what is
         if node.is_label:
             scored, domains = _label_node(network, name, used), [model.tally_.domains[str(name)]]
             groups, labels = np.zeros(table.n_rows, dtype=np.intp), np.array([ALL_ROWS])

@@ -209,6 +209,11 @@ def predictive_check(
         for code, n in zip(*np.unique(part.codes, return_counts=True), strict=True):
             label = part.labels.tolist()[code]
             n_rows[label] = max(int(n), n_rows.get(label, 0))
+    if not parts:
+        raise DataError(
+            "no row shows a node together with all its parents, so there is nothing to draw a node from.\n"
+            "    Pass rows with the columns of the network."
+        )
     return PredictiveCheck(checks, int(n_draws), n_rows, parts, int(rng.integers(2**32)))
 
 

@@ -406,3 +406,12 @@ def test_a_check_that_cannot_be_is_refused():
         tb.predictive_check(mixture, CASES["mixture"].data, [0] * 40)
     with pytest.raises(ValueError, match="0 rows to look at"):
         tb.predictive_check(mixture, np.zeros((0, 3)))
+    with pytest.raises(ValueError, match="no row shows a node together with all its parents"):
+        tb.predictive_check(network, {"one": [0, 1]})
+
+
+def test_a_hidden_node_is_not_checked_and_neither_are_those_given_it():
+    rows = {"x": ["u", "v"] * 20, "y": ["a", "b"] * 20, "z": [0, 1] * 20}
+    parents, hidden = {"x": ["h"], "y": ["x"], "z": ["x", "h"]}, {"h": tb.Categorical(levels=(0, 1))}
+    model = tb.BayesianNetwork(parents, columns=hidden, missing="em", random_state=0).fit(rows)
+    assert {check.column for check in tb.predictive_check(model, rows).table} == {"y"}

@@ -68,7 +68,9 @@ def answer_node(model: BayesianNetwork, X: Any, node: Name) -> Normalised:
         each = [rows._replace(codes={**rows.codes, node: np.full(rows.n_rows, level)}) for level in levels]
         return np.stack([_log_likelihood(model, one) for one in each], axis=-1)
 
-    return normalised(joint(known), joint(Known(1, {}, {}, {}))[0])
+    found = joint(known)
+    impossible = np.isneginf(found).all(axis=1).any()
+    return normalised(found, joint(Known(1, {}, {}, {}))[0] if impossible else np.zeros(len(levels)))
 
 
 def log_likelihood(model: BayesianNetwork, X: Any, *, sample_weight: Any = None, names: Any = None) -> float:
