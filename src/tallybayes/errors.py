@@ -195,15 +195,6 @@ class NotForgettableError(StatisticsError):
             "parameters of that time.\n    Fit again without the rows, or keep tallies of complete rows apart."
         )
 
-    @classmethod
-    def missing_cells(cls, error: Exception) -> NotForgettableError:
-        """Rows with missing cells were to be left out under a full covariance."""
-        return cls(
-            f"cannot leave these rows out: {error}\n"
-            "    Under a full covariance EM fills missing cells in from all rows, so none can be subtracted.\n"
-            "    Use tb.NaiveBayes, or leave incomplete rows out of the comparison."
-        )
-
 
 class PriorError(TallybayesError, ValueError):
     """A prior that is no distribution, or does not belong to the family."""

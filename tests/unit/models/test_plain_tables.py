@@ -158,7 +158,7 @@ def test_states_that_never_show_a_column_are_named_under_maximum_likelihood(kind
     else:
         steps = np.where(y == "a", None, np.array(list("uvw"))[rng.integers(0, 3, 20)])
     model = tb.HiddenMarkovModel(estimate="mle").fit(steps, y, [10, 10])
-    for ask in (model.predict, model.predict_proba, model.log_likelihood, model.fill, model.filter_proba):
+    for ask in (model.predict, model.predict_proba, model.score_samples, model.fill, model.filter_proba):
         with pytest.raises(DataError, match="in state 'a': nothing was counted"):
             ask(steps, [10, 10])
     with pytest.raises(DataError, match="in state 'a'"):

@@ -22,6 +22,7 @@ from tallybayes.models.fitted.held_out import splits_of
 from tallybayes.models.fitted.left_out_plan import LeftOutPlan
 from tallybayes.models.fitted.plan import Plan, posterior_by_part
 from tallybayes.models.fitted.scoring import Resolved, Scored, chunk_of, chunk_rows, rows_of
+from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.features import free_name
 from tallybayes.models.inputs.folds import random_folds, rows_by_code
 from tallybayes.models.inputs.labels import read_labels
@@ -84,8 +85,8 @@ def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
     try:
         tally = count(table if fold is None else table.with_column(name, fold), given, weight=weight, schema=schema)
     except DataError as error:
-        if any(factor.family.needs_whole_rows for factor in factors):
-            raise NotForgettableError.missing_cells(error) from None
+        if with_holes(table, factors).any():  # EM fills them in from all rows, so none can be subtracted
+            raise NotForgettableError.soft() from error
         raise
     if not tally.domains[str(model._target)].levels:
         raise DataError("there is no row with a weight to learn from; expected at least 1.")
