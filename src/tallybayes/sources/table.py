@@ -46,6 +46,7 @@ class Table:
         self._order = {name: position - first for position, name in enumerate(self.columns)}
         self._encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
         self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
+        self._highest: list[np.ndarray | None] = []  # of the matrix, once it is asked for
         self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
 
     def kind(self, name: Name) -> str:
@@ -106,6 +107,7 @@ class Table:
             return self.without(name).with_column(name, values)
         table = Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
         table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
+        table._highest = self._highest
         return table
 
     def with_codes(self, name: Name, codes: np.ndarray, domain: Domain) -> Table:
@@ -159,13 +161,24 @@ class Table:
         if self.matrix is not None and self.matrix.dtype.kind in "iu" and len(names) > 1:
             block = self._stretch(names)
             if block is not None:
-                high = direct_levels(block)
+                high = self._highest_codes()
+                high = direct_levels(block) if high is None else high[[self._order[name] for name in names]]
                 if high is not None:  # the array's columns are codes already: count them where they lie
                     found = [Domain(range(h + 1), str(n), ordered=ordered(n)) for h, n in zip(high, names, strict=True)]
                     return Codes(block, high + 1), found
         encoded = [self._encode(name, ordered(name)) for name in names]
         sizes = np.array([len(domain.levels) for _, domain in encoded], dtype=np.int64)
         return Codes([codes for codes, _ in encoded], sizes), [domain for _, domain in encoded]
+
+    def _highest_codes(self) -> np.ndarray | None:
+        """The largest number of every column of the matrix where all are their own codes, else None; asked once.
+
+        The columns of rows that lie in one piece take as long one by one as all of them together.
+        """
+        if not self._highest:
+            codes = self.matrix is not None and self.matrix.dtype.kind in "iu"
+            self._highest.append(direct_levels(self.matrix) if codes and self.matrix is not None else None)
+        return self._highest[0]
 
     def rows_of_levels(self, name: Name, *, ordered: bool) -> np.ndarray:
         """How many rows have each level of a column of labels; the others lack it. Counted once."""
@@ -203,7 +216,12 @@ class Table:
         if isinstance(self._column(name), Sparse):
             raise DataError.wrong_type(f"column {name!r}", "sparse", "labels", "Use Multinomial(), or pass an array.")
         if (name, ordered) not in self._encoded:
-            self._encoded[name, ordered] = encode(self._column(name), str(name), ordered=ordered)
+            place, high = self._order[name], self._highest_codes()
+            if self.matrix is not None and place >= 0 and high is not None:
+                found = self.matrix[:, place], Domain(range(int(high[place]) + 1), str(name), ordered=ordered)
+            else:
+                found = encode(self._column(name), str(name), ordered=ordered)
+            self._encoded[name, ordered] = found
         return self._encoded[name, ordered]
 
 
