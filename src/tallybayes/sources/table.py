@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from tallybayes.errors import DataError, brief, turned
 from tallybayes.families.block import Codes, Dense, Sparse
-from tallybayes.kernels.row_order import row_order
 from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing, plain_array
+from tallybayes.sources.numbers import is_number, numeric
+from tallybayes.sources.sparse import read_sparse
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
@@ -84,7 +84,7 @@ class Table:
                 value = next((value for value in cells if not is_missing(value)), None)
                 if value is None:  # a column that no row shows may be of numbers
                     continue
-                cast = "Take them for numbers with column.astype(float); " if _is_number(value) else ""
+                cast = "Take them for numbers with column.astype(float); " if is_number(value) else ""
                 hint = turned(value) or f"{cast}tb.NaiveBayes takes columns of both kinds."
                 found = f"a column of labels, such as {brief(value)}"
                 raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
@@ -141,11 +141,11 @@ class Table:
         found = [self._column(name) for name in names]
         if len(found) == 1 and (isinstance(found[0], Sparse) or getattr(found[0], "ndim", 1) == 2):
             block = found[0]
-            return block if isinstance(block, Sparse) else _numeric(block, names[0])
+            return block if isinstance(block, Sparse) else numeric(block, names[0])
         stretch = self._stretch(names)
         if stretch is not None:
-            return _numeric(stretch, names[0] if names else 0)
-        return [_numeric(column, name) for column, name in zip(found, names, strict=True)]
+            return numeric(stretch, names[0] if names else 0)
+        return [numeric(column, name) for column, name in zip(found, names, strict=True)]
 
     def _stretch(self, names: Sequence[Name]) -> np.ndarray | None:
         """The part of the array that is these columns, where they lie side by side in one."""
@@ -217,7 +217,7 @@ class Table:
             raise DataError.wrong_type(f"column {name!r}", "sparse", "labels", "Use Multinomial(), or pass an array.")
         if (name, ordered) not in self._encoded:
             place, high = self._order[name], self._highest_codes()
-            if self.matrix is not None and place >= 0 and high is not None:
+            if self.matrix is not None and high is not None and 0 <= place < len(high):
                 found = self.matrix[:, place], Domain(range(int(high[place]) + 1), str(name), ordered=ordered)
             else:
                 found = encode(self._column(name), str(name), ordered=ordered)
@@ -247,7 +247,7 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     if isinstance(data, Table):
         return data
     if hasattr(data, "tocsr") and hasattr(data, "nnz"):
-        return Table({(names or ["x"])[0]: _sparse(data)})
+        return Table({(names or ["x"])[0]: read_sparse(data)})
     if isinstance(data, Mapping):
         return Table({name: _column(value, name) for name, value in data.items()})
     if _is_frame(data):
@@ -323,55 +323,12 @@ def unmerged(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def _column(value: Any, name: Name) -> Any:
     if hasattr(value, "tocsr") and hasattr(value, "nnz"):
-        return _sparse(value)
+        return read_sparse(value)
     if hasattr(value, "columns") and hasattr(value, "__array__"):  # a frame as a block
         value = np.asarray(value)
     if isinstance(value, Sparse) or (hasattr(value, "to_numpy") or hasattr(value, "to_arrow")):
         return value
     return as_array(value, name)
-
-
-def _sparse(matrix: Any) -> Sparse:
-    if len(matrix.shape) != 2:
-        raise DataError.wrong_shape("the sparse matrix", matrix.shape, "(rows, columns)")
-    if getattr(matrix, "format", "") == "csc":  # before SciPy believes it
-        _check_compressed(matrix.indptr, matrix.indices, len(matrix.data), *matrix.shape[::-1])
-    rows = matrix.tocsr()
-    if _row_order(rows) == "repeated":
-        rows = rows.copy()
-        rows.has_sorted_indices = rows.has_canonical_format = False  # whatever was true before
-        rows.sum_duplicates()
-    return Sparse(rows.indptr, rows.indices, _numeric(rows.data, "x"), int(rows.shape[1]))
-
-
-def _row_order(rows: Any) -> str:
-    """How the entries of compressed rows lie; rows that point outside of what they hold are refused."""
-    n_entries = min(len(rows.indices), len(rows.data))
-    good = len(rows.indptr) == rows.shape[0] + 1 and rows.indptr[0] == 0 and rows.indptr[-1] <= n_entries
-    try:
-        if good:
-            return row_order(rows.indptr, rows.indices, int(rows.shape[1]))
-    except IndexError:
-        pass
-    _check_compressed(rows.indptr, rows.indices, len(rows.data), *rows.shape)  # says what is wrong
-    raise AssertionError("the kernels refused a sparse matrix that looks good")
-
-
-def _check_compressed(indptr: np.ndarray, indices: np.ndarray, n_entries: int, n_lines: int, width: int) -> None:
-    """Refuse compressed rows or columns that point outside of what they hold."""
-    if len(indptr) != n_lines + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        found = "an indptr that does not fit it"
-        expected = f"{n_lines + 1} numbers that start at 0 and never fall"
-    elif indptr[-1] > min(n_entries, len(indices)):
-        found = f"{len(indices)} indices and {n_entries} values"
-        expected = f"{indptr[-1]} of each, as indptr says"
-    elif len(indices) and not 0 <= indices.min() <= indices.max() < width:
-        found, expected = f"indices from {indices.min()} to {indices.max()}", f"0 to {width - 1}"
-    else:
-        return
-    raise DataError(
-        f"the sparse matrix has {found}; expected {expected}.\n    Make it anew, as with scipy.sparse.csr_array(...)."
-    )
 
 
 def _is_frame(data: Any) -> bool:
@@ -416,27 +373,6 @@ def _series(series: Any) -> Any:
     except (ValueError, TypeError, OverflowError, NotImplementedError):  # not one type of Arrow's: `encode` says why
         return series.to_numpy()
     return series.to_numpy() if hasattr(array.type, "extension_name") else array  # pandas' periods are no numbers
-
-
-def _numeric(column: Any, name: Name) -> np.ndarray:
-    """A column or block as an array of numbers; None and NA are NaN, True is 1."""
-    if not isinstance(column, np.ndarray):
-        column = column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else np.asarray(column)
-    column = plain_array(column, name)
-    if column.dtype.kind in "biuf":
-        return column.view(np.uint8) if column.dtype.kind == "b" else column
-    cells = column.ravel().tolist() if column.dtype.kind == "O" else list(column.ravel())
-    for value in cells:
-        if not is_missing(value) and not _is_number(value):
-            found = f"partly {brief(value)} ({type(value).__name__})"
-            hint = turned(value) or "Use Categorical() for labels."
-            raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
-    return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
-
-
-def _is_number(value: Any) -> bool:
-    known = isinstance(value, int | float | Decimal | np.bool_ | np.number)
-    return known and not isinstance(value, np.complexfloating | np.timedelta64)
 
 
 def _rows(column: Any, part: slice | np.ndarray) -> Any:

@@ -101,7 +101,7 @@ def test_what_differs_stays_apart_in_networks(values, tmp_path):
     model = tb.BayesianNetwork({"b": ["a"]}).fit({"a": values, "b": values})
     assert set(model.levels_["a"]) == set(values)
     assert model.predict({"a": values}, "b").tolist() == values
-    assert model.predict({"a": [values[1], None], "b": [None, values[0]]})["a"].tolist() == [values[1], values[0]]
+    assert model.fill({"a": [values[1], None], "b": [None, values[0]]})["a"].tolist() == [values[1], values[0]]
     for value in set(values):
         assert model.query("b", {"a": value}).best == value
     model.save(tmp_path / "network")
