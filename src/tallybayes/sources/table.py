@@ -216,9 +216,10 @@ class Table:
         if isinstance(self._column(name), Sparse):
             raise DataError.wrong_type(f"column {name!r}", "sparse", "labels", "Use Multinomial(), or pass an array.")
         if (name, ordered) not in self._encoded:
-            place, high = self._order[name], self._highest_codes()
-            if self.matrix is not None and high is not None and 0 <= place < len(high):
-                found = self.matrix[:, place], Domain(range(int(high[place]) + 1), str(name), ordered=ordered)
+            place, matrix = self._order[name], self.matrix
+            high = self._highest_codes() if matrix is not None and 0 <= place < matrix.shape[1] else None
+            if matrix is not None and high is not None:
+                found = matrix[:, place], Domain(range(int(high[place]) + 1), str(name), ordered=ordered)
             else:
                 found = encode(self._column(name), str(name), ordered=ordered)
             self._encoded[name, ordered] = found
