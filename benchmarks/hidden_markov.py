@@ -72,7 +72,7 @@ def step_of(fit: Callable[[int], int], n_steps: int) -> float:
 def learn(ours: Any, steps: Any, lengths: list[int], n_steps: int) -> int:
     # Under "mle" EM climbs under default priors first, which would be steps that are not counted.
     options = {"estimate": "map", "max_iter": n_steps, "tol": 1e-300, "random_state": 0}
-    return len(tb.HiddenMarkovModel(ours.n_states, ours.emission, **options).fit(steps, None, lengths).history_)
+    return len(tb.HiddenMarkovModel(ours.n_states, ours.columns, **options).fit(steps, None, lengths).history_)
 
 
 def relearn(theirs: Any, column: Any, lengths: list[int], n_steps: int) -> int:
