@@ -44,7 +44,7 @@ def draw_log_normal() -> Figure:
     for (name, family), (colour, line) in zip(families.items(), looks, strict=True):
         axes = panels[1] if name.startswith("Binned") else panels[0]
         # What lies below the first edge counts in the first bin, and has no density of its own.
-        x = np.linspace(binned.edges[0] if family is binned else 0.1, 80, 1600)
+        x = np.linspace(binned.ends[0] if family is binned else 0.1, 80, 1600)
         height = np.exp(tb.learn(benign, family).predictive().log_prob(x))
         axes.plot(x, height, line, color=colour, label=name)
     for axes in panels:

@@ -21,6 +21,7 @@ FAMILIES = {
         tb.Gaussian(),
         tb.LogNormal(),
         tb.Binned((-5, 0, 0.5, 40, 1e9)),
+        tb.Binned((None, 0, 0.5, 40, None)),
         tb.TiedGaussian(),
         tb.SphericalGaussian(),
         tb.TiedSphericalGaussian(),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -26,10 +28,14 @@ class Binned(Levels):
     edge, so it counts in the outermost bin. Probabilities and evidence are densities of x itself, the same everywhere
     within a bin, so they compare with those of `Gaussian` on the same column.
 
+    An outer bin may be open, its end None: it holds all there is below, or from there on. Its density is that of a bin
+    as wide as its neighbour (of width 1 if that is open too). What is said of the classes does not depend on widths.
+
     Parameters
     ----------
     edges : tuple of numbers, increasing
-        The outer ones included: one more than there are bins.
+        The outer ones included: one more than there are bins. None, or an infinity, as the first or last leaves the
+        outer bin open.
 
     Examples
     --------
@@ -37,9 +43,11 @@ class Binned(Levels):
     >>> ages = tb.learn([3, 7, 15, 30, 41, 80], tb.Binned((0, 18, 40, 120)))
     >>> ages.estimate("mle")
     {'[0, 18)': 0.5, '[18, 40)': 0.16666666666666666, '[40, 120]': 0.3333333333333333}
+    >>> tb.Binned((None, 18, 40, None)).bins
+    ('below 18', '[18, 40)', '40 and more')
     """
 
-    edges: tuple[float, ...]
+    edges: tuple[float | None, ...]
 
     measured: ClassVar[bool] = True
     transforms: ClassVar[bool] = True
@@ -47,36 +55,65 @@ class Binned(Levels):
 
     def __post_init__(self) -> None:
         try:
-            numbers = np.array(self.edges, dtype=np.float64)
+            plain = [edge.item() if isinstance(edge, np.generic) else edge for edge in self.edges]
+            opened = [bool(plain) and plain[0] in (None, -np.inf), bool(plain) and plain[-1] in (None, np.inf)]
+            cuts = np.array(plain[opened[0] : len(plain) - opened[1]], dtype=np.float64)
         except (TypeError, ValueError):
-            numbers = np.zeros(0)
-        rising = numbers.ndim == 1 and len(numbers) > 1 and np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()
-        if not rising:
-            raise DataError.wrong_type(
-                "edges of Binned",
-                repr(self.edges),
-                "finite numbers, each larger than the one before, at least 2",
-                "Name the outer edges too, as in tb.Binned((0, 18, 65, 120)).",
-            )
-        plain = (edge.item() if isinstance(edge, np.generic) else edge for edge in self.edges)
+            self._refuse()
+        rising = cuts.ndim == 1 and len(cuts) > 0 and np.isfinite(cuts).all() and (np.diff(cuts) > 0).all()
+        if not rising or len(plain) < 2:
+            self._refuse()
+        plain[0], plain[-1] = (
+            None if is_open else end for is_open, end in zip(opened, plain[:: len(plain) - 1], strict=True)
+        )
         object.__setattr__(self, "edges", tuple(plain))
+
+    def _refuse(self) -> NoReturn:
+        raise DataError.wrong_type(
+            "edges of Binned",
+            repr(self.edges),
+            "finite numbers, each larger than the one before, at least 2",
+            "Name the outer edges too, as in tb.Binned((0, 18, 65, 120)), or None to leave an outer bin open.",
+        )
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Where every bin begins and ends, all finite: an open one is as wide as its neighbour."""
+        finite = [edge for edge in self.edges if edge is not None]
+        known = np.array(finite, dtype=np.float64)
+        width = (known[1] - known[0], known[-1] - known[-2]) if len(known) > 1 else (1.0, 1.0)
+        below = known[:1] - width[0] if self.edges[0] is None else known[:0]
+        above = known[-1:] + width[1] if self.edges[-1] is None else known[:0]
+        return np.concatenate([below, known, above])
 
     @property
     def layout(self) -> tuple[Any, ...]:
         """Other edges, other statistics."""
-        return ("Binned", *map(float, self.edges))
+        return ("Binned", *(None if edge is None else float(edge) for edge in self.edges))
 
     @property
     def bins(self) -> tuple[str, ...]:  # type: ignore[override]
         """The bins, as shown."""
-        ends = [f"{edge:.6g}" for edge in self.edges]
-        last = len(ends) - 2
-        return tuple(f"[{ends[k]}, {ends[k + 1]}{']' if k == last else ')'}" for k in range(last + 1))
+        names = ["" if edge is None else f"{edge:.6g}" for edge in self.edges]
+        shown = [f"[{low}, {high})" for low, high in pairwise(names)]
+        shown[0] = shown[0] if names[0] else f"below {names[1]}"
+        shown[-1] = f"{shown[-1][:-1]}]" if names[-1] else f"{names[-2]} and more"
+        return tuple(shown)
 
     @property
     def widths(self) -> np.ndarray:
         """The width of every bin."""
-        return np.diff(np.array(self.edges, dtype=np.float64))
+        return np.diff(self.ends)
+
+    @property
+    def open_ends(self) -> Sequence[tuple[tuple[float, float], float]]:  # type: ignore[override]
+        """The stretches of the open bins, with the width that they are taken to have."""
+        ends, found = self.ends.tolist(), []
+        if self.edges[0] is None:
+            found.append(((-np.inf, ends[1]), ends[1] - ends[0]))
+        if self.edges[-1] is None:
+            found.append(((ends[-2], np.inf), ends[-1] - ends[-2]))
+        return found
 
     def codes(self, x: np.ndarray) -> np.ndarray:
         """The bin of every value: −1 where it is missing, one past the last where it is infinite, which counts nowhere.
@@ -114,8 +151,8 @@ class Binned(Levels):
     def expected(self, parameters: Any) -> np.ndarray:
         """E[x] = Σ θ_k (middle of bin k)."""
         found = self.from_belief(parameters, "mean") if isinstance(parameters, Belief) else parameters
-        edges = np.array(self.edges, dtype=np.float64)
-        middles = np.tile((edges[:-1] + edges[1:]) / 2, found.segments.n_columns)
+        ends = self.ends
+        middles = np.tile((ends[:-1] + ends[1:]) / 2, found.segments.n_columns)
         return np.asarray(found.segments.sum(found.table * middles))
 
     def log_likelihood(self, parameters: Probabilities, statistics: Counts) -> np.ndarray:
@@ -165,13 +202,11 @@ class Binned(Levels):
 
     def grid(self, parameters: Any, column: int) -> np.ndarray:
         """Both ends of every bin."""
-        grid = np.repeat(np.array(self.edges, dtype=np.float64), 2)[1:-1]
+        grid = np.repeat(self.ends, 2)[1:-1]
         grid[1::2] = np.nextafter(grid[1::2], -np.inf)  # just before the edge, so that a bin ends as it began
         return grid
 
     def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values, anywhere in their bin with equal probability."""
         codes = super().sample(parameters, n, rng)
-        return np.asarray(
-            np.array(self.edges[:-1], dtype=np.float64)[codes] + self.widths[codes] * rng.random(codes.shape)
-        )
+        return np.asarray(self.ends[:-1][codes] + self.widths[codes] * rng.random(codes.shape))

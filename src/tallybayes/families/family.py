@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -49,6 +50,9 @@ class Family(Value):
     transforms: ClassVar[bool] = False  # whether its form is of something else than the cells
     scale: ClassVar[str] = "linear"  # on which pictures show a column, or "log"
     bins: tuple[str, ...] = ()  # what numbers fall into, as shown, where they are cut
+    open_ends: Sequence[
+        tuple[tuple[float, float], float]
+    ] = ()  # the stretches of bins without an end, and the width meant
 
     @property
     def is_yes_no(self) -> bool:

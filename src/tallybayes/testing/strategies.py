@@ -75,7 +75,7 @@ def cells(family: Family, *, moderate: bool = False) -> Strategy[Any]:
         extreme = st.sampled_from([1e9, 1e9 + 0.125, 1e100, 1e-100, 3e-9, 1e300])
         return usual if moderate else st.one_of(usual, extreme)
     if isinstance(family, Binned):  # on the edges, within, and beyond
-        return st.one_of(st.sampled_from([float(edge) for edge in family.edges]), numbers(moderate=moderate))
+        return st.one_of(st.sampled_from(family.ends.tolist()), numbers(moderate=moderate))
     if isinstance(family, Multinomial):
         return st.one_of(st.integers(0, 9).map(float), st.sampled_from([0.0, 0.0, 1.0, 300.0]))
     return numbers(moderate=moderate)

@@ -79,7 +79,18 @@ def test_hypotheses_count_the_widths_once():
 
 
 @pytest.mark.parametrize(
-    "edges", [(), (1,), (1, 1), (2, 1), (0, np.nan), (0, np.inf), ("a", "b"), 3, None, [[0, 1]]], ids=repr
+    "edges",
+    [
+        *[(), (1,), (1, 1), (2, 1), (0, np.nan), (np.inf, 0), (0, np.inf, 1), (None, None), (None,), (0, None, 1)],
+        ("a", "b"),
+        3,
+        None,
+        "ab",
+        [[0, 1]],
+        [[0, 1], 2],
+        [[0, 1], [2, 3]],
+    ],
+    ids=repr,
 )
 def test_edges_that_are_none(edges):
     with pytest.raises(DataError, match=r"edges of Binned.*expected finite numbers"):
@@ -228,3 +239,33 @@ def test_pictures():
     across, up = figure.axes[0].lines[0].get_data()
     assert np.trapezoid(up, across) == pytest.approx(1.0, rel=1e-9)
     pyplot.close(figure)
+
+
+def test_an_open_bin_holds_all_beyond_and_is_as_wide_as_its_neighbour():
+    opened, closed = tb.Binned((None, 1, 2.5, 4.5, None)), tb.Binned((-0.5, 1, 2.5, 4.5, 6.5))
+    assert opened == tb.Binned((-np.inf, 1, 2.5, 4.5, np.inf))
+    assert opened != closed
+    assert opened.layout != closed.layout
+    assert repr(opened) == "Binned((None, 1, 2.5, 4.5, None))"
+    assert opened.bins == ("below 1", "[1, 2.5)", "[2.5, 4.5)", "4.5 and more")
+    np.testing.assert_array_equal(opened.ends, closed.edges)
+    far = np.append(VALUES, [-1e9, 1e9])
+    mine, its = (tb.learn(far, family) for family in (opened, closed))
+    assert mine.statistics == its.statistics
+    assert mine.log_evidence() == its.log_evidence()
+    np.testing.assert_array_equal(mine.predictive().log_prob(far), its.predictive().log_prob(far))
+    assert mine.estimate("mle")["4.5 and more"] == its.estimate("mle")["[4.5, 6.5]"]
+    assert tb.Binned((None, 3, None)).ends.tolist() == [2.0, 3.0, 4.0]
+    assert tb.Binned((0, None)).bins == ("0 and more",)
+    assert tb.Binned((None, 0, 5)).bins == ("below 0", "[0, 5]")
+
+
+def test_open_bins_in_a_file(tmp_path):
+    family = tb.Binned((None, 1, 2.5, None))
+    fitted = tb.NaiveBayes({"x": family}).fit({"x": VALUES}, np.arange(60) % 2)
+    fitted.save(tmp_path / "model")
+    back = tb.load(tmp_path / "model")
+    assert back.columns == {"x": family}
+    np.testing.assert_array_equal(back.predict_proba({"x": VALUES}), fitted.predict_proba({"x": VALUES}))
+    with pytest.raises(DataError, match="row 1, column 'x'"):
+        back.predict({"x": [1.0, np.inf]})

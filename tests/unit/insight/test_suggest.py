@@ -14,7 +14,6 @@ from sklearn.metrics import log_loss
 
 import tallybayes as tb
 from tallybayes.errors import DataError
-from tallybayes.insight.suggest import _Cells, _quantile_edges
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "tables"
 N = 600
@@ -65,6 +64,19 @@ def bits_of(found, column, family):
     return next(c.bits for c in found.details[column].candidates if c.family == family)
 
 
+def beyond(values, family):
+    """Values beyond the outer edges: excesses one by one, each predicted from those before it, by a Gamma's rate."""
+    total = 0.0
+    for excess, width in (
+        (family.edges[1] - values[values < family.edges[1]], family.widths[0]),
+        (values[values >= family.edges[-2]] - family.edges[-2], family.widths[-1]),
+    ):
+        seen = np.concatenate([[0.0], np.cumsum(excess)[:-1]])
+        scale, n = width + seen, np.arange(len(excess))
+        total -= stats.lomax.logpdf(excess, n + 1, scale=scale).sum() + len(excess) * np.log(width)
+    return total
+
+
 def test_bits_are_evidence_given_the_target():
     y, rows = draw()
     rows["normal"][:9] = np.nan
@@ -88,6 +100,7 @@ def test_bits_are_evidence_given_the_target():
         if isinstance(candidate.family, tb.Binned):
             n, k = N - 1, len(candidate.family.edges) - 2
             charge = (gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)) / math.log(2)
+            charge += beyond(rows["bimodal"], candidate.family) / math.log(2)
             assert candidate.bits == pytest.approx(evidence("bimodal", candidate.family) + charge, rel=1e-10)
     labels = bits_of(found, "grades", tb.Categorical())
     assert labels == pytest.approx(evidence("grades", tb.Categorical()) + math.log2(math.comb(5, 3)), rel=1e-10)
@@ -210,50 +223,6 @@ def test_tables():
     assert "than Gaussian()" in lines[3]
 
 
-# ---- Edges --------------------------------------------------------------------------------------------------------
-
-
-def cells(values):
-    return _Cells(*(part.astype(float) for part in np.unique(values, return_counts=True)))
-
-
-def test_quantile_edges_share_the_weight():
-    values = np.random.default_rng(0).normal(size=1000)
-    for n_bins in (4, 8, 16):
-        edges = _quantile_edges(cells(values), n_bins, False)
-        assert len(edges) == n_bins + 1
-        assert (edges[0], edges[-1]) == (values.min(), values.max())
-        counts, _ = np.histogram(values, edges)
-        assert np.ptp(counts) <= 1
-        np.testing.assert_allclose(edges[1:-1], np.quantile(values, np.arange(1, n_bins) / n_bins), atol=0.05)
-
-
-def test_heavy_values_have_bins_of_their_own():
-    values = np.array([0.0] * 90 + list(range(101, 111)))
-    edges = _quantile_edges(cells(values), 4, True)
-    assert edges[:2] == (-0.5, 0.5)
-    assert edges[-1] == 110.5
-    assert len(edges) == 5
-    inside, _ = np.histogram(values, edges)
-    assert inside.tolist()[0] == 90
-    assert max(inside[1:]) <= 4
-    measured = _quantile_edges(cells(np.concatenate([np.zeros(90), np.linspace(2.0, 3.0, 10)])), 4, False)
-    assert measured[:2] == (0.0, 1.0)  # halfway to the next value
-    assert _quantile_edges(cells([1, 2, 2, 2, 3]), 4, True) == (0.5, 1.5, 2.5, 3.5)
-
-
-def test_edges_of_whole_numbers_are_halves_so_that_widths_count_values():
-    rng = np.random.default_rng(4)
-    for _ in range(50):
-        values = np.round(np.exp(rng.normal(2, 2, 60)))
-        for n_bins in (4, 8, 16):
-            edges = np.array(_quantile_edges(cells(values), n_bins, True))
-            assert (edges % 1 == 0.5).all()
-            assert edges[0] == values.min() - 0.5
-            assert edges[-1] == values.max() + 0.5
-            assert (np.histogram(values, edges)[0].sum()) == len(values)
-
-
 # ---- Real data ----------------------------------------------------------------------------------------------------
 
 ADULT = [
@@ -270,10 +239,9 @@ def test_adult():
     )
     answers = test["income"].str.rstrip(".")
     found = tb.suggest_columns(train, "income")
-    zero = (-0.5, 0.5)  # no capital gain, no loss: a spike that no Gaussian has
-    for column in ("capital-gain", "capital-loss"):
+    for column in ("capital-gain", "capital-loss"):  # none of them: a spike that no Gaussian has
         assert isinstance(found.columns[column], tb.Binned)
-        assert found.columns[column].edges[:2] == zero
+        assert found.columns[column].edges[:2] == (None, 0.5)
         assert found.details[column].gain > 300_000
     plain, better = (tb.NaiveBayes(columns).fit(train, "income") for columns in ("auto", found.columns))
     losses = [log_loss(answers, fitted.predict_proba(test)) for fitted in (plain, better)]

@@ -1,0 +1,222 @@
+"""Edges of bins that are found in the data: at quantiles, or where the classes change."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+_LARGEST_WHOLE = 2.0**50  # above it, halves are rounded
+_BORDERS = 512  # where a column is tried to be cut, before it is looked at closely
+_MOST_LOGARITHMS = 2**20  # whole counts up to here have n log n looked up
+
+
+class Cells(NamedTuple):
+    """The different values of a column, rising, and the weight of each: of all rows, or (groups, values)."""
+
+    values: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def whole(self) -> bool:
+        """Whether all are whole numbers, between which halves can be told."""
+        values = self.values
+        return len(values) > 0 and bool(
+            (np.floor(values) == values).all() and np.abs(values[[0, -1]]).max() < _LARGEST_WHOLE
+        )
+
+
+def quantile_edges(values: np.ndarray, weight: np.ndarray | None, n_bins: int) -> tuple[float, ...]:
+    """Cuts between different values, so that about as much weight lies in every bin, the outer ones open.
+
+    A value heavier than a bin gets one of its own, and the others share the rest. Cuts are rounded, see
+    `rounded_edges`.
+
+    Parameters
+    ----------
+    values : array of shape (n,), finite
+    weight : array of shape (n,), optional
+    n_bins : int
+
+    Returns
+    -------
+    tuple of float
+        Rising, one less than there are bins; () where nothing can be cut. ``Binned((None, *cuts, None))`` has them.
+
+    Examples
+    --------
+    >>> from tallybayes.families.edges import quantile_edges
+    >>> quantile_edges([1, 2, 2, 3, 4, 4, 9, 30], None, 4)
+    (2.5, 3.5, 6.5)
+    """
+    cells = _cells_of(np.asarray(values, dtype=np.float64), weight)
+    return quantile_cuts(cells, n_bins)
+
+
+def mdl_edges(
+    values: np.ndarray, groups: np.ndarray, n_groups: int, weight: np.ndarray | None = None
+) -> tuple[float, ...]:
+    """Cuts where the groups change, as many as pay for themselves in a description of the groups by the bins.
+
+    The cuts of Fayyad and Irani (1993): the best one first, then within both parts, until what a cut saves is less
+    than what it takes to say. Rounded, see `rounded_edges`.
+
+    Parameters
+    ----------
+    values : array of shape (n,), finite
+    groups : array of int of shape (n,)
+    n_groups : int
+    weight : array of shape (n,), optional
+
+    Returns
+    -------
+    tuple of float
+        Rising, one less than there are bins; () where no cut pays.
+
+    Examples
+    --------
+    >>> from tallybayes.families.edges import mdl_edges
+    >>> mdl_edges([1.0, 1.2, 1.4, 1.1, 2.5, 2.6, 2.4, 2.2], [0, 0, 0, 0, 1, 1, 1, 1], 2)
+    (1.8,)
+    """
+    column, codes = np.asarray(values, dtype=np.float64), np.asarray(groups, dtype=np.intp)
+    order = np.argsort(column, kind="stable")
+    order = order if weight is None else order[np.asarray(weight)[order] > 0]
+    column, codes = column[order], codes[order]
+    new = np.flatnonzero(np.concatenate([[True], column[1:] > column[:-1]])) if len(column) else np.zeros(0, np.intp)
+    place = np.repeat(np.arange(len(new)), np.diff(np.append(new, len(column))))
+    weights = None if weight is None else np.asarray(weight, dtype=np.float64)[order]
+    table = np.bincount(codes * len(new) + place, weights, minlength=len(new) * n_groups).reshape(n_groups, len(new))
+    return mdl_cuts(Cells(column[new], table))
+
+
+def quantile_cuts(cells: Cells, n_bins: int) -> tuple[float, ...]:
+    """As `quantile_edges`, of different values."""
+    values, weight = cells
+    last = len(values) - 1
+    heavy = weight > weight.sum() / n_bins
+    light = np.where(heavy, 0.0, weight)
+    n_light = n_bins - int(heavy.sum())
+    # A cut at i lies between the values i − 1 and i.
+    cuts = {int(i) for place in np.flatnonzero(heavy) for i in (place, place + 1) if 0 < i <= last}
+    if light.sum() > 0 and n_light > 1:
+        total = np.cumsum(light)
+        wanted = total[-1] * np.arange(1, n_light) / n_light
+        after = np.searchsorted(total, wanted)  # the value in which a quantile lies: cut at its nearer end
+        before = np.where(after > 0, total[np.maximum(after - 1, 0)], 0.0)
+        cuts |= {int(i) for i in np.where(wanted - before < total[after] - wanted, after, after + 1) if 0 < i <= last}
+    return rounded_edges(cells, np.array(sorted(cuts), dtype=np.intp), heavy)
+
+
+def mdl_cuts(cells: Cells) -> tuple[float, ...]:
+    """As `mdl_edges`, of different values and the weight of every group in each."""
+    values, table = cells
+    if not len(values):
+        return ()
+    # Between values of one and the same group alone no cut is best (Fayyad and Irani's theorem).
+    n_seen, numbers = np.zeros((2, len(values)), dtype=np.int32)
+    for group, weight in enumerate(table):
+        there = (weight > 0).astype(np.int32)
+        n_seen += there
+        numbers += group * there
+    only = np.where(n_seen == 1, numbers, -1)  # the one group of a value, if it is one
+    borders = np.flatnonzero((only[1:] < 0) | (only[1:] != only[:-1])) + 1
+    n, logs = table.sum(), None
+    whole = n < _MOST_LOGARITHMS and (table.dtype.kind == "i" or np.array_equal(np.floor(table), table))
+    totals = np.cumsum(table, axis=1, dtype=np.int32 if whole else np.float64)
+    if whole:
+        counts = np.arange(int(n) + 1, dtype=np.float64)
+        logs = xlogy(counts, counts)
+    ends = totals[:, np.append(borders, len(values)) - 1]
+    totals = np.concatenate([np.zeros((len(table), 1), dtype=totals.dtype), ends], axis=1)
+    found: list[int] = []
+    todo = [(0, len(borders) + 1)]
+    while todo:
+        first, last = todo.pop()
+        cut = _best_cut(totals[:, first : last + 1], logs)
+        if cut is not None:
+            found.append(first + cut)
+            todo += [(first, first + cut), (first + cut, last)]
+    inner = borders[np.sort(np.array(found, dtype=np.intp)) - 1]
+    return rounded_edges(Cells(values, table.sum(axis=0)), inner, np.zeros(len(values), dtype=bool))
+
+
+def _best_cut(totals: np.ndarray, logs: np.ndarray | None) -> int | None:
+    """Where a stretch is best cut in two, from the totals of the groups up to every border; None if no cut pays.
+
+    Of very many borders some are tried, and then all about the best: what a cut saves hardly changes from one border to
+    the next.
+    """
+    n_borders = totals.shape[1] - 2
+    whole = totals[:, -1] - totals[:, 0]
+    n = float(whole.sum())
+    if n_borders < 1 or n <= 2:
+        return None
+    step = max(1, n_borders // _BORDERS)
+    place, cost = _cheapest(totals, np.arange(1, n_borders + 1, step), logs)
+    if step > 1:
+        place, cost = _cheapest(totals, np.arange(max(1, place - step), min(n_borders, place + step) + 1), logs)
+    inner = totals[:, place] - totals[:, 0]
+    parts = (inner, whole - inner)
+    n_seen = [int((part > 0).sum()) for part in (whole, *parts)]
+    entropy = [float(_spread(part[:, None], logs)[0]) / part.sum() / math.log(2) for part in (whole, *parts)]
+    ways = math.log2(3.0 ** n_seen[0] - 2) if n_seen[0] < 30 else n_seen[0] * math.log2(3)
+    price = ways - (n_seen[0] * entropy[0] - n_seen[1] * entropy[1] - n_seen[2] * entropy[2])
+    gain = n * entropy[0] - cost / math.log(2)
+    return place if gain > math.log2(n - 1) + price else None
+
+
+def _cheapest(totals: np.ndarray, places: np.ndarray, logs: np.ndarray | None) -> tuple[int, float]:
+    """The place at which both parts together take least to describe, and how much."""
+    left = totals[:, places] - totals[:, :1]
+    cost = _spread(left, logs) + _spread(totals[:, -1:] - totals[:, :1] - left, logs)
+    best = int(cost.argmin())
+    return int(places[best]), float(cost[best])
+
+
+def _spread(table: np.ndarray, logs: np.ndarray | None) -> np.ndarray:
+    """What the groups take to describe, in nats, of every column of counts: n times their entropy."""
+    total = table.sum(axis=0, dtype=table.dtype)
+    if logs is None:
+        return np.asarray(xlogy(total, total) - xlogy(table, table).sum(axis=0))
+    return np.asarray(logs.take(total) - logs.take(table).sum(axis=0))
+
+
+def rounded_edges(cells: Cells, inner: np.ndarray, heavy: np.ndarray) -> tuple[float, ...]:
+    """Cuts before the values at `inner`, such that none of them is known to the last digit.
+
+    Between whole numbers cuts are halves, so that the width of a bin is the number of values it may hold; one that is
+    `heavy` has width 1. Others lie halfway between two values, rounded to three digits of the spread of the middle half
+    of the values. Cuts that fall together, or that no value lies below, are one or none.
+    """
+    values, weight = cells
+    if not len(inner):
+        return ()
+    low, high = values[inner - 1], values[inner]
+    if cells.whole:
+        halves = np.floor((low + high) / 2) + 0.5
+        tight = np.concatenate([values[heavy] - 0.5, values[heavy] + 0.5])
+        beside = heavy[inner - 1] | heavy[inner]
+        cuts = np.unique(np.concatenate([halves[~beside], tight]))
+    else:
+        digits = 2 - math.floor(math.log10(_middle_spread(values, weight)))
+        cuts = np.unique([round(cut, digits) + 0.0 for cut in (low + (high - low) / 2).tolist()])
+    return tuple(cuts[(cuts > values[0]) & (cuts <= values[-1])].tolist())
+
+
+def _middle_spread(values: np.ndarray, weight: np.ndarray) -> float:
+    """The distance between the quartiles or, where one value has half of the weight, that of the outermost values."""
+    total = np.cumsum(weight)
+    low, high = values[np.minimum(np.searchsorted(total, [total[-1] / 4, total[-1] * 3 / 4]), len(values) - 1)]
+    return float(high - low) or float(values[-1] - values[0])
+
+
+def _cells_of(values: np.ndarray, weight: np.ndarray | None) -> Cells:
+    if weight is None:
+        found, times = np.unique(values, return_counts=True)
+        return Cells(found, times.astype(np.float64))
+    there = np.asarray(weight) > 0
+    found, place = np.unique(values[there], return_inverse=True)
+    return Cells(found, np.bincount(place, np.asarray(weight)[there], minlength=len(found)))

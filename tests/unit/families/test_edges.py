@@ -1,0 +1,129 @@
+"""Edges found in the data: quantiles, and where the groups change."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tallybayes.families.edges import mdl_edges, quantile_edges
+
+
+def counts(values, cuts):
+    return np.bincount(np.searchsorted(cuts, values, side="right"), minlength=len(cuts) + 1)
+
+
+def test_quantile_edges_share_the_weight():
+    values = np.random.default_rng(0).normal(size=1000)
+    for n_bins in (4, 8, 16):
+        cuts = quantile_edges(values, None, n_bins)
+        assert len(cuts) == n_bins - 1
+        assert np.ptp(counts(values, cuts)) <= 12  # they are rounded
+        np.testing.assert_allclose(cuts, np.quantile(values, np.arange(1, n_bins) / n_bins), atol=0.01)
+
+
+def test_edges_have_three_digits_of_the_spread():
+    rng = np.random.default_rng(1)
+    for scale in (1e-300, 1e-9, 1.0, 250.0, 1e12):
+        values = rng.normal(3, 1, 500) * scale
+        step = 10.0 ** (math.floor(math.log10(np.subtract(*np.quantile(values, [0.75, 0.25])))) - 2)
+        for cuts in (quantile_edges(values, None, 8), mdl_edges(values, (values > values.mean()).astype(int), 2)):
+            np.testing.assert_allclose(np.array(cuts) / step, np.round(np.array(cuts) / step), atol=1e-6)
+    far = quantile_edges(1e9 + rng.normal(size=500), None, 4)
+    assert len(far) == 3
+    assert not set(far) & set(values)
+
+
+def test_heavy_values_have_bins_of_their_own():
+    values = np.array([0.0] * 90 + list(range(101, 111)))
+    cuts = quantile_edges(values, None, 4)
+    assert cuts[0] == 0.5
+    assert len(cuts) == 3
+    inside = counts(values, cuts).tolist()
+    assert inside[0] == 90
+    assert max(inside[1:]) <= 4
+    measured = quantile_edges(np.concatenate([np.zeros(90), np.linspace(2.25, 3.0, 10)]), None, 4)
+    assert measured[0] == 1.12  # halfway to the next value, rounded
+    assert quantile_edges(np.array([1, 2, 2, 2, 3]), None, 4) == (1.5, 2.5)
+
+
+def test_edges_of_whole_numbers_are_halves_so_that_widths_count_values():
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        values = np.round(np.exp(rng.normal(2, 2, 60)))
+        groups = rng.integers(0, 2, 60) + (values > 9)
+        for cuts in (*(quantile_edges(values, None, n) for n in (4, 8, 16)), mdl_edges(values, groups, 3)):
+            assert (np.array(cuts) % 1 == 0.5).all()
+            assert (counts(values, cuts)[[0, -1]] > 0).all()
+
+
+def by_hand(values, groups):
+    """Fayyad and Irani's cuts, as places in the sorted values, one class at a time."""
+
+    def entropy(labels):
+        shares = np.bincount(labels) / len(labels)
+        return -sum(share * math.log2(share) for share in shares if share)
+
+    order = np.argsort(values, kind="stable")
+    values, groups = values[order], groups[order]
+
+    def within(first, last):
+        here, best = groups[first:last], None
+        for cut in range(first + 1, last):
+            if values[cut] > values[cut - 1]:
+                left, right = groups[first:cut], groups[cut:last]
+                rest = (len(left) * entropy(left) + len(right) * entropy(right)) / len(here)
+                if best is None or rest < best[0] - 1e-12:
+                    best = rest, cut, left, right
+        if best is None:
+            return []
+        rest, cut, left, right = best
+        k, n = [len(set(part.tolist())) for part in (here, left, right)], len(here)
+        price = math.log2(3 ** k[0] - 2) - (k[0] * entropy(here) - k[1] * entropy(left) - k[2] * entropy(right))
+        if entropy(here) - rest <= (math.log2(n - 1) + price) / n:
+            return []
+        return [*within(first, cut), (values[cut - 1] + values[cut]) / 2, *within(cut, last)]
+
+    return within(0, len(values)) if len(values) > 2 else []
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.5, 1.0, 3.0])
+def test_cuts_are_those_of_fayyad_and_irani(apart):
+    rng = np.random.default_rng(round(10 * apart))
+    for n in (1, 2, 3, 40, 150):
+        groups = rng.integers(0, 3, n)
+        values = rng.normal(groups * apart) if n < 150 else rng.poisson(3 + 5 * apart * groups).astype(float)
+        found, expected = mdl_edges(values, groups, 4), by_hand(values, groups)
+        np.testing.assert_allclose(found, expected, atol=0.01 if n < 150 else 0.5)
+
+
+def test_weights_are_repetitions_and_order_does_not_matter():
+    rng = np.random.default_rng(5)
+    groups = rng.integers(0, 3, 200)
+    values, times = np.round(rng.normal(groups), 2), rng.integers(0, 3, 200)
+    order = rng.permutation(200)
+    repeated, their = np.repeat(values, times), np.repeat(groups, times)
+    found = mdl_edges(values, groups, 3, times.astype(float))
+    assert len(found) > 0
+    assert found == mdl_edges(repeated, their, 3) == mdl_edges(values[order], groups[order], 3, times[order])
+    parts = mdl_edges(values, groups, 3, times * 0.999999)  # no whole counts: the logarithms are not looked up
+    assert found == parts
+    assert quantile_edges(values, times, 8) == quantile_edges(repeated, None, 8)
+
+
+def test_many_values_are_cut_where_the_groups_change():
+    rng = np.random.default_rng(6)
+    values = rng.random(20_000)
+    groups = np.searchsorted([0.123, 0.5, 0.87], values)
+    np.testing.assert_allclose(mdl_edges(values, groups, 4), (0.123, 0.5, 0.87), atol=0.001)
+    assert mdl_edges(values, rng.integers(0, 4, 20_000), 4) == ()
+
+
+@pytest.mark.parametrize("values", [[], [3.0], [2.0, 2.0, 2.0]])
+def test_nothing_to_cut(values):
+    assert quantile_edges(np.array(values), None, 4) == ()
+    assert mdl_edges(np.array(values), np.arange(len(values)), 3) == ()
+
+
+def test_very_many_groups():
+    values = np.arange(2000.0)
+    assert len(mdl_edges(values, (values // 2).astype(int), 1000)) < 1000
