@@ -124,4 +124,7 @@ Refused find_refused(const Scorer&, const std::vector<ScoreBlock>&, const Chosen
 bool column_ranges(const ScoreKernels&, const Table&, size_t threads, std::vector<int64_t>& low,
                    std::vector<int64_t>& high);
 
+// log Σ exp of what every column adds as the parent of all others: (n, n_classes), row after row.
+Vector score_pairs(const ScoreKernels&, const Table& rows, const PairTable&, size_t n_classes, size_t threads);
+
 }  // namespace tallybayes

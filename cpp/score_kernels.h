@@ -43,6 +43,14 @@ struct CodeColumns {
   bool refuse;              // a code that is neither valid nor missing is an error
 };
 
+// Log terms of one-dependence estimators: for every level of every column a panel of 1 + n_levels rows, the first all 0.
+struct PairTable {
+  const double* table;
+  size_t n_columns, n_levels, pitch;  // the levels of all columns; doubles in a row, a multiple of panel_classes
+  const uint32_t* sizes;              // levels of every column, one at least
+  const uint32_t* offsets;            // of a column's first level within a panel, in doubles
+};
+
 // Some rows of a CSR matrix whose extents were checked.
 struct SparseChunk {
   const Extent* extents;
@@ -84,6 +92,9 @@ struct ScoreKernels {
   // out[row · pitch + class] = Σ table[entry + class]
   void (*sum_entries)(const uint32_t* entries, size_t n_rows, size_t n_columns, const double* table, size_t pitch,
                       double* out);
+  // out[row · pitch + class] = log Σ exp of what every column adds as the parent of all others; a missing parent is any
+  // of its levels. `terms`: room for (n_rows · n_columns + the most levels of a column) · pitch doubles.
+  void (*score_pairs)(const uint32_t* entries, size_t n_rows, const PairTable&, double* terms, double* out);
   // out[row · pitch + class] = Σ value · table[index · pitch + class]. False where a cell or an index is refused.
   bool (*sum_weights)(const SparseChunk&, const double* table, size_t pitch, double* out);
   // The best class of every row from starts and weights that are at most 0, the weights as 16-bit floats, or −1 where

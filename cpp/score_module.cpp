@@ -364,6 +364,33 @@ nb::tuple python_column_ranges(nb::handle columns, size_t threads) {
   return nb::make_tuple(to_array(std::move(low), {n}), to_array(std::move(high), {n}));
 }
 
+nb::object python_score_pairs(nb::handle columns, nb::handle sizes, nb::handle table, size_t n_classes, size_t threads) {
+  const BorrowedTable borrowed = borrow_table(columns, 0);
+  const Borrowed numbers(sizes), panels(table);
+  const size_t d = borrowed.table.n_columns, pitch = (n_classes + panel_classes - 1) / panel_classes * panel_classes;
+  const auto* levels = reinterpret_cast<const int64_t*>(numbers.require({Type::int64}).data());
+  std::vector<uint32_t> size, offset;
+  size_t n_levels = 0;
+  for (size_t j = 0; j < numbers.length(0); j++) {
+    if (levels[j] < 1 || levels[j] > INT32_MAX) throw nb::value_error("expected at least one level in every column");
+    size.push_back(static_cast<uint32_t>(levels[j]));
+    offset.push_back(static_cast<uint32_t>((n_levels + 1) * pitch));
+    n_levels += size.back();
+    if ((n_levels + 1) * pitch > UINT32_MAX) throw nb::value_error("the table of pairs has too many cells");
+  }
+  panels.require({Type::float64});
+  if (d != size.size() || d == 0 || panels.length(0) != n_levels * (n_levels + 1) * pitch) {
+    throw nb::value_error("expected the sizes of all columns, and a panel for every level");
+  }
+  const PairTable pairs{reinterpret_cast<const double*>(panels.data()), d, n_levels, pitch, size.data(), offset.data()};
+  Vector scores;
+  {
+    const nb::gil_scoped_release released;
+    scores = score_pairs(score_kernels_of(chosen_tier()), borrowed.table, pairs, n_classes, threads);
+  }
+  return to_array(std::move(scores), {borrowed.table.n_rows, n_classes});
+}
+
 }  // namespace
 
 void define_scoring(nb::module_& module) {
@@ -377,6 +404,8 @@ void define_scoring(nb::module_& module) {
   module.def("posterior_by_part", &PythonScorer::posterior_by_part, nb::arg("scorers"), nb::arg("blocks"),
              nb::arg("n_rows"), nb::arg("part"), nb::arg("log_prior"), nb::arg("log_proba"), nb::arg("log_density"),
              nb::arg("threads"));
+  module.def("score_pairs", &python_score_pairs, nb::arg("columns"), nb::arg("sizes"), nb::arg("table"),
+             nb::arg("n_classes"), nb::arg("threads"));
   module.def("column_ranges", &python_column_ranges, nb::arg("columns"), nb::arg("threads"));
 }
 

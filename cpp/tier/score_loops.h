@@ -22,6 +22,7 @@ bool load_bits(const Table&, size_t, size_t, uint8_t*, size_t, uint8_t*);
 void sum_bits(const uint8_t*, size_t, size_t, size_t, const double*, size_t, double*);
 bool load_entries(const Table&, size_t, size_t, const CodeColumns&, uint32_t*);
 void sum_entries(const uint32_t*, size_t, size_t, const double*, size_t, double*);
+void score_pairs(const uint32_t*, size_t, const PairTable&, double*, double*);
 bool sum_weights(const SparseChunk&, const double*, size_t, double*);
 bool guess_best(const SparseChunk&, const float*, const uint16_t*, size_t, size_t, double, float*, int64_t*);
 void add_turned(const double*, size_t, size_t, size_t, double*, size_t);

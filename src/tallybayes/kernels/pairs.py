@@ -1,0 +1,90 @@
+"""Scores of one-dependence estimators: every column in turn is the parent of all others, and the terms are added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.kernels import arguments as _arguments
+from tallybayes.kernels import reference_pairs as _reference_pairs
+from tallybayes.kernels.arguments import Columns, Float64Array, Int64Array
+from tallybayes.kernels.threads import threads as n_threads
+
+__all__ = ["panels_of", "score_pairs"]
+
+_CLASSES = 8  # rows of the tables are padded to whole lines of the cache
+
+
+def panels_of(terms: Float64Array) -> Float64Array:
+    """Log terms as `score_pairs` looks them up: padded, with a row of zeros for missing cells before every panel.
+
+    Parameters
+    ----------
+    terms : float64 array of shape (levels, levels, K)
+        What a row that has the second level adds, in every class, while the first is the parent's. A level with itself
+        has the parent's own part, log p(class, parent).
+
+    Returns
+    -------
+    float64 array of shape (levels, 1 + levels, padded K)
+    """
+    n_levels, _, n_classes = terms.shape
+    panels = np.zeros((n_levels, n_levels + 1, -(-n_classes // _CLASSES) * _CLASSES))
+    panels[:, 1:, :n_classes] = terms
+    return panels
+
+
+def score_pairs(
+    columns: Columns,
+    sizes: Sequence[int] | Int64Array,
+    panels: Float64Array,
+    n_classes: int,
+    threads: int = 0,
+) -> Float64Array:
+    """log Σᵢ exp(Σⱼ terms[level of column i, level of column j]) of every row and class.
+
+    Parameters
+    ----------
+    columns : (n, d) array or list of d (n,) arrays, bool or any integer type
+        Codes in ``[0, size)``; all others are missing cells. A missing cell adds nothing; as a parent, it is any of its
+        levels: their terms are added up.
+    sizes : sequence of d int
+        The number of levels of every column, 1 at least.
+    panels : float64 array
+        As `panels_of` gives them.
+    n_classes : int
+    threads : int, default 0
+        0 for as many as there are cores. The result is the same to the last bit for every number of threads.
+
+    Returns
+    -------
+    float64 array of shape (n, n_classes)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.kernels.pairs import panels_of, score_pairs
+    >>> terms = np.log(np.array([[.6, 1., .5], [1., .4, .2], [.7, .1, .5]]))[:, :, None]   # levels 0, 1 and, apart, 0
+    >>> np.exp(score_pairs(np.array([[0, 0], [0, -1], [-1, -1]]), [2, 1], panels_of(terms), 1)).round(3).ravel()
+    array([0.65, 0.95, 1.5 ])
+    """
+    n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)
+    levels = _arguments.check_sizes(sizes, d)
+    total = int(levels.sum())
+    expected = (total, total + 1, -(-n_classes // _CLASSES) * _CLASSES)
+    if panels.shape != expected or panels.dtype != np.float64 or not panels.flags.c_contiguous:
+        raise ValueError(f"panels has shape {panels.shape} of {panels.dtype}, expected {expected} of float64, contiguous")
+    if (levels < 1).any():
+        raise ValueError(f"sizes is {levels.tolist()}, expected at least one level in every column")
+    if n == 0 or d == 0:
+        return np.full((n, n_classes), -np.inf)
+    return _implementation().score_pairs(columns, levels, panels.reshape(-1), n_classes, n_threads(threads))
+
+
+def _implementation() -> Any:
+    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
+    from tallybayes import kernels
+
+    return _reference_pairs if kernels._kernels is kernels._reference else kernels._kernels
