@@ -75,7 +75,9 @@ def score_pairs(
     total = int(levels.sum())
     expected = (total, total + 1, -(-n_classes // _CLASSES) * _CLASSES)
     if panels.shape != expected or panels.dtype != np.float64 or not panels.flags.c_contiguous:
-        raise ValueError(f"panels has shape {panels.shape} of {panels.dtype}, expected {expected} of float64, contiguous")
+        raise ValueError(
+            f"panels has shape {panels.shape} of {panels.dtype}, expected {expected} of float64, contiguous"
+        )
     if (levels < 1).any():
         raise ValueError(f"sizes is {levels.tolist()}, expected at least one level in every column")
     if n == 0 or d == 0:

@@ -128,7 +128,7 @@ def expectation_of(model, rows, labels, weight=None):
     """EM as `fit` sets it up, for classes 0, 1, …, each of which has a label."""
     table = open_features(rows)
     model._shape = Shape("class", by_name=False)
-    factors = [Factor("class", (), tb.Categorical()), *model._make_factors(table, "class")]
+    factors = [Factor("class", (), tb.Categorical()), *model._make_factors(table, "class", None)]
     classes = Domain(range(int(labels.max()) + 1), "class", ordered=True)
     return Expectation(model, table, labels, classes, np.ones(len(classes.levels), dtype=bool), weight, factors)
 

@@ -123,7 +123,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _make_factors(self, table: Table, target: Name) -> list[Factor]:
+    def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
         self._family()
         names = tuple(name for name in table.columns if name != target)
         table.require_numbers(names)

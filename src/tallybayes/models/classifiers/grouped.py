@@ -341,6 +341,10 @@ class Grouped(Model):
         if not isinstance(self.prior, Tally):
             check_priors(self.prior, [self._reading(factor) for factor in factors])
 
+    def _cut(self, table: Table) -> Table:
+        """The rows as they are counted."""
+        return table
+
     def _reading(self, factor: Factor) -> Factor:
         """The factor in the family that rows are scored by."""
         return factor

@@ -14,7 +14,7 @@ from tallybayes.tally.tally import Tally
 from tallybayes.value import same
 
 
-def column_factors(model: Any, table: Table, target: Name) -> list[Factor]:
+def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:
     """A factor for every block of like columns, given the class."""
     return [Factor(names, (target,), family) for names, family in read_columns(model.columns, table, [target])]
 

@@ -168,7 +168,7 @@ def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None)
     fresh._shape, table, weight = read_first(X, y, sample_weight)
     if table.n_rows == 0:
         raise DataError("there are 0 rows to learn from; expected at least 1.")
-    factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target)]
+    factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target, weight)]
     fresh._check_prior(factors[1:])
     tally, climbed = fresh._count_first(table, weight, factors)
     if not tally.domains[str(fresh._target)].levels:

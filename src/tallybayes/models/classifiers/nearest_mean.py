@@ -99,7 +99,7 @@ class NearestClassMean(ClassifierMixin, Model):
     tally_: Tally
     _shape: Shape
 
-    def _make_factors(self, table: Table, target: Name) -> list[Factor]:
+    def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
         names = tuple(name for name in table.columns if name != target)
         table.require_numbers(names)
         family: Family = MultivariateGaussian() if _is(self.metric, "mahalanobis") else Gaussian()

@@ -78,12 +78,12 @@ def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> Opened:
 def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
     """Count the rows once, each fold apart: a fold is one more thing that is given."""
     model, table, labels, weight = opened
-    factors = [class_factor(model), *model._make_factors(table, model._target)]
+    factors = [class_factor(model), *model._make_factors(table, model._target, weight)]
     schema = Schema(ordered=(str(model._target),))
-    name = free_name("fold", list(table.columns))
+    counted, name = model._cut(table), free_name("fold", list(table.columns))
     given = factors if fold is None else [Factor(f.columns, (name, *f.given), f.family) for f in factors]
     try:
-        tally = count(table if fold is None else table.with_column(name, fold), given, weight=weight, schema=schema)
+        tally = count(counted if fold is None else counted.with_column(name, fold), given, weight=weight, schema=schema)
     except DataError as error:
         if with_holes(table, factors).any():  # EM fills them in from all rows, so none can be subtracted
             raise NotForgettableError.soft() from error
@@ -335,7 +335,7 @@ def calibrate(model: Any, data: Any, target: Any, method: str = "temperature", *
         if model.unlabelled == "skip":
             kept = np.flatnonzero(read_labels(table, model._target, model.missing_label).codes >= 0)
             table, weight = table.rows(kept), None if weight is None else weight[kept]
-        counted = count(table, model.tally_.factors, weight=weight, schema=model.tally_.schema, like=model.tally_)
+        counted = model._count_more(table, weight)
         _ = model.tally_ - counted  # refuses rows that the model cannot have learned from
         found, (local,) = table.levels([model._target], lambda _: True)
         codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
