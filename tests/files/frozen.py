@@ -46,17 +46,19 @@ def naive_bayes(estimate):
         "bottled": tb.Bernoulli(),
         "price": tb.LogNormal(),
     }
-    return tb.NaiveBayes(columns, estimate=estimate).fit(rows(), "kind")
+    return tb.NaiveBayes(columns, estimate=estimate, class_prior="frequency").fit(rows(), "kind")
 
 
 def words(estimate):
     counts = np.random.default_rng(8).poisson(1.0, (60, 5)) + np.eye(5, dtype=int)[np.arange(60) % 5]
-    return tb.NaiveBayes(tb.Multinomial(), estimate=estimate).fit(counts, np.arange(60) % 3)
+    model = tb.NaiveBayes(tb.Multinomial(), estimate=estimate, class_prior="frequency")
+    return model.fit(counts, np.arange(60) % 3)
 
 
 def discriminant(covariance, estimate):
     frame = rows().dropna()
-    return tb.GaussianDiscriminant(covariance, estimate=estimate).fit(frame[["strength", "sweetness"]], frame["kind"])
+    model = tb.GaussianDiscriminant(covariance, estimate=estimate, class_prior="frequency")
+    return model.fit(frame[["strength", "sweetness"]], frame["kind"])
 
 
 def nearest_mean():

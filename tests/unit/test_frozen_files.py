@@ -33,6 +33,15 @@ def test_it_is_what_fitting_gives_today(name):
     assert loaded.tally_.isclose(fitted.tally_)
 
 
+def test_defaults_of_the_time_are_spelled_out(tmp_path):
+    old = tb.load(FILES / "naive-bayes-bayes.tally")
+    assert old.class_prior == "frequency"
+    old.save(tmp_path / "again.tally")
+    assert tb.load(tmp_path / "again.tally").class_prior == "frequency"
+    old.reestimate(class_prior=None).save(tmp_path / "new.tally")
+    assert tb.load(tmp_path / "new.tally").class_prior is None
+
+
 def test_files_from_before_failures_were_kept():
     model = tb.load(FILES / "before-failures" / "naive-bayes-mle.tally")
     np.testing.assert_allclose(frozen.answers("naive-bayes-mle", model), ANSWERS["naive-bayes-mle"], rtol=1e-9)

@@ -27,6 +27,11 @@ _MODELS = {
 # What parameters were called in files from before, and are called now.
 _RENAMED = {"n_iter": "max_iter", "emission": "columns"}
 
+# Files say which defaults they were written under; those from before they did are of the first.
+_DEFAULTS = 2
+# What None meant under the first, where it means something else now.
+_FIRST_DEFAULTS = {"class_prior": "frequency"}
+
 
 def save_model(model: Any, path: Any) -> None:
     """Write a fitted model to a sealed file."""
@@ -43,7 +48,13 @@ def save_model(model: Any, path: Any) -> None:
     parameters = {
         name: None if is_missing(value) else to_json(value) for name, value in model.get_params(deep=False).items()
     }
-    content = {"class": type(model).__name__, "parameters": parameters, "state": state, "tally": manifest}
+    content = {
+        "class": kind.__name__,
+        "defaults": _DEFAULTS,
+        "parameters": parameters,
+        "state": state,
+        "tally": manifest,
+    }
     store.write(path, "Model", content, arrays)
 
 
@@ -54,8 +65,17 @@ def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if name not in _MODELS:
         raise FileError(f"unknown model {name!r:.60}; expected one of {sorted(_MODELS)}.")
     kind = getattr(import_module(f"tallybayes.models.{_MODELS[name]}"), name)
-    parameters, state = manifest.pop("parameters"), manifest.pop("state")
-    model: Any = kind(**{_RENAMED.get(name, name): from_json(value) for name, value in parameters.items()})
+    read, state = manifest.pop("parameters"), manifest.pop("state")
+    parameters = {_RENAMED.get(name, name): from_json(value) for name, value in read.items()}
+    defaults = manifest.pop("defaults", 1)
+    if type(defaults) is not int or not 1 <= defaults <= _DEFAULTS:
+        raise FileError(
+            f"the model's defaults are {defaults!r:.60}; expected 1 to {_DEFAULTS}, those this version knows."
+        )
+    if defaults == 1:
+        meant = {name: value for name, value in _FIRST_DEFAULTS.items() if parameters.get(name, ...) is None}
+        parameters |= meant
+    model: Any = kind(**parameters)
     own, tally = state.pop("own", {}), tally_from_parts(manifest.pop("tally"), arrays)
     store.refuse_rest("the model", manifest)
     model._shape_from_json(state, tally)

@@ -293,7 +293,7 @@ class TestConstantColumns:
         rows[0, 0] = rows[3, 1] = np.nan
         model = fitted(rows, [0, 0, 0, 0, 1, 1], estimate="bayes")
         assert model.constant_columns_ == [0, 1]
-        np.testing.assert_allclose(model.predict_proba([[4.0, 1.0]]), [[4 / 6, 2 / 6]], rtol=1e-12)
+        np.testing.assert_allclose(model.predict_proba([[4.0, 1.0]]), [[5 / 8, 3 / 8]], rtol=1e-12)
 
 
 class TestWhatCannotBe:

@@ -203,12 +203,13 @@ def test_a_class_of_one_row_cannot_be_foreseen():
     X, y = load_iris(return_X_y=True)
     y = np.where(np.arange(len(y)) == 0, 9, y)
     for model in (tb.NaiveBayes(), tb.GaussianDiscriminant("tied")):
-        found = tb.leave_one_out(model, X, y)
+        found = tb.leave_one_out(clone(model).set_params(class_prior="frequency"), X, y)
         assert np.isneginf(found.log_proba[0, -1])
         assert np.isinf(found.log_loss.value)
         assert np.isfinite(found.log_proba[1:, :-1]).all()
-    uniform = tb.leave_one_out(tb.NaiveBayes(class_prior="uniform"), X, y)
-    assert np.isfinite(uniform.log_loss.value)
+        for class_prior in ("uniform", None):
+            found = tb.leave_one_out(clone(model).set_params(class_prior=class_prior), X, y)
+            assert np.isfinite(found.log_loss.value)
 
 
 def test_a_level_seen_once_is_impossible_under_maximum_likelihood():
@@ -223,7 +224,7 @@ def test_a_level_seen_once_is_impossible_under_maximum_likelihood():
 def test_one_class_and_two_rows():
     found = tb.leave_one_out(tb.NaiveBayes(), np.array([[1.0], [2.0]]), ["a", "a"])
     np.testing.assert_array_equal(found.log_proba, np.zeros((2, 1)))
-    alone = tb.leave_one_out(tb.NaiveBayes(), np.array([[1.0], [2.0]]), ["a", "b"])
+    alone = tb.leave_one_out(tb.NaiveBayes(class_prior="frequency"), np.array([[1.0], [2.0]]), ["a", "b"])
     np.testing.assert_array_equal(np.exp(alone.log_proba), [[0, 1], [1, 0]])
 
 

@@ -17,36 +17,40 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
 
     Parameters
     ----------
-    class_prior : {label: probability}, probabilities in the order of the levels, "uniform", Dirichlet or None
-        None is the classes' share of the rows.
+    class_prior : {label: probability}, probabilities by level, "uniform", "frequency", Dirichlet or None
+        "frequency" is the classes' share of the rows; None is what the estimate makes of them, as of any other labels.
     levels : tuple of labels
     counts : Counts of shape (*given, classes)
         The rows of every class.
     estimate : str
-        Under "map" a Dirichlet gives its posterior's mode, else its mean.
+        Under "map" a Dirichlet gives its posterior's mode, else its mean; None has one only where the estimate does.
 
     Returns
     -------
     ndarray of shape (*given, classes)
     """
-    rows = counts.table
+    rows, how = counts.table, read_estimate(estimate)
     if class_prior is None:
+        class_prior = class_belief(None, estimate) if how.has_prior else "frequency"
+    if isinstance(class_prior, str) and class_prior == "frequency":
         total = rows.sum(axis=-1, keepdims=True)
         weights = np.where(total > 0, rows / np.where(total > 0, total, 1.0), 1 / max(len(levels), 1))
     elif isinstance(class_prior, str) and class_prior == "uniform":
         weights = np.full(len(levels), 1.0 / len(levels))
     elif isinstance(class_prior, Dirichlet):
         posterior = class_prior.update(counts)
-        weights = posterior.mode() if read_estimate(estimate).takes_mode else posterior.mean()
+        weights = posterior.mode() if how.takes_mode else posterior.mean()
     else:
         weights = _given(class_prior, levels)
     with np.errstate(divide="ignore"):
         return np.broadcast_to(np.log(weights), rows.shape).copy()
 
 
-def class_belief(class_prior: Any) -> Dirichlet | None:
+def class_belief(class_prior: Any, estimate: str) -> Dirichlet | None:
     """What is believed of the class probabilities before any row; None where they are given."""
     if class_prior is None:
+        return Dirichlet(2.0 if read_estimate(estimate).takes_mode else 1.0)  # as of any other labels
+    if isinstance(class_prior, str) and class_prior == "frequency":
         return Dirichlet(1.0)
     return class_prior if isinstance(class_prior, Dirichlet) else None
 
@@ -63,6 +67,6 @@ def _given(class_prior: Any, levels: tuple[Any, ...]) -> np.ndarray:
     if weights.shape != (len(levels),) or (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
         raise PriorError(
             f"class_prior is {class_prior!r}; expected probabilities for the {len(levels)} classes that sum to 1,\n"
-            "    'uniform', a tb.Dirichlet, or None for the classes' share of the rows."
+            "    'uniform', 'frequency' for their share of the rows, a tb.Dirichlet, or None to follow the estimate."
         )
     return weights

@@ -49,8 +49,10 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
     prior : NormalInverseWishart, NormalInverseGamma (diagonal and spherical covariance), "empirical" or Tally, optional
         None is a weak prior that no scale or offset of a column changes. ``"empirical"`` makes the classes' moments
         most probable, and is as indifferent to scales. A tally of the same columns counts as seen before.
-    class_prior : {label: probability}, "uniform", Dirichlet or None
-        None is the classes' share of the rows. It never touches the covariance.
+    class_prior : {label: probability}, "uniform", "frequency", Dirichlet or None
+        "frequency" is the classes' share of the rows. None has one pseudo-row more for every class, under the estimates
+        that have priors, so that a class that was declared but not seen is improbable, not impossible.
+        No class prior touches the covariance.
     unlabelled : {"em", "skip"} or None
         What to do with rows without a label: use them by EM, or leave them out. None refuses them.
     missing_label : label, optional

@@ -167,7 +167,9 @@ class Expectation:
     def _maximise_classes(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """log p(class), and the log prior of it. One pseudo-row a class, where none is given, keeps each alive."""
         given, counts = self.model.class_prior, Counts(weights, (self.n_classes,))
-        if not self.unlabelled or (given is None and not self.hill.has_prior) or not _is_belief(given):
+        if given is None and not (self.unlabelled and self.hill.has_prior):
+            given = "frequency"
+        if not self.unlabelled or not _is_belief(given):
             return log_class_prior(given, self.classes.levels, counts, "map"), 0.0
         belief = Dirichlet(np.full(self.n_classes, 2.0)) if given is None else given
         belief = belief if given is None or read_estimate(self.model.estimate).takes_mode else belief.for_mode()

@@ -62,7 +62,7 @@ class Grouped(Model):
 
     @property
     def class_log_prior_(self) -> np.ndarray:
-        """log p(class), in the order of ``classes_``; −inf for a class without weight."""
+        """log p(class), in the order of ``classes_``; −inf for one that cannot be."""
         return self._derive("log_prior", lambda: self._log_prior(self.class_prior))
 
     @property
@@ -274,7 +274,7 @@ class Grouped(Model):
         return self._derive("whole", self._make_whole)
 
     def _make_whole(self) -> Fitted:
-        known, belief = self._known, class_belief(self.class_prior)
+        known, belief = self._known, class_belief(self.class_prior, self.estimate)
         if belief is None:
             return known
         pairs = [(learning.class_factor(self), self.tally_[self._target]), *known.pairs]
@@ -282,7 +282,7 @@ class Grouped(Model):
 
     @property
     def _fixed(self) -> float:  # type: ignore[override]
-        if class_belief(self.class_prior) is not None:
+        if class_belief(self.class_prior, self.estimate) is not None:
             return 0.0
         counts: Any = self.tally_[self._target]
         seen = counts.table > 0

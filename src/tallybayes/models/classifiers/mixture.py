@@ -31,8 +31,9 @@ class Mixture(Grouped):
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         EM climbs the log posterior, or under ``"mle"`` the log likelihood; this is what is made of its counts then.
     prior : as for `NaiveBayes`
-    class_prior : {component: probability}, "uniform", Dirichlet or None
-        Of the components. None learns their shares, with one pseudo-row each while EM runs, so that none dies.
+    class_prior : {component: probability}, "uniform", "frequency", Dirichlet or None
+        Of the components. None learns their shares, with one pseudo-row each under the estimates that have priors, so
+        that none dies; "frequency" learns them without.
     unseen : {"missing", "smooth", "error"}, default "missing"
     max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.

@@ -25,8 +25,9 @@ class NaiveBayes(Classifier):
         A belief serves the families it belongs to; the others, and None, take their defaults. ``"empirical"`` is the
         prior under which the classes' counts are most probable, found for every column. A tally of the same
         columns, such as another model's, counts as seen before; ``tally.scale(strength)`` is worth less or more.
-    class_prior : {label: probability}, "uniform", Dirichlet or None
-        None is the classes' share of the rows.
+    class_prior : {label: probability}, "uniform", "frequency", Dirichlet or None
+        "frequency" is the classes' share of the rows. None has one pseudo-row more for every class, under the estimates
+        that have priors, so that a class that was declared but not seen is improbable, not impossible.
     unseen : {"missing", "smooth", "error"}, default "missing"
         What a level is that was not there at fitting: a missing value, one more level with prior mass, or an error.
     unlabelled : {"em", "skip"} or None

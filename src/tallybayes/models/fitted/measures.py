@@ -29,11 +29,11 @@ def log_evidence(model: Any) -> float:
 
     It is the sum, row after row, of the log probability of each, its label or state included, under the model learned
     from those before it. The parameters are integrated under ``prior_``, whichever ``estimate`` predicts (``"map"`` has
-    default priors of its own); the class probabilities of a classifier under ``class_prior`` where it is a `Dirichlet`,
-    else under ``Dirichlet(1)``, and those that are given are taken as they are. The levels of a column are taken as
-    known, and so is what default priors read from the data. Columns that are the same in every row have no finite
-    density and are left out. A missing cell leaves its row out of the factors that need it. `tb.compare` turns evidence
-    into Bayes factors.
+    default priors of its own), and so are the class probabilities of a classifier: under ``class_prior`` where it is a
+    `Dirichlet`, else under ``Dirichlet(1)`` (by default ``Dirichlet(2)`` for ``"map"``); those that are given are taken
+    as they are. The levels of a column are taken as known, and so is what default priors read from the data. Columns
+    that are the same in every row have no finite density and are left out. A missing cell leaves its row out of the
+    factors that need it. `tb.compare` turns evidence into Bayes factors.
 
     Returns
     -------

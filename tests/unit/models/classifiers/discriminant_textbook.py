@@ -147,6 +147,7 @@ def joint_log_prob(X, y, rows, covariance, estimate, weight=None, amount=None, p
     found = densities(X, y, covariance, estimate, weight, amount, prior)
     if shares is None:
         counts = np.array([n for n, _, _ in moments(np.asarray(X, dtype=float), y, weight)])
+        counts += estimate in ("map", "bayes")
         shares = counts / counts.sum()
     return np.array([[np.log(p) + f.log_density(row) for p, f in zip(shares, found, strict=True)] for row in rows])
 

@@ -118,18 +118,24 @@ def test_models_under_other_parameters_do_not_add():
 @pytest.mark.parametrize("empty", [0, 1, 2])
 @pytest.mark.parametrize("estimate", ["mle", "unbiased", "bayes"])
 @pytest.mark.parametrize("covariance", COVARIANCES)
-def test_a_declared_class_has_no_probability_yet(covariance, estimate, empty):
+def test_a_declared_class_has_no_share_of_the_rows_yet(covariance, estimate, empty):
     X, y, new = made(7, sizes=(12, 15))
     holed = with_holes(new)
     there = [label for label in (0, 1, 2) if label != empty]
     y = np.array(there)[y]
-    model = tb.GaussianDiscriminant(covariance, estimate=estimate).partial_fit(X, y, classes=[0, 1, 2])
-    without = fitted(X, y, covariance, estimate)
+    settings = {"estimate": estimate, "class_prior": "frequency"}
+    model = tb.GaussianDiscriminant(covariance, **settings).partial_fit(X, y, classes=[0, 1, 2])
+    without = tb.GaussianDiscriminant(covariance, **settings).fit(X, y)
     for rows in (new, holed):
         np.testing.assert_allclose(model.predict_proba(rows)[:, there], without.predict_proba(rows), rtol=1e-10)
         assert (model.predict_proba(rows)[:, empty] == 0).all()
         assert model.predict(rows).tolist() == without.predict(rows).tolist()
     np.testing.assert_allclose(model.fill(holed), without.fill(holed), rtol=1e-9)
+    if estimate == "bayes":
+        shares = np.exp(model.reestimate(class_prior=None).class_log_prior_)
+        np.testing.assert_allclose(
+            shares, [1 / 30 if label == empty else (13 + 3 * (label == there[1])) / 30 for label in range(3)]
+        )
     if estimate == "mle":
         with pytest.raises(DataError, match=f"'mle' estimate of column 0 in class {empty}: nothing was counted"):
             model.predict_proba(new, class_prior="uniform")
@@ -242,7 +248,8 @@ class TestDegenerate:
     def test_all_columns_constant(self, covariance, estimate):
         model = fitted(np.full((6, 2), 3.0), [0, 0, 0, 0, 1, 1], covariance, estimate)
         assert model.constant_columns_ == [0, 1]
-        np.testing.assert_allclose(model.predict_proba([[3.0, 9.0]]), [[4 / 6, 2 / 6]], rtol=1e-14)
+        shares = [5 / 8, 3 / 8] if estimate in ("map", "bayes") else [4 / 6, 2 / 6]
+        np.testing.assert_allclose(model.predict_proba([[3.0, 9.0]]), [shares], rtol=1e-14)
 
     def test_a_column_constant_within_a_class(self, covariance, estimate):
         X, y, new = made(13)

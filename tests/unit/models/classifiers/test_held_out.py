@@ -101,9 +101,26 @@ def test_offsets_and_constant_columns():
 
 def test_a_class_of_one_row_beside_others():
     X, y = np.random.default_rng(5).normal(size=(21, 2)), np.r_[np.arange(20) % 2, 2]
-    found, expected = tb.leave_one_out(tb.NaiveBayes(), X, y), counted_out(tb.NaiveBayes(), X, y)
-    np.testing.assert_allclose(found.log_proba, expected.log_proba, rtol=1e-10)
-    assert found.log_proba[20, 2] == -np.inf
+    for class_prior, share in [(None, 1 / 23), ("frequency", 0.0)]:
+        model = tb.NaiveBayes(class_prior=class_prior)
+        found, expected = tb.leave_one_out(model, X, y), counted_out(model, X, y)
+        np.testing.assert_allclose(found.log_proba, expected.log_proba, rtol=1e-10)
+        assert (0 < np.exp(found.log_proba[20, 2]) < 5 * share) or (share == 0 and found.log_proba[20, 2] == -np.inf)
+
+
+def test_a_class_absent_from_a_fold_is_improbable_not_impossible():
+    X, y = np.random.default_rng(5).normal(size=(21, 2)), np.r_[np.arange(20) % 2, 2]
+    for found in (tb.leave_one_out(tb.NaiveBayes(), X, y), tb.cross_validate(tb.NaiveBayes(), X, y)):
+        assert np.isfinite(found.log_loss.value)
+    assert tb.leave_one_out(tb.NaiveBayes(class_prior="frequency"), X, y).log_loss.value == np.inf
+
+
+@pytest.mark.parametrize("estimate", ["bayes", "map"])
+def test_the_class_counts_of_a_row_left_out_are_without_it(estimate):
+    y = np.repeat([0, 1, 2], [5, 3, 2])
+    found = tb.leave_one_out(tb.NaiveBayes(estimate=estimate), np.full((10, 1), np.nan), y)
+    own = (np.bincount(y)[y] - 1 + 1) / (9 + 3)
+    np.testing.assert_allclose(np.exp(found.log_proba)[np.arange(10), y], own, rtol=1e-12)
 
 
 def test_a_mode_on_the_edge_is_counted_out():

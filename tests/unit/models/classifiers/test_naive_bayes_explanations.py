@@ -94,7 +94,7 @@ def test_an_explanation_of_mixed_columns():
     found = model.explain(columns)
     assert found.columns == ["(class prior)", "sky", "calls", "warmth", *(("words", j) for j in range(4))]
     np.testing.assert_allclose(found.log_odds, gaps(model, columns, found.classes, found.others), atol=1e-12)
-    share = np.log(3 / 5)  # three rows of p, five of q
+    share = np.log(4 / 6)  # three rows of p, five of q, and one more of each
     np.testing.assert_allclose(found.contributions[:, 0], np.where(found.classes == "p", share, -share), atol=1e-14)
     assert found.contributions[4, 1] == 0
     assert found.contributions[3, 3] == 0

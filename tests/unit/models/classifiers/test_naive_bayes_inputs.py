@@ -172,7 +172,7 @@ def test_unused_categories_are_no_classes_and_no_levels():
     X = pd.DataFrame({"c": pd.Categorical(["u", "v", "u"], categories=["w", "v", "u"])})
     model = tb.NaiveBayes().fit(X, y)
     assert model.classes_.tolist() == ["a", "b"]
-    assert model.predict_joint_log_proba(X)[0, 0] == pytest.approx(np.log(2 / 3) + np.log(3 / 4))
+    assert model.predict_joint_log_proba(X)[0, 0] == pytest.approx(np.log(3 / 5) + np.log(3 / 4))
 
 
 @pytest.mark.parametrize(

@@ -276,8 +276,14 @@ def test_declared_classes():
     X, y = [[0.0], [1.0], [5.0]], [0, 0, 1]
     model = tb.NaiveBayes().partial_fit(X, y, classes=[0, 1, 2])
     assert model.classes_.tolist() == [0, 1, 2]
-    np.testing.assert_allclose(model.predict_proba(X)[:, :2], tb.NaiveBayes().fit(X, y).predict_proba(X), rtol=1e-12)
-    assert (model.predict_proba(X)[:, 2] == 0).all()
+    two = tb.NaiveBayes().fit(X, y)
+    found, expected = model.predict_joint_log_proba(X)[:, :2], two.predict_joint_log_proba(X)
+    np.testing.assert_allclose(found, expected + np.log(5 / 6), rtol=1e-12)  # one pseudo-row a class: of 6, not 5
+    assert np.exp(model.class_log_prior_[2]) == pytest.approx(1 / 6)
+    assert (model.predict_proba(X)[:, 2] > 0).all()
+    shares, expected = model.reestimate(class_prior="frequency"), two.reestimate(class_prior="frequency")
+    np.testing.assert_allclose(shares.predict_proba(X)[:, :2], expected.predict_proba(X), rtol=1e-12)
+    assert (shares.predict_proba(X)[:, 2] == 0).all()
     likely = tb.NaiveBayes(estimate="mle").partial_fit([[0.0], [1.0]], [0, 0], classes=[0, 1])
     assert likely.predict_proba([[0.5]]).tolist() == [[1.0, 0.0]]
     with pytest.raises(DataError, match=r"'mle' estimate of column 0 in class 1: nothing was counted"):
@@ -314,7 +320,7 @@ def test_a_tally_as_prior_is_what_was_seen_before() -> None:
     later = tb.NaiveBayes(columns).fit(now, "y")
     rates = later._feature_factors()[1][1].pooled()
     poisson = tb.Gamma((rates.total + 0.5) / (rates.weight + 1), 1)  # the default, held while counts are added
-    together = tb.NaiveBayes(columns, prior=poisson, class_prior={"u": 1 / 3, "v": 2 / 3, "w": 0.0})
+    together = tb.NaiveBayes(columns, prior=poisson, class_prior={"u": 2 / 5, "v": 3 / 5, "w": 0.0})
     together.fit({name: before[name] + now[name] for name in now}, "y")
     fitted = tb.NaiveBayes(columns, prior=earlier.tally_).fit(now, "y")
     for model in (fitted, fitted.reestimate(), clone(fitted).fit(now, "y")):

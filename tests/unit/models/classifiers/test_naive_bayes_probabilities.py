@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
-from textbook import joint_log_prob, number_log_prob
+from textbook import joint_log_prob, label_log_prob, number_log_prob
 
 import tallybayes as tb
 from tallybayes.errors import EstimateError, PriorError
@@ -55,7 +55,7 @@ def test_a_variance_shared_by_all_classes(estimate):
     warmth = {"warmth": columns["warmth"]}
     model = tb.NaiveBayes({"warmth": tb.TiedGaussian()}, estimate=estimate).fit(warmth, labels)
     for k, label in enumerate(sorted(set(labels))):
-        prior = math.log(labels.count(label) / len(labels))
+        prior = label_log_prob(labels, [0] * len(labels), 0, label, estimate)
         expected = [
             prior + number_log_prob(columns["warmth"], labels, label, value, estimate, tied=True)
             for value in columns["warmth"]
@@ -137,7 +137,8 @@ def test_rows_of_a_joint_gaussian():
 @pytest.mark.parametrize(
     ("class_prior", "expected"),
     [
-        (None, [4 / 7, 2 / 7, 1 / 7]),
+        (None, [5 / 10, 3 / 10, 2 / 10]),
+        ("frequency", [4 / 7, 2 / 7, 1 / 7]),
         ("uniform", [1 / 3, 1 / 3, 1 / 3]),
         ({"a": 0.1, "b": 0.2, "c": 0.7}, [0.1, 0.2, 0.7]),
         ([0.1, 0.2, 0.7], [0.1, 0.2, 0.7]),
@@ -160,6 +161,30 @@ def test_class_priors_at_fitting_and_at_prediction(class_prior, expected):
         np.testing.assert_allclose(
             other.predict_log_proba(X, class_prior=class_prior), given.predict_log_proba(X), rtol=1e-9
         )
+
+
+@pytest.mark.parametrize(
+    ("estimate", "expected"),
+    [("bayes", [4 / 7, 2 / 7, 1 / 7]), ("map", [4 / 7, 2 / 7, 1 / 7]), ("mle", [3 / 4, 1 / 4, 0]), ("unbiased", None)],
+)
+def test_the_class_is_estimated_as_other_labels_are(estimate, expected):
+    rows = {"x": [True, False, True, True], "y": list("aaab")}
+    model = tb.NaiveBayes({"x": tb.Bernoulli()}, estimate=estimate).partial_fit(rows, "y", classes=list("abc"))
+    expected = [3 / 4, 1 / 4, 0] if expected is None else expected
+    np.testing.assert_allclose(np.exp(model.class_log_prior_), expected, rtol=1e-14)
+    labels = tb.learn(list("aaab"), tb.Categorical(levels=("a", "b", "c"))).estimate(estimate)
+    np.testing.assert_allclose(np.exp(model.class_log_prior_), [labels[c] for c in "abc"], rtol=1e-14)
+    np.testing.assert_allclose(np.exp(model.reestimate(class_prior="frequency").class_log_prior_), [0.75, 0.25, 0])
+
+
+@pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
+def test_the_evidence_of_the_class_is_that_of_other_labels(estimate):
+    y = list("aaab")
+    model = tb.NaiveBayes(tb.Bernoulli(), estimate=estimate).fit(np.ones((4, 1)), y)
+    cells = model.reestimate(class_prior="uniform").log_evidence() - 4 * np.log(0.5)
+    belief = tb.Dirichlet(2.0 if estimate == "map" else 1.0)
+    expected = tb.learn(y, tb.Categorical()).log_evidence(belief)
+    assert model.log_evidence() - cells == pytest.approx(expected)
 
 
 def test_a_dirichlet_class_prior_under_map_is_its_mode():

@@ -91,7 +91,7 @@ def joint_log_prob(columns, kinds, labels, rows, estimate, log_prior=None):
     classes = sorted(set(labels))
     out = np.zeros((len(rows), len(classes)))
     for k, label in enumerate(classes):
-        share = math.log(labels.count(label) / len(labels)) if log_prior is None else log_prior[k]
+        share = label_log_prob(labels, [0] * len(labels), 0, label, estimate) if log_prior is None else log_prior[k]
         for i, row in enumerate(rows):
             terms = [
                 CELL[kind](column, labels, label, value, estimate)

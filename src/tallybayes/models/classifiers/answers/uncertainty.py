@@ -25,8 +25,8 @@ def predict_interval(model: Any, X: Any, mass: float = 0.95, *, n_draws: int = 4
     If the rows came from the model, p(class | row, θ) of the true parameters θ lies in the interval with
     probability `mass`. But for rows without a known cell it has no closed form, so the parameters of every factor
     are drawn from their posterior, that of ``estimate="bayes"`` whichever estimate predicts. The class prior is
-    drawn too where it was learned: from a `Dirichlet` given as ``class_prior``, or from ``Dirichlet(1)`` over the
-    classes that have rows where it is None. Probabilities that were given are certain. Shrunk moments, and those
+    drawn too where it was learned: from a `Dirichlet` given as ``class_prior``, or from ``Dirichlet(1)``, with
+    "frequency" over the classes that have rows. Probabilities that were given are certain. Shrunk moments, and those
     that EM completed, pass for counted ones: the interval leaves out what is unsure about them.
 
     Parameters
@@ -49,7 +49,7 @@ def predict_interval(model: Any, X: Any, mass: float = 0.95, *, n_draws: int = 4
     >>> rows, labels = [[0], [0], [1], [1], [1]], ["no", "no", "no", "yes", "yes"]
     >>> model = tb.NaiveBayes(tb.Bernoulli()).fit(rows, labels)
     >>> model.predict_proba([[1]])[0].round(2)
-    array([0.44, 0.56])
+    array([0.42, 0.58])
     >>> low, high = model.predict_interval([[1]])
     >>> bool(low[0, 1] < 0.2), bool(high[0, 1] > 0.8)           # five rows say little
     (True, True)
@@ -146,7 +146,7 @@ def _shares(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray)
 def _draw_log_priors(model: Any, n_draws: int, rng: np.random.Generator) -> np.ndarray:
     """log p(class) drawn from its posterior, (draws, classes), or as the user gave it. What cannot be stays so."""
     out = np.tile(model.class_log_prior_, (n_draws, 1))
-    belief = class_belief(model.class_prior)
+    belief = class_belief(model.class_prior, model.estimate)
     if belief is not None:
         counts: Any = model.tally_[model._target]
         possible = np.isfinite(model.class_log_prior_)
