@@ -140,9 +140,9 @@ class Learned:
         estimate : {"bayes", "mle", "unbiased", "map"}
             The posterior mean; the parameters that make the data most probable; for Gaussians, R's n − 1 variances; the
             posterior mode.
-        prior : Belief, rule, "empirical" or None
-            For ``"bayes"`` and ``"map"``; None is the family's default, ``"empirical"`` the prior under which the
-            groups are most probable.
+        prior : Belief, number, rule, "empirical" or None
+            For ``"bayes"`` and ``"map"``. A number is added to every level's count, None is the family's default,
+            ``"empirical"`` the prior under which the groups are most probable.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class Learned:
 
         Parameters
         ----------
-        prior : Belief, rule or None
+        prior : Belief, number, rule or None
             None is the family's default.
         """
         posterior = self._posterior(prior)
@@ -173,7 +173,7 @@ class Learned:
 
         Parameters
         ----------
-        prior : Belief, rule or None
+        prior : Belief, number, rule or None
             None is the family's default.
         """
         return Predictive(self, self._posterior(prior))

@@ -73,7 +73,12 @@ class Bernoulli(Family):
 
     def default_prior(self, statistics: Totals, estimate: str) -> Beta:
         """One pseudo-count each: Beta(1, 1) for the mean, Beta(2, 2) for the mode."""
-        return Beta(2, 2) if read_estimate(estimate).takes_mode else Beta(1, 1)
+        return self.added_counts(1.0, estimate)
+
+    def added_counts(self, amount: float, estimate: str) -> Beta:
+        """So many successes, and as many failures; one more of each where the mode is taken, which leaves one out."""
+        each = amount + read_estimate(estimate).takes_mode
+        return Beta(each, each)
 
     def as_parameters(self, parameters: Any, statistics: Totals) -> np.ndarray:
         """Probabilities, with an axis for columns."""

@@ -40,7 +40,11 @@ class Levels(Family):
 
     def default_prior(self, statistics: Counts, estimate: str) -> Dirichlet:
         """One pseudo-count per level: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
-        return Dirichlet(2.0) if read_estimate(estimate).takes_mode else Dirichlet(1.0)
+        return self.added_counts(1.0, estimate)
+
+    def added_counts(self, amount: float, estimate: str) -> Dirichlet:
+        """So many of every level; one more of each where the mode is taken, which leaves one out."""
+        return Dirichlet(amount + read_estimate(estimate).takes_mode)
 
     def from_belief(self, belief: Belief, what: str, **options: Any) -> Probabilities:
         """A Dirichlet's mean, mode or sample, with its columns."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import CellError, PriorError
+from tallybayes.families.added_counts import is_amount, no_levels
 from tallybayes.families.block import Block, Dense, Sparse
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.value import Value
@@ -298,10 +299,19 @@ class Family(Value):
         """`n` rows drawn from every group: (n, *given, columns)."""
         raise NotImplementedError
 
+    def added_counts(self, amount: float, estimate: str) -> Belief | None:
+        """The prior by which the estimate adds this amount to every level's count; None where there are no levels."""
+        return None
+
     def prior(self, prior: Any, statistics: Any, estimate: str) -> Belief:
-        """A belief from None (the default), "empirical", a rule or a belief, checked to belong to this family."""
+        """A belief from None (the default), a number of counts, "empirical", a rule or a belief of this family."""
         if prior is None:
             return self.default_prior(statistics, estimate)
+        if is_amount(prior):
+            added = self.added_counts(float(prior), estimate)
+            if added is None:
+                raise no_levels(prior, [self])
+            return added
         if isinstance(prior, str):
             from tallybayes.families.empirical import empirical_prior
 

@@ -69,7 +69,11 @@ class Multinomial(Family):
 
     def default_prior(self, statistics: Totals, estimate: str) -> Dirichlet:
         """One pseudo-count per column: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
-        return Dirichlet(2.0) if read_estimate(estimate).takes_mode else Dirichlet(1.0)
+        return self.added_counts(1.0, estimate)
+
+    def added_counts(self, amount: float, estimate: str) -> Dirichlet:
+        """So many of every column; one more of each where the mode is taken, which leaves one out."""
+        return Dirichlet(amount + read_estimate(estimate).takes_mode)
 
     def n_numbers(self, n_columns: int) -> tuple[int, int]:
         """One total a column, twice while they are laid out; no weight or coefficient of its own."""

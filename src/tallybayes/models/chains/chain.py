@@ -9,6 +9,7 @@ import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError
+from tallybayes.families.added_counts import is_amount
 from tallybayes.families.categorical import Probabilities
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored, local_positions
@@ -138,7 +139,7 @@ def log_shares(parameters: Any, nothing: float = 0.0) -> np.ndarray:
 def read_prior(prior: Any) -> dict[str, Any]:
     """The priors of a chain by part: a mapping, or one belief for all that it belongs to."""
     parts = ("start", "transition", "end", "emission")
-    if prior is None or isinstance(prior, str):
+    if prior is None or isinstance(prior, str) or is_amount(prior):
         return dict.fromkeys(parts, prior)
     if isinstance(prior, dict):
         emission = {name: belief for name, belief in prior.items() if name not in parts}
@@ -150,5 +151,5 @@ def read_prior(prior: Any) -> dict[str, Any]:
         return {"start": prior, "transition": prior, "end": None, "emission": None}
     raise EstimateError(
         f"prior is {prior!r}; expected a mapping from {', '.join(map(repr, parts))} to beliefs, a Dirichlet for start "
-        "and transition, 'empirical' or None."
+        "and transition, a number of counts to add to every level, 'empirical' or None."
     )

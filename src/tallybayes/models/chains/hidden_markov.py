@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from tallybayes.errors import FileError
+from tallybayes.families.added_counts import is_amount
 from tallybayes.models.chains import decoding, generate, learning
 from tallybayes.models.chains.chain import read_prior
 from tallybayes.models.chains.names import PARTS, names_in
@@ -38,8 +39,9 @@ class HiddenMarkovModel(Model):
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` plugs in the posterior means of all parameters: integrating them out over whole sequences has no
         closed form.
-    prior : mapping from "start", "transition", "end" and columns to beliefs, a Dirichlet, "empirical" or None
-        A Dirichlet alone is that of start and transition. None takes the families' defaults, add-one.
+    prior : mapping from "start", "transition", "end" and columns to priors, a Dirichlet, number, "empirical" or None
+        A Dirichlet alone is that of start and transition; a number is added to every level's count. None takes the
+        families' defaults, add-one.
     unseen : {"missing", "smooth", "error"}, default "missing"
         What a label is that no step had at fitting: a missing step; as likely as labels seen only once were in each
         state; or an error.
@@ -240,7 +242,8 @@ class HiddenMarkovModel(Model):
         return parts | {(key,) if key in parts else key: belief for key, belief in found[n_parts:]}
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        check_priors(read_prior(self.prior)["emission"], factors, ("start", "transition", "end"))
+        if not is_amount(self.prior):  # start and transition have levels to add it to
+            check_priors(read_prior(self.prior)["emission"], factors, ("start", "transition", "end"))
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
         names = names_in(tally, self.end_state)

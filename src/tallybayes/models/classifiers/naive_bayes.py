@@ -21,10 +21,11 @@ class NaiveBayes(Classifier):
         `Categorical`, sparse blocks `Multinomial`. Columns a mapping does not name are ignored.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` integrates the parameters out: each column's posterior predictive.
-    prior : Belief, rule, "empirical", list of them, mapping from column to one of them, or a Tally, optional
-        A belief serves the families it belongs to; the others, and None, take their defaults. ``"empirical"`` is the
-        prior under which the classes' counts are most probable, found for every column. A tally of the same
-        columns, such as another model's, counts as seen before; ``tally.scale(strength)`` is worth less or more.
+    prior : Belief, number, rule, "empirical", list of them, mapping from column to one of them, or a Tally, optional
+        A belief serves the families it belongs to; a number is added to every level's count, of labels and words; the
+        others, and None, take their defaults. ``"empirical"`` is the prior under which the classes' counts are most
+        probable, found for every column. A tally of the same columns, such as another model's, counts as seen before;
+        ``tally.scale(strength)`` is worth less or more.
     class_prior : {label: probability}, "uniform", "frequency", Dirichlet or None
         "frequency" is the classes' share of the rows. None has one pseudo-row more for every class, under the estimates
         that have priors, so that a class that was declared but not seen is improbable, not impossible.

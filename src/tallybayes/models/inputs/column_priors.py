@@ -7,6 +7,7 @@ from typing import Any
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import PriorError
+from tallybayes.families.added_counts import is_amount, no_levels
 from tallybayes.tally.factor import Factor
 
 
@@ -23,9 +24,13 @@ def check_priors(prior: Any, factors: Iterable[Factor], parts: Sequence[str] = (
             belief, family = prior_for(prior, factor), factor.family
             if isinstance(belief, Belief) and not isinstance(belief, family.belief) and not belief.any_family:
                 raise PriorError.wrong_belief(family, belief, f"a {family.belief.__name__}")
+            if is_amount(belief) and not _has_levels(factor):
+                raise no_levels(belief, [family])
         return
     families = [factor.family for factor in factors]
     for one in prior if isinstance(prior, list | tuple) else [prior]:
+        if is_amount(one) and not any(map(_has_levels, factors)):
+            raise no_levels(one, families)
         if isinstance(one, Belief) and not any(isinstance(one, family.belief) for family in families):
             wanted = sorted({family.belief.__name__ for family in families})
             raise PriorError(
@@ -42,12 +47,23 @@ def prior_for(prior: Any, factor: Factor) -> Any:
         named = [prior[name] for name in factor.columns if name in prior]
         if not named:
             return None
-        if len(named) < len(factor.columns) or any(other != named[0] for other in named):
+        if len(named) < len(factor.columns) or any(other is not named[0] and other != named[0] for other in named):
             raise PriorError(
                 f"the columns {factor.columns} are one block of {factor.family!r}, but prior= does not give them "
                 "one prior.\n    Give each the same, or one belief with an array per column."
             )
         return named[0]
     candidates = prior if isinstance(prior, list | tuple) else [prior]
-    fitting = [p for p in candidates if isinstance(p, factor.family.belief) or not hasattr(p, "update")]
-    return fitting[0] if fitting else None
+    return next((each for each in candidates if _serves(each, factor)), None)
+
+
+def _serves(prior: Any, factor: Factor) -> bool:
+    """Whether one of several priors is meant for a factor, too."""
+    if is_amount(prior):
+        return _has_levels(factor)
+    return isinstance(prior, factor.family.belief) or not hasattr(prior, "update")
+
+
+def _has_levels(factor: Factor) -> bool:
+    """Whether there is something that a number of counts can be added to."""
+    return factor.family.added_counts(1.0, "bayes") is not None

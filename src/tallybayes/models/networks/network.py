@@ -41,9 +41,10 @@ class BayesianNetwork(Model):
         ``tb.Categorical(levels=...)`` declares levels.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` takes the posterior mean of every table and integrates the parameters of measured nodes out.
-    prior : Belief, rule, "empirical", Tally, BDe, mapping from nodes to these, or None
-        ``tb.Dirichlet(α)``, ``tb.K2()``, ``tb.BDeu(sample_size)``; ``tb.BDe(network, sample_size)`` takes another
-        network; a tally counts as seen before. None takes the families' defaults, add-one.
+    prior : Belief, number, rule, "empirical", Tally, BDe, mapping from nodes to these, or None
+        A number is added to every level's count; ``tb.Dirichlet(α)``, ``tb.K2()``, ``tb.BDeu(sample_size)``;
+        ``tb.BDe(network, sample_size)`` takes another network; a tally counts as seen before. None takes the families'
+        defaults, add-one.
     unseen : {"missing", "error"}, default "missing"
         What a label is in rows to be answered that no row had at fitting: not known, or an error.
     missing : {"available", "em"}, default "available"
