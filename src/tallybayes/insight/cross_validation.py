@@ -18,6 +18,7 @@ from tallybayes.insight.selection import Selection
 from tallybayes.insight.validation import CrossValidation, DensityValidation, SequenceValidation
 from tallybayes.models.chains.held_out import HeldSequences
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+from tallybayes.models.classifiers.answers.calibration import cross_fitted
 from tallybayes.models.classifiers.answers.held_out import count_rows, open_rows, score_folds, score_left_out
 from tallybayes.models.classifiers.answers.refitted import LabelledRows, UnlabelledRows
 from tallybayes.models.classifiers.classifier import Classifier
@@ -31,6 +32,7 @@ from tallybayes.models.networks.held_out import NetworkRows
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.sources.table import Table
 
+MOST_CALIBRATIONS = 10  # where every row is held out alone
 MOST_FITS = 500  # of a model that is fitted again without every row
 
 
@@ -51,7 +53,8 @@ def cross_validate(
     The model of a fold is the whole tally less the fold's: what refitting on the other rows gives, with the prior
     (``prior_``) and the levels of the columns as found on all rows. Where EM expected what was missing (labels, cells
     that a covariance needs, hidden nodes, components and states) nothing can be subtracted: the model is fitted again
-    without every fold, and the result says so (``refitted``).
+    without every fold, and the result says so (``refitted``). Where the model has ``calibration=``, every fold's
+    probabilities are mended by a calibration of the other folds' held-out scores (under ``order``, of earlier ones').
 
     Rows are not always independent. Where several come from one patient, mail thread or document, pass ``groups``;
     where the future is to be predicted from the past, pass ``order``. Otherwise related rows on both sides of a split
@@ -124,7 +127,8 @@ def cross_validate(
     known, fold = subjects[0].codes >= 0, deal(subjects[0].codes)
     if order is None:
         return _result(subjects, splits_of(fold, known), np.where(known, fold, -1), parameters, candidates)
-    return _result(subjects, stretches_of(fold, known), np.where(known, fold - 1, -1), parameters, candidates)
+    splits = stretches_of(fold, known)
+    return _result(subjects, splits, np.where(known, fold - 1, -1), parameters, candidates, ordered=True)
 
 
 def leave_one_out(
@@ -135,7 +139,8 @@ def leave_one_out(
     What a row brought to the counts is taken out in closed form (for covariances, by a change of rank one), so this
     costs a few times what counting and scoring once do. Under ``shrinkage``, and of networks and sequences, rows are
     counted out one by one. ``prior_`` and the levels of the columns are held as found on all rows. Where EM expected
-    what was missing, the model is fitted again without every row, of at most 500.
+    what was missing, the model is fitted again without every row, of at most 500. Where the model has
+    ``calibration=``, the probabilities of every tenth of the rows are mended by a calibration of the others' scores.
 
     Parameters
     ----------
@@ -217,7 +222,7 @@ def _subtract_folds(
         return _counted(rows, models, parameters, score_folds(rows, models, rows.without, fold), fold, candidates)
     before = list(itertools.accumulate(rows.parts, lambda a, b: [x + y for x, y in zip(a, b, strict=True)]))
     scores = score_folds(rows, models, lambda k: before[k], fold - 1)
-    return _counted(rows, models, parameters, scores, fold - 1, candidates)
+    return _counted(rows, models, parameters, scores, fold - 1, candidates, ordered=True)
 
 
 def _subtract_rows(model: Any, data: Any, target: Any, sample_weight: Any, candidates: Any) -> Any:
@@ -263,9 +268,12 @@ def _counted(
     scores: list[Normalised],
     fold: np.ndarray,
     candidates: Any,
+    *,
+    ordered: bool = False,
 ) -> Any:
     """The result for rows that were subtracted."""
     _warn_impossible([score.impossible for score in scores])
+    scores = [_mended(*pair, rows.codes, rows.weight, fold, ordered) for pair in zip(models, scores, strict=True)]
     found = [
         CrossValidation(model, model.classes_, rows.codes, score, rows.weight, fold, each)
         for model, score, each in zip(models, scores, parameters, strict=True)
@@ -273,16 +281,38 @@ def _counted(
     return found[0] if candidates is None else Selection(found)
 
 
+def _mended(
+    model: Any, scores: Normalised, codes: np.ndarray, weight: np.ndarray | None, fold: np.ndarray, ordered: bool
+) -> Normalised:
+    """Scores calibrated as the model asks for, every fold's by what was learned from the other folds' scores."""
+    method = getattr(model, "calibration", None)
+    if method is None:
+        return scores
+    known = np.flatnonzero(fold >= 0)
+    if fold.max() + 1 > MOST_CALIBRATIONS and not ordered:
+        fold = fold.copy()
+        fold[known] = random_folds(codes[known], MOST_CALIBRATIONS, 0)
+    return Normalised(cross_fitted(method, scores.log_proba, codes, weight, fold, ordered=ordered), scores.log_density)
+
+
 def _result(
-    subjects: list[Any], splits: list[Split], fold: np.ndarray, parameters: list[dict[str, Any]], candidates: Any
+    subjects: list[Any],
+    splits: list[Split],
+    fold: np.ndarray,
+    parameters: list[dict[str, Any]],
+    candidates: Any,
+    *,
+    ordered: bool = False,
 ) -> Any:
     """The result for rows and sequences that were held out fold by fold."""
-    found = [judge(held, splits, fold, each) for held, each in zip(subjects, parameters, strict=True)]
+    found = [judge(held, splits, fold, each, ordered=ordered) for held, each in zip(subjects, parameters, strict=True)]
     _warn_impossible([each.impossible for each in found if isinstance(each, CrossValidation)])
     return found[0] if candidates is None else Selection(found)
 
 
-def judge(held: Any, splits: list[Split], fold: np.ndarray, parameters: dict[str, Any]) -> Any:
+def judge(
+    held: Any, splits: list[Split], fold: np.ndarray, parameters: dict[str, Any], *, ordered: bool = False
+) -> Any:
     """How well what is held out is told by the models of the rest; fold −1 is only learned from."""
     scores, weight, how = held.score(splits), held.weight, {"refitted": held.refitted}
     if isinstance(held, HeldSequences):
@@ -292,6 +322,7 @@ def judge(held: Any, splits: list[Split], fold: np.ndarray, parameters: dict[str
         return SequenceValidation(held.whole, held.states, scores, lengths, weight, fold, parameters, **how)
     if not held.n_classes:
         return DensityValidation(held.whole, scores.log_density, weight, fold, parameters, **how)
+    scores = _mended(held.whole, scores, held.codes, weight, fold, ordered)
     classes = held.whole.levels_[held.target] if isinstance(held, NetworkRows) else held.whole.classes_
     return CrossValidation(held.whole, classes, held.codes, scores, weight, fold, parameters, **how)
 

@@ -9,12 +9,14 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.errors import CalibrationWarning
 from tallybayes.inference.em import Climbed
 from tallybayes.models.classifiers import learning
-from tallybayes.models.classifiers.answers.calibration import Calibration
-from tallybayes.models.classifiers.answers.held_out import calibrate
+from tallybayes.models.classifiers.answers.calibrating import calibrate, calibrate_first, warn_uncalibrated
+from tallybayes.models.classifiers.answers.calibration import Calibration, check_method
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.unlabelled import count_first, count_more
+from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
 
@@ -28,6 +30,7 @@ class Classifier(ClassifierMixin, Grouped):
     missing_label: Any
     unlabelled_weight: float
     n_classes: int | None
+    calibration: str | None = None
 
     fit = learning.fit
     partial_fit = learning.partial_fit
@@ -37,6 +40,8 @@ class Classifier(ClassifierMixin, Grouped):
     drop_class = learning.drop_class
     score = learning.score
     calibrate = calibrate
+    _calibrate_first = calibrate_first
+    _warn_uncalibrated = warn_uncalibrated  # type: ignore[assignment]
     _count_first = count_first
     _count_more = count_more
 
@@ -47,8 +52,40 @@ class Classifier(ClassifierMixin, Grouped):
         return self._calibration
 
     def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
+        self._owed |= self._calibration is not None or self.calibration is not None
         self._calibration = None
         return super()._adopt(tally, climbed)
+
+    def _settle(self, calibration: Calibration | None) -> Self:
+        """Take what was learned of the probabilities, if it was asked for."""
+        self._calibration = calibration
+        self._owed = calibration is None and self.calibration is not None
+        return self
+
+    def _take_from(self, other: Any) -> Self:
+        self._owed |= other._calibration is not None
+        return super()._take_from(other)
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        check_method(self.calibration, None)
+        super()._check_prior(factors)
+
+    def reestimate(self, **parameters: Any) -> Self:
+        """A new model from the same tally under other parameters; no data are needed.
+
+        A calibration is not among what it keeps; ``calibration=None`` says that none is wanted.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor, such as ``estimate="map"`` or ``prior=...``.
+
+        Returns
+        -------
+        A fitted model of the same class
+        """
+        other = super().reestimate(**parameters)
+        return other._settle(None) if "calibration" in parameters else other
 
     def _update(self, tally: Tally) -> Self:
         """Keep the calibration while the classes are the same, and say when it is getting old."""
@@ -57,14 +94,17 @@ class Classifier(ClassifierMixin, Grouped):
         if kept is None:
             return self
         if self._class_domain.levels != before:
-            warnings.warn("the classes have changed, so the calibration is dropped: calibrate again.", stacklevel=3)
+            self._owed = False  # it is said here
+            said = "the classes have changed, so the calibration is dropped: calibrate again, calibrate(X, y)."
+            warnings.warn(said, CalibrationWarning, stacklevel=3)
             return self
-        self._calibration = kept
+        self._settle(kept)
         weight = self._weight()
         if abs(weight - kept.weight) > 0.1 * kept.weight:
             warnings.warn(
                 f"the model was calibrated when it had counted {kept.weight:.12g} rows and has {weight:.12g} now: "
-                "calibrate again.",
+                "calibrate again, calibrate(X, y).",
+                CalibrationWarning,
                 stacklevel=3,
             )
         return self
@@ -79,4 +119,4 @@ class Classifier(ClassifierMixin, Grouped):
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._from_parts(state, arrays)
         if "calibration" in state:
-            self._calibration = Calibration.from_parts(state.pop("calibration"), arrays, len(self.classes_))
+            self._settle(Calibration.from_parts(state.pop("calibration"), arrays, len(self.classes_)))

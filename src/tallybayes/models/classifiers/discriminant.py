@@ -53,6 +53,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         "frequency" is the classes' share of the rows. None has one pseudo-row more for every class, under the estimates
         that have priors, so that a class that was declared but not seen is improbable, not impossible.
         No class prior touches the covariance.
+    calibration : {"temperature", "isotonic", "auto"} or None
+        Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
     unlabelled : {"em", "skip"} or None
         What to do with rows without a label: use them by EM, or leave them out. None refuses them.
     missing_label : label, optional
@@ -102,6 +104,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         estimate: str = "bayes",
         prior: Any = None,
         class_prior: Any = None,
+        calibration: str | None = None,
         unlabelled: str | None = None,
         missing_label: Any = None,
         unlabelled_weight: float = 1.0,
@@ -116,6 +119,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         self.estimate = estimate
         self.prior = prior
         self.class_prior = class_prior
+        self.calibration = calibration
         self.unlabelled = unlabelled
         self.missing_label = missing_label
         self.unlabelled_weight = unlabelled_weight
@@ -226,7 +230,12 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         """
         check_is_fitted(self, "tally_")
         scored = self._scored[0]
-        if scored.predictive or not scored.family.light or "groups" not in scored.family.shared:
+        if (
+            self._calibration is not None
+            or scored.predictive
+            or not scored.family.light
+            or "groups" not in scored.family.shared
+        ):
             return super().predict(X)
         # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
         self._check_estimated(self.class_log_prior_)

@@ -53,6 +53,7 @@ class Grouped(Model):
         "    tb.Mixture, whose evidence_bound_ is below its evidence."
     )
     _calibration: Calibration | None = None  # only a classifier has any
+    _owed = False  # whether it was to have one, and has none
 
     classes_ = property(learning.classes)
     feature_names_in_ = property(learning.feature_names_in)
@@ -142,7 +143,7 @@ class Grouped(Model):
         ndarray of shape (n,)
         """
         self._check_estimated(self.class_log_prior_)
-        if self._calibration is not None and self._calibration.method == "isotonic":  # the others keep the order
+        if self._calibration is not None:  # it may change the order
             return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         codes = None
         if type(X) is np.ndarray and X.ndim == 2 and not self._shape.by_name and X.shape[1] == self._shape.n_features:
@@ -174,6 +175,8 @@ class Grouped(Model):
         if found.impossible.any():
             self._warn_impossible(X, int(np.flatnonzero(found.impossible)[0]), int(found.impossible.sum()))
         if self._calibration is None:
+            if self._owed:
+                self._warn_uncalibrated()
             return found.log_proba
         mended = self._calibration.apply(found.log_proba)
         return mended if shift is None else normalised(mended + shift, prior).log_proba
@@ -356,6 +359,9 @@ class Grouped(Model):
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
         return [factor for factor in tally.factors if factor.given]
+
+    def _warn_uncalibrated(self) -> None:
+        """Say that a calibration is missing."""
 
     def _take_from(self, other: Any) -> Self:
         self._shape = other._shape

@@ -7,7 +7,7 @@ become a tally (``_count_first``).
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -40,7 +40,11 @@ def fit(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
     -------
     self
     """
-    return learn(model, X, y, sample_weight)
+    first = _count(model, X, y, sample_weight)
+    calibration = None
+    if model.calibration is not None:
+        calibration = first.model._adopt(first.tally, first.climbed)._calibrate_first(first.table, first.weight)
+    return model._take_from(first.model)._adopt(first.tally, first.climbed)._settle(calibration)
 
 
 def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Model:
@@ -164,6 +168,21 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
 
 def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Model:
     """Count the first rows. A copy of the model does the work, so that an error leaves the model as it was."""
+    first = _count(model, X, y, sample_weight, classes)
+    return model._take_from(first.model)._adopt(first.tally, first.climbed)
+
+
+class _First(NamedTuple):
+    """The first rows counted: by a copy of the model, which knows their shape."""
+
+    model: Any
+    tally: Tally
+    climbed: Any
+    table: Table
+    weight: Any
+
+
+def _count(model: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> _First:
     fresh = clone(model)
     fresh._shape, table, weight = read_first(X, y, sample_weight)
     if table.n_rows == 0:
@@ -175,7 +194,7 @@ def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None)
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if classes is not None:
         tally = tally.declare(fresh._target, list(classes))
-    return model._take_from(fresh)._adopt(tally, climbed)
+    return _First(fresh, tally, climbed, table, weight)
 
 
 def class_factor(model: Any) -> Factor:

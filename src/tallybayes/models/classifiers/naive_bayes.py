@@ -31,6 +31,8 @@ class NaiveBayes(Classifier):
         that have priors, so that a class that was declared but not seen is improbable, not impossible.
     unseen : {"missing", "smooth", "error"}, default "missing"
         What a level is that was not there at fitting: a missing value, one more level with prior mass, or an error.
+    calibration : {"temperature", "isotonic", "auto"} or None
+        Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
     unlabelled : {"em", "skip"} or None
         What to do with rows without a label: use them by EM, or leave them out. None refuses them.
     missing_label : label, optional
@@ -73,6 +75,7 @@ class NaiveBayes(Classifier):
         prior: Any = None,
         class_prior: Any = None,
         unseen: str = "missing",
+        calibration: str | None = None,
         unlabelled: str | None = None,
         missing_label: Any = None,
         unlabelled_weight: float = 1.0,
@@ -87,6 +90,7 @@ class NaiveBayes(Classifier):
         self.prior = prior
         self.class_prior = class_prior
         self.unseen = unseen
+        self.calibration = calibration
         self.unlabelled = unlabelled
         self.missing_label = missing_label
         self.unlabelled_weight = unlabelled_weight

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from tallybayes.errors import DataError, FileError
+from tallybayes.models.classifiers.answers.isotonic import fit_steps, stepped
+from tallybayes.models.classifiers.answers.tempering import doubted, fit_tempering, tempered
+from tallybayes.models.inputs.folds import random_folds
 from tallybayes.store import refuse_rest
 
-METHODS = ("temperature", "isotonic")
-_LOG_ODDS = 700.0  # the largest there are: exp of more is no float
+METHODS = ("temperature", "isotonic", "auto")
+_FITTED = ("none", "temperature", "isotonic")  # what "auto" chooses among
+_NUMBERS = ("weight", "before", "after", "temperature", "doubt")
+_SOME = 20_000  # scores are enough to choose a method by
+_FOLDS = 5  # of scores, of which a method is fitted to four and judged by one
 
 
 class Calibration(NamedTuple):
@@ -19,16 +24,23 @@ class Calibration(NamedTuple):
 
     Attributes
     ----------
-    method : {"temperature", "isotonic"}
+    method : {"temperature", "isotonic", "none"}
+        The last where ``"auto"`` found nothing to mend.
     weight : float
         The rows the model had counted.
     before, after : float
         The log-loss of the rows left out, in nats, before and after. For ``"isotonic"`` the second flatters: the steps
-        were fitted to these rows.
+        were fitted to these rows. Where ``"auto"`` chose, it is what was found on rows the method was not fitted to.
     temperature : float
-        p ∝ p^(1/T); 1 for ``"isotonic"``.
+        p ∝ p^(1/T); 1 for other methods.
+    doubt : float
+        The share of probability given up for `base`, because some rows contradict the model; 0 for other methods.
+    base : ndarray of shape (classes,)
+        The shares of the classes, which stand for all there is to say in doubt.
     log_odds, values : lists of ndarray, one for every class
         The steps of ``"isotonic"``: the calibrated probability of each class against the rest, at some log-odds.
+    tried : dict
+        Of ``"auto"``, the log-loss of every method on rows it was not fitted to.
     """
 
     method: str
@@ -36,39 +48,45 @@ class Calibration(NamedTuple):
     before: float
     after: float
     temperature: float = 1.0
+    doubt: float = 0.0
+    base: np.ndarray = np.zeros(0)
     log_odds: tuple[np.ndarray, ...] = ()
     values: tuple[np.ndarray, ...] = ()
+    tried: dict[str, float] = {}  # noqa: RUF012 - never changed
 
     def __repr__(self) -> str:
-        how = f", temperature {self.temperature:.4g}" if self.method == "temperature" else ""
+        how = f", temperature {self.temperature:.4g}, doubt {self.doubt:.2g}" if self.method == "temperature" else ""
         return f"Calibration({self.method!r}{how}: log-loss {self.before:.4g} to {self.after:.4g} on rows left out)"
 
     def apply(self, log_proba: np.ndarray) -> np.ndarray:
         """log p(class | row), mended."""
         if self.method == "temperature":
-            return tempered(log_proba, 1 / self.temperature)
-        return stepped(log_proba, self.log_odds, self.values)
+            return doubted(tempered(log_proba, 1 / self.temperature), self.doubt, self.base)
+        return log_proba if self.method == "none" else stepped(log_proba, self.log_odds, self.values)
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Numbers and arrays for a file."""
-        state = {name: getattr(self, name) for name in ("method", "weight", "before", "after", "temperature")}
+        state = {name: getattr(self, name) for name in ("method", *_NUMBERS, "tried")}
         arrays = {f"calibration/log_odds/{k}": part for k, part in enumerate(self.log_odds)}
-        return state, arrays | {f"calibration/values/{k}": part for k, part in enumerate(self.values)}
+        arrays |= {f"calibration/values/{k}": part for k, part in enumerate(self.values)}
+        return state, arrays | ({"calibration/base": self.base} if self.base.size else {})
 
     @classmethod
     def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray], n_classes: int) -> Calibration:
-        """What `to_parts` gave, checked: a file may come from anyone."""
-        method = str(state.pop("method"))
+        """What `to_parts` gave, checked: a file may come from anyone. Files from before doubt have none."""
         found = cls(
-            method,
-            **{name: float(state.pop(name)) for name in ("weight", "before", "after", "temperature")},
+            str(state.pop("method")),
+            **{name: float(state.pop(name, 0.0) if name == "doubt" else state.pop(name)) for name in _NUMBERS},
+            base=arrays.pop("calibration/base", np.zeros(0)),
             log_odds=tuple(arrays.pop(name) for name in _names("log_odds", arrays)),
             values=tuple(arrays.pop(name) for name in _names("values", arrays)),
+            tried={str(name): float(loss) for name, loss in dict(state.pop("tried", {})).items()},
         )
         refuse_rest("the file's calibration", state)
         n_steps = n_classes if found.method == "isotonic" else 0
-        good = found.method in METHODS and 0 < found.temperature < np.inf and 0 <= found.weight < np.inf
-        good &= len(found.log_odds) == len(found.values) == n_steps
+        good = found.method in _FITTED and 0 < found.temperature < np.inf and 0 <= found.weight < np.inf
+        good &= len(found.log_odds) == len(found.values) == n_steps and set(found.tried) <= set(_FITTED)
+        good &= _is_share(found.base, n_classes) and 0 <= found.doubt < 1 if found.base.size else found.doubt == 0
         if not good or not all(_is_rising(*steps) for steps in zip(found.log_odds, found.values, strict=True)):
             raise FileError("the file's calibration is none; expected a temperature, or rising steps for every class.")
         return found
@@ -77,6 +95,12 @@ class Calibration(NamedTuple):
 def _names(what: str, arrays: dict[str, np.ndarray]) -> list[str]:
     names = [name for name in arrays if name.startswith(f"calibration/{what}/")]
     return [f"calibration/{what}/{k}" for k in range(len(names)) if f"calibration/{what}/{k}" in names]
+
+
+def _is_share(base: np.ndarray, n_classes: int) -> bool:
+    if base.dtype != np.float64 or base.shape != (n_classes,):
+        return False
+    return bool((base > 0).all() and abs(base.sum() - 1) < 1e-9)
 
 
 def _is_rising(log_odds: np.ndarray, values: np.ndarray) -> bool:
@@ -89,111 +113,107 @@ def _is_rising(log_odds: np.ndarray, values: np.ndarray) -> bool:
     )
 
 
+def check_method(method: Any, *others: Any) -> None:
+    """Refuse what is no method of calibration."""
+    if not any(method is other or (isinstance(method, str) and method == other) for other in (*METHODS, *others)):
+        known = ", ".join(map(repr, (*METHODS, *others)))
+        raise DataError(f"the method of calibration is {method!r}; expected one of {known}.")
+
+
 def fit_calibration(
-    log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, method: str, total: float
+    method: str, log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None, total: float | None = None
 ) -> Calibration:
     """Learn how to mend probabilities from rows that were left out.
 
     Parameters
     ----------
+    method : {"temperature", "isotonic", "auto"}
+        ``"auto"`` tries the two and nothing at all by cross-fitting: fitted to four fifths of the scores, judged by the
+        others. Steps have to be better than a temperature by more than a standard error.
     log_proba : ndarray of shape (n, classes)
+        log p(class | row) by models that had not seen the row.
     codes : ndarray of int of shape (n,)
         The true classes.
     weight : ndarray of shape (n,), optional
-    method : {"temperature", "isotonic"}
-    total : float
-        The weight the model had counted.
+    total : float, optional
+        The weight the model had counted; that of these rows if left out.
     """
-    if method not in METHODS:
-        raise DataError(f"method is {method!r}; expected one of {', '.join(map(repr, METHODS))}.")
+    check_method(method)
     weights = np.ones(len(codes)) if weight is None else weight
     truth = log_proba[np.arange(len(codes)), codes]
     # A row whose class was impossible without it, such as the only one of its class: no calibration brings that back.
     kept = (weights > 0) & np.isfinite(truth)
     if not kept.any():
         raise DataError("no row has a class that is possible without it; expected several rows of every class.")
-    log_proba, codes, weights = log_proba[kept], codes[kept], weights[kept]
-    before = _log_loss(log_proba, codes, weights)
+    total = float(weights.sum()) if total is None else total
+    if not kept.all():
+        log_proba, codes, weights = log_proba[kept], codes[kept], weights[kept]
+    if method != "auto":
+        return _fit(method, log_proba, codes, weights, total)
+    tried, chosen = _choose(log_proba, codes, weights)
+    return _fit(chosen, log_proba, codes, weights, total)._replace(after=tried[chosen], tried=tried)
+
+
+def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray, total: float) -> Calibration:
+    """A method fitted to rows whose class is possible."""
+    before = _mean_loss(_losses(log_proba, codes), weights)
+    found = Calibration(method, total, before, before)
     if method == "temperature":
-        sharpness = fit_sharpness(log_proba, codes, weights)
-        after = _log_loss(tempered(log_proba, sharpness), codes, weights)
-        return Calibration(method, total, before, after, temperature=1 / sharpness)
-    log_odds, values = fit_steps(log_proba, codes, weights)
-    after = _log_loss(stepped(log_proba, log_odds, values), codes, weights)
-    return Calibration(method, total, before, after, log_odds=log_odds, values=values)
+        sharpness, doubt, base = fit_tempering(log_proba, codes, weights)
+        found = found._replace(temperature=1 / sharpness, doubt=doubt, base=base)
+    elif method == "isotonic":
+        log_odds, values = fit_steps(log_proba, codes, weights)
+        found = found._replace(log_odds=log_odds, values=values)
+    return found._replace(after=_mean_loss(_losses(found.apply(log_proba), codes), weights))
 
 
-def _log_loss(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> float:
-    return float(-(weights @ log_proba[np.arange(len(codes)), codes]) / weights.sum())
+def _choose(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[dict[str, float], str]:
+    """The log-loss of every method on scores it was not fitted to, and the one to take."""
+    step = max(1, len(codes) // _SOME)
+    log_proba, codes, weights = log_proba[::step], codes[::step], weights[::step]
+    before = _losses(log_proba, codes)
+    if len(codes) < 2 * _FOLDS:  # too few to learn anything from
+        return {"none": _mean_loss(before, weights)}, "none"
+    fold = random_folds(codes, _FOLDS, 0)
+    losses = {"none": before}
+    for method in ("temperature", "isotonic"):
+        losses[method] = _losses(cross_fitted(method, log_proba, codes, weights, fold), codes)
+    tried = {method: _mean_loss(loss, weights) for method, loss in losses.items()}
+    gain = losses["temperature"] - losses["isotonic"]
+    mean = tried["temperature"] - tried["isotonic"]
+    error = np.sqrt(weights**2 @ (gain - mean) ** 2) / weights.sum()
+    chosen = "isotonic" if mean > error else "temperature"
+    return tried, "none" if tried["none"] <= tried[chosen] else chosen
 
 
-def tempered(log_proba: np.ndarray, sharpness: float) -> np.ndarray:
-    """Probabilities to the power of `sharpness`, made to sum to 1."""
-    scaled = log_proba * sharpness
-    return scaled - logsumexp(scaled, axis=1, keepdims=True)
+def cross_fitted(
+    method: str,
+    log_proba: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray | None,
+    fold: np.ndarray,
+    *,
+    ordered: bool = False,
+) -> np.ndarray:
+    """Held-out log-probabilities, every fold's mended by a calibration of the other folds' (of earlier ones').
 
-
-def fit_sharpness(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> float:
-    """1/T of the lowest log-loss, by Newton's steps in its logarithm, kept within what is known.
-
-    The prior is log T ~ N(0, 1), worth hardly more than a row: rows that are all right would make T zero without it.
+    Fold −1 was not held out, and stays as it is; so does a fold that there are no others for.
     """
-    gap = log_proba - log_proba[np.arange(len(codes)), codes][:, None]
-    finite = np.where(np.isneginf(gap), 0.0, gap)
-    at, low, high = 0.0, -14.0, 14.0
-    for _ in range(100):
-        sharpness = np.exp(at)
-        share = np.exp(tempered(gap, sharpness))
-        mean = (share * finite).sum(axis=1)
-        slope = sharpness * float(weights @ mean)
-        curve = slope + sharpness**2 * float(weights @ ((share * finite**2).sum(axis=1) - mean**2))
-        low, high = (at, high) if slope + at < 0 else (low, at)
-        step = at - (slope + at) / (curve + 1) if curve > -1 else np.nan
-        best = step if low < step < high else (low + high) / 2
-        if abs(best - at) <= 1e-12 or high - low < 1e-12:
-            break
-        at = best
-    return float(np.exp(at))
+    mended = log_proba.copy()
+    for k in range(int(fold.max(initial=-1)) + 1):
+        here, rest = fold == k, (fold >= 0) & (fold < k if ordered else fold != k)
+        if weight is not None:
+            rest &= weight > 0
+        rest[rest] = np.isfinite(log_proba[rest, codes[rest]])
+        if here.any() and rest.any():
+            found = fit_calibration(method, log_proba[rest], codes[rest], None if weight is None else weight[rest])
+            mended[here] = found.apply(log_proba[here])
+    return mended
 
 
-def fit_steps(
-    log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray
-) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """For every class against the rest, the share of it as a rising function of its log-odds.
-
-    One row that goes against the trend is added at each end, so that no probability is 0 or 1.
-    """
-    log_odds, values = [], []
-    for k in range(log_proba.shape[1]):
-        score = class_log_odds(log_proba, k)
-        order = np.argsort(score, kind="stable")
-        x = np.concatenate([score[order[:1]], score[order], score[order[-1:]]])
-        hit = np.concatenate([[1.0], (codes[order] == k).astype(float), [0.0]])
-        at, p = rising(x, hit, np.concatenate([[1.0], weights[order], [1.0]]))
-        log_odds.append(at)
-        values.append(p)
-    return tuple(log_odds), tuple(values)
+def _losses(log_proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    return -log_proba[np.arange(len(codes)), codes]
 
 
-def class_log_odds(log_proba: np.ndarray, k: int) -> np.ndarray:
-    """log p(k) − log p(not k), from the other classes' own probabilities, so that neither end loses its digits."""
-    if log_proba.shape[1] == 1:
-        return np.full(len(log_proba), _LOG_ODDS)
-    with np.errstate(invalid="ignore"):
-        odds = log_proba[:, k] - logsumexp(np.delete(log_proba, k, axis=1), axis=1)
-    return np.clip(odds, -_LOG_ODDS, _LOG_ODDS)
-
-
-def rising(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of the rising function of `x` nearest to `y` in weighted squares (pool adjacent violators)."""
-    from sklearn.isotonic import IsotonicRegression
-
-    found = IsotonicRegression(out_of_bounds="clip").fit(x, y, sample_weight=weight)
-    return np.array(found.X_thresholds_, dtype=np.float64), np.array(found.y_thresholds_, dtype=np.float64)
-
-
-def stepped(log_proba: np.ndarray, log_odds: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Every class's probability against the rest by its steps, all made to sum to 1."""
-    columns = [np.interp(class_log_odds(log_proba, k), log_odds[k], values[k]) for k in range(log_proba.shape[1])]
-    mended = np.stack(columns, axis=1)
-    return np.log(mended) - np.log(mended.sum(axis=1, keepdims=True))
+def _mean_loss(losses: np.ndarray, weights: np.ndarray) -> float:
+    return float(weights @ losses / weights.sum())

@@ -9,16 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, NotForgettableError
 from tallybayes.families.block import Codes, Sparse
 from tallybayes.inference.leave_one_out import is_cellwise, own_tables, without_row
-from tallybayes.models.classifiers.answers.calibration import fit_calibration
 from tallybayes.models.classifiers.answers.refitted import LabelledRows
 from tallybayes.models.classifiers.learning import class_factor
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
-from tallybayes.models.fitted.held_out import splits_of
+from tallybayes.models.fitted.held_out import less, splits_of
 from tallybayes.models.fitted.left_out_plan import LeftOutPlan
 from tallybayes.models.fitted.plan import Plan, posterior_by_part
 from tallybayes.models.fitted.scoring import Resolved, Scored, chunk_of, chunk_rows, rows_of
@@ -26,7 +24,7 @@ from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.features import free_name
 from tallybayes.models.inputs.folds import random_folds, rows_by_code
 from tallybayes.models.inputs.labels import read_labels
-from tallybayes.models.inputs.shape import read_first, read_more
+from tallybayes.models.inputs.shape import read_first
 from tallybayes.progress import progress
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.table import Table
@@ -35,7 +33,7 @@ from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
 
-_FOLDS = 10  # of rows that are calibrated on, where the model has to be fitted again
+FOLDS = 10  # of rows that are calibrated on, where they are not left out one by one
 
 
 class Opened(NamedTuple):
@@ -292,59 +290,38 @@ def _joint_left_out(model: Any, rows: Rows, part: slice | np.ndarray, log_prior:
     return together + log_prior
 
 
-def calibrate(model: Any, data: Any, target: Any, method: str = "temperature", *, sample_weight: Any = None) -> Any:
-    """Mend the predicted probabilities by how the model does on its own rows, each left out in turn.
+def held_out_scores(
+    model: Any, table: Table, weight: Any, fold: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """log p(class | row) of the rows a model has counted, by the counts of others; their classes and weights.
 
-    No rows need to be kept back for it. From then on `predict_proba` and all that stands on it give mended
-    probabilities; ``calibration_`` tells how. The calibration is stored in the model's file. It is dropped by
-    `reestimate`, ``+``, `set_params` and when classes come or go; `partial_fit` and `forget` keep it, and warn when
-    the weight counted has changed by more than a tenth. `explain`, `score_samples` and `predict_interval` speak
-    of the model as it is without.
-
-    Where EM expected labels or cells, no row can be left out of the counts: the model is fitted ten times, each time
-    without a tenth of the labelled rows.
-
-    Parameters
-    ----------
-    data, target, sample_weight
-        The rows the model was fitted on, as for `fit`, or some of them; all, where it is fitted again.
-    method : {"temperature", "isotonic"}, default "temperature"
-        One number T for all, p ∝ p^(1/T); or, for every class, a rising function of its log-odds, which needs some
-        hundred rows of each class.
-
-    Returns
-    -------
-    self
-
-    Examples
-    --------
-    >>> import numpy as np, tallybayes as tb
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 1000)
-    >>> X = np.repeat(rng.normal(y, 2.0)[:, None], 5, axis=1)   # one column five times: too sure of itself
-    >>> model = tb.NaiveBayes().fit(X, y)
-    >>> model.calibrate(X, y).calibration_
-    Calibration('temperature', temperature 4.926: log-loss 1.012 to 0.6439 on rows left out)
+    Every row is left out alone or, where there are folds, with its fold. What EM expected cannot be left out of the
+    counts: such models are fitted ten times.
     """
-    check_is_fitted(model, "tally_")
-    table, weight = read_more(model, data, target, sample_weight)
     weight = check_weight(weight, table.n_rows)
     if model.tally_.soft:
-        log_proba, codes, weight = _refitted(model, table, weight)
-    else:
-        if model.unlabelled == "skip":
-            kept = np.flatnonzero(read_labels(table, model._target, model.missing_label).codes >= 0)
-            table, weight = table.rows(kept), None if weight is None else weight[kept]
-        counted = model._count_more(table, weight)
-        _ = model.tally_ - counted  # refuses rows that the model cannot have learned from
-        found, (local,) = table.levels([model._target], lambda _: True)
-        codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
-        log_proba = score_left_out(Rows(model, table, codes, weight, [], {}), model).log_proba
-    model._calibration = fit_calibration(log_proba, codes, weight, method, model._weight())
-    return model
+        return _refitted(model, table, weight, fold)
+    if model.unlabelled == "skip":
+        kept = np.flatnonzero(read_labels(table, model._target, model.missing_label).codes >= 0)
+        table, weight = table.rows(kept), None if weight is None else weight[kept]
+        fold = None if fold is None else fold[kept]
+    found, (local,) = table.levels([model._target], lambda _: True)
+    codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
+    rows = Rows(model, table, codes, weight, [], {})
+    if fold is None:
+        return score_left_out(rows, model).log_proba, codes, weight
+
+    def train(k: int) -> list[Statistics]:
+        chosen = fold == k
+        part = model._count_more(table.rows(np.flatnonzero(chosen)), None if weight is None else weight[chosen])
+        return less(model.tally_, part).statistics
+
+    return score_folds(rows, [model], train, fold)[0].log_proba, codes, weight
 
 
-def _refitted(model: Any, table: Table, weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def _refitted(
+    model: Any, table: Table, weight: Any, fold: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """log p(class | row) of the labelled rows by models fitted without their fold; their classes and weights."""
     rows = LabelledRows(model, table, weight)
     known = np.flatnonzero(rows.codes >= 0)
@@ -355,7 +332,8 @@ def _refitted(model: Any, table: Table, weight: Any) -> tuple[np.ndarray, np.nda
             f"these rows have weight {total:.12g}, but the model has counted {model._weight():.12g}; expected all rows "
             "it was fitted on, since it is fitted again without some of them."
         )
-    fold = np.full(table.n_rows, -1, dtype=np.int32)
-    fold[known] = random_folds(rows.codes[known], min(_FOLDS, len(known)), 0)
+    if fold is None:
+        fold = np.full(table.n_rows, -1, dtype=np.int32)
+        fold[known] = random_folds(rows.codes[known], min(FOLDS, len(known)), 0)
     found = rows.score(splits_of(fold, rows.codes >= 0))
     return found.log_proba[known], rows.codes[known], rows.some_weight(known)

@@ -30,9 +30,9 @@ class LabelledRows(HeldRows):
     @classmethod
     def open(cls, model: Any, data: Any, target: Any, sample_weight: Any) -> Self:
         """The rows as `fit` takes them."""
-        whole = clone(model).fit(data, target, sample_weight)
+        whole = _as_counted(clone(model)).fit(data, target, sample_weight)
         _, table, weight = read_first(data, target, sample_weight)
-        return cls(whole, table, weight)
+        return cls(whole.set_params(**model.get_params(deep=False)), table, weight)
 
     @property
     def refitted(self) -> bool:
@@ -45,7 +45,7 @@ class LabelledRows(HeldRows):
 
     def fit(self, model: Any, chosen: np.ndarray) -> Any:
         """The model fitted on some of the rows."""
-        return model.fit(self.table.rows(chosen), self.whole._target, self.some_weight(chosen))
+        return _as_counted(model).fit(self.table.rows(chosen), self.whole._target, self.some_weight(chosen))
 
     def answer(self, model: Any, chosen: np.ndarray) -> Normalised:
         """log p(class | row) and log p(row) of some rows; of a model without densities these are NaN."""
@@ -57,6 +57,11 @@ class LabelledRows(HeldRows):
         places = self.whole._class_domain.positions_of(model._class_domain.levels)
         out[:, places] = model.predict_log_proba(rows)
         return Normalised(out, np.full(len(chosen), np.nan))
+
+
+def _as_counted(model: Any) -> Any:
+    """The model without a calibration, which would take rows out of it once more: held-out scores are mended later."""
+    return model.set_params(calibration=None) if hasattr(model, "calibration") else model
 
 
 class UnlabelledRows(HeldRows):

@@ -1,0 +1,101 @@
+"""Tempering: probabilities to a power, and a share of doubt, fitted so that a few absurd rows do not bend them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_expit, logit, logsumexp
+
+LOG_ODDS = 700.0  # the largest there are: exp of more is no float
+_STARTS = [np.array([t, logit(doubt)]) for t in (0.7, 0.0, -0.7, -1.4, -2.1, -3.5) for doubt in (0.002, 0.02, 0.1)]
+_SOME = 2000  # rows by which one is chosen
+_DOUBTED, _TRUSTED = 0.2, 50.0  # rows that are in doubt beforehand, and that are not
+
+
+class Tempering(NamedTuple):
+    """p = (1 − doubt) · p^sharpness / Z + doubt · base."""
+
+    sharpness: float
+    doubt: float
+    base: np.ndarray
+
+
+def tempered(log_proba: np.ndarray, sharpness: float) -> np.ndarray:
+    """Probabilities to the power of `sharpness`, made to sum to 1."""
+    scaled = log_proba * sharpness
+    return scaled - logsumexp(scaled, axis=1, keepdims=True)
+
+
+def doubted(log_proba: np.ndarray, doubt: float, base: np.ndarray) -> np.ndarray:
+    """Probabilities of which a share is given up for those of `base`."""
+    if not doubt:
+        return log_proba
+    return np.logaddexp(np.log1p(-doubt) + log_proba, np.log(doubt) + np.log(base))
+
+
+def fit_tempering(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> Tempering:
+    """The sharpness and the doubt of the highest posterior: Newton's steps from the best of a grid.
+
+    A row that the model finds absurd is put down to doubt, in which classes have their shares, and does not bend the
+    sharpness. The prior is log T ~ N(0, 1), worth hardly a row, or rows that are all right would make T zero. Doubt has
+    a Beta(1.2, 51) on top: some half of a per cent, as probabilities can be made flatter by either.
+    """
+    shares = np.bincount(codes, weights, minlength=log_proba.shape[1]) + 1.0
+    base = shares / shares.sum()
+    score = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), -LOG_ODDS)  # what is impossible adds 0
+    rows = _Judged(score, score[np.arange(len(codes)), codes], base[codes], weights)
+    some = _Judged(*(part[:: max(1, len(codes) // _SOME)] for part in rows))
+    at = max(_STARTS, key=lambda start: _objective(start, some))
+    found = _objective(at, rows)
+    for _ in range(100):
+        slope, curve = _derivatives(at, rows)
+        values, vectors = np.linalg.eigh(curve)
+        step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-9))  # uphill, where it is no top either
+        step *= min(1.0, 2.0 / np.abs(step).max(initial=1e-300))
+        while np.abs(step).max() > 1e-9:
+            higher = _objective(at + step, rows)
+            if higher >= found:
+                break
+            step /= 4
+        else:
+            break
+        at, found = at + step, higher
+    return Tempering(float(np.exp(at[0])), float(expit(at[1])), base)
+
+
+class _Judged(NamedTuple):
+    """Rows to fit to: log p of every class and of the true one, its share, and the weight."""
+
+    score: np.ndarray
+    truth: np.ndarray
+    base: np.ndarray
+    weights: np.ndarray
+
+
+def _objective(at: np.ndarray, rows: _Judged) -> float:
+    """The log posterior of log(1/T) and the log-odds of doubt."""
+    sharpness, doubt = np.exp(at[0]), expit(at[1])
+    told = np.exp(sharpness * rows.truth) / np.exp(sharpness * rows.score).sum(axis=1)
+    prior = -0.5 * at[0] ** 2 + _DOUBTED * log_expit(at[1]) + _TRUSTED * log_expit(-at[1])
+    return float(rows.weights @ np.log((1 - doubt) * told + doubt * rows.base) + prior)
+
+
+def _derivatives(at: np.ndarray, rows: _Judged) -> tuple[np.ndarray, np.ndarray]:
+    """The slope of the objective, and minus its curvature."""
+    sharpness, doubt = np.exp(at[0]), expit(at[1])
+    power = np.exp(sharpness * rows.score)
+    total = power.sum(axis=1)
+    mean = np.einsum("nk,nk->n", power, rows.score) / total
+    square = np.einsum("nk,nk,nk->n", power, rows.score, rows.score) / total
+    told = (1 - doubt) * np.exp(sharpness * rows.truth) / total
+    own = told / (told + doubt * rows.base)  # how far a row is put down to the model, rather than to doubt
+    either, lean = own * (1 - own), sharpness * (rows.truth - mean)
+    slope = [
+        rows.weights @ (own * lean) - at[0],
+        rows.weights @ (1 - own - doubt) + _DOUBTED * (1 - doubt) - _TRUSTED * doubt,
+    ]
+    bend = either * lean**2 + own * (lean - sharpness**2 * (square - mean**2))
+    both = rows.weights @ (either * lean)
+    doubts = rows.weights @ (either - doubt * (1 - doubt)) - (_DOUBTED + _TRUSTED) * doubt * (1 - doubt)
+    return np.array(slope), np.array([[1 - rows.weights @ bend, both], [both, -doubts]])
