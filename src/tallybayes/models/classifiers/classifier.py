@@ -41,7 +41,7 @@ class Classifier(ClassifierMixin, Grouped):
     score = learning.score
     calibrate = calibrate
     _calibrate_first = calibrate_first
-    _warn_uncalibrated = warn_uncalibrated  # type: ignore[assignment]
+    _warn_uncalibrated = warn_uncalibrated
     _count_first = count_first
     _count_more = count_more
 

@@ -225,7 +225,7 @@ def test_what_cannot_be_calibrated_is_refused():
         soft.calibrate(holes[1:], y[1:])
     assert model.calibration_ is None
     with pytest.raises(ValueError, match="possible without it"):
-        tb.NaiveBayes().fit([[1.0], [2.0]], ["a", "b"]).calibrate([[1.0], [2.0]], ["a", "b"])
+        tb.NaiveBayes(class_prior="frequency", calibration="auto").fit([[1.0], [2.0]], ["a", "b"])
 
 
 @pytest.mark.parametrize("unlabelled", [None, "em"])

@@ -314,7 +314,7 @@ def held_out_scores(
     def train(k: int) -> list[Statistics]:
         chosen = fold == k
         part = model._count_more(table.rows(np.flatnonzero(chosen)), None if weight is None else weight[chosen])
-        return less(model.tally_, part).statistics
+        return list(less(model.tally_, part).statistics)
 
     return score_folds(rows, [model], train, fold)[0].log_proba, codes, weight
 
