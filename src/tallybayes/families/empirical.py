@@ -15,15 +15,13 @@ from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import PriorError
 from tallybayes.families.climb import Evaluate, climb
+from tallybayes.families.empirical_dirichlet import fit_dirichlet
 from tallybayes.families.empirical_gaussian import fit_gamma_of_variances, fit_wishart
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
-
-_ROUNDS = 40
-_CELLS = 50_000  # of a table, fitted at a time
 
 
 def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
@@ -92,9 +90,8 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     flat = statistics.reshape_groups((n_groups,))
     more = 1.0 if read_estimate(estimate).takes_mode else 0.0
     if issubclass(family.belief, Beta):
-        both, again = _distinct(flat.total, flat.failures)
-        cells = np.moveaxis(both, 0, -1).reshape(n_groups, -1)
-        pairs = fit_dirichlet(cells, Segments([2] * both.shape[-1])).reshape(-1, 2)[again]
+        cells = np.stack([flat.total, flat.failures], axis=-1).reshape(n_groups, -1)
+        pairs = fit_dirichlet(cells, Segments(np.full(flat.n_columns, 2))).reshape(-1, 2)
         return Beta(pairs[:, 0] + more, pairs[:, 1] + more)
     if issubclass(family.belief, Dirichlet):
         table = flat.table if isinstance(flat, Counts) else flat.total
@@ -108,78 +105,6 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     if issubclass(family.belief, NormalInverseWishart):
         return fit_wishart(family, statistics, flat, estimate)
     raise PriorError.wrong_belief(family, "empirical", f"a {family.belief.__name__}")
-
-
-def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
-    """Concentrations that maximise Σ_groups [log Γ(A)/Γ(A + N) + Σ_k log Γ(α_k + n_k)/Γ(α_k)], per column; A = Σα.
-
-    At the maximum h_k = Σ_groups [ψ(α_k + n_k) − ψ(α_k)] is the same number U = Σ_groups [ψ(A + N) − ψ(A)] for every
-    level. Both fall in log α and log A along nearly straight lines, so Newton's method on log h_k = log U is quick; its
-    Jacobian is a diagonal and a matrix of rank one.
-
-    Parameters
-    ----------
-    table : ndarray of shape (groups, cells)
-    segments : Segments
-        How the cells fall into columns.
-
-    Returns
-    -------
-    ndarray of shape (cells,)
-    """
-    starts = np.flatnonzero(np.diff(segments.offsets[:-1] // (_CELLS // max(len(table), 1) + 1), prepend=-1))
-    if len(starts) > 1:  # columns are apart: a few thousand at a time stay in cache, and stop when they are done
-        parts = [slice(a, b) for a, b in zip(starts, [*starts[1:], segments.n_columns], strict=True)]
-        cells = [slice(segments.offsets[part.start], segments.offsets[part.stop]) for part in parts]
-        pairs = zip(parts, cells, strict=True)
-        return np.concatenate([fit_dirichlet(table[:, c], Segments(segments.sizes[p])) for p, c in pairs])
-    group, cell = np.nonzero(table)
-    n, rows = table[group, cell], segments.sum(table)
-    n_cells = segments.n_cells
-    n_groups = (rows > 0).sum(axis=0)
-    free = n_groups > 1  # otherwise the levels share one α, and only the strength moves
-    low = np.log(2 / np.maximum(n_groups, 1))
-    high = np.maximum(np.log(np.maximum(rows.sum(axis=0), 1e-300)), low)
-    pooled = np.bincount(cell, n, n_cells)
-    unseen = segments.spread(free) & (pooled == 0)
-    half = unseen * 0.5 / np.maximum(segments.spread(segments.sum(unseen.astype(float))), 1.0)
-    alpha = np.where(segments.spread(free), pooled + half, 1.0)
-    alpha /= segments.spread(segments.sum(alpha))
-    log_strength = np.clip(np.log(np.maximum(segments.sizes, 1)), low, high)
-    alpha *= segments.spread(np.exp(log_strength))
-    radius, before = np.full(segments.n_columns, 2.0), np.zeros(segments.n_columns)
-    moving = n_groups > 0
-    for _ in range(_ROUNDS):
-        strength = np.exp(log_strength)
-        slope = half / alpha + np.bincount(cell, digamma_rising(alpha[cell], n), n_cells)
-        bend = np.bincount(cell, trigamma_rising(alpha[cell], n), n_cells) - half / alpha**2
-        common = digamma_rising(strength, rows).sum(axis=0)
-        common = np.where(moving, common, 1.0)
-        fall = np.where(moving, -strength * trigamma_rising(strength, rows).sum(axis=0) / common, 1.0)
-        gain = segments.sum(alpha * slope) - strength * common  # of the evidence, for a larger log A
-        seen = slope > 0
-        log_slope = np.log(np.where(seen, slope, 1.0))
-        steep = np.where(seen, -alpha * bend / np.where(seen, slope, 1.0), 1.0)
-        share = alpha / segments.spread(strength)
-        gap = np.where(seen, log_slope - segments.spread(np.log(common)), 0.0)
-        # The two forms of Newton's step in log A: with every α_k at its best for that A, and with the mean held.
-        give = np.where(free, segments.sum(share / steep), 0.0)
-        top = np.where(free, segments.sum(share * gap / steep), gain)
-        held = strength * common * (1 - fall) - segments.sum(alpha * (slope + alpha * bend))
-        bottom = np.where(free, 1 - fall * give, held)
-        step = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), np.sign(gain) * 9.0)
-        radius = np.where(step * before < 0, radius / 2, radius)
-        before = step = np.clip(step, -radius, radius)
-        step = np.where(moving, np.clip(log_strength + step, low, high) - log_strength, 0.0)
-        # Given that step, all log h_k are to meet in one number, so that the α_k sum to the new A.
-        meet = np.where(free, (segments.sum(share * log_slope / steep) - step) / np.where(give > 0, give, 1.0), 0.0)
-        stretch = np.where(segments.spread(free), (log_slope - segments.spread(meet)) / steep, segments.spread(step))
-        alpha = alpha * np.exp(np.clip(stretch, -3.0, 3.0))
-        log_strength = log_strength + step
-        alpha *= segments.spread(np.exp(log_strength) / np.maximum(segments.sum(alpha), 1e-300))
-        if max(np.abs(step).max(initial=0.0), np.abs(stretch).max(initial=0.0)) < 1e-7:
-            break
-    return alpha if moving.all() else np.where(segments.spread(moving), alpha, 1.0)
 
 
 def _distinct(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
