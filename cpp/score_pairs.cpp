@@ -9,7 +9,7 @@ namespace tallybayes {
 namespace {
 
 constexpr size_t chunk_rows = 256;
-constexpr size_t part_rows = 512;
+constexpr size_t part_rows = 2 * chunk_rows;
 
 struct PairWorker {
   std::vector<uint32_t> entries;

@@ -90,6 +90,7 @@ __version__ = "0.1.0"
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
     "Answer": "models.networks.answer",
+    "AveragedOneDependence": "models.classifiers.one_dependence",
     "BDe": "models.networks.prior",
     "BDeu": "families.priors",
     "BayesianNetwork": "models.networks.network",
@@ -151,6 +152,7 @@ _PUBLIC = {
     "TiedSphericalGaussian": "families.gaussian",
     "TooLargeError": "errors",
     "Totals": "statistics.totals",
+    "TreeAugmentedNaiveBayes": "models.classifiers.tree_augmented",
     "compare": "insight.compare",
     "count": "sources.collect",
     "cross_validate": "insight.cross_validation",

@@ -88,6 +88,9 @@ class Model(BaseEstimator):
         other._take_from(self)._check_prior(other._with_prior(tally))
         return other._adopt(tally, self._climb)
 
+    def _check_added(self, other: Self) -> None:
+        """Refuse a model of the same parameters that has chosen otherwise."""
+
     def _retally(self, other: Self) -> Tally:
         """The tally as the other model reads it."""
         return self.tally_
@@ -125,6 +128,7 @@ class Model(BaseEstimator):
         if other_ones:
             found = [", ".join(f"{name}={brief(one[name])}" for name in other_ones) for one in (mine, its)]
             raise StatisticsError.incompatible("the models' parameters", *found)
+        self._check_added(other)
         return clone(self)._take_from(self)._adopt(self.tally_ + other.tally_)
 
     def __radd__(self, other: object) -> Self:

@@ -15,12 +15,14 @@ from tallybayes.value import from_json, to_json
 
 # The classes that files may hold, and where they live.
 _MODELS = {
+    "AveragedOneDependence": "classifiers.one_dependence",
     "BayesianNetwork": "networks.network",
     "GaussianDiscriminant": "classifiers.discriminant",
     "HiddenMarkovModel": "chains.hidden_markov",
     "Mixture": "classifiers.mixture",
     "NaiveBayes": "classifiers.naive_bayes",
     "NearestClassMean": "classifiers.nearest_mean",
+    "TreeAugmentedNaiveBayes": "classifiers.tree_augmented",
 }
 
 

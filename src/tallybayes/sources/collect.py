@@ -168,9 +168,9 @@ class Collector:
             self.together[number] = counts, {name: local[name] for name in self._level_columns(factor)}
 
     def _is_table(self, factor: Factor) -> bool:
-        """Whether a factor is a few columns of labels, the levels of others their groups."""
+        """Whether a factor is a few columns of labels, the levels of others their groups; or any given several."""
         names = self._level_columns(factor)
-        few = 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
+        few = len(factor.given) > 1 or 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
         return (
             factor.family.is_table
             and few

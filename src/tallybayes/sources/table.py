@@ -118,7 +118,9 @@ class Table:
 
     def without(self, name: Name) -> Table:
         """The same rows without one column."""
-        return Table({other: column for other, column in self.columns.items() if other != name})
+        table = Table({other: column for other, column in self.columns.items() if other != name})
+        table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
+        return table
 
     def rows(self, part: slice | np.ndarray) -> Table:
         """Some of the rows, a stretch of them or by their numbers; labels that were encoded stay so."""
@@ -193,7 +195,8 @@ class Table:
         Whole numbers are mostly their own codes, so that 18 and 65 have 64 places; six such columns would have 64⁶.
         """
         wanted = [list(members) for members in sets if len(members) > 2]
-        names = [name for name in self.columns if any(name in members for members in wanted)]
+        needed = set().union(*wanted)
+        names = [name for name in self.columns if name in needed]
         domains = self.levels(names, ordered)[1] if names else []
         sizes = {name: len(domain.levels) or 1 for name, domain in zip(names, domains, strict=True)}
         large = {n for members in wanted if math.prod(sizes[m] for m in members) > _LARGE for n in members}

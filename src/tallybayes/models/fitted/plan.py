@@ -339,8 +339,10 @@ def posterior_by_part(
     ``part`` is of shape (n,), −1 for rows to leave alone.
     """
     first = next(plans)
+    if not first.by_kernels(table):
+        return False
     numbers, scorer, blocks = first._kernel_parts(table, counted=True)
-    if len(numbers) < len(first.scored) or n_parts * scorer.n_bytes > _TOGETHER:
+    if n_parts * scorer.n_bytes > _TOGETHER:
         return False
     everyone = [first, *plans]
     scorers = [scorer, *(plan._kernel_parts(table, counted=True)[1] for plan in everyone[1:])]

@@ -181,7 +181,9 @@ class Part:
         return np.where(unknown, 0.0, gap)
 
 
-class _Prior(Part):
+class PriorPart(Part):
+    """What the class prior contributes."""
+
     def __init__(self, log_prior: np.ndarray, top: np.ndarray, other: np.ndarray) -> None:
         super().__init__(top, other)
         self.log_prior = log_prior
@@ -257,16 +259,9 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     check_is_fitted(model, "tally_")
     joint = model._joint(X, whole=False)
     table = open_rows(model, X)
-    n, levels = len(joint), model._class_domain.levels
-    rows = np.arange(n)
-    order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes last, never the same one twice
-    top = order[:, 0]
-    if against is None:
-        other = order[:, min(1, len(levels) - 1)]
-    else:
-        other = np.full(n, check_class(against, levels))
-        top = np.where(top == other, order[:, min(1, len(levels) - 1)], top)
-    prior = _Prior(model.class_log_prior_, top, other)
+    n, rows = len(joint), np.arange(len(joint))
+    top, other = compared(joint, model._class_domain.levels, against)
+    prior = PriorPart(model.class_log_prior_, top, other)
     parts: list[Part] = [prior]
     names: list[Any] = [PRIOR]
     for scored in model._scored:
@@ -279,6 +274,16 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
             impossible, np.nan_to_num(prior.gaps(slice(0, n))[:, 0]), joint[rows, top] - joint[rows, other]
         )
     return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible)
+
+
+def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The most probable class of every row and the one it is compared with, as codes."""
+    order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes last, never the same one twice
+    top, second = order[:, 0], order[:, min(1, len(levels) - 1)]
+    if against is None:
+        return top, second
+    other = np.full(len(joint), check_class(against, levels))
+    return np.where(top == other, second, top), other
 
 
 def plot_explanation(model: Any, row: Any, against: Any = None, ax: Any = None) -> Any:

@@ -172,6 +172,9 @@ def score_left_out(rows: Rows, model: Any) -> Normalised:
     n_rows, n_classes = rows.table.n_rows, len(model.classes_)
     scores = Normalised(np.empty((n_rows, n_classes)), np.empty(n_rows))
     left = np.ones(n_rows, dtype=bool)
+    if hasattr(model._plan, "left_out"):
+        log_prior = _log_prior_without(model, rows.codes, rows.weight)
+        return model._plan.left_out(rows.table, rows.codes, rows.weight, log_prior)
     if model._forgets_by_row():
         model._check_estimated(model.class_log_prior_)
         left = _score_by_class(rows, model, scores)

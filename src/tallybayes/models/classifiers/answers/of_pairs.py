@@ -1,0 +1,169 @@
+"""Answers of classifiers that count pairs: explanations, samples, and missing cells filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError
+from tallybayes.models.classifiers.answers.explain import PRIOR, Explanation, Part, PriorPart, compared
+from tallybayes.models.classifiers.pairs import codes_of
+from tallybayes.models.fitted.generate import Missing, check_class, fill_column
+from tallybayes.models.inputs.shape import open_rows, shaped
+from tallybayes.sources.table import Table, as_array
+from tallybayes.tally.domain import labels_at
+from tallybayes.tally.factor import Name
+
+TOGETHER = "(together)"
+
+
+class _Without(Part):
+    """What every column adds to the log-odds of the others, and what is left: columns say some things only together."""
+
+    def __init__(self, model: Any, table: Table, log_odds: np.ndarray, top: np.ndarray, other: np.ndarray) -> None:
+        super().__init__(top, other)
+        self.plan, self.codes = model._plan, codes_of(model, table)
+        self.log_odds, self.prior = log_odds, model.class_log_prior_
+        self.shown = [_cells(table.columns[name]) for name in model._pairs.names]
+
+    def gaps(self, rows: slice) -> np.ndarray:
+        some = [np.asarray(column)[rows].astype(np.int32) for column in self.codes]
+        top, other, whole = self.top[rows], self.other[rows], self.log_odds[rows]
+        each, out = np.arange(len(top)), np.zeros((len(top), len(some) + 1))
+        for j, column in enumerate(some):
+            joint = self.plan.joint_of([*some[:j], np.full_like(column, -1), *some[j + 1 :]])
+            out[:, j] = whole - (joint[each, top] - joint[each, other])
+        with np.errstate(invalid="ignore"):
+            out[:, -1] = whole - (self.prior[top] - self.prior[other]) - out[:, :-1].sum(axis=1)
+        return out
+
+    def cells(self, row: int) -> list[Any]:
+        return [*(column[row] for column in self.shown), None]
+
+
+def _cells(column: Any) -> list[Any]:
+    values = as_array(column).tolist()
+    return [None if value is None or value != value else value for value in values]
+
+
+def explain(model: Any, X: Any, against: Any = None) -> Explanation:
+    """How far every column pulls each row, and all together: weights of evidence that sum exactly to the log-odds.
+
+    A column's weight is the log-odds with it less the log-odds without it, the cell taken as missing. Columns that say
+    the same thing add little each, and what they say counts in the line "(together)".
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    against : label, optional
+        The class to compare with; by default the runner-up.
+
+    Returns
+    -------
+    Explanation
+        Of the most probable class of every row; it prints as a table, and has ``to_frame`` and ``plot``.
+    """
+    check_is_fitted(model, "tally_")
+    joint, table = model._joint(X), open_rows(model, X)
+    top, other = compared(joint, model._class_domain.levels, against)
+    rows = np.arange(len(joint))
+    impossible = np.isneginf(joint[rows, top]) & np.isneginf(joint[rows, other])
+    prior = PriorPart(model.class_log_prior_, top, other)
+    with np.errstate(invalid="ignore"):
+        log_odds = np.where(
+            impossible, np.nan_to_num(prior.gaps(slice(0, len(rows)))[:, 0]), joint[rows, top] - joint[rows, other]
+        )
+    parts, names = [prior, _Without(model, table, log_odds, top, other)], [PRIOR, *model._pairs.names, TOGETHER]
+    return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible)
+
+
+def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -> tuple[Any, np.ndarray]:
+    """Draw rows from the model: a class, a column by itself, and the others given both.
+
+    Numbers that were cut into bins are drawn evenly from their bin.
+
+    Parameters
+    ----------
+    n : int
+    given : label, optional
+        The class of all rows; drawn by the class prior if left out.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    X : ndarray of shape (n, columns), or a dictionary of columns where the columns have names or labels
+    y : ndarray of shape (n,)
+    """
+    check_is_fitted(model, "tally_")
+    rng, levels = np.random.default_rng(random_state), model._class_domain.levels
+    if not levels:
+        model._check_estimated(model.class_log_prior_)
+    if given is None:
+        group = rng.choice(len(levels), size=n, p=np.exp(model.class_log_prior_))
+    else:
+        group = np.full(n, check_class(given, levels))
+    codes = model._draw(group, rng)
+    columns: dict[Name, Any] = {}
+    for name, family in model._columns.families.items():
+        place = model._pairs.names.index(name) if name in model._pairs.names else None
+        if place is None:
+            columns[name] = np.full(n, np.nan)
+        elif family.bins:
+            ends, code = family.ends, codes[:, place]
+            columns[name] = ends[code] + (ends[code + 1] - ends[code]) * rng.random(n)
+        else:
+            columns[name] = labels_at(model._pairs.domains[place].levels, codes[:, place])
+    columns |= {name: np.full(n, np.nan) for name in model._columns.left_out}
+    order = list(model._shape.feature_names) if model._shape.feature_names is not None else sorted(columns, key=str)
+    return shaped(model._shape, {name: columns[name] for name in order if name in columns} | columns), model.classes_[group]
+
+
+def drawn(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A level for every row, by its probabilities (n, levels)."""
+    return np.asarray((rng.random((len(shares), 1)) > np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1))
+
+
+def fill(model: Any, X: Any, how: str = "mean") -> Any:
+    """Fill in missing cells by what the rest of their row says about them, each by itself.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    how : {"mean", "mode", "distribution"}, default "mean"
+        Numbers by the mean of the middles of their bins, or by the middle of the most probable bin (``"mode"``); labels
+        by the most probable one; or, for every column with missing cells, what is believed about them.
+
+    Returns
+    -------
+    A copy of X as an array or a dictionary of columns; for ``"distribution"``, a `Missing` for every such column
+    """
+    if how not in ("mean", "mode", "distribution"):
+        raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
+    weights, table = model.predict_proba(X), open_rows(model, X)
+    columns: dict[Any, Any] = {
+        name: np.array(X[name] if isinstance(X, Mapping) else column) for name, column in table.columns.items()
+    }
+    every, cut, found = codes_of(model, table), model._cut(table), dict[Any, Missing]()
+    for place, (name, domain) in enumerate(zip(model._pairs.names, model._pairs.domains, strict=True)):
+        absent = np.asarray(cut.levels([name], lambda _: False)[0].columns[0]).astype(np.int64) < 0
+        rows = np.flatnonzero(absent)  # a level never seen is not missing
+        if not len(rows):
+            continue
+        some = [column[rows].astype(np.int32) for column in every]
+        log_p = np.empty((len(rows), len(domain.levels)))
+        for level in range(len(domain.levels)):
+            here = np.full(len(rows), level, dtype=np.int32)
+            log_p[:, level] = np.logaddexp.reduce(model._plan.joint_of([*some[:place], here, *some[place + 1 :]]), axis=1)
+        shares, family = softmax(log_p, axis=1), model._columns.families[name]
+        if family.bins:
+            middles = (family.ends[:-1] + family.ends[1:]) / 2
+            mean = middles[shares.argmax(axis=1)] if how == "mode" else shares @ middles
+            found[name] = Missing(rows, np.ones((len(rows), 1)), means=mean[:, None])
+        else:
+            found[name] = Missing(rows, weights[rows], domain.levels, shares)
+        columns[name] = fill_column(columns[name], found[name], how)
+    return found if how == "distribution" else shaped(model._shape, columns)

@@ -1,0 +1,241 @@
+"""How classifiers that count pairs score rows: with every column as the parent in turn, or along a tree."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from tallybayes import kernels
+from tallybayes.kernels.pairs import panels_of, score_pairs
+from tallybayes.models.classifiers.pairs import Pairs, codes_of
+from tallybayes.models.fitted.bayes_rule import Normalised, normalised
+from tallybayes.sources.table import Table
+
+_CELLS = 2_000_000  # of the largest array while rows are scored by NumPy
+
+
+class PairsPlan(ABC):
+    """The tables of a classifier that counts pairs, prepared to score any rows.
+
+    Parameters
+    ----------
+    model : fitted classifier
+    log_prior : ndarray of shape (classes,)
+    """
+
+    def __init__(self, model: Any, log_prior: np.ndarray) -> None:
+        self.model, self.log_prior = model, log_prior
+        self.pairs: Pairs = model._pairs
+        self.strength = float(model.strength)
+
+    @abstractmethod
+    def joint_of(self, codes: list[np.ndarray]) -> np.ndarray:
+        """log p(class, row) of rows given by their codes, −1 where a cell is missing: (n, classes)."""
+
+    @abstractmethod
+    def own_class(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """log p(row | its class), each row of this weight taken out of the counts of its class: (n,)."""
+
+    def joint(self, table: Table, *, whole: bool = True) -> np.ndarray:
+        """log p(class, row) of every row: (n, classes)."""
+        if not self.pairs.names:
+            return np.repeat(self.log_prior[None], table.n_rows, axis=0)
+        return self.joint_of(codes_of(self.model, table))
+
+    def posterior(self, table: Table, *, whole: bool = False) -> Normalised:
+        """log p(class | row) of every row, and log p(row)."""
+        return normalised(self.joint(table), self.log_prior)
+
+    def posterior_of(self, rows: np.ndarray, table: Table, out: Normalised, log_base: dict[int, np.ndarray]) -> None:
+        """Write log p(class | row) and log p(row) of some rows, by number."""
+        out.log_proba[rows], out.log_density[rows] = self.posterior(table.rows(rows))
+
+    def by_kernels(self, table: Table) -> bool:
+        """No: not by those that score columns apart."""
+        return False
+
+    def argmax(self, table: Table) -> np.ndarray:
+        """The most probable class of every row, as a code; ties go to the first."""
+        return self.joint(table).argmax(axis=1)
+
+    def argmax_array(self, X: np.ndarray) -> None:
+        """There is no shorter way."""
+
+    def left_out(self, table: Table, group: np.ndarray, weight: np.ndarray | None, log_prior: np.ndarray) -> Normalised:
+        """The scores of every row by the counts of all others; `log_prior` is without each row, (n, classes)."""
+        every = codes_of(self.model, table)
+        joint = log_prior + (self.joint(table) - self.log_prior)
+        codes = np.stack([column.astype(np.int64) for column in every], axis=1) if every else None
+        for part in self._chunks(table.n_rows, len(self.pairs.sizes) * int(self.pairs.sizes.max(initial=1))):
+            if codes is not None:
+                heavy = np.ones(len(group[part])) if weight is None else weight[part]
+                own = self.own_class(codes[part], group[part], heavy)
+                rows = np.arange(table.n_rows)[part]
+                joint[rows, group[part]] = own + log_prior[rows, group[part]]
+        return normalised(joint, log_prior)
+
+    def _chunks(self, n_rows: int, width: int) -> Iterator[slice]:
+        step = max(1, _CELLS // max(1, width))
+        yield from (slice(start, start + step) for start in range(0, n_rows, step))
+
+    def _own_shares(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """p(cell | class) without the row: (n, columns), 1 where a cell is missing."""
+        pairs, known = self.pairs, codes >= 0
+        level = np.where(known, codes + pairs.offsets[:-1], 0)
+        total = pairs.known + np.add.reduceat(pairs.added, pairs.offsets[:-1], axis=1)
+        mine = group[:, None]
+        left = _less(pairs.single[mine, level], weight[:, None])
+        rest = _less(total[group], weight[:, None])
+        return np.where(known, (left + pairs.added[mine, level]) / rest, 1.0)
+
+
+def _less(counted: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """What is left of counts, not below 0 by rounding."""
+    return np.maximum(counted - weight, 0.0)
+
+
+class ParentsPlan(PairsPlan):
+    """Every column in turn is the parent of all others: log 1/d Σᵢ p(class, xᵢ) Πⱼ p(xⱼ | class, xᵢ)."""
+
+    def __init__(self, model: Any, log_prior: np.ndarray) -> None:
+        super().__init__(model, log_prior)
+        pairs = self.pairs
+        if not pairs.names:
+            return
+        terms = np.log(pairs.given(self.strength)).transpose(1, 2, 0)
+        column = pairs.column
+        terms[column[:, None] == column] = 0.0
+        own = np.log(pairs.shares).T + (log_prior - np.log(len(pairs.sizes)))
+        each = np.arange(len(column))
+        terms[each, each] = own
+        self._panels = panels_of(terms)
+
+    def joint_of(self, codes: list[np.ndarray]) -> np.ndarray:
+        """By the kernel."""
+        return score_pairs(codes, self.pairs.sizes, self._panels, len(self.log_prior))
+
+    def own_class(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """By NumPy, a parent at a time."""
+        pairs, m = self.pairs, self.strength
+        known, shares, d = codes >= 0, self._own_shares(codes, group, weight), len(pairs.sizes)
+        level = np.where(known, codes + pairs.offsets[:-1], 0)
+        log_shares = np.log(shares)
+        out = np.full(len(codes), -np.inf)
+        columns = np.arange(d)
+        for i in range(d):
+            here = np.flatnonzero(known[:, i])
+            mine, parent, w = group[here, None], level[here, i][:, None], weight[here, None]
+            counted = _less(pairs.joint[mine, parent, level[here]], w)
+            total = _less(pairs.both[mine, parent, columns], w)
+            term = np.log((counted + m * shares[here]) / (total + m))
+            term = np.where(known[here] & (columns != i), term, 0.0).sum(axis=1) + log_shares[here, i]
+            out[here] = np.logaddexp(out[here], term)
+            here = np.flatnonzero(~known[:, i])
+            for parent_level in range(pairs.offsets[i], pairs.offsets[i + 1]) if len(here) else ():
+                mine = group[here, None]
+                counted = pairs.joint[mine, parent_level, level[here]]
+                term = np.log((counted + m * shares[here]) / (pairs.both[mine, parent_level, columns] + m))
+                term = np.where(known[here], term, 0.0).sum(axis=1)
+                out[here] = np.logaddexp(out[here], term + np.log(pairs.shares[group[here], parent_level]))
+        return out - np.log(d)
+
+
+class TreePlan(PairsPlan):
+    """Every column but the first has one parent: log p(class) Πⱼ p(xⱼ | class, its parent)."""
+
+    def __init__(self, model: Any, log_prior: np.ndarray) -> None:
+        super().__init__(model, log_prior)
+        self.parents, self.order = model._tree
+        pairs = self.pairs
+        if not pairs.names:
+            return
+        self._shares = pairs.shares
+        given = pairs.given(self.strength)
+        tables: list[np.ndarray] = []  # (parent's levels, levels, classes)
+        for j, parent in enumerate(self.parents):
+            here = self._span(j)
+            table = self._shares[:, None, here] if parent < 0 else given[:, self._span(parent), here]
+            tables.append(np.log(table).transpose(1, 2, 0))
+        self._tables = tables
+        flat = np.concatenate([table.reshape(-1, table.shape[-1]) for table in tables])
+        self._joined = np.array([table.shape[0] * table.shape[1] for table in tables], dtype=np.int64)
+        self._scorer = kernels.Scorer(np.where(np.isneginf(log_prior), 0.0, log_prior), [("codes", self._joined, flat, "missing")])
+
+    def _span(self, column: int) -> slice:
+        return slice(self.pairs.offsets[column], self.pairs.offsets[column + 1])
+
+    def joint_of(self, codes: list[np.ndarray]) -> np.ndarray:
+        """Whole rows by the kernel, those with missing cells by messages."""
+        signed = [column.astype(np.int32) for column in codes]
+        broken = np.zeros(len(signed[0]), dtype=bool)
+        for column in signed:
+            broken |= column < 0
+        block = []
+        for j, parent in enumerate(self.parents):
+            column = signed[j] if parent < 0 else signed[parent] * self.pairs.sizes[j].astype(np.int32) + signed[j]
+            block.append(np.where(broken, -1, column).astype(np.int32))
+        out = self._scorer.joint([block], len(broken))
+        lost = np.flatnonzero(broken)
+        n_classes = len(self.log_prior)
+        some = np.stack([column[lost] for column in signed], axis=1) if len(lost) else np.zeros((0, 0), np.int32)
+        for part in self._chunks(len(lost), len(self.parents) * n_classes * int(self.pairs.sizes.max())):
+            shape = (len(lost[part]), n_classes)
+            group = np.broadcast_to(np.arange(n_classes), shape)
+            wide = np.repeat(some[part][:, None], n_classes, axis=1).reshape(-1, some.shape[1])
+            out[lost[part]] = self._by_messages(wide, group.reshape(-1)).reshape(shape) + self.log_prior
+        out[:, np.isneginf(self.log_prior)] = -np.inf
+        return out
+
+    def own_class(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """By messages, each row's own counts taken out."""
+        return self._by_messages(codes, group, weight)
+
+    def _by_messages(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+        """log p(row | class) with missing cells summed over, from the leaves up; `weight` is taken out of the counts."""
+        pairs, m, known = self.pairs, self.strength, codes >= 0
+        shares = None if weight is None else self._own_shares(codes, group, weight)
+        below: list[Any] = [0.0] * len(self.parents)  # what the columns under each say about its levels: (n, levels)
+        total = np.zeros(len(codes))
+        for j in self.order[::-1]:
+            parent = self.parents[j]
+            here, lost = np.flatnonzero(known[:, j]), np.flatnonzero(~known[:, j])
+            said = np.broadcast_to(below[j], (len(codes), pairs.sizes[j]))
+            n_above = 1 if parent < 0 else pairs.sizes[parent]
+            message = np.zeros((len(codes), n_above))
+            if len(here):
+                message[here] = self._from_known(j, codes[here], group[here], shares, weight, here)
+                message[here] += said[here, codes[here, j]][:, None]
+            if len(lost):
+                table = self._tables[j][:, :, group[lost]].transpose(2, 0, 1)  # (n, above, levels)
+                message[lost] = logsumexp(table + said[lost][:, None], axis=2)
+            if parent < 0:
+                total += message[:, 0]
+            else:
+                below[parent] = below[parent] + message
+        return total
+
+    def _from_known(
+        self,
+        j: int,
+        codes: np.ndarray,
+        group: np.ndarray,
+        shares: np.ndarray | None,
+        weight: np.ndarray | None,
+        rows: np.ndarray,
+    ) -> np.ndarray:
+        """log p(cell of column j | class, every level of its parent), for rows in which it is known."""
+        pairs, m, parent = self.pairs, self.strength, self.parents[j]
+        if shares is None or weight is None:
+            return np.asarray(self._tables[j][:, codes[:, j], group].T)
+        if parent < 0:
+            return np.log(shares[rows, j])[:, None]
+        level = codes[:, j] + pairs.offsets[j]
+        above = np.arange(pairs.offsets[parent], pairs.offsets[parent + 1])
+        counted, total = pairs.joint[group[:, None], above, level[:, None]], pairs.both[group[:, None], above, j]
+        mine = np.arange(pairs.sizes[parent]) == codes[:, parent][:, None]  # nowhere, if it is missing
+        out = np.where(mine, weight[rows][:, None], 0.0)
+        return np.log((_less(counted, out) + m * shares[rows, j][:, None]) / (_less(total, out) + m))

@@ -1,0 +1,170 @@
+"""TreeAugmentedNaiveBayes: every column depends on the class and on one other column, along a tree."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.models.classifiers import pairs
+from tallybayes.models.classifiers.answers import of_pairs
+from tallybayes.models.classifiers.classifier import Classifier
+from tallybayes.models.classifiers.pairs_plan import TreePlan
+
+
+class Tree(NamedTuple):
+    """The parent of every column, −1 for the root; and the columns in an order in which parents come first."""
+
+    parents: list[int]
+    order: list[int]
+
+
+class TreeAugmentedNaiveBayes(Classifier):
+    """Tree-augmented naive Bayes: p(class) Πⱼ p(xⱼ | class, its parent), the parents being a tree of columns.
+
+    The tree joins the pairs of columns that have most in common given the class: the maximum spanning tree by their
+    conditional mutual information (Chow and Liu; Friedman, Geiger and Goldszmidt 1997). Pairs are what is counted, so
+    the tree follows from the counts like everything else: after rows were added or forgotten, it is the tree of the rows
+    that are there. Missing cells are summed over exactly.
+
+    Parameters
+    ----------
+    columns, bins, strength, prior, class_prior, unseen, unlabelled, missing_label
+        As for `AveragedOneDependence`.
+
+    Attributes
+    ----------
+    tally_ : Tally
+        All that was learnt: every column and every pair of columns, given the class.
+    classes_ : ndarray
+    parents_ : dict
+        From column to the column it depends on; None for the root.
+    columns_ : dict
+        The family of every column, with the bins that were chosen.
+    left_out_ : dict
+        Columns that take no part, and why.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rng = np.random.default_rng(0)
+    >>> sky = rng.choice(["sun", "rain"], 300)
+    >>> rows = {"sky": sky, "street": np.where(sky == "rain", "wet", "dry"), "day": rng.choice(["work", "free"], 300)}
+    >>> model = tb.TreeAugmentedNaiveBayes().fit(rows, rng.integers(0, 2, 300))
+    >>> model.parents_["street"]
+    'sky'
+    """
+
+    estimate = "bayes"
+    unlabelled_weight = 1.0
+    n_classes = None
+    max_iter, tol, n_init, random_state = 200, 1e-6, 1, None  # of EM, which there is none of
+
+    def __init__(
+        self,
+        columns: Any = "auto",
+        *,
+        bins: Any = 8,
+        strength: float = 4.0,
+        prior: Any = None,
+        class_prior: Any = None,
+        unseen: str = "missing",
+        unlabelled: str | None = None,
+        missing_label: Any = None,
+    ) -> None:
+        self.columns = columns
+        self.bins = bins
+        self.strength = strength
+        self.prior = prior
+        self.class_prior = class_prior
+        self.unseen = unseen
+        self.unlabelled = unlabelled
+        self.missing_label = missing_label
+
+    columns_ = property(pairs.columns_of)
+    left_out_ = property(pairs.left_out_of)
+    fit_tally = pairs.fit_tally
+    explain = of_pairs.explain
+    sample = of_pairs.sample
+    fill = of_pairs.fill
+    to_linear = pairs.refuse_linear
+    show_work = pairs.refuse_work
+    predict_interval = pairs.refuse_interval
+    _make_factors = pairs.make_factors
+    _cut = pairs.cut
+    _count_first = pairs.count_first_pairs
+    _count_more = pairs.count_more_pairs
+    _feature_factors = pairs.single_factors
+    _with_prior = pairs.with_prior
+    _pairs = property(pairs.pairs_of)
+    _retally = pairs.retally
+    _take_from = pairs.take_from
+    _check_added = pairs.check_added
+    _refuse_measure = pairs.refuse_measure
+    _shape_to_json = pairs.shape_to_json
+    _shape_from_json = pairs.shape_from_json
+
+    @property
+    def parents_(self) -> dict[Any, Any]:
+        """From column to the column it depends on, besides the class; None for the root."""
+        check_is_fitted(self, "tally_")
+        names = self._pairs.names
+        return {name: None if p < 0 else names[p] for name, p in zip(names, self._tree.parents, strict=True)}
+
+    @property
+    def _tree(self) -> Tree:
+        return self._derive("tree", lambda: spanning_tree(information(self._pairs)))
+
+    def _make_plan(self, log_prior: np.ndarray) -> Any:
+        return TreePlan(self, log_prior)
+
+    def _draw(self, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The levels of rows of these classes, parents first."""
+        found, (parents, order) = self._pairs, self._tree
+        codes = np.zeros((len(group), len(found.sizes)), dtype=np.int64)
+        shares, given = found.shares, found.given(float(self.strength))
+        for j in order:
+            here = slice(found.offsets[j], found.offsets[j + 1])
+            p = parents[j]
+            some = shares[group, here] if p < 0 else given[group, found.offsets[p] + codes[:, p], here]
+            codes[:, j] = of_pairs.drawn(some, rng)
+        return codes
+
+
+def information(found: pairs.Pairs) -> np.ndarray:
+    """I(x; x' | class) of every pair of columns, in nats, by the rows in which both are known: (columns, columns)."""
+    d = len(found.sizes)
+    if not d:
+        return np.zeros((0, 0))
+    starts = found.offsets[:-1]
+
+    def summed(table: np.ndarray, *axes: int) -> np.ndarray:
+        for axis in axes:
+            table = np.add.reduceat(table, starts, axis=axis)
+        return table
+
+    cells = summed(xlogy(found.joint, found.joint).sum(axis=0), 0, 1)
+    ends = summed(xlogy(found.both, found.both).sum(axis=0), 0)  # of the levels of the first, the second known
+    weight = summed(found.both, 1)  # (classes, columns, columns)
+    total = weight.sum(axis=0)
+    nats = cells - ends - ends.T + xlogy(weight, weight).sum(axis=0)
+    return np.where(total > 0, nats / np.where(total > 0, total, 1.0), 0.0)
+
+
+def spanning_tree(weight: np.ndarray) -> Tree:
+    """The maximum spanning tree, from the first column on (Prim); ties go to the first."""
+    d = len(weight)
+    parents, order = [-1] * d, [0] if d else []
+    inside = np.zeros(d, dtype=bool)
+    inside[:1] = True
+    best, nearest = (weight[0].copy(), np.zeros(d, dtype=np.intp)) if d else (np.zeros(0), np.zeros(0, np.intp))
+    for _ in range(d - 1):
+        new = int(np.where(inside, -np.inf, best).argmax())
+        parents[new] = int(nearest[new])
+        order.append(new)
+        inside[new] = True
+        closer = weight[new] > best
+        best, nearest = np.where(closer, weight[new], best), np.where(closer, new, nearest)
+    return Tree(parents, order)

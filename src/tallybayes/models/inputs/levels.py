@@ -1,0 +1,116 @@
+"""Columns as levels: labels as they are, numbers cut into bins when the first rows are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import DataError
+from tallybayes.families.binned import Binned
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.edges import mdl_edges, quantile_edges
+from tallybayes.families.family import Family
+from tallybayes.models.inputs.columns import read_columns
+from tallybayes.sources.collect import check_weight
+from tallybayes.sources.table import Table
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Name
+
+_MOST_ROWS = 50_000  # that bins are chosen by, at fixed places
+
+
+class LevelColumns(NamedTuple):
+    """The family of every column, each of which has levels; and the columns that say nothing, with the reason."""
+
+    families: dict[Name, Family]
+    left_out: dict[Name, str]
+
+    def cut(self, table: Table) -> Table:
+        """The same rows with the bins of their numbers as labels, by number."""
+        for name, family in self.families.items():
+            if family.bins:
+                cells = table.numbers([name])
+                column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
+                codes = _codes(family, column, name)
+                table = table.with_codes(name, codes, Domain(range(len(family.bins)), str(name)))
+        return table
+
+    def counted(self, name: Name) -> Family:
+        """The family in which a column is counted: a bin is there whether or not a row has been in it."""
+        family = self.families[name]
+        return Categorical(tuple(range(len(family.bins)))) if family.bins else family
+
+
+def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any, model: str) -> LevelColumns:
+    """The families of the columns, by what ``columns=`` says; numbers that it leaves open are cut into bins.
+
+    Parameters
+    ----------
+    columns : as for `read_columns`
+    bins : int or "mdl"
+        So many bins of about the same weight, or as many as tell the classes apart.
+    table : Table
+        The rows that the bins are chosen by.
+    target : name
+    weight : array-like of shape (n,), optional
+    model : str
+        Whose columns they are, for messages.
+    """
+    whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
+    if bins != "mdl" and not (whole and bins >= 2):
+        raise DataError.wrong_type("bins", repr(bins), "a whole number of at least 2, or 'mdl'")
+    weights = check_weight(weight, table.n_rows)
+    rows = np.arange(table.n_rows) if weights is None else np.flatnonzero(weights > 0)
+    if len(rows) > _MOST_ROWS:
+        rows = rows[np.arange(_MOST_ROWS) * len(rows) // _MOST_ROWS]
+    groups = np.asarray(table.levels([target], lambda _: True)[0].columns[0])[rows].astype(np.intp)
+    found = LevelColumns({}, {})
+    for names, family in read_columns(columns, table, [target]):
+        for name in names:
+            if table.is_block(name):
+                raise DataError.wrong_type(f"column {name!r}", "a block of columns", "one column", f"{model} reads pairs.")
+            if family.reads == "codes" or family.bins:
+                found.families[name] = family
+            elif columns == "auto" or isinstance(columns, Mapping) and columns.get(...) == "auto":
+                cuts = _cuts(table, name, bins, rows, groups, weights)
+                if cuts:
+                    found.families[name] = Binned((None, *cuts, None))
+                else:
+                    found.left_out[name] = "no cut tells the classes apart" if bins == "mdl" else "constant"
+            else:
+                hint = "Leave it to columns='auto', which cuts numbers into bins."
+                what = f"the family of column {name!r} in {model}"
+                raise DataError.wrong_type(what, repr(family), "one with levels: Categorical() or Binned(...)", hint)
+    order = {name: place for place, name in enumerate(table.columns)}
+    return LevelColumns(dict(sorted(found.families.items(), key=lambda item: order[item[0]])), found.left_out)
+
+
+def _cuts(
+    table: Table, name: Name, bins: Any, rows: np.ndarray, groups: np.ndarray, weights: np.ndarray | None
+) -> tuple[float, ...]:
+    cells = table.numbers([name])
+    column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
+    _refuse_infinite(column, name)
+    column = column[rows].astype(np.float64)
+    known = ~np.isnan(column) & (groups >= 0)
+    weight = None if weights is None else weights[rows][known]
+    if bins == "mdl":
+        return mdl_edges(column[known], groups[known], int(groups.max(initial=-1)) + 1, weight)
+    return quantile_edges(column[known], weight, int(bins))
+
+
+def _codes(family: Family, column: np.ndarray, name: Name) -> np.ndarray:
+    codes = family.transform(column)
+    if column.dtype.kind == "f" and (codes == len(family.bins)).any():
+        _refuse_infinite(column, name)
+    return codes.astype(np.int16 if len(family.bins) < 2**15 else np.int64)
+
+
+def _refuse_infinite(column: np.ndarray, name: Name) -> None:
+    if column.dtype.kind == "f":
+        lost = np.isinf(column)
+        if lost.any():
+            row = int(lost.argmax())
+            raise DataError.bad_cell(column[row], row, name, Binned.expects)
