@@ -33,6 +33,8 @@ MAKERS = {
     ).fit(LABELS, "b"),
     "calibrated": lambda: tb.NaiveBayes().fit(ROWS, CLASSES).calibrate(ROWS, CLASSES, method="isotonic"),
     "GaussianDiscriminant": lambda: tb.GaussianDiscriminant(covariance="tied").fit(ROWS, CLASSES),
+    "AveragedOneDependence": lambda: tb.AveragedOneDependence(bins=3).fit(ROWS, CLASSES),
+    "TreeAugmentedNaiveBayes": lambda: tb.TreeAugmentedNaiveBayes(bins=3).fit(ROWS, CLASSES),
     "NearestClassMean": lambda: tb.NearestClassMean(metric="learned", max_iter=2).fit(ROWS, CLASSES),
     "Mixture": lambda: tb.Mixture(2, random_state=0).fit(ROWS),
     "HiddenMarkovModel": lambda: tb.HiddenMarkovModel(prior={"emission": tb.Dirichlet(1)}).fit([CLASSES], [CLASSES]),

@@ -30,6 +30,8 @@ MAKERS = {
         ).fit(x, y)
         for covariance in COVARIANCES
     },
+    "AveragedOneDependence": lambda x, y, estimate: tb.AveragedOneDependence().fit(x, y),
+    "TreeAugmentedNaiveBayes": lambda x, y, estimate: tb.TreeAugmentedNaiveBayes().fit(x, y),
     "NearestClassMean": lambda x, y, estimate: tb.NearestClassMean().fit(x, y),
     "NearestClassMean euclidean": lambda x, y, estimate: tb.NearestClassMean(metric="euclidean").fit(x, y),
     "NearestClassMean callable": lambda x, y, estimate: tb.NearestClassMean(metric=np.subtract).fit(x, y),

@@ -24,6 +24,8 @@ MODELS = {
     "numbers": lambda table: tb.NaiveBayes(tb.Gaussian()).fit(table, Y),
     "labels": lambda table: tb.NaiveBayes({"c": tb.Categorical()}).fit(table, Y),
     "discriminant": lambda table: tb.GaussianDiscriminant().fit(table, Y),
+    "one-dependence": lambda table: tb.AveragedOneDependence().fit(table, Y),
+    "tree": lambda table: tb.TreeAugmentedNaiveBayes().fit(table, Y),
     "nearest mean": lambda table: tb.NearestClassMean().fit(table, Y),
     "mixture": lambda table: tb.Mixture(2, random_state=0, n_init=1, max_iter=5, tol=1e9).fit(table),
     "hidden Markov": lambda table: tb.HiddenMarkovModel().fit([table], [Y]),

@@ -230,6 +230,7 @@ def test_frames_without_columns_and_frames_to_be_are_refused_as_such(table):
     """Without columns there are no rows to compare with the labels; a lazy frame warned when asked for its names."""
     why = r"data.collect\(\)" if isinstance(table, pl.LazyFrame) else "there is no column to learn from"
     models = [tb.NaiveBayes(), tb.GaussianDiscriminant(), tb.NearestClassMean(), tb.Mixture(2)]
+    models += [tb.AveragedOneDependence(), tb.TreeAugmentedNaiveBayes()]
     for model in models:
         with pytest.raises(DataError, match=why):
             model.fit(table, ["a", "b", "a", "b"])

@@ -114,6 +114,9 @@ class AveragedOneDependence(Classifier):
     _shape_to_json = pairs.shape_to_json
     _shape_from_json = pairs.shape_from_json
 
+    def __sklearn_tags__(self) -> Any:
+        return pairs.dense_only(self, super().__sklearn_tags__())
+
     def _make_plan(self, log_prior: np.ndarray) -> Any:
         return ParentsPlan(self, log_prior)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tallybayes.errors import DataError, EstimateError, FileError, NotLinearError, StatisticsError
+from tallybayes.errors import DataError, EstimateError, FileError, LabelError, NotLinearError, StatisticsError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.inference.em import Climbed
@@ -21,6 +21,7 @@ from tallybayes.memory import require_memory
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.unlabelled import count_first, count_more
 from tallybayes.models.fitted.scoring import rows_of
+from tallybayes.models.inputs.features import continuous_target
 from tallybayes.models.inputs.levels import LevelColumns, read_levels
 from tallybayes.models.inputs.shape import Shape
 from tallybayes.sources.table import Table
@@ -63,7 +64,12 @@ class Pairs(NamedTuple):
 def make_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:
     """The factors of every column and of every pair, given the class; bins are chosen here, by the first rows."""
     _check_parameters(model)
-    model._columns = read_levels(model.columns, model.bins, table, target, weight, type(model).__name__)
+    try:
+        model._columns = read_levels(model.columns, model.bins, table, target, weight, type(model).__name__)
+    except LabelError as error:
+        if table.kind(target) == "number" and table.is_float(target):
+            raise continuous_target(error) from None
+        raise
     names = tuple(model._columns.families)
     cut = model._cut(table)
     sizes = [len(cut.levels([name], lambda _: False)[1][0].levels) for name in names]
@@ -98,8 +104,8 @@ def _check_parameters(model: Any) -> None:
             f"unlabelled is {model.unlabelled!r}; expected 'skip' or None: pairs are counted in rows with labels.\n"
             "    tb.NaiveBayes(unlabelled='em') uses the others, too."
         )
-    strength = model.strength
-    if isinstance(strength, str) or not np.isscalar(strength) or not 0 < float(strength) < np.inf:
+    strength: Any = model.strength
+    if isinstance(strength, str) or np.ndim(strength) or not 0 < float(strength) < np.inf:
         raise DataError.wrong_type("strength", repr(strength), "a positive number of rows")
 
 
@@ -108,9 +114,7 @@ def cut(model: Any, table: Table) -> Table:
     return model._columns.cut(table)
 
 
-def count_first_pairs(
-    model: Any, table: Table, weight: Any, factors: list[Factor]
-) -> tuple[Tally, Climbed | None]:
+def count_first_pairs(model: Any, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, Climbed | None]:
     """The tally of the first rows."""
     return count_first(model, model._cut(table), weight, factors)
 
@@ -154,7 +158,8 @@ def _gathered(model: Any) -> Pairs:
         parts = counts.segments.split(counts.table)
         first = [place[name] for name in factor.given[1:] if name in place]
         if len(factor.given) == 1:
-            grown = np.broadcast_to(np.asarray(starts[factor.columns].concentration, dtype=np.float64), counts.table.shape)
+            concentration = np.asarray(starts[factor.columns].concentration, dtype=np.float64)
+            grown = np.broadcast_to(concentration, counts.table.shape)
             for name, cells, extra in zip(factor.columns, parts, counts.segments.split(grown), strict=True):
                 if name in place:
                     here = slice(offsets[place[name]], offsets[place[name] + 1])
@@ -294,7 +299,7 @@ def left_out_of(model: Any) -> dict[Name, str]:
 def refuse_measure(model: Any, what: str) -> NoReturn:
     """Refuse evidence and its like."""
     raise EstimateError(
-        f"{type(model).__name__} has no {what}: its tables have priors made of the same counts, so that nothing is left to "
+        f"{type(model).__name__} has no {what}: its tables have priors made of the same counts, so nothing is left to "
         "integrate.\n    tb.cross_validate and tb.leave_one_out judge it by rows it has not seen."
     )
 
@@ -302,15 +307,16 @@ def refuse_measure(model: Any, what: str) -> NoReturn:
 def refuse_linear(model: Any, *arguments: Any, **more: Any) -> NoReturn:
     """Refuse coefficients: columns act in pairs."""
     raise NotLinearError(
-        f"the log-odds of {type(model).__name__} are not linear: columns act in pairs.\n    tb.NaiveBayes has a linear form."
+        f"the log-odds of {type(model).__name__} are not linear: columns act in pairs.\n"
+        "    tb.NaiveBayes has a linear form."
     )
 
 
 def refuse_interval(model: Any, *arguments: Any, **more: Any) -> NoReturn:
     """Refuse credible intervals."""
     raise EstimateError(
-        f"{type(model).__name__} has no credible intervals of its probabilities: the priors of its tables are made of the "
-        "same counts.\n    tb.NaiveBayes has them."
+        f"{type(model).__name__} has no credible intervals of its probabilities: the priors of its tables are made of "
+        "the same counts.\n    tb.NaiveBayes has them."
     )
 
 
@@ -320,3 +326,9 @@ def refuse_work(model: Any, *arguments: Any, **more: Any) -> NoReturn:
         f"the probability of a row is no product of columns in {type(model).__name__}.\n"
         "    explain(row) says what every column adds, and what they add together."
     )
+
+
+def dense_only(model: Any, tags: Any) -> Any:
+    """What scikit-learn may pass: no sparse matrices."""
+    tags.input_tags.sparse = False
+    return tags

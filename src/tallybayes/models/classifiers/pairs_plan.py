@@ -62,8 +62,9 @@ class PairsPlan(ABC):
         """The most probable class of every row, as a code; ties go to the first."""
         return self.joint(table).argmax(axis=1)
 
-    def argmax_array(self, X: np.ndarray) -> None:
-        """There is no shorter way."""
+    def argmax_array(self, X: np.ndarray) -> np.ndarray | None:
+        """None: there is no shorter way."""
+        return None
 
     def left_out(self, table: Table, group: np.ndarray, weight: np.ndarray | None, log_prior: np.ndarray) -> Normalised:
         """The scores of every row by the counts of all others; `log_prior` is without each row, (n, classes)."""
@@ -163,7 +164,8 @@ class TreePlan(PairsPlan):
         self._tables = tables
         flat = np.concatenate([table.reshape(-1, table.shape[-1]) for table in tables])
         self._joined = np.array([table.shape[0] * table.shape[1] for table in tables], dtype=np.int64)
-        self._scorer = kernels.Scorer(np.where(np.isneginf(log_prior), 0.0, log_prior), [("codes", self._joined, flat, "missing")])
+        start = np.where(np.isneginf(log_prior), 0.0, log_prior)
+        self._scorer = kernels.Scorer(start, [("codes", self._joined, flat, "missing")])
 
     def _span(self, column: int) -> slice:
         return slice(self.pairs.offsets[column], self.pairs.offsets[column + 1])
@@ -195,8 +197,8 @@ class TreePlan(PairsPlan):
         return self._by_messages(codes, group, weight)
 
     def _by_messages(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-        """log p(row | class) with missing cells summed over, from the leaves up; `weight` is taken out of the counts."""
-        pairs, m, known = self.pairs, self.strength, codes >= 0
+        """log p(row | class), missing cells summed over from the leaves up; `weight` is taken out of the counts."""
+        pairs, known = self.pairs, codes >= 0
         shares = None if weight is None else self._own_shares(codes, group, weight)
         below: list[Any] = [0.0] * len(self.parents)  # what the columns under each say about its levels: (n, levels)
         total = np.zeros(len(codes))

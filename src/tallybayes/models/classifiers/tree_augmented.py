@@ -26,8 +26,8 @@ class TreeAugmentedNaiveBayes(Classifier):
 
     The tree joins the pairs of columns that have most in common given the class: the maximum spanning tree by their
     conditional mutual information (Chow and Liu; Friedman, Geiger and Goldszmidt 1997). Pairs are what is counted, so
-    the tree follows from the counts like everything else: after rows were added or forgotten, it is the tree of the rows
-    that are there. Missing cells are summed over exactly.
+    the tree follows from the counts like everything else: after rows were added or forgotten, it is the tree of the
+    rows that are there. Missing cells are summed over exactly.
 
     Parameters
     ----------
@@ -117,6 +117,9 @@ class TreeAugmentedNaiveBayes(Classifier):
     def _tree(self) -> Tree:
         return self._derive("tree", lambda: spanning_tree(information(self._pairs)))
 
+    def __sklearn_tags__(self) -> Any:
+        return pairs.dense_only(self, super().__sklearn_tags__())
+
     def _make_plan(self, log_prior: np.ndarray) -> Any:
         return TreePlan(self, log_prior)
 
@@ -150,7 +153,8 @@ def information(found: pairs.Pairs) -> np.ndarray:
     weight = summed(found.both, 1)  # (classes, columns, columns)
     total = weight.sum(axis=0)
     nats = cells - ends - ends.T + xlogy(weight, weight).sum(axis=0)
-    return np.where(total > 0, nats / np.where(total > 0, total, 1.0), 0.0)
+    # Pairs that are equal but for rounding, which depends on the order of the levels, are equal.
+    return np.round(np.where(total > 0, nats / np.where(total > 0, total, 1.0), 0.0), 12)
 
 
 def spanning_tree(weight: np.ndarray) -> Tree:

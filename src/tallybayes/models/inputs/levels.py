@@ -70,10 +70,12 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
     for names, family in read_columns(columns, table, [target]):
         for name in names:
             if table.is_block(name):
-                raise DataError.wrong_type(f"column {name!r}", "a block of columns", "one column", f"{model} reads pairs.")
+                hint = f"{model} counts pairs of columns. Pass those of interest as an array."
+                what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
+                raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
             if family.reads == "codes" or family.bins:
                 found.families[name] = family
-            elif columns == "auto" or isinstance(columns, Mapping) and columns.get(...) == "auto":
+            elif columns == "auto" or (isinstance(columns, Mapping) and columns.get(...) == "auto"):
                 cuts = _cuts(table, name, bins, rows, groups, weights)
                 if cuts:
                     found.families[name] = Binned((None, *cuts, None))
@@ -102,7 +104,7 @@ def _cuts(
 
 
 def _codes(family: Family, column: np.ndarray, name: Name) -> np.ndarray:
-    codes = family.transform(column)
+    codes = np.asarray(family.transform(column))
     if column.dtype.kind == "f" and (codes == len(family.bins)).any():
         _refuse_infinite(column, name)
     return codes.astype(np.int16 if len(family.bins) < 2**15 else np.int64)
@@ -113,4 +115,4 @@ def _refuse_infinite(column: np.ndarray, name: Name) -> None:
         lost = np.isinf(column)
         if lost.any():
             row = int(lost.argmax())
-            raise DataError.bad_cell(column[row], row, name, Binned.expects)
+            raise DataError.bad_cell(column[row].item(), row, name, Binned.expects)

@@ -12,6 +12,8 @@ ESTIMATORS = [
     tb.NaiveBayes(tb.Gaussian()),
     tb.NaiveBayes(tb.TiedGaussian(), estimate="map"),
     tb.NaiveBayes(tb.SphericalGaussian()),
+    tb.AveragedOneDependence(),
+    tb.TreeAugmentedNaiveBayes(bins="mdl"),
 ]
 
 

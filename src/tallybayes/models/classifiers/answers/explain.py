@@ -189,10 +189,12 @@ class PriorPart(Part):
         self.log_prior = log_prior
 
     def gaps(self, rows: slice) -> np.ndarray:
+        """The log-odds of the prior, one column."""
         terms = np.broadcast_to(self.log_prior[:, None], (len(self.top[rows]), len(self.log_prior), 1))
         return self._between(terms, rows)
 
     def cells(self, row: int) -> list[Any]:
+        """None: no cell."""
         return [None]
 
 

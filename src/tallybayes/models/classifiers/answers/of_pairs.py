@@ -118,8 +118,7 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
         else:
             columns[name] = labels_at(model._pairs.domains[place].levels, codes[:, place])
     columns |= {name: np.full(n, np.nan) for name in model._columns.left_out}
-    order = list(model._shape.feature_names) if model._shape.feature_names is not None else sorted(columns, key=str)
-    return shaped(model._shape, {name: columns[name] for name in order if name in columns} | columns), model.classes_[group]
+    return shaped(model._shape, columns), model.classes_[group]
 
 
 def drawn(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -157,7 +156,8 @@ def fill(model: Any, X: Any, how: str = "mean") -> Any:
         log_p = np.empty((len(rows), len(domain.levels)))
         for level in range(len(domain.levels)):
             here = np.full(len(rows), level, dtype=np.int32)
-            log_p[:, level] = np.logaddexp.reduce(model._plan.joint_of([*some[:place], here, *some[place + 1 :]]), axis=1)
+            joint = model._plan.joint_of([*some[:place], here, *some[place + 1 :]])
+            log_p[:, level] = np.logaddexp.reduce(joint, axis=1)
         shares, family = softmax(log_p, axis=1), model._columns.families[name]
         if family.bins:
             middles = (family.ends[:-1] + family.ends[1:]) / 2

@@ -1,0 +1,82 @@
+"""Scores of one-dependence estimators: compiled against NumPy, and both against the sum written out."""
+
+import itertools
+
+import numpy as np
+import pytest
+from kernel_cases import TIERS, _compiled
+
+from tallybayes.kernels import reference_pairs
+from tallybayes.kernels.pairs import panels_of, score_pairs
+
+
+def written_out(codes, sizes, terms):
+    offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    out = np.zeros((len(codes), terms.shape[-1]))
+    for row, cells in enumerate(codes):
+        known = [int(offsets[j] + code) for j, code in enumerate(cells) if 0 <= code < sizes[j]]
+        for j, code in enumerate(cells):
+            parents = [code] if 0 <= code < sizes[j] else range(sizes[j])
+            for parent in parents:
+                level = int(offsets[j] + parent)
+                out[row] += np.exp(sum(terms[level, other] for other in {*known, level}))
+    return np.log(out)
+
+
+@pytest.mark.parametrize(("n_classes", "d"), list(itertools.product([1, 2, 8, 9, 17], [1, 2, 5])))
+def test_the_sum_over_all_parents(n_classes, d):
+    rng = np.random.default_rng(10 * n_classes + d)
+    sizes = rng.integers(1, 6, d)
+    terms = rng.normal(-2, 3, (sizes.sum(), sizes.sum(), n_classes))
+    codes = rng.integers(-1, 6, (300, d)).astype(np.int8)  # some beyond the last level: missing
+    panels = panels_of(terms)
+    wanted = written_out(codes, sizes, terms)
+    slow = reference_pairs.score_pairs(codes, sizes.astype(np.int64), panels.reshape(-1), n_classes, 1)
+    np.testing.assert_allclose(slow, wanted, rtol=1e-12, atol=1e-12)
+    for tier in TIERS:
+        _compiled.use_tier(tier)
+        try:
+            found = score_pairs(codes, sizes, panels, n_classes)
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+            backwards = np.ascontiguousarray(codes[::-1])[::-1]
+            for layout in (np.asfortranarray(codes), [c.astype(np.int64) for c in codes.T], backwards):
+                np.testing.assert_array_equal(score_pairs(layout, sizes, panels, n_classes), found)
+            for threads in (1, 3):
+                np.testing.assert_array_equal(score_pairs(codes, sizes, panels, n_classes, threads), found)
+        finally:
+            _compiled.use_tier(TIERS[-1])
+
+
+def test_many_rows_are_scored_as_few():
+    rng = np.random.default_rng(5)
+    sizes, terms = [3, 2, 4], rng.normal(size=(9, 9, 3))
+    codes = rng.integers(-1, 4, (5000, 3))
+    whole = score_pairs(codes, sizes, panels_of(terms), 3)
+    parts = [score_pairs(codes[start : start + 7], sizes, panels_of(terms), 3) for start in range(0, 5000, 7)]
+    np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
+def test_impossible_and_far_terms():
+    terms = np.full((2, 2, 2), -1e6)
+    terms[0, 0] = [-np.inf, -5e5]
+    found = score_pairs(np.array([[0], [1], [-1]]), [2], panels_of(terms), 2)
+    np.testing.assert_array_equal(found, [[-np.inf, -5e5], [-1e6, -1e6], [-1e6, -5e5]])
+
+
+def test_no_rows_and_no_columns():
+    assert score_pairs(np.zeros((0, 2), dtype=int), [1, 1], panels_of(np.zeros((2, 2, 3))), 3).shape == (0, 3)
+    assert np.isneginf(score_pairs(np.zeros((2, 0), dtype=int), [], panels_of(np.zeros((0, 0, 3))), 3)).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "panels", "match"),
+    [
+        ([2], panels_of(np.zeros((3, 3, 2))), "panels has shape"),
+        ([0, 2], panels_of(np.zeros((2, 2, 2))), "at least one level"),
+        ([2, 1], panels_of(np.zeros((3, 3, 2))).astype(np.float32), "float64"),
+        ([2, 1], panels_of(np.zeros((3, 3, 9))), "panels has shape"),
+    ],
+)
+def test_wrong_tables_are_refused(sizes, panels, match):
+    with pytest.raises(ValueError, match=match):
+        score_pairs(np.zeros((2, len(sizes)), dtype=int), sizes, panels, 2)
