@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from tallybayes.models.classifiers.mixture import Mixture as Mixture
     from tallybayes.models.classifiers.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.models.classifiers.nearest_mean import NearestClassMean as NearestClassMean
+    from tallybayes.models.classifiers.one_dependence import AveragedOneDependence as AveragedOneDependence
+    from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes as TreeAugmentedNaiveBayes
     from tallybayes.models.networks.answer import Answer as Answer
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.networks.prior import BDe as BDe

@@ -38,6 +38,8 @@ class AveragedOneDependence(Classifier):
     class_prior : as for `NaiveBayes`
     unseen : {"missing", "error"}, default "missing"
         What a level is that was not there at fitting.
+    calibration : {"temperature", "isotonic", "auto"} or None
+        Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
     unlabelled : "skip" or None
         What to do with rows without a label: leave them out, or refuse them.
     missing_label : label, optional
@@ -79,6 +81,7 @@ class AveragedOneDependence(Classifier):
         prior: Any = None,
         class_prior: Any = None,
         unseen: str = "missing",
+        calibration: str | None = None,
         unlabelled: str | None = None,
         missing_label: Any = None,
     ) -> None:
@@ -88,6 +91,7 @@ class AveragedOneDependence(Classifier):
         self.prior = prior
         self.class_prior = class_prior
         self.unseen = unseen
+        self.calibration = calibration
         self.unlabelled = unlabelled
         self.missing_label = missing_label
 

@@ -19,6 +19,7 @@ from tallybayes.families.family import Family
 from tallybayes.inference.em import Climbed
 from tallybayes.memory import require_memory
 from tallybayes.models.classifiers import learning
+from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.unlabelled import count_first, count_more
 from tallybayes.models.fitted.scoring import rows_of
 from tallybayes.models.inputs.features import continuous_target
@@ -202,8 +203,8 @@ def codes_of(model: Any, table: Table) -> list[np.ndarray]:
 
 def take_from(model: Any, other: Any) -> Any:
     """The shape of the rows, and how their columns are cut."""
-    model._shape, model._columns = other._shape, other._columns
-    return model
+    model._columns = other._columns
+    return Classifier._take_from(model, other)
 
 
 def shape_to_json(model: Any) -> dict[str, Any]:

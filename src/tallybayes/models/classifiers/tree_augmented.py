@@ -31,7 +31,7 @@ class TreeAugmentedNaiveBayes(Classifier):
 
     Parameters
     ----------
-    columns, bins, strength, prior, class_prior, unseen, unlabelled, missing_label
+    columns, bins, strength, prior, class_prior, unseen, calibration, unlabelled, missing_label
         As for `AveragedOneDependence`.
 
     Attributes
@@ -71,6 +71,7 @@ class TreeAugmentedNaiveBayes(Classifier):
         prior: Any = None,
         class_prior: Any = None,
         unseen: str = "missing",
+        calibration: str | None = None,
         unlabelled: str | None = None,
         missing_label: Any = None,
     ) -> None:
@@ -80,6 +81,7 @@ class TreeAugmentedNaiveBayes(Classifier):
         self.prior = prior
         self.class_prior = class_prior
         self.unseen = unseen
+        self.calibration = calibration
         self.unlabelled = unlabelled
         self.missing_label = missing_label
 
