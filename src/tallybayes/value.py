@@ -178,10 +178,15 @@ def _show(value: Any) -> str:
     return repr(value)
 
 
+_REST = {"type": "rest"}  # the key ... of a mapping from columns
+
+
 def to_json(value: Any) -> Any:
     """Settings as plain JSON: values, arrays, tuples and mappings included."""
     if isinstance(value, Value):
         return value.to_config()
+    if value is ...:
+        return dict(_REST)
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple | list):
@@ -196,6 +201,8 @@ def to_json(value: Any) -> Any:
 def from_json(value: Any) -> Any:
     """What `to_json` was given; lists and arrays come back as tuples."""
     if isinstance(value, Mapping):
+        if value == _REST:
+            return ...
         if value.get("type") == "mapping" and len(value) == 2:
             return {from_json(key): from_json(item) for key, item in value["items"]}
         return from_config(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from scipy.special import xlogy
@@ -13,13 +13,28 @@ _BORDERS = 512  # where a column is tried to be cut, before it is looked at clos
 _MOST_LOGARITHMS = 2**20  # whole counts up to here have n log n looked up
 
 
-class Cells(NamedTuple):
+class Cells:
     """The different values of a column, rising, and the weight of each: of all rows, or (groups, values)."""
 
-    values: np.ndarray
-    weight: np.ndarray
+    def __init__(self, values: np.ndarray, weight: np.ndarray) -> None:
+        self.values, self.weight = values, weight
+
+    @cached_property
+    def total(self) -> np.ndarray:
+        """The weight of every value and all below it."""
+        return np.cumsum(self.weight)
+
+    @cached_property
+    def sum(self) -> np.ndarray:
+        """The weighted sum of every value and all below it, about the one in the middle."""
+        return np.cumsum(self.weight * (self.values - self.middle))
 
     @property
+    def middle(self) -> float:
+        """The value in the middle of the different ones."""
+        return float(self.values[len(self.values) // 2])
+
+    @cached_property
     def whole(self) -> bool:
         """Whether all are whole numbers, between which halves can be told."""
         values = self.values
@@ -94,15 +109,15 @@ def mdl_edges(
 
 def quantile_cuts(cells: Cells, n_bins: int) -> tuple[float, ...]:
     """As `quantile_edges`, of different values."""
-    values, weight = cells
+    values, weight = cells.values, cells.weight
     last = len(values) - 1
     heavy = weight > weight.sum() / n_bins
-    light = np.where(heavy, 0.0, weight)
-    n_light = n_bins - int(heavy.sum())
+    n_heavy = int(np.count_nonzero(heavy))
+    total = np.cumsum(np.where(heavy, 0.0, weight)) if n_heavy else cells.total
+    n_light = n_bins - n_heavy
     # A cut at i lies between the values i − 1 and i.
     cuts = {int(i) for place in np.flatnonzero(heavy) for i in (place, place + 1) if 0 < i <= last}
-    if light.sum() > 0 and n_light > 1:
-        total = np.cumsum(light)
+    if len(total) and total[-1] > 0 and n_light > 1:
         wanted = total[-1] * np.arange(1, n_light) / n_light
         after = np.searchsorted(total, wanted)  # the value in which a quantile lies: cut at its nearer end
         before = np.where(after > 0, total[np.maximum(after - 1, 0)], 0.0)
@@ -112,7 +127,7 @@ def quantile_cuts(cells: Cells, n_bins: int) -> tuple[float, ...]:
 
 def mdl_cuts(cells: Cells) -> tuple[float, ...]:
     """As `mdl_edges`, of different values and the weight of every group in each."""
-    values, table = cells
+    values, table = cells.values, cells.weight
     if not len(values):
         return ()
     # Between values of one and the same group alone no cut is best (Fayyad and Irani's theorem).
@@ -191,7 +206,7 @@ def rounded_edges(cells: Cells, inner: np.ndarray, heavy: np.ndarray) -> tuple[f
     `heavy` has width 1. Others lie halfway between two values, rounded to three digits of the spread of the middle half
     of the values. Cuts that fall together, or that no value lies below, are one or none.
     """
-    values, weight = cells
+    values = cells.values
     if not len(inner):
         return ()
     low, high = values[inner - 1], values[inner]
@@ -201,14 +216,14 @@ def rounded_edges(cells: Cells, inner: np.ndarray, heavy: np.ndarray) -> tuple[f
         beside = heavy[inner - 1] | heavy[inner]
         cuts = np.unique(np.concatenate([halves[~beside], tight]))
     else:
-        digits = 2 - math.floor(math.log10(_middle_spread(values, weight)))
+        digits = 2 - math.floor(math.log10(_middle_spread(cells)))
         cuts = np.unique([round(cut, digits) + 0.0 for cut in (low + (high - low) / 2).tolist()])
     return tuple(cuts[(cuts > values[0]) & (cuts <= values[-1])].tolist())
 
 
-def _middle_spread(values: np.ndarray, weight: np.ndarray) -> float:
+def _middle_spread(cells: Cells) -> float:
     """The distance between the quartiles or, where one value has half of the weight, that of the outermost values."""
-    total = np.cumsum(weight)
+    values, total = cells.values, cells.total
     low, high = values[np.minimum(np.searchsorted(total, [total[-1] / 4, total[-1] * 3 / 4]), len(values) - 1)]
     return float(high - low) or float(values[-1] - values[0])
 

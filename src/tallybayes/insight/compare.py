@@ -82,6 +82,7 @@ def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
         left_out,
         _mixed(named),
         [name for name, model in named.items() if isinstance(model, Mixture)],
+        _open_bins(named),
     )
 
 
@@ -102,6 +103,8 @@ class Comparison:
         Columns with a density in one model and probabilities in another.
     bounds : list
         Models, such as mixtures, whose evidence is at least what is told here.
+    open_bins : list
+        Columns that one model cuts into bins without an end, which flatters it where values lie far out.
 
     Examples
     --------
@@ -128,11 +131,13 @@ class Comparison:
         left_out: Sequence[Any] = (),
         mixed: Sequence[Any] = (),
         bounds: Sequence[Any] = (),
+        open_bins: Sequence[Any] = (),
     ) -> None:
         self.log_evidence = dict(sorted(log_evidence.items(), key=lambda item: -item[1]))
         self.n_parameters = {name: n_parameters[name] for name in self.log_evidence}
         self.n_rows = n_rows
-        self.left_out, self.mixed, self.bounds = list(left_out), list(mixed), list(bounds)
+        self.left_out, self.mixed = list(left_out), list(mixed)
+        self.bounds, self.open_bins = list(bounds), list(open_bins)
         if not np.isfinite(next(iter(self.log_evidence.values()))):
             raise EstimateError(
                 "every one of the models gives these rows probability 0, so none is better than another.\n"
@@ -242,6 +247,9 @@ class Comparison:
                 f"probabilities against densities, fair for whole numbers of a spread above 1 only: "
                 f"{', '.join(map(printable, self.mixed))}"
             )
+        if self.open_bins:
+            shown = ", ".join(map(printable, self.open_bins))
+            out.append(f"bins without an end, taken to be as wide as their neighbours, against others: {shown}")
         if self.bounds:
             out.append(f"at most so many bits, by a bound of the evidence: {', '.join(map(printable, self.bounds))}")
         return "\n".join(out)
@@ -253,6 +261,16 @@ def _evidence(model: Any, without: Sequence[Any] = ()) -> Evidence:
         return evidence_of(model, without)
     whole, rest = (model._whole.evidence(names).log_evidence for names in ((), without))
     return Evidence(model.evidence_bound_ + rest - whole, model._whole.evidence().left_out)
+
+
+def _open_bins(models: Mapping[Any, Any]) -> list[Any]:
+    """Columns that are bins without an end in one model, and something else in another."""
+    widths: dict[Any, set[Any]] = {}
+    for model in models.values():
+        for factor in model.tally_.factors:
+            for name in factor.columns:
+                widths.setdefault(name, set()).add(tuple(factor.family.open_ends))
+    return [name for name, found in widths.items() if len(found) > 1]
 
 
 def _mixed(models: Mapping[Any, Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.value import same
+from tallybayes.value import from_json, same, to_json
 
 
 class Model(BaseEstimator):
@@ -30,6 +30,7 @@ class Model(BaseEstimator):
             if isinstance(member, property):
                 setattr(cls, name, _Derived(member.fget, member.fset, member.fdel, member.__doc__))
 
+    _left_out: Any = ()  # pairs: columns that are not read, and why
     _climb: Climbed | None = None  # how EM ended, while the counts are those it expected
 
     @property
@@ -167,10 +168,13 @@ class Model(BaseEstimator):
 
     def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What the tally does not tell, for a file."""
-        return ({}, {}) if self._climb is None else self._climb.to_parts()
+        state, arrays = ({}, {}) if self._climb is None else self._climb.to_parts()
+        return (state | {"left_out": to_json(dict(self._left_out))} if self._left_out else state), arrays
 
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self._climb = Climbed.from_parts(state, arrays)
+        left_out = from_json(state.pop("left_out", {"type": "mapping", "items": []}))
+        self._left_out = {name: str(reason) for name, reason in left_out.items()}
 
     def __dir__(self) -> list[str]:
         # What cannot be derived is not there; newer versions of scikit-learn leave it out by themselves.

@@ -337,3 +337,14 @@ def test_what_is_no_model():
     assert tb.compare({"never": never, "fine": fitted}).probabilities == {"fine": 1.0, "never": 0.0}
     with pytest.raises(EstimateError, match="probability 0"):
         tb.compare([never, never])
+
+
+def test_open_bins_against_others_are_named():
+    rng = np.random.default_rng(5)
+    rows, y = {"x": np.exp(rng.normal(0, 2, 90)), "z": rng.normal(size=90)}, rng.integers(0, 2, 90)
+    opened = tb.NaiveBayes({"x": tb.Binned((None, 1, 2, None)), "z": "auto"}).fit(rows, y)
+    closed = tb.NaiveBayes().fit(rows, y)
+    found = tb.compare({"opened": opened, "closed": closed})
+    assert found.open_bins == ["x"]
+    assert repr(found).splitlines()[-1].endswith("as wide as their neighbours, against others: x")
+    assert tb.compare([opened, opened]).open_bins == []

@@ -16,6 +16,7 @@ from tallybayes.models.chains.parameters import Counted
 from tallybayes.models.fitted import measures
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.inputs.column_priors import check_priors
+from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice
 from tallybayes.models.model import Model
 from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import labels_of
@@ -98,6 +99,9 @@ class HiddenMarkovModel(Model):
         self.n_init = n_init
         self.random_state = random_state
 
+    columns_ = property(columns_of)
+    left_out_ = property(left_out_of)
+    _check_added = refuse_other_choice
     _names: dict[str, str]  # what its own columns are called: as no column of the steps is called
 
     # Learning
@@ -250,7 +254,7 @@ class HiddenMarkovModel(Model):
         return [f for f in tally.factors if f.given == (names["state"],) and f.columns != (names["end"],)]
 
     def _take_from(self, other: Any) -> Self:
-        self._names = dict(other._names)
+        self._names, self._left_out = dict(other._names), other._left_out
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:

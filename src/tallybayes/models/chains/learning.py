@@ -67,10 +67,11 @@ def fit(
         steps, sequences = sequences.some(np.flatnonzero(weight))
         y, weight = None if y is None else Table({"state": y}).rows(steps).columns["state"], weight[weight > 0]
     names = free_names(sequences.table)
-    emissions = [
-        Factor(columns, (names["state"],), family)
-        for columns, family in read_columns(model.columns, sequences.table, [])
-    ]
+    given, table = None, sequences.table
+    if y is not None:
+        given, table = names["state"], table.with_column(names["state"], y)
+    found = read_columns(model.columns, table, [names["state"]], given, weight)
+    emissions = [Factor(columns, (names["state"],), family) for columns, family in found.blocks]
     labels, domain = read_states(y)
     n_more, known = n_unnamed(model, domain), labels is not None and len(labels) > 0 and (labels >= 0).all()
     if known and n_more:
@@ -86,7 +87,7 @@ def fit(
         from tallybayes.models.chains.baum_welch import learn_chain
 
         tally, climbed = learn_chain(model, sequences, labels, domain, weight, names, emissions)
-    model._names = names
+    model._names, model._left_out = names, found.left_out
     return model._adopt(tally, climbed)
 
 

@@ -364,7 +364,7 @@ class Grouped(Model):
         """Say that a calibration is missing."""
 
     def _take_from(self, other: Any) -> Self:
-        self._shape = other._shape
+        self._shape, self._left_out = other._shape, other._left_out
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
 from tallybayes.models.inputs.columns import read_columns
+from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
@@ -15,8 +16,10 @@ from tallybayes.value import same
 
 
 def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:
-    """A factor for every block of like columns, given the class."""
-    return [Factor(names, (target,), family) for names, family in read_columns(model.columns, table, [target])]
+    """A factor for every block of like columns, given the class; the model remembers which were left out."""
+    found = read_columns(model.columns, table, [target], target, check_weight(weight, table.n_rows))
+    model._left_out = found.left_out
+    return [Factor(names, (target,), family) for names, family in found.blocks]
 
 
 def retally(model: Any, other: Any) -> Tally:

@@ -14,6 +14,7 @@ from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
 from tallybayes.models.classifiers.unlabelled import count_first
+from tallybayes.models.inputs.columns import columns_of, left_out_of
 from tallybayes.models.inputs.features import open_features
 
 
@@ -26,8 +27,8 @@ class Mixture(Grouped):
     Parameters
     ----------
     n_components : int, default 2
-    columns : "auto", a Family, or a mapping from names, positions or tuples of them to families
-        As for `NaiveBayes`.
+    columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
+        As for `NaiveBayes`; ``"suggest"`` judges columns by themselves, since no class is known.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         EM climbs the log posterior, or under ``"mle"`` the log likelihood; this is what is made of its counts then.
     prior : as for `NaiveBayes`
@@ -43,6 +44,8 @@ class Mixture(Grouped):
 
     Attributes
     ----------
+    columns_, left_out_ : dict
+        The family of every column, and why others are not read.
     tally_ : Tally
         The expected statistics of every component.
     history_ : list of float
@@ -89,6 +92,8 @@ class Mixture(Grouped):
     unlabelled_weight = 1.0
     missing_label = None
     n_classes = property(lambda model: model.n_components)
+    columns_ = property(columns_of)
+    left_out_ = property(left_out_of)
     _make_factors = column_factors
     _retally = retally
     _count_first = count_first

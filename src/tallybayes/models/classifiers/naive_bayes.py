@@ -6,6 +6,7 @@ from typing import Any
 
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
+from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice
 
 
 class NaiveBayes(Classifier):
@@ -16,9 +17,11 @@ class NaiveBayes(Classifier):
 
     Parameters
     ----------
-    columns : "auto", a Family, or a mapping from names, positions or tuples of them to families
+    columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
         ``"auto"`` reads types, never values: numbers are `Gaussian`, labels (strings, categories, booleans)
-        `Categorical`, sparse blocks `Multinomial`. Columns a mapping does not name are ignored.
+        `Categorical`, sparse blocks `Multinomial`. ``"suggest"`` chooses by evidence, as `suggest_columns` does, from
+        the first rows that are fitted, and leaves out what says nothing; the choice stays. Columns a mapping does not
+        name are ignored; its key ``...`` stands for them all: ``{"eggs": tb.Poisson(), ...: "auto"}``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` integrates the parameters out: each column's posterior predictive.
     prior : Belief, number, rule, "empirical", list of them, mapping from column to one of them, or a Tally, optional
@@ -53,6 +56,10 @@ class NaiveBayes(Classifier):
     tally_ : Tally
         All that was learnt.
     classes_ : ndarray
+    columns_ : dict
+        The family of every column, as given or as chosen; ``columns=model.columns_`` has others choose the same.
+    left_out_ : dict
+        Why columns are not read.
     prior_ : dict
         The prior of every block of columns, as resolved.
     constant_columns_ : list
@@ -100,6 +107,9 @@ class NaiveBayes(Classifier):
         self.n_init = n_init
         self.random_state = random_state
 
+    columns_ = property(columns_of)
+    left_out_ = property(left_out_of)
+    _check_added = refuse_other_choice
     _make_factors = column_factors
     _retally = retally
 

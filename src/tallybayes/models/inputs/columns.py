@@ -2,56 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
 
-from tallybayes.errors import DataError
-from tallybayes.families.categorical import Categorical
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, StatisticsError, brief
 from tallybayes.families.family import Family
-from tallybayes.families.gaussian import Gaussian
-from tallybayes.families.multinomial import Multinomial
+from tallybayes.models.inputs.choice import choose_families, default_family
 from tallybayes.sources.table import Table
-from tallybayes.tally.factor import Name
+from tallybayes.tally.factor import Factor, Name
 
 Block = tuple[tuple[Name, ...], Family]
+WORDS = ("auto", "suggest")  # that stand for a family: by a column's type, or by its values
 
 
-def read_columns(columns: Any, table: Table, target: Iterable[Name]) -> list[Block]:
-    """Blocks of like columns, each with its family.
+class Columns(NamedTuple):
+    """Blocks of like columns, each with its family, and why other columns are left out."""
+
+    blocks: list[Block]
+    left_out: dict[Name, str]
+
+
+def read_columns(
+    columns: Any, table: Table, target: Iterable[Name], given: Name | None = None, weight: np.ndarray | None = None
+) -> Columns:
+    """Which columns are read, in which family.
 
     Parameters
     ----------
-    columns : "auto", a Family, or a mapping from names, positions or tuples of them to families
+    columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
         ``"auto"`` looks at types, never at values: numbers are Gaussian, labels (strings, categories, booleans)
-        Categorical, sparse blocks Multinomial.
+        Categorical, sparse blocks Multinomial. ``"suggest"`` chooses by evidence. The key ``...`` of a mapping stands
+        for all columns that it does not name.
     table : Table
     target : names
         Columns that are not features.
+    given : name of the column of the classes, optional
+        By which evidence is judged.
+    weight : array of shape (n,), optional
 
     Returns
     -------
-    list of (names, family)
+    Columns
     """
     others = set(target)
     features = [name for name in table.columns if name not in others]
+    left_out: dict[Name, str] = {}
     if isinstance(columns, Family):
-        chosen: list[tuple[tuple[Name, ...], Family]] = [((name,), columns) for name in features]
+        chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in features]
         if not columns.columnwise and not any(table.is_block(name) for name in features):
             chosen = [(tuple(features), columns)]
     elif isinstance(columns, Mapping):
         known = set(features)
-        chosen = [(_named(key, features, known), _family(family)) for key, family in columns.items()]
-        twice = _repeated([name for names, _ in chosen for name in names])
+        named = [(_named(key, features, known), key) for key in columns if key is not ...]
+        twice = _repeated([name for names, _ in named for name in names])
         if twice is not None:
             raise DataError(f"column {twice!r} is given a family twice; expected once.")
-    elif columns == "auto":
-        by_kind = {"number": Gaussian(), "label": Categorical(), "sparse": Multinomial()}
-        chosen = [((name,), by_kind[table.kind(name)]) for name in features]
+        chosen = [(names, read_family(columns[key], f"the family of {brief(key)} in columns=")) for names, key in named]
+        taken = {name for names, _ in named for name in names}
+        rest = [name for name in features if name not in taken]
+        if ... in columns:
+            family = read_family(columns[...], "the family of ... in columns=")
+            chosen += [((name,), family) for name in rest]
+        else:
+            left_out = dict.fromkeys(rest, "columns= does not name it")
     else:
-        raise DataError.wrong_type(
-            "columns", repr(columns), "'auto', a family, or a mapping from columns to families", "See tb.NaiveBayes."
-        )
-    return _gathered(chosen, table)
+        word = read_family(columns, "columns")
+        chosen = [((name,), word) for name in features]
+    return _found(chosen, left_out, table, given, weight)
+
+
+def _found(
+    chosen: list[tuple[tuple[Name, ...], Any]],
+    left_out: dict[Name, str],
+    table: Table,
+    given: Name | None,
+    weight: np.ndarray | None,
+) -> Columns:
+    """Families in the place of words."""
+    asked = [name for names, family in chosen if family == "suggest" for name in names]
+    suggested = {one.column: one for one in choose_families(table, asked, given, weight)} if asked else {}
+    left_out |= {name: one.remark for name, one in suggested.items() if one.left_out}
+    families: list[Block] = []
+    for names, family in chosen:
+        if isinstance(family, Family):
+            families.append((names, family))
+        elif family == "auto":
+            families += [((name,), default_family(table, name)) for name in names]
+        else:
+            families += [((name,), suggested[name].family) for name in names if name not in left_out]
+    return Columns(_gathered(families, table), left_out)
+
+
+def resolved(factors: Iterable[Factor]) -> dict[Any, Family]:
+    """The family of every column, or of the columns that one family describes together."""
+    found: dict[Any, Family] = {}
+    for factor in factors:
+        together = not factor.family.columnwise and len(factor.columns) > 1
+        found |= {factor.columns: factor.family} if together else dict.fromkeys(factor.columns, factor.family)
+    return found
+
+
+def columns_of(model: Any) -> dict[Any, Family]:
+    """The family of every column that is read, as given or as chosen: by tuple where columns are one block."""
+    check_is_fitted(model, "tally_")
+    return resolved(model._with_prior(model.tally_))
+
+
+def left_out_of(model: Any) -> dict[Name, str]:
+    """Why columns of the rows that were fitted are not read, by column."""
+    check_is_fitted(model, "tally_")
+    return dict(model._left_out)
+
+
+def refuse_other_choice(model: Any, other: Any) -> None:
+    """Refuse to add models whose columns are not in the same families: what they counted does not add up."""
+    mine, its = columns_of(model), columns_of(other)
+    for name in dict.fromkeys([*mine, *its]):
+        if name not in mine or name not in its or mine[name].layout != its[name].layout:
+            first, second = (repr(one[name]) if name in one else "left out" for one in (mine, its))
+            raise StatisticsError(
+                f"the models chose other families: column {name!r} is {first} here and {second} there.\n"
+                "    Fix the choice first: fit one, and the others with columns=one.columns_."
+            )
 
 
 def _gathered(chosen: list[Block], table: Table) -> list[Block]:
@@ -74,7 +150,7 @@ def _gathered(chosen: list[Block], table: Table) -> list[Block]:
     return [(names or tuple(together[family]), family) for names, family in blocks]
 
 
-def _named(key: Any, features: list[Name], known: set[Name]) -> tuple[Name, ...]:
+def _named(key: Any, features: Sequence[Name], known: set[Name]) -> tuple[Name, ...]:
     """A key of ``columns=`` as names: a position stands for the name found there."""
     names = []
     for part in key if isinstance(key, tuple) else (key,):
@@ -87,10 +163,35 @@ def _named(key: Any, features: list[Name], known: set[Name]) -> tuple[Name, ...]
     return tuple(names)
 
 
-def _family(family: Any) -> Family:
-    if not isinstance(family, Family):
-        raise DataError.wrong_type("a family in columns", repr(family), "a family such as tb.Gaussian()")
-    return family
+def read_family(family: Any, what: str) -> Any:
+    """A family, or a word that stands for one."""
+    if isinstance(family, Family) or (isinstance(family, str) and family in WORDS):
+        return family
+    expected = "a family such as tb.Gaussian(), 'auto' or 'suggest'"
+    if what == "columns":
+        expected = "'auto', 'suggest', a family, or a mapping from columns to families"
+    raise DataError.wrong_type(what, brief(family), expected, _spelling(family))
+
+
+def _spelling(family: Any) -> str:
+    """What somebody may have meant."""
+    if isinstance(family, type) and issubclass(family, Family):
+        return f"Write tb.{family.__name__}(), with brackets."
+    if not isinstance(family, str):
+        return "See tb.NaiveBayes."
+    import tallybayes
+
+    names = {name.lower(): f"tb.{name}()" for name, module in tallybayes._PUBLIC.items() if _is_family(name, module)}
+    near = get_close_matches(family.lower().removeprefix("tb.").removesuffix("()"), [*names, *WORDS], 1)
+    found = names.get(near[0], repr(near[0])) if near else None
+    return f"Write {found}." if found else f"Families are {', '.join(names.values())}."
+
+
+def _is_family(name: str, module: str) -> bool:
+    import tallybayes
+
+    found = getattr(tallybayes, name) if module.startswith("families.") else None
+    return isinstance(found, type) and issubclass(found, Family) and found is not Family
 
 
 def _repeated(names: list[Name]) -> Name | None:

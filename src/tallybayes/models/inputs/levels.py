@@ -66,8 +66,9 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
     if len(rows) > _MOST_ROWS:
         rows = rows[np.arange(_MOST_ROWS) * len(rows) // _MOST_ROWS]
     groups = np.asarray(table.levels([target], lambda _: True)[0].columns[0])[rows].astype(np.intp)
-    found = LevelColumns({}, {})
-    for names, family in read_columns(columns, table, [target]):
+    read = read_columns(columns, table, [target], target, weights)
+    found = LevelColumns({}, dict(read.left_out))
+    for names, family in read.blocks:
         for name in names:
             if table.is_block(name):
                 hint = f"{model} counts pairs of columns. Pass those of interest as an array."

@@ -12,6 +12,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.memory import available_memory
+from tallybayes.models.inputs.columns import read_family
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.parameters import nodes_of
 from tallybayes.sources.table import Table
@@ -33,22 +34,17 @@ def make_factors(graph: Graph, columns: Any, table: Table) -> list[Factor]:
 
 def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family]:
     """What every node is: as `columns` says; else floats without children are Gaussian, all else labels."""
-    given: Mapping[Name, Any] = {}
-    if isinstance(columns, Mapping):
-        given = columns
-        graph.require(given)
-    elif isinstance(columns, Family):
-        given = dict.fromkeys(graph.nodes, columns)
-    elif columns != "auto":
-        raise DataError.wrong_type("columns", repr(columns), "'auto', a family, or {node: family}")
+    given, other = (columns, columns.get(..., "auto")) if isinstance(columns, Mapping) else ({}, columns)
+    graph.require([node for node in given if node is not ...])
+    named = {node: read_family(given.get(node, other), f"the family of {node!r}") for node in graph.nodes}
+    if "suggest" in named.values():
+        raise DataError.wrong_type("columns", "'suggest'", "'auto', a family, or {node: family}: networks choose none")
     children = graph.children()
     found: dict[Name, Family] = {}
     for node in graph.nodes:
         measured = not children[node] and (table.is_block(node) or table.is_float(node))  # whole numbers are labels
         default = (Multinomial() if table.kind(node) == "sparse" else Gaussian()) if measured else Categorical()
-        found[node] = given.get(node, default)
-        if not isinstance(found[node], Family):
-            raise DataError.wrong_type(f"the family of {node!r}", repr(found[node]), "a family such as tb.Poisson()")
+        found[node] = default if named[node] == "auto" else named[node]
         if children[node] and found[node].reads != "codes":
             raise DataError(
                 f"node {node!r} is {found[node]!r} and has the child {children[node][0]!r}; expected labels: only "

@@ -13,6 +13,7 @@ from tallybayes.errors import printable, shortened
 from tallybayes.inference.em import Climbed
 from tallybayes.models.fitted import measures
 from tallybayes.models.fitted.fitted import Fitted
+from tallybayes.models.inputs.columns import columns_of, refuse_other_choice
 from tallybayes.models.model import Model
 from tallybayes.models.networks import exchange, learning, parameters, questions, rows
 from tallybayes.models.networks.factors import check_structure, check_sum
@@ -277,6 +278,9 @@ class BayesianNetwork(Model):
     def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
         check_structure(Graph.read(self.parents), tally)
         return super()._adopt(learning.with_prior_levels(self, tally), climbed)
+
+    columns_ = property(columns_of)
+    _check_added = refuse_other_choice
 
     def _take_from(self, other: Any) -> Self:
         self._given_tables = other._given_tables

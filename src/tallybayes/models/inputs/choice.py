@@ -1,0 +1,297 @@
+"""Families chosen for columns by evidence: what is tried for each, and the length of the column's code in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from tallybayes import kernels
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.binned import Binned
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.edges import Cells, quantile_cuts
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.log_normal import LogNormal
+from tallybayes.families.multinomial import Multinomial
+from tallybayes.families.poisson import Poisson
+from tallybayes.models.inputs.recognise import Seen, refuse, repeated
+from tallybayes.sources.collect import count
+from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.tally.factor import Factor, Name
+
+_BINS = (4, 8, 16)  # numbers of bins that are tried
+_MOST_LEVELS = 50  # whole numbers with more different values are not tried as labels
+_MOST_ROWS = 50_000  # families are chosen from no more rows than these
+
+
+class Candidate(NamedTuple):
+    """A family that was tried for a column, and the length of the column's code in it."""
+
+    family: Family
+    bits: float
+
+
+class ColumnSuggestion(NamedTuple):
+    """What was found for one column: the candidates, shortest code first, and the family ``"auto"`` would take."""
+
+    column: Any
+    candidates: tuple[Candidate, ...]
+    default: Family
+    remark: str = ""
+    left_out: bool = False
+
+    @property
+    def family(self) -> Family:
+        """The family proposed."""
+        return self.candidates[0].family if self.candidates else self.default
+
+    @property
+    def gain(self) -> float:
+        """By how many bits the proposal describes the column more briefly than the family ``"auto"`` would take."""
+        bits = {candidate.family: candidate.bits for candidate in self.candidates}
+        return bits[self.default] - self.candidates[0].bits if self.default in bits else 0.0
+
+
+def default_family(table: Table, name: Name) -> Family:
+    """The family that a column's type alone speaks for."""
+    return {"number": Gaussian(), "label": Categorical(), "sparse": Multinomial()}[table.kind(name)]
+
+
+def choose_families(
+    table: Table, names: Sequence[Name], target: Name | None, weight: np.ndarray | None = None
+) -> list[ColumnSuggestion]:
+    """The families that columns allow, by evidence given the target, and which columns say nothing.
+
+    Parameters
+    ----------
+    table : Table
+    names : sequence of names
+    target : name of the column of the classes, or None
+        Rows whose class is not known take no part, unless all are so: then columns are judged without it.
+    weight : array of shape (n,), optional
+
+    Returns
+    -------
+    list of ColumnSuggestion
+    """
+    labels = [name for name in names if not table.is_block(name) and table.kind(name) == "label"]
+    if labels:
+        table.levels(labels, lambda _: False)  # of all rows, which are encoded once
+    rows = _Rows.of(table, target, weight)
+    found: dict[Name, ColumnSuggestion] = {}
+    seen: list[Seen] = []
+    for name in names:
+        default = default_family(table, name)
+        if table.is_block(name):
+            found[name] = ColumnSuggestion(name, (), default, "a block: not examined")
+            continue
+        one = rows.labels(name) if name in set(labels) else rows.numbers(name)
+        reason = refuse(one, rows.thinned)
+        if reason is not None:
+            found[name] = ColumnSuggestion(name, (), default, reason, left_out=True)
+        else:
+            seen.append(one)
+    for one, other in repeated(seen):
+        found[one.name] = ColumnSuggestion(
+            one.name, (), default_family(table, one.name), f"repeats {other.name!r}", left_out=True
+        )
+    seen = [one for one in seen if one.name not in found]
+    bits = _code_lengths(rows, seen)
+    for one in seen:
+        default = default_family(table, one.name)
+        tried = sorted(bits[one.name], key=lambda candidate: round(candidate.bits, 6))  # at ties the first tried
+        found[one.name] = ColumnSuggestion(one.name, tuple(tried), default)
+    return [found[name] for name in names]
+
+
+class _Rows(NamedTuple):
+    """The rows that families are chosen from, and how they fall into classes."""
+
+    table: Table
+    group: np.ndarray | None
+    n_groups: int
+    weight: np.ndarray | None
+    by_group: np.ndarray | None  # the rows, those of one class together
+    ends: np.ndarray  # where the rows of every class end
+    thinned: float  # how many rows each of these stands for
+
+    @classmethod
+    def of(cls, table: Table, target: Name | None, weight: np.ndarray | None) -> _Rows:
+        """All rows that count, or as many of them, evenly spaced, as are enough to choose by."""
+        codes = None if target is None else np.asarray(table.levels([target], lambda _: True)[0].columns[0])
+        codes = None if codes is None or not len(codes) or codes.max() < 0 else codes
+        there = None if weight is None or weight.all() else weight > 0
+        if codes is not None and codes.min() < 0:
+            there = codes >= 0 if there is None else there & (codes >= 0)
+        part = None if there is None else np.flatnonzero(there)
+        n_rows = table.n_rows if part is None else len(part)
+        if n_rows > _MOST_ROWS:
+            some = np.arange(_MOST_ROWS) * n_rows // _MOST_ROWS
+            part = some if part is None else part[some]
+        if part is not None:
+            table = table.rows(part)
+            weight = None if weight is None else weight[part]
+            codes = None if codes is None else codes[part]
+        by_group, sizes = None, np.array([table.n_rows])
+        if codes is not None:
+            seen, codes = np.unique(codes, return_inverse=True)
+            sizes = np.bincount(codes, minlength=len(seen))
+            by_group = np.argsort(codes.astype(np.uint16 if len(seen) < 2**16 else np.intp), kind="stable")
+        return cls(table, codes, len(sizes), weight, by_group, np.cumsum(sizes), n_rows / max(1, table.n_rows))
+
+    def numbers(self, name: Name) -> Seen:
+        """The different values of a column of numbers."""
+        block: Any = self.table.numbers([name])
+        column = np.ascontiguousarray(block[:, 0] if isinstance(block, np.ndarray) else block[0], dtype=np.float64)
+        grouped = column if self.by_group is None else column[self.by_group]
+        weight = self.weight if self.by_group is None or self.weight is None else self.weight[self.by_group]
+        by_class = []
+        for first, last in zip([0, *self.ends[:-1]], self.ends, strict=True):
+            part = grouped[first:last]
+            order = slice(None) if weight is None else np.argsort(part, kind="stable")
+            part = np.sort(part) if weight is None else part[order]
+            known = np.searchsorted(part, np.nan)  # they are last
+            times = np.zeros(0) if weight is None else weight[first:last][order][:known]
+            by_class.append(Cells(part[:known], times))
+        every = np.concatenate([cells.values for cells in by_class])
+        order = slice(None) if weight is None else np.argsort(every, kind="stable")
+        every = np.sort(every) if weight is None else every[order]
+        if len(every) and not (math.isfinite(every[0]) and math.isfinite(every[-1])):
+            count(self.table, [Factor(name, (), Gaussian())], weight=self.weight)  # refuses them, by row and column
+        starts = np.flatnonzero(np.append(True, every[1:] != every[:-1])[: len(every)])
+        if weight is None:
+            times = np.diff(starts, append=len(every)).astype(np.float64)
+        else:
+            weights = np.concatenate([cells.weight for cells in by_class])[order]
+            times = np.add.reduceat(weights, starts) if len(starts) else weights
+        return Seen(name, Cells(every[starts], times), len(every), column, by_class)
+
+    def labels(self, name: Name) -> Seen:
+        """The different labels of a column, as codes."""
+        codes, _ = self.table.levels([name], lambda _: False)
+        column = np.asarray(codes.columns[0])
+        times = kernels.count_codes([column], codes.sizes, None, 1, self.weight)[0]
+        seen = np.flatnonzero(times)
+        return Seen(name, Cells(seen, times[seen]), int(np.count_nonzero(column >= 0)), column)
+
+
+def _code_lengths(rows: _Rows, seen: Sequence[Seen]) -> dict[Name, list[Candidate]]:
+    """Every family that was tried for a column, with its code length in bits; at equal evidence the first is meant."""
+    found: dict[Name, list[Candidate]] = {one.name: [] for one in seen}
+    numbers = [one for one in seen if one.is_number]
+    whole = {one.name: one.cells.whole for one in numbers}
+    counts = [one for one in numbers if whole[one.name] and one.values[0] >= 0]
+
+    def add(family: Family, columns: Sequence[Seen], lengths: np.ndarray) -> None:
+        for one, nats in zip(columns, lengths, strict=True):
+            found[one.name].append(Candidate(family, float(nats) / math.log(2)))
+
+    add(Gaussian(), numbers, _moments_evidence(rows, Gaussian(), numbers, whole))
+    coins = [one for one in counts if one.values[-1] <= 1]
+    coins += [one for one in seen if not one.is_number and _is_bool(rows.table, one.name)]
+    labelled = [(one, None) for one in seen if not one.is_number]
+    levels = [(one, one.values[1:]) for one in numbers if whole[one.name] and len(one.values) <= _MOST_LEVELS]
+    for (one, _), nats in zip(labelled, _level_evidence(rows, labelled), strict=True):
+        found[one.name].append(Candidate(Categorical(), float(nats) / math.log(2)))
+    add(Bernoulli(), coins, _evidence(rows, Bernoulli(), coins))
+    add(Poisson(), counts, _evidence(rows, Poisson(), counts))
+    binned = [
+        (one, cuts) for one in numbers for cuts in dict.fromkeys(quantile_cuts(one.cells, n) for n in _BINS) if cuts
+    ]
+    lengths = _level_evidence(rows, [*levels, *((one, np.array(cuts)) for one, cuts in binned)])
+    for (one, _), nats in zip(levels, lengths, strict=False):
+        named = _log_choose(one.values[-1] - one.values[0] + 1, len(one.values))
+        found[one.name].append(Candidate(Categorical(), (float(nats) + named) / math.log(2)))
+    positive = [one for one in numbers if one.values[0] > 0]
+    add(LogNormal(), positive, _moments_evidence(rows, LogNormal(), positive, whole))
+    for (one, cuts), nats in zip(binned, lengths[len(levels) :], strict=True):
+        family = Binned((None, *cuts, None))
+        places = one.values[-1] - one.values[0] if whole[one.name] else len(one.values) - 1
+        inside = one.counts(np.array(cuts)).sum(axis=0)
+        spread = float((inside * np.log(family.widths)).sum())
+        spread += sum(_beyond(one.cells, *end) for end in family.open_ends)
+        bits = (float(nats) + spread + _log_choose(places, len(cuts))) / math.log(2)
+        found[one.name].append(Candidate(family, bits))
+    return found
+
+
+def _is_bool(table: Table, name: Name) -> bool:
+    column = table.columns[name]
+    return str(getattr(column, "dtype", None)) == "bool" or str(getattr(column, "type", "")) == "bool"
+
+
+def _evidence(rows: _Rows, family: Family, columns: Sequence[Seen]) -> np.ndarray:
+    """−log of the evidence of columns of whole numbers in one family, from how often each class has each number."""
+    if not columns:
+        return np.zeros(0)
+    found: list[Any] = []
+    for one in columns:
+        if one.is_number:
+            found.append(family.collect([one.values], None, rows.n_groups, one.counts(one.values[1:]).T.copy()))
+        else:
+            found.append(family.collect([one.column], rows.group, rows.n_groups, rows.weight))
+    return np.concatenate([_of(family, statistics) for statistics in found])
+
+
+def _of(family: Family, statistics: Any) -> np.ndarray:
+    evidence = np.asarray(family.log_evidence(family.prior(None, statistics, "bayes"), statistics))
+    return -evidence.reshape(statistics.given_shape[0], statistics.n_columns).sum(axis=0)
+
+
+def _moments_evidence(rows: _Rows, family: Family, columns: Sequence[Seen], whole: dict[Name, bool]) -> np.ndarray:
+    """−log of the evidence of measured columns, whole numbers spread evenly over cells of width 1.
+
+    A cell adds 1/12 to the variance, or 1/(12x²) to that of the logarithm: the square of its slope. By Jensen's
+    inequality the density of what is so spread is no more than the probability of the cells, which has no closed form.
+    """
+    if not columns:
+        return np.zeros(0)
+    moments: Any = family.collect([one.column for one in columns], rows.group, rows.n_groups, rows.weight)
+    cells = np.array([float(whole[one.name]) for one in columns])
+    if cells.any():
+        added = np.broadcast_to(moments.weight, moments.first_sum.shape) * cells
+        if family.transforms:
+            slopes: Any = Gaussian().collect(
+                [1 / one.column for one in columns], rows.group, rows.n_groups, rows.weight
+            )
+            added = cells * (slopes.scatter + slopes.weight * slopes.mean**2)
+        moments = moments.with_scatter(added / 12)
+    return _of(family, moments)
+
+
+def _level_evidence(rows: _Rows, columns: Sequence[tuple[Seen, np.ndarray | None]]) -> np.ndarray:
+    """−log of the evidence of levels: of columns of labels, or of numbers cut before some values; all at once."""
+    tables = []
+    for one, cuts in columns:
+        if cuts is None:
+            size = int(one.values[-1]) + 1
+            table = kernels.count_codes([one.column], [size], rows.group, rows.n_groups, rows.weight)
+            tables.append(table[:, one.values])
+        else:
+            tables.append(one.counts(cuts))
+    if not tables:
+        return np.zeros(0)
+    return _of(Categorical(), Counts(np.concatenate(tables, axis=1), [table.shape[1] for table in tables]))
+
+
+def _beyond(cells: Cells, end: tuple[float, float], width: float) -> float:
+    """What the values in an open bin take, in nats, more than if they were spread evenly over one of that width.
+
+    How far they lie beyond their edge is exponential, with a rate of which as much is known beforehand as one value at
+    that distance tells: so their code is one, and still no single value decides about it.
+    """
+    first, last = np.searchsorted(cells.values, end)
+    edge = (end[0] if math.isfinite(end[0]) else end[1]) - cells.middle
+    n, total = (float(sums[last - 1] - (sums[first - 1] if first else 0.0)) for sums in (cells.total, cells.sum))
+    return (n + 1) * math.log1p(abs(total - n * edge) / width) - float(gammaln(n + 1))
+
+
+def _log_choose(n: float, k: float) -> float:
+    """What naming k places among n costs, in nats: edges of bins, or whole numbers that are labels."""
+    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

@@ -1,0 +1,124 @@
+"""What ``columns=`` may say: families, words, the rest; and what is said of what it may not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tallybayes as tb
+from tallybayes.errors import DataError
+
+RNG = np.random.default_rng(0)
+Y = RNG.integers(0, 2, 120)
+FRAME = pd.DataFrame(
+    {
+        "eggs": RNG.poisson(3 + Y),
+        "weight": np.exp(RNG.normal(Y)),
+        "sky": RNG.choice(["sun", "rain"], 120),
+        "id": np.arange(120),
+    }
+)
+
+
+def test_the_rest():
+    model = tb.NaiveBayes({"eggs": tb.Poisson(), ...: "auto"}).fit(FRAME, Y)
+    assert model.columns_ == {
+        "eggs": tb.Poisson(),
+        "weight": tb.Gaussian(),
+        "id": tb.Gaussian(),
+        "sky": tb.Categorical(),
+    }
+    assert model.left_out_ == {}
+    first = tb.NaiveBayes({...: "auto", "eggs": tb.Poisson()}).fit(FRAME, Y)
+    assert first.columns_ == model.columns_
+    np.testing.assert_array_equal(first.predict_proba(FRAME), model.predict_proba(FRAME))
+    every = tb.NaiveBayes({"sky": tb.Categorical(), ...: tb.Gaussian()}).fit(FRAME, Y)
+    assert every.columns_ == {"sky": tb.Categorical(), **dict.fromkeys(["eggs", "weight", "id"], tb.Gaussian())}
+    chosen = tb.NaiveBayes({"eggs": tb.Gaussian(), ...: "suggest"}).fit(FRAME, Y)
+    assert chosen.columns_ == {"eggs": tb.Gaussian(), "weight": tb.LogNormal(), "sky": tb.Categorical()}
+    assert set(chosen.left_out_) == {"id"}
+
+
+def test_words_for_single_columns():
+    model = tb.NaiveBayes({"eggs": "suggest", "weight": "auto", ("id", "sky"): "auto"}).fit(FRAME, Y)
+    assert model.columns_ == {
+        "eggs": tb.Poisson(),
+        "weight": tb.Gaussian(),
+        "id": tb.Gaussian(),
+        "sky": tb.Categorical(),
+    }
+    assert tb.NaiveBayes({0: "suggest", 1: "auto"}).fit(FRAME[["eggs", "weight"]].to_numpy(), Y).columns_ == {
+        0: tb.Poisson(),
+        1: tb.Gaussian(),
+    }
+
+
+def test_a_mapping_without_the_rest_leaves_it_out():
+    model = tb.NaiveBayes({"eggs": tb.Poisson()}).fit(FRAME, Y)
+    assert model.columns_ == {"eggs": tb.Poisson()}
+    assert model.left_out_ == dict.fromkeys(["weight", "sky", "id"], "columns= does not name it")
+
+
+def test_all_models_that_have_columns():
+    blocks = {"x": RNG.normal(size=(120, 2)), "eggs": FRAME["eggs"].to_numpy()}
+    joint = {("weight", "id"): tb.MultivariateGaussian(), ...: "auto"}
+    model = tb.NaiveBayes(joint).fit(FRAME, Y)
+    assert model.columns_[("weight", "id")] == tb.MultivariateGaussian()
+    assert tb.NaiveBayes(model.columns_).fit(FRAME, Y).tally_ == model.tally_
+    assert tb.NaiveBayes({"eggs": "auto", ...: "suggest"}).fit(blocks, Y).columns_ == {
+        "eggs": tb.Gaussian(),
+        "x": tb.Gaussian(),
+    }
+    mixture = tb.Mixture(2, {"eggs": tb.Poisson(), ...: "auto"}, random_state=0, tol=0.1).fit(FRAME)
+    assert mixture.columns_["eggs"] == tb.Poisson()
+    chain = tb.HiddenMarkovModel(columns={"eggs": tb.Poisson(), ...: "auto"}).fit([FRAME], [Y])
+    assert chain.columns_["weight"] == tb.Gaussian()
+    cells = FRAME.assign(y=Y.astype(str))[["y", "sky", "eggs", "weight"]]
+    edges = [("y", "sky"), ("y", "eggs"), ("y", "weight")]
+    network = tb.BayesianNetwork(edges, columns={"eggs": tb.Poisson(), "sky": "auto", ...: "auto"}).fit(cells)
+    assert network.columns_ == {
+        "y": tb.Categorical(),
+        "sky": tb.Categorical(),
+        "eggs": tb.Poisson(),
+        "weight": tb.Gaussian(),
+    }
+    with pytest.raises(DataError, match="networks choose none"):
+        tb.BayesianNetwork(edges, columns="suggest").fit(cells)
+
+
+def test_the_rest_in_a_file(tmp_path):
+    model = tb.NaiveBayes({"eggs": tb.Poisson(), ...: "suggest"}).fit(FRAME, Y)
+    model.save(tmp_path / "model")
+    back = tb.load(tmp_path / "model")
+    assert back.columns == {"eggs": tb.Poisson(), ...: "suggest"}
+    assert back.columns_ == model.columns_
+    assert back.left_out_ == model.left_out_
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (tb.Poisson, r"Write tb\.Poisson\(\), with brackets"),
+        ("poisson", r"Write tb\.Poisson\(\)\."),
+        ("tb.Poisson()", r"Write tb\.Poisson\(\)\."),
+        ("gausian", r"Write tb\.Gaussian\(\)\."),
+        ("lognormal", r"Write tb\.LogNormal\(\)\."),
+        ("sugest", "Write 'suggest'"),
+        ("xyz", r"Families are .*tb\.Gaussian\(\)"),
+        (3, r"expected .*'auto'"),
+        (None, r"expected .*'auto'"),
+    ],
+)
+def test_what_is_no_family(wrong, message):
+    for columns in (wrong, {"eggs": wrong}, {"eggs": tb.Poisson(), ...: wrong}):
+        with pytest.raises(DataError, match=message):
+            tb.NaiveBayes(columns).fit(FRAME, Y)
+    if wrong is not None:
+        with pytest.raises(DataError, match=message):
+            tb.BayesianNetwork([("sky", "eggs")], columns={"eggs": wrong}).fit(FRAME[["sky", "eggs"]])
+
+
+def test_names_that_are_not_there():
+    with pytest.raises(DataError, match="eggz"):
+        tb.NaiveBayes({"eggz": tb.Poisson(), ...: "auto"}).fit(FRAME, Y)
+    with pytest.raises(DataError, match="'eggs' is given a family twice"):
+        tb.NaiveBayes({"eggs": tb.Poisson(), ("eggs", "id"): "auto"}).fit(FRAME, Y)
