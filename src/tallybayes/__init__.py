@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tallybayes.beliefs.hypotheses import Hypotheses as Hypotheses
     from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma as NormalInverseGamma
     from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart as NormalInverseWishart
+    from tallybayes.cautions import CalibrationWarning as CalibrationWarning
+    from tallybayes.cautions import OutsideWarning as OutsideWarning
+    from tallybayes.cautions import TallybayesWarning as TallybayesWarning
     from tallybayes.errors import DataError as DataError
     from tallybayes.errors import EstimateError as EstimateError
     from tallybayes.errors import FileError as FileError
@@ -100,6 +103,7 @@ _PUBLIC = {
     "Beta": "beliefs.beta",
     "Binned": "families.binned",
     "Binomial": "families.bernoulli",
+    "CalibrationWarning": "cautions",
     "Categorical": "families.categorical",
     "Comparison": "insight.compare",
     "Counts": "statistics.counts",
@@ -137,6 +141,7 @@ _PUBLIC = {
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",
     "NotForgettableError": "errors",
     "NotLinearError": "errors",
+    "OutsideWarning": "cautions",
     "Poisson": "families.poisson",
     "PredictiveCheck": "insight.predictive_check",
     "PriorError": "errors",
@@ -149,6 +154,7 @@ _PUBLIC = {
     "Suggestion": "insight.suggest",
     "Tally": "tally.tally",
     "TallybayesError": "errors",
+    "TallybayesWarning": "cautions",
     "TiedGaussian": "families.gaussian",
     "TiedMultivariateGaussian": "families.multivariate_gaussian",
     "TiedSphericalGaussian": "families.gaussian",

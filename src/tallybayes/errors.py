@@ -1,4 +1,4 @@
-"""Every exception and warning. An error says what happened, what was found, what was expected and what to try."""
+"""Every exception of the package. An error says what happened, what was found, what was expected and what to try."""
 
 from __future__ import annotations
 
@@ -10,14 +10,6 @@ class TallybayesError(Exception):
 
     def __init__(self, *details: object) -> None:
         super().__init__(*("\n".join(map(printable, d.split("\n"))) if isinstance(d, str) else d for d in details))
-
-
-class TallybayesWarning(UserWarning):
-    """The base of the warnings of this package that have a class of their own."""
-
-
-class CalibrationWarning(TallybayesWarning):
-    """Probabilities that were to be calibrated are not, or were when the model had counted other rows."""
 
 
 class CellError(TallybayesError, ValueError):

@@ -45,6 +45,10 @@ class Bernoulli(Family):
         """Unless a family made from this one counts something else."""
         return type(self).collect is Bernoulli.collect
 
+    def outside(self, x: np.ndarray) -> np.ndarray:
+        """All but 0 and 1."""
+        return (x != 0) & (x != 1)
+
     def collect(
         self,
         block: Block,
@@ -184,6 +188,10 @@ class Binomial(Bernoulli):
     def layout(self) -> tuple[Any, ...]:
         """Binomials of different n keep different statistics."""
         return ("Binomial", int(self.n))
+
+    def outside(self, x: np.ndarray) -> np.ndarray:
+        """All but whole numbers from 0 to n."""
+        return (x < 0) | (x > self.n) | (x != np.floor(x))
 
     def collect(
         self,

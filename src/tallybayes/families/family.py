@@ -204,6 +204,13 @@ class Family(Value):
             return error.row, error.column
         return None
 
+    def outside(self, x: np.ndarray) -> np.ndarray | None:
+        """Which finite cells, of any shape, no row can have: bool of the same shape; None where nothing is said.
+
+        Cells are then tried one by one. As for `form`, a family that counts anew says this anew, or says nothing.
+        """
+        return None
+
     def take(self, parameters: Any, index: Any) -> Any:
         """The parameters of some groups, by an index of their leading axes."""
         if isinstance(parameters, tuple):
@@ -324,6 +331,25 @@ class Family(Value):
         if not isinstance(belief, self.belief) and not getattr(belief, "any_family", False):
             raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}")
         return belief
+
+
+def outside_cells(family: Family, x: np.ndarray) -> np.ndarray:
+    """Which finite cells of an array a family cannot count: as it says, or found by halves among the different ones."""
+    said = family.outside(x) if still_says(family, "outside", "collect") else None
+    if said is not None:
+        return said & np.isfinite(x)
+    values, place = np.unique(x, return_inverse=True)
+    wrong = np.zeros(len(values), dtype=bool)
+    parts = [np.flatnonzero(np.isfinite(values))]
+    while parts:
+        part = parts.pop()
+        if not len(part) or family.wrong_cell(values[part][:, None]) is None:
+            continue
+        if len(part) == 1:
+            wrong[part] = True
+        else:
+            parts += np.array_split(part, 2)
+    return wrong[place].reshape(x.shape)
 
 
 def still_says(family: Family, hook: str, *meant: str) -> bool:

@@ -48,6 +48,10 @@ class LogNormal(Gaussian):
         """Moments of logarithms are no moments of x."""
         return ("LogNormal",)
 
+    def outside(self, x: np.ndarray) -> np.ndarray:
+        """0 and below."""
+        return x <= 0
+
     def collect(
         self,
         block: Block,

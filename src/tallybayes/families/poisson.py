@@ -37,6 +37,10 @@ class Poisson(Family):
     sums_cells: ClassVar[bool] = True
     expects: ClassVar[str] = "a whole number of at least 0 (or missing)"
 
+    def outside(self, x: np.ndarray) -> np.ndarray:
+        """Negative numbers, and those that are not whole."""
+        return (x < 0) | (x != np.floor(x))
+
     def collect(
         self,
         block: Block,

@@ -14,12 +14,14 @@ from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.chain import Chain
 from tallybayes.models.chains.learning import open_labelled, read_states
 from tallybayes.models.fitted.measures import weighted_sum
+from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 
 
+@answering
 def score_samples(
     model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
 ) -> np.ndarray:
@@ -40,6 +42,7 @@ def score_samples(
     return found
 
 
+@answering
 def log_likelihood(
     model: HiddenMarkovModel,
     X: Any,
@@ -62,6 +65,7 @@ def log_likelihood(
     return weighted_sum(each, sample_weight)
 
 
+@answering
 def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, **where: Any) -> float:
     """Without states, the mean log p(sequence); with them, the share of steps whose state is decoded.
 
@@ -82,6 +86,7 @@ def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, 
     return float(np.mean(path[known] == truth[known]))
 
 
+@answering
 def predict(
     model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
 ) -> list[np.ndarray]:
@@ -107,6 +112,7 @@ def predict(
     return paths
 
 
+@answering
 def predict_proba(
     model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
 ) -> list[np.ndarray]:
@@ -124,6 +130,7 @@ def predict_proba(
     return _ask(model, kernels.posterior, X, lengths, sequence, order)[0]
 
 
+@answering
 def filter_proba(
     model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
 ) -> list[np.ndarray]:
@@ -141,6 +148,7 @@ def filter_proba(
     return _ask(model, kernels.filter, X, lengths, sequence, order)[0]
 
 
+@answering
 def predict_pairs(
     model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
 ) -> list[np.ndarray]:
@@ -168,6 +176,7 @@ def predict_pairs(
     return out
 
 
+@answering
 def predict_next(
     model: HiddenMarkovModel,
     X: Any,
@@ -203,6 +212,7 @@ def predict_next(
     return out
 
 
+@answering
 def log_joint(
     model: HiddenMarkovModel,
     X: Any,
@@ -229,7 +239,8 @@ def log_joint(
         raise DataError("every step needs its state here.\n    Use score_samples where some are not known.")
     path, chain = model._counted.states.positions_of(domain.levels)[labels], model._counted.answering
     start, transition, end = chain.arguments
-    emission = _dense(chain.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
+    table = tolerated(sequences.table, lambda: _parts(chain))
+    emission = _dense(chain.emission(table)) if len(path) else np.zeros((0, len(start)))
     known = path >= 0
     terms = np.where(known, emission[np.arange(len(path)), path], -np.inf)
     first, last, after = sequences.places()
@@ -252,7 +263,13 @@ def open_asked(model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, or
     absent = [name for name in known if name not in sequences.table.columns]
     if absent and sequences.table.n_rows:
         raise DataError.unknown_column(absent, sequences.table.columns)
-    return sequences
+    table = tolerated(sequences.table, lambda: _parts(model._counted.answering))
+    return sequences if table is sequences.table else sequences._replace(table=table)
+
+
+def _parts(chain: Chain) -> list[Any]:
+    """The columns, the family and the domains of every factor of a step."""
+    return [(s.factor.columns, s.family, domains) for s, domains in zip(chain.scored, chain.domains, strict=True)]
 
 
 def answers(

@@ -11,6 +11,7 @@ from tallybayes.models.chains.decoding import answers, open_asked
 from tallybayes.models.chains.parameters import Counted
 from tallybayes.models.fitted.generate import expected_cells, sample_factor
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
+from tallybayes.models.inputs.outside import answering
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import unmerged
 from tallybayes.tally.domain import labels_at, labels_of
@@ -60,6 +61,7 @@ def _drawn(counted: Counted, path: np.ndarray, rng: np.random.Generator) -> Any:
     return _shaped(columns)
 
 
+@answering
 def fill(
     model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
 ) -> list[Any]:

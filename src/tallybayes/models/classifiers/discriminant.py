@@ -16,6 +16,7 @@ from tallybayes.models.classifiers.answers.linear import linear_terms
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.fitted.plan import check_cells
 from tallybayes.models.fitted.scoring import Scored, chunk_of
+from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
@@ -217,6 +218,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
             ) from None
         return DiscriminantFunctions(self.class_log_prior_ + bias, coef)
 
+    @answering
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; ties go to the first.
 
@@ -277,6 +279,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         n_directions = min(n_classes - 1, int((sizes > 1e-10 * sizes.max(initial=0.0)).sum())) if sizes.size else 0
         return white @ rotation[:n_directions].T
 
+    @answering
     def transform(self, X: Any) -> np.ndarray:
         """Rows projected onto the discriminant directions, from the mean of all rows.
 

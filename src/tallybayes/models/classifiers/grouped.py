@@ -27,6 +27,7 @@ from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import NOTHING, Resolved, Scored, chunk_of, not_estimated, rows_of
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
 from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.outside import answering, looking
 from tallybayes.models.inputs.shape import Shape, open_rows, read_more, with_weight
 from tallybayes.models.model import Model
 from tallybayes.sources.table import Table
@@ -131,6 +132,7 @@ class Grouped(Model):
         counts = self.tally_[self._target] if counts is None else counts
         return log_class_prior(class_prior, self._class_domain.levels, counts, self.estimate)
 
+    @answering
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; ties go to the first.
 
@@ -146,14 +148,17 @@ class Grouped(Model):
         if self._calibration is not None:  # it may change the order
             return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         codes = None
-        if type(X) is np.ndarray and X.ndim == 2 and not self._shape.by_name and X.shape[1] == self._shape.n_features:
+        plain = type(X) is np.ndarray and X.ndim == 2 and not self._shape.by_name and not looking()
+        if plain and X.shape[1] == self._shape.n_features:
             codes = self._plan.argmax_array(X)  # the short way for the plain case
         return self.classes_[self._plan.argmax(open_rows(self, X)) if codes is None else codes]
 
+    @answering
     def predict_joint_log_proba(self, X: Any) -> np.ndarray:
         """log p(class, row), shape (n, classes); −inf where a row is impossible in a class."""
         return self._joint(X)
 
+    @answering
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """log p(class | row), shape (n, classes).
 
@@ -181,6 +186,7 @@ class Grouped(Model):
         mended = self._calibration.apply(found.log_proba)
         return mended if shift is None else normalised(mended + shift, prior).log_proba
 
+    @answering
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """p(class | row), shape (n, classes). A row impossible in every class gets the class prior, with a warning.
 
@@ -192,11 +198,13 @@ class Grouped(Model):
         """
         return np.exp(self.predict_log_proba(X, class_prior))
 
+    @answering
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
         check_is_fitted(self, "tally_")
         return self._plan.posterior(open_rows(self, X), whole=True).log_density
 
+    @answering
     def log_likelihood(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """log p(all rows) or, with their classes, log p(all rows and classes), in nats.
 

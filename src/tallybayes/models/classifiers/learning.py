@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, LabelError, StatisticsError
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.inputs.features import continuous_target, open_features
+from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import Shape, read_first, read_more
 from tallybayes.sources.collect import check_size, count
 from tallybayes.sources.table import Table, as_array
@@ -152,6 +153,7 @@ def drop_class(model: Model, label: Any) -> Model:
     return model._adopt(model.tally_.drop_level(str(model._target), label))
 
 
+@answering
 def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """The share of rows whose class is predicted.
 

@@ -34,6 +34,7 @@ class NaiveBayes(Classifier):
         that have priors, so that a class that was declared but not seen is improbable, not impossible.
     unseen : {"missing", "smooth", "error"}, default "missing"
         What a level is that was not there at fitting: a missing value, one more level with prior mass, or an error.
+        So is a cell that could not have been counted, such as 0.5 among whole numbers; there "smooth" is "missing".
     calibration : {"temperature", "isotonic", "auto"} or None
         Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
     unlabelled : {"em", "skip"} or None

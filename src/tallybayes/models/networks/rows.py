@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.measures import weighted_sum
+from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.learning import named_weights, open_rows
 from tallybayes.models.networks.observed import Known, read_given, read_rows
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
 
 
+@answering
 def score_samples(model: BayesianNetwork, X: Any, *, names: Any = None) -> np.ndarray:
     """Log p(what is known of the row), everything missing summed out; −inf for an impossible row.
 
@@ -56,6 +59,7 @@ def _log_likelihood(model: BayesianNetwork, known: Known) -> np.ndarray:
     return out
 
 
+@answering
 def answer_node(model: BayesianNetwork, X: Any, node: Name) -> Normalised:
     """log p(node | all other cells), (n, levels), and log p(these cells); impossible rows have what holds without them.
 
@@ -73,6 +77,7 @@ def answer_node(model: BayesianNetwork, X: Any, node: Name) -> Normalised:
     return normalised(found, joint(Known(1, {}, {}, {}))[0] if impossible else np.zeros(len(levels)))
 
 
+@answering
 def log_likelihood(model: BayesianNetwork, X: Any, *, sample_weight: Any = None, names: Any = None) -> float:
     """log p(all that is known of the rows), in nats.
 
@@ -85,6 +90,7 @@ def log_likelihood(model: BayesianNetwork, X: Any, *, sample_weight: Any = None,
     return weighted_sum(score_samples(model, X, names=names), weight)
 
 
+@answering
 def predict_proba(
     model: BayesianNetwork, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
 ) -> Any:
@@ -125,6 +131,7 @@ def predict_proba(
     return Posteriors(posteriors, {node: model.levels_[node] for node in asked}, log_likelihood)
 
 
+@answering
 def predict(
     model: BayesianNetwork, X: Any, columns: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None
 ) -> Any:
@@ -153,6 +160,7 @@ def predict(
     return out[columns] if isinstance(columns, str | int) else out
 
 
+@answering
 def fill(
     model: BayesianNetwork, X: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None
 ) -> dict[Name, np.ndarray]:
@@ -175,7 +183,7 @@ def fill(
     >>> model.fill({"rain": [None, 0], "wet": [1, None]})
     {'rain': array([1, 0]), 'wet': array([1, 0])}
     """
-    out, table = _best(model, X, None, list(model.graph_.nodes), do, names), open_rows(model, X, names)
+    out, table = _best(model, X, None, list(model.graph_.nodes), do, names), _asked(model, X, names)
     for node in model._inference.levels:
         if node in table.columns and node not in (do or {}):
             out[node] = _keeping(table, node, out[node])
@@ -217,11 +225,22 @@ def _read(
 ) -> Known:
     """What is known of the rows of X, and of the nodes that are set."""
     found = model._inference
-    known = read_rows(found, open_rows(model, X, names), model.unseen, (*without, *(do or ())))
+    known = read_rows(found, _asked(model, X, names), model.unseen, (*without, *(do or ())))
     done = read_given(found, None, do)
     for kept, given in ((known.codes, done.codes), (known.cells, done.cells)):
         kept.update({node: np.repeat(value, known.n_rows, axis=0) for node, value in given.items()})
     return known
+
+
+def _asked(model: BayesianNetwork, X: Any, names: Any) -> Table:
+    """The rows that something is asked of."""
+    found = model._inference
+
+    def parts() -> list[Any]:
+        labels = [([node], Categorical(), [found.domains[node]]) for node in found.levels]
+        return [*labels, *(([node], scored.family, []) for node, scored in found.leaves.items())]
+
+    return tolerated(open_rows(model, X, names), parts)
 
 
 def require_labels(model: BayesianNetwork, nodes: Sequence[Name]) -> None:

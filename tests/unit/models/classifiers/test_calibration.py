@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.isotonic import IsotonicRegression
 
 import tallybayes as tb
-from tallybayes.errors import CalibrationWarning
+from tallybayes.cautions import CalibrationWarning
 from tallybayes.models.classifiers.answers.calibration import Calibration, cross_fitted, fit_calibration
 from tallybayes.models.classifiers.answers.isotonic import class_log_odds
 from tallybayes.models.classifiers.answers.tempering import doubted, fit_tempering, tempered

@@ -214,7 +214,7 @@ def test_unseen_numbers_are_not_their_neighbours():
         np.testing.assert_array_equal(model.predict_proba(np.array([[strange]], dtype=np.uint8)), [[0.5, 0.5]])
     np.testing.assert_array_equal(model.predict_proba([[-1]]), [[0.5, 0.5]])
     with pytest.raises(LabelError, match="int levels on one side and string levels"):
-        model.predict(np.array([["5"]], dtype=object))
+        model.predict(np.array([["5"], ["1"]], dtype=object))
 
 
 def impossible_pair():

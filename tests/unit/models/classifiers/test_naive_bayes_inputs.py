@@ -226,7 +226,7 @@ def test_infinite_cells_are_refused(bad):
 )
 def test_cells_that_do_not_fit_their_family_are_refused_at_fitting_and_at_prediction(family, bad):
     X, y = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), [0, 1, 0, 1]
-    model = tb.NaiveBayes(family).fit(X, y)
+    model = tb.NaiveBayes(family, unseen="error").fit(X, y)
     X[2, 1] = bad
     for call in (lambda: tb.NaiveBayes(family).fit(X, y), lambda: model.predict_proba(X), lambda: model.predict(X)):
         with pytest.raises(DataError, match=r"in row 2, column 1; expected"):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import CalibrationWarning
+from tallybayes.cautions import CalibrationWarning
 from tallybayes.models.classifiers.answers.calibration import Calibration, check_method, fit_calibration
 from tallybayes.models.classifiers.answers.held_out import FOLDS, held_out_scores
 from tallybayes.models.inputs.features import open_features

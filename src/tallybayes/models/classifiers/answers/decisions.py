@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, LabelError
 from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.outside import answering
 from tallybayes.sources.collect import check_weight
 
 
+@answering
 def decide(
     model: Any, X: Any, cost: Any = None, *, abstain: float | None = None, class_prior: Any = None
 ) -> np.ndarray:
@@ -139,6 +141,7 @@ def _cost_of(decided: Any, true: Any) -> str:
     return f"the cost of {decided!r} where the class is {true!r}"
 
 
+@answering
 def estimate_class_prior(
     model: Any, X: Any, *, sample_weight: Any = None, max_iter: int = 100, tol: float = 1e-9
 ) -> dict[Any, float]:

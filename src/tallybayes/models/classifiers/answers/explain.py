@@ -15,6 +15,7 @@ from tallybayes.families.block import Sparse, n_columns
 from tallybayes.memory import require_memory
 from tallybayes.models.fitted.generate import check_class
 from tallybayes.models.fitted.scoring import Scored, chunk_of, chunk_rows
+from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows
 
 PRIOR = "(class prior)"
@@ -244,6 +245,7 @@ class _Values(Sequence[list[Any]]):
         return [value for part in self._parts for value in part.cells(place)]
 
 
+@answering
 def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     """How far every column pulls each row: the weights of evidence, which sum exactly to the log-odds.
 
@@ -288,6 +290,7 @@ def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[
     return np.where(top == other, second, top), other
 
 
+@answering
 def plot_explanation(model: Any, row: Any, against: Any = None, ax: Any = None) -> Any:
     """A picture of one row's weights of evidence; needs matplotlib.
 

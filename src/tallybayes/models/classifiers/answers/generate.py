@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.models.fitted.generate import Missing, check_class, fill_column, missing_cells, sample_factor
+from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows, shaped
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
@@ -53,6 +54,7 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
     return shaped(model._shape, columns), model.classes_[codes]
 
 
+@answering
 def fill(model: Any, X: Any, how: str = "mean") -> Any:
     """Fill in missing cells by what the rest of their row says about the class.
 

@@ -10,9 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, printable
 from tallybayes.models.classifiers.answers.explain import shown, shown_cells
 from tallybayes.models.fitted.scoring import Scored, chunk_of
+from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows
 
 
+@answering
 def show_work(model: Any, row: Any) -> str:
     """Bayes' rule for one row, line by line with its numbers, as a textbook would write it.
 

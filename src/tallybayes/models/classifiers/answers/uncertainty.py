@@ -12,6 +12,7 @@ from tallybayes.errors import EstimateError
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.classifiers.class_prior import class_belief
 from tallybayes.models.fitted.plan import Plan
+from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
@@ -19,6 +20,7 @@ from tallybayes.statistics.counts import Counts
 _CELLS = 16_000_000  # probabilities held at a time: rows come in chunks, so that memory does not grow with them
 
 
+@answering
 def predict_interval(model: Any, X: Any, mass: float = 0.95, *, n_draws: int = 400, random_state: Any = 0) -> Interval:
     """Credible intervals of the predicted probabilities: how much they may yet change with more rows.
 
@@ -78,6 +80,7 @@ def predict_interval(model: Any, X: Any, mass: float = 0.95, *, n_draws: int = 4
     return Interval(low, high)
 
 
+@answering
 def predict_set(model: Any, X: Any, mass: float = 0.95) -> np.ndarray:
     """The smallest set of classes whose probabilities reach `mass` together: a credible set for every row.
 
