@@ -315,6 +315,10 @@ class Grouped(Model):
         names = scored.factor.columns if scored.family.reads == "codes" else ()
         return [self.tally_.domains[self.tally_.schema.domain(name)] for name in names]
 
+    def _parts(self) -> list[tuple[Any, Any, Any]]:
+        """The columns, the family and the domains of every factor."""
+        return [(scored.factor.columns, scored.family, self._level_domains(scored)) for scored in self._scored]
+
     def _check_estimated(self, log_prior: np.ndarray) -> None:
         """Refuse to score with parameters that nothing was counted for, in classes that a row may have."""
         if not len(log_prior):

@@ -106,6 +106,7 @@ class AveragedOneDependence(Classifier):
     predict_interval = pairs.refuse_interval
     _make_factors = pairs.make_factors
     _cut = pairs.cut
+    _parts = pairs.parts
     _count_first = pairs.count_first_pairs
     _count_more = pairs.count_more_pairs
     _feature_factors = pairs.single_factors

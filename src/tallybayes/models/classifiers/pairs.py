@@ -115,6 +115,12 @@ def cut(model: Any, table: Table) -> Table:
     return model._columns.cut(table)
 
 
+def parts(model: Any) -> list[tuple[Any, Any, Any]]:
+    """The columns as they come, with the family and the domain of each."""
+    families, domains = model._columns.families, model.tally_.domains
+    return [([name], family, [] if family.bins else [domains[str(name)]]) for name, family in families.items()]
+
+
 def count_first_pairs(model: Any, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, Climbed | None]:
     """The tally of the first rows."""
     return count_first(model, model._cut(table), weight, factors)

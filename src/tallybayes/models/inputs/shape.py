@@ -102,12 +102,7 @@ def open_rows(model: Any, X: Any) -> Table:
     """The features of some rows, checked against those that were fitted."""
     table = _as_fitted(model, X, open_features(X))
     _check_features(model, X, table)
-    return tolerated(table, lambda: _parts(model))
-
-
-def _parts(model: Any) -> list[tuple[Any, Any, Any]]:
-    """The columns, the family and the domains of every factor; none of a model that takes all numbers."""
-    return [(s.factor.columns, s.family, model._level_domains(s)) for s in getattr(model, "_scored", ())]
+    return tolerated(table, getattr(model, "_parts", list))  # a model without takes all numbers
 
 
 def shaped(shape: Shape, columns: dict[Name, Any]) -> Any:

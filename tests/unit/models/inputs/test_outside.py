@@ -180,6 +180,19 @@ def test_what_a_family_says_is_what_it_counts(family):
     np.testing.assert_array_equal(~outside_cells(family, x), counted)
 
 
+@pytest.mark.parametrize("kind", ["AveragedOneDependence", "TreeAugmentedNaiveBayes"])
+def test_pairs_of_columns(kind):
+    model = getattr(tb, kind)().fit(FRAME.astype({"floor": str}), Y)
+    strange, missing = with_cell("weight", "n/a")
+    missing["floor"] = ["0", "1", "2", None, "1"]
+    strange["floor"] = np.array(["0", "1", "2", 1, "1"], dtype=object)
+    for ask in (model.predict_proba, model.predict, lambda rows: model.explain(rows).log_odds):
+        with pytest.warns(OutsideWarning, match="'n/a' in column 'weight'") as said:
+            found = ask(strange)
+        assert len(said) == 1
+        np.testing.assert_array_equal(found, ask(missing))
+
+
 def test_a_mixture():
     rows = FRAME[["eggs", "price"]]
     model = tb.Mixture(2, {"eggs": tb.Poisson(), "price": tb.LogNormal()}, random_state=0).fit(rows)

@@ -13,6 +13,7 @@ from tallybayes.errors import DataError
 from tallybayes.models.classifiers.answers.explain import PRIOR, Explanation, Part, PriorPart, compared
 from tallybayes.models.classifiers.pairs import codes_of
 from tallybayes.models.fitted.generate import Missing, check_class, fill_column
+from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows, shaped
 from tallybayes.sources.table import Table, as_array
 from tallybayes.tally.domain import labels_at
@@ -50,6 +51,7 @@ def _cells(column: Any) -> list[Any]:
     return [None if value is None or value != value else value for value in values]
 
 
+@answering
 def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     """How far every column pulls each row, and all together: weights of evidence that sum exactly to the log-odds.
 
@@ -126,6 +128,7 @@ def drawn(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.asarray((rng.random((len(shares), 1)) > np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1))
 
 
+@answering
 def fill(model: Any, X: Any, how: str = "mean") -> Any:
     """Fill in missing cells by what the rest of their row says about them, each by itself.
 
