@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tallybayes.families.poisson import Poisson as Poisson
     from tallybayes.families.priors import K2 as K2
     from tallybayes.families.priors import BDeu as BDeu
+    from tallybayes.families.with_missing import WithMissing as WithMissing
     from tallybayes.files import load as load
     from tallybayes.insight.compare import Comparison as Comparison
     from tallybayes.insight.compare import compare as compare
@@ -161,6 +162,7 @@ _PUBLIC = {
     "TooLargeError": "errors",
     "Totals": "statistics.totals",
     "TreeAugmentedNaiveBayes": "models.classifiers.tree_augmented",
+    "WithMissing": "families.with_missing",
     "compare": "insight.compare",
     "count": "sources.collect",
     "cross_validate": "insight.cross_validation",

@@ -50,6 +50,7 @@ class Family(Value):
     tokens: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
     transforms: ClassVar[bool] = False  # whether its form is of something else than the cells
     scale: ClassVar[str] = "linear"  # on which pictures show a column, or "log"
+    inner: Family | None = None  # of cells that are there, where absence is a value, too
     bins: tuple[str, ...] = ()  # what numbers fall into, as shown, where they are cut
     open_ends: Sequence[
         tuple[tuple[float, float], float]

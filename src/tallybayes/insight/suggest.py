@@ -30,6 +30,8 @@ def suggest_columns(data: Any, target: Any, *, sample_weight: Any = None) -> Sug
     priors of `Poisson` and the Gaussians have looked at the data too, and pay nothing for it. Missing cells are skipped
     by all. Outer bins are open: how far beyond an edge a value lies is described as exponential.
 
+    Where the classes differ in how often a column is missing, by evidence too, the family is `WithMissing`.
+
     Left out are columns that say nothing: constants, identifiers (nearly every label another one, or whole numbers one
     after the other) and columns that repeat an earlier one, under whatever names. Of more than 50,000 rows so many,
     evenly spaced, are looked at.
@@ -119,7 +121,8 @@ class Suggestion:
     def __repr__(self) -> str:
         lines = [("column", "family", "bits better than auto", "runner-up", "by bits")]
         for name, one in self.details.items():
-            gain = f"{one.gain:.1f} than {_short(one.default)}" if one.family != one.default else "0.0"
+            best = one.family.inner or one.family
+            gain = f"{one.gain:.1f} than {_short(one.default)}" if best != one.default else "0.0"
             second = one.candidates[1] if len(one.candidates) > 1 else None
             behind = f"{second.bits - one.candidates[0].bits:.1f}" if second else ""
             other = _short(second.family) if second else one.remark
@@ -134,4 +137,6 @@ class Suggestion:
 
 
 def _short(family: Family) -> str:
+    if family.inner is not None:
+        return f"WithMissing({_short(family.inner)})"
     return f"Binned of {len(family.bins)}" if family.bins else repr(family)

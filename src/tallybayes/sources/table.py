@@ -21,6 +21,22 @@ _FLOATS = ("float", "double", "halffloat", "decimal")
 _LARGE = 4096  # cells of a table that are worth finding out which labels occur
 
 
+_THERE = " (there)"  # after the name of a column: whether its cells are
+
+
+def presence_name(name: Any) -> str:
+    """What the column is called that says whether the cells of another are there."""
+    return f"{name}{_THERE}"
+
+
+def sources_of(name: Any) -> list[Name]:
+    """The columns whose presence a name may stand for."""
+    if not isinstance(name, str) or not name.endswith(_THERE):
+        return []
+    source = name.removesuffix(_THERE)
+    return [source, int(source)] if source.isdecimal() else [source]
+
+
 class Table:
     """Rows in memory: an array, a sparse matrix, a data frame, a list, or a mapping of columns and blocks.
 
@@ -47,6 +63,7 @@ class Table:
         self._encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
         self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
         self._highest: list[np.ndarray | None] = []  # of the matrix, once it is asked for
+        self._presence: dict[Name, np.ndarray] = {}
         self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
 
     def kind(self, name: Name) -> str:
@@ -135,8 +152,27 @@ class Table:
 
     def _column(self, name: Name) -> Any:
         if name not in self.columns:
+            source = self.source_of(name)
+            if source is not None:
+                return self._there(source)
             raise DataError.unknown_column([name], self.columns)
         return self.columns[name]
+
+    def source_of(self, name: Name) -> Name | None:
+        """The column whose presence another name stands for, or None."""
+        return next((source for source in sources_of(name) if source in self.columns), None)
+
+    def _there(self, name: Name) -> np.ndarray:
+        """Whether every cell of a column is there: 1 or 0."""
+        if name not in self._presence:
+            if self.kind(name) == "number":
+                cells: Any = self.numbers([name])
+                column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
+                there = ~np.isnan(column) if column.dtype.kind == "f" else np.ones(self.n_rows, dtype=bool)
+            else:
+                there = self._encode(name, False)[0] >= 0
+            self._presence[name] = there.astype(np.float64)
+        return self._presence[name]
 
     def numbers(self, names: Sequence[Name]) -> Dense | Sparse:
         """A block of numeric columns, without a copy where the data allow it."""

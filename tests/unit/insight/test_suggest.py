@@ -247,7 +247,10 @@ def test_adult():
     assert losses[0] == pytest.approx(0.691, abs=0.005)
     assert losses[1] == pytest.approx(0.406, abs=0.005)
     assert found.left_out == {"education-num": "repeats 'education'"}
-    by_type = tb.NaiveBayes(dict.fromkeys(found.columns, "auto")).fit(train, "income")
+    absent = {name for name, family in found.columns.items() if isinstance(family, tb.WithMissing)}
+    assert absent == {"occupation"}  # and wherever it is missing, the class of work is too
+    by_type = tb.NaiveBayes(dict.fromkeys(found.columns, "auto") | {"occupation": found.columns["occupation"]})
+    by_type.fit(train, "income")
     assert tb.compare({"auto": by_type, "suggested": better}).best == "suggested"
     accuracy = [np.mean(fitted.predict(test) == answers) for fitted in (by_type, better)]
     assert accuracy[1] > accuracy[0]

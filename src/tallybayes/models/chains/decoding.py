@@ -15,6 +15,7 @@ from tallybayes.models.chains.chain import Chain
 from tallybayes.models.chains.learning import open_labelled, read_states
 from tallybayes.models.fitted.measures import weighted_sum
 from tallybayes.models.inputs.outside import answering, tolerated
+from tallybayes.models.inputs.presence import with_unknown
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
 
 if TYPE_CHECKING:
@@ -260,10 +261,15 @@ def open_asked(model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, or
     """The sequences that something is asked of."""
     sequences = open_sequences(X, lengths, sequence, order)
     known = [name for factor, _ in model._counted.emissions for name in factor.columns]
-    absent = [name for name in known if name not in sequences.table.columns]
+    table = sequences.table
+    absent = [name for name in known if name not in table.columns and table.source_of(name) is None]
     if absent and sequences.table.n_rows:
         raise DataError.unknown_column(absent, sequences.table.columns)
     table = tolerated(sequences.table, lambda: _parts(model._counted.answering))
+    absence = [name for name in known if name not in table.columns]
+    if absence and model.unseen != "error":
+        levels = {n: model.tally_.domains[str(n)] for f, _ in model._counted.emissions for n in f.level_columns}
+        table = with_unknown(table, sequences.table, absence, levels if model.unseen == "missing" else {})
     return sequences if table is sequences.table else sequences._replace(table=table)
 
 

@@ -12,6 +12,7 @@ from tallybayes.models.chains.parameters import Counted
 from tallybayes.models.fitted.generate import expected_cells, sample_factor
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.models.inputs.outside import answering
+from tallybayes.models.inputs.presence import with_absences
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import unmerged
 from tallybayes.tally.domain import labels_at, labels_of
@@ -58,7 +59,7 @@ def _drawn(counted: Counted, path: np.ndarray, rng: np.random.Generator) -> Any:
             if factor.family.reads == "codes":
                 column = labels_at(levels[place].levels, column.astype(int))
             columns[name] = column
-    return _shaped(columns)
+    return _shaped(with_absences(columns))
 
 
 @answering
@@ -84,6 +85,8 @@ def fill(
     columns: dict[Any, np.ndarray] = {}
     for scored, domains, (_, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         names, family = scored.factor.columns, scored.family
+        if sequences.table.source_of(names[0]) is not None:  # what is not there is filled in, not whether it is
+            continue
         cells = chunk_of(rows_of(sequences.table, names, family, domains, "missing"), slice(None))
         if family.reads == "codes":
             for place, table in enumerate(scored.parameters.segments.split(scored.parameters.table)):

@@ -8,6 +8,7 @@ from typing import Any
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
 from tallybayes.models.inputs.columns import read_columns
+from tallybayes.models.inputs.presence import is_presence
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
@@ -27,8 +28,12 @@ def retally(model: Any, other: Any) -> Tally:
     tally: Tally = model.tally_
     if same(model.columns, other.columns):
         return tally
+    known = {name for factor in tally.factors for name in factor.columns}
     return tally.with_factors(
-        [f if not f.given else f.replace(family=_family_of(other.columns, f)) for f in tally.factors]
+        [
+            f if not f.given or is_presence(f.columns[0], known) else f.replace(family=_family_of(other.columns, f))
+            for f in tally.factors
+        ]
     )
 
 
@@ -58,4 +63,4 @@ def _family_of(columns: Any, factor: Factor) -> Family:
             f"the columns {factor.columns} were counted together as {factor.family!r}; expected one family for "
             "them in columns=.\n    Fit again to count them otherwise."
         )
-    return found[0]
+    return found[0].inner or found[0]

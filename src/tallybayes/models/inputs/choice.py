@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import betaln, gammaln
 
 from tallybayes import kernels
 from tallybayes.families.bernoulli import Bernoulli
@@ -19,6 +19,7 @@ from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.poisson import Poisson
+from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.recognise import Seen, refuse, repeated
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
@@ -27,6 +28,7 @@ from tallybayes.tally.factor import Factor, Name
 
 _BINS = (4, 8, 16)  # numbers of bins that are tried
 _MOST_LEVELS = 50  # whole numbers with more different values are not tried as labels
+_SAID = 1.0  # bits: what it takes to say of a column that its absence is a value
 _MOST_ROWS = 50_000  # families are chosen from no more rows than these
 
 
@@ -45,11 +47,15 @@ class ColumnSuggestion(NamedTuple):
     default: Family
     remark: str = ""
     left_out: bool = False
+    absence: float = (
+        0.0  # by how many bits the classes are told better apart if it says something that cells are missing
+    )
 
     @property
     def family(self) -> Family:
         """The family proposed."""
-        return self.candidates[0].family if self.candidates else self.default
+        best = self.candidates[0].family if self.candidates else self.default
+        return WithMissing(best) if self.absence > 0 else best
 
     @property
     def gain(self) -> float:
@@ -86,6 +92,7 @@ def choose_families(
     rows = _Rows.of(table, target, weight)
     found: dict[Name, ColumnSuggestion] = {}
     seen: list[Seen] = []
+    holes: list[Seen] = []
     for name in names:
         default = default_family(table, name)
         if table.is_block(name):
@@ -93,6 +100,7 @@ def choose_families(
             continue
         one = rows.labels(name) if name in set(labels) else rows.numbers(name)
         reason = refuse(one, rows.thinned)
+        holes += [one] if one.n_known < rows.table.n_rows and reason in (None, "constant") else []
         if reason is not None:
             found[name] = ColumnSuggestion(name, (), default, reason, left_out=True)
         else:
@@ -107,7 +115,28 @@ def choose_families(
         default = default_family(table, one.name)
         tried = sorted(bits[one.name], key=lambda candidate: round(candidate.bits, 6))  # at ties the first tried
         found[one.name] = ColumnSuggestion(one.name, tuple(tried), default)
+    for name, telling in _telling_absences(rows, holes).items():
+        remark = "constant where it is there" if found[name].remark == "constant" else found[name].remark
+        left_out = found[name].left_out and found[name].remark != "constant"
+        found[name] = found[name]._replace(absence=telling, remark=remark, left_out=left_out)
     return [found[name] for name in names]
+
+
+def _telling_absences(rows: _Rows, holes: Sequence[Seen]) -> dict[Name, float]:
+    """The columns whose absence tells the classes apart, and by how many bits.
+
+    Columns are often missing together. So the most telling one comes first, and another counts only if it still says
+    something where each of those before is there, and where it is not.
+    """
+    if rows.group is None:
+        return {}
+    flags = {one.name: (~np.isnan(one.column) if one.is_number else one.column >= 0).astype(np.intp) for one in holes}
+    alone = {name: rows.absence(flag) for name, flag in flags.items()}
+    chosen: dict[Name, float] = {}
+    for name in sorted(alone, key=lambda name: -alone[name]):
+        if alone[name] > _SAID and all(rows.absence(flags[name], flags[other]) > 0 for other in chosen):
+            chosen[name] = alone[name]
+    return chosen
 
 
 class _Rows(NamedTuple):
@@ -171,6 +200,17 @@ class _Rows(NamedTuple):
             weights = np.concatenate([cells.weight for cells in by_class])[order]
             times = np.add.reduceat(weights, starts) if len(starts) else weights
         return Seen(name, Cells(every[starts], times), len(every), column, by_class)
+
+    def absence(self, there: np.ndarray, other: np.ndarray | None = None) -> float:
+        """By how many bits it is shorter to say for every class how often a column is there than for all together.
+
+        Where it is known whether another one is there, in both cases apart.
+        """
+        assert self.group is not None
+        cell = there + 2 * self.group + (0 if other is None else 2 * self.n_groups * other)
+        table = np.bincount(cell, self.weight, minlength=4 * self.n_groups).reshape(2, self.n_groups, 2)
+        parts = (betaln(part[..., 0] + 1, part[..., 1] + 1).sum() for part in (table, table.sum(axis=1)))
+        return float(next(parts) - next(parts)) / math.log(2)
 
     def labels(self, name: Name) -> Seen:
         """The different labels of a column, as codes."""

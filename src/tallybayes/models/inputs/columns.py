@@ -10,9 +10,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, StatisticsError, brief
+from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
+from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.choice import choose_families, default_family
-from tallybayes.sources.table import Table
+from tallybayes.models.inputs.presence import is_presence
+from tallybayes.sources.table import Table, presence_name
 from tallybayes.tally.factor import Factor, Name
 
 Block = tuple[tuple[Name, ...], Family]
@@ -94,7 +97,17 @@ def _found(
             families += [((name,), default_family(table, name)) for name in names]
         else:
             families += [((name,), suggested[name].family) for name in names if name not in left_out]
-    return Columns(_gathered(families, table), left_out)
+    blocks = _gathered([(names, family.inner or family) for names, family in families], table)
+    absence = [name for names, family in families if family.inner is not None for name in names]
+    for name in absence:
+        if table.is_block(name) or presence_name(name) in table.columns:
+            what = "a block of columns" if table.is_block(name) else f"beside a column {presence_name(name)!r}"
+            raise DataError.wrong_type(
+                f"{name!r}, WithMissing(...),", what, "one column, whose name leaves that one free"
+            )
+    if absence:  # a yes or no beside them
+        blocks.append((tuple(map(presence_name, absence)), Bernoulli()))
+    return Columns(blocks, left_out)
 
 
 def resolved(factors: Iterable[Factor]) -> dict[Any, Family]:
@@ -103,7 +116,11 @@ def resolved(factors: Iterable[Factor]) -> dict[Any, Family]:
     for factor in factors:
         together = not factor.family.columnwise and len(factor.columns) > 1
         found |= {factor.columns: factor.family} if together else dict.fromkeys(factor.columns, factor.family)
-    return found
+    return {
+        name: WithMissing(family) if presence_name(name) in found and not isinstance(name, tuple) else family
+        for name, family in found.items()
+        if not is_presence(name, found)
+    }
 
 
 def columns_of(model: Any) -> dict[Any, Family]:

@@ -18,6 +18,7 @@ from tallybayes.models.inputs.features import (
     target_dtype,
 )
 from tallybayes.models.inputs.outside import tolerated
+from tallybayes.models.inputs.presence import is_presence, with_unknown
 from tallybayes.sources.table import Table, unmerged
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
@@ -102,7 +103,14 @@ def open_rows(model: Any, X: Any) -> Table:
     """The features of some rows, checked against those that were fitted."""
     table = _as_fitted(model, X, open_features(X))
     _check_features(model, X, table)
-    return tolerated(table, getattr(model, "_parts", list))  # a model without takes all numbers
+    kept, unseen = tolerated(table, getattr(model, "_parts", list)), getattr(model, "unseen", "error")
+    factors = model.tally_.factors
+    absence = [name for factor in factors if factor.given for name in factor.columns if name not in kept.columns]
+    if not absence or unseen == "error":
+        return kept
+    domains = model.tally_.domains
+    levels = {name: domains[str(name)] for factor in factors for name in factor.level_columns if str(name) in domains}
+    return with_unknown(kept, table, absence, levels if unseen == "missing" else {})
 
 
 def shaped(shape: Shape, columns: dict[Name, Any]) -> Any:
@@ -126,6 +134,9 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     """The features in the form they were fitted in: sparse or dense, absent keys of rows as missing cells."""
     names = [name for factor in model.tally_.factors if factor.given for name in factor.columns]
     absent = [name for name in names if name not in table.columns]
+    if absent:
+        known = set(names)
+        absent = [name for name in absent if not is_presence(name, known)]
     if not absent:
         return table
     if is_rows_of_mappings(X):

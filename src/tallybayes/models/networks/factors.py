@@ -37,6 +37,12 @@ def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family
     given, other = (columns, columns.get(..., "auto")) if isinstance(columns, Mapping) else ({}, columns)
     graph.require([node for node in given if node is not ...])
     named = {node: read_family(given.get(node, other), f"the family of {node!r}") for node in graph.nodes}
+    absence = [node for node, family in named.items() if isinstance(family, Family) and family.inner is not None]
+    if absence:
+        hint = "Make whether it is there a node of its own."
+        raise DataError.wrong_type(
+            f"the family of {absence[0]!r}", repr(named[absence[0]]), "one of its cells alone", hint
+        )
     if "suggest" in named.values():
         raise DataError.wrong_type("columns", "'suggest'", "'auto', a family, or {node: family}: networks choose none")
     children = graph.children()

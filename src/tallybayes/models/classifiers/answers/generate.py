@@ -12,6 +12,7 @@ from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.models.fitted.generate import Missing, check_class, fill_column, missing_cells, sample_factor
 from tallybayes.models.inputs.outside import answering
+from tallybayes.models.inputs.presence import is_presence, with_absences
 from tallybayes.models.inputs.shape import open_rows, shaped
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
@@ -51,7 +52,7 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
             columns[factor.columns[0]] = rows
         else:
             columns.update({name: rows[:, place] for place, name in enumerate(factor.columns)})
-    return shaped(model._shape, columns), model.classes_[codes]
+    return shaped(model._shape, with_absences(columns)), model.classes_[codes]
 
 
 @answering
@@ -76,10 +77,13 @@ def fill(model: Any, X: Any, how: str = "mean") -> Any:
     columns: dict[Any, Any] = {
         name: (X[name] if isinstance(X, Mapping) else X) if isinstance(column, Sparse) else np.array(column)
         for name, column in table.columns.items()
+        if not is_presence(name, table.columns)
     }
     found: dict[Any, Missing] = {}
     for scored, (_, statistics) in zip(model._scored, model._feature_factors(), strict=True):
         names = scored.factor.columns
+        if table.source_of(names[0]) is not None:  # what is not there is filled in, not whether it is
+            continue
         domains = [model.tally_.domains[str(name)] for name in names] if scored.family.reads == "codes" else []
         rows = model._rows(table, scored)
         for place, cells in missing_cells(scored, statistics, table, rows, weights, domains).items():

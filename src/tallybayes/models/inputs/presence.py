@@ -1,0 +1,69 @@
+"""Columns that say whether the cells of others are there."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tallybayes.sources.encode import is_missing
+from tallybayes.sources.table import Table, presence_name, sources_of
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Name
+
+
+def is_presence(name: Any, columns: Container[Any]) -> bool:
+    """Whether a column says whether the cells of another one of these columns are there."""
+    return any(source in columns for source in sources_of(name))
+
+
+def with_unknown(table: Table, before: Table, names: Iterable[Name], levels: Mapping[Name, Domain]) -> Table:
+    """The rows, where cells that are there but not known are neither there nor absent.
+
+    Parameters
+    ----------
+    table : Table
+    before : Table
+        The same rows with the cells that cannot be what their columns were counted as, if there were any.
+    names : iterable of names
+        The columns that say whether others are there.
+    levels : mapping
+        The levels that are known, of columns of which others are not.
+    """
+    for name in names:
+        source = table.source_of(name)
+        if source is None:
+            continue
+        there = np.array(table.numbers([name])[0])
+        unknown = np.zeros(len(there), dtype=bool)
+        if table.columns[source] is not before.columns[source]:
+            unknown |= (there == 0) & ~_missing(before.columns[source])
+        if source in levels:
+            found, (local,) = table.levels([source], lambda _: False)
+            strange = np.append(levels[source].positions_of(local.levels) < 0, False)
+            unknown |= strange[np.asarray(found.columns[0]).astype(np.intp)]
+        if unknown.any():
+            there[unknown] = np.nan
+            table = table.with_column(name, there)
+    return table
+
+
+def _missing(column: Any) -> np.ndarray:
+    cells = column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column, dtype=object).tolist()
+    return np.array([is_missing(cell) for cell in cells], dtype=bool)
+
+
+def with_absences(columns: dict[Name, Any]) -> dict[Name, Any]:
+    """Columns that were drawn, without the cells that were drawn to be absent."""
+    out = {}
+    for name, column in columns.items():
+        if is_presence(name, columns):
+            continue
+        there = columns.get(presence_name(name))
+        if there is not None and not np.all(there == 1):
+            absent = np.asarray(there) == 0
+            nothing = np.nan if column.dtype.kind == "f" else None
+            column = np.where(absent, nothing, column if nothing is not None else column.astype(object))
+        out[name] = column
+    return out
