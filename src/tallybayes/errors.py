@@ -68,10 +68,14 @@ class DataError(TallybayesError, ValueError):
     @classmethod
     def unknown_column(cls, missing: Iterable[object], known: Iterable[object]) -> DataError:
         """A column was asked for that the data do not have."""
-        return cls(
-            f"no column {', '.join(repr(name) for name in missing)} in the data (found: {_listed(known)}).\n"
-            "    Check the spelling, or pass data that have the column."
-        )
+        missing, known = list(missing), list(known)
+        hint = "Check the spelling, or pass data that have the column."
+        if known and all(isinstance(name, int) for name in known) and all(isinstance(name, str) for name in missing):
+            hint = "These rows have no names. Pass a frame with those of before: pd.DataFrame(rows, columns=[...])."
+        elif known and all(isinstance(name, str) for name in known) and all(isinstance(name, int) for name in missing):
+            hint = "The columns had no names before. Pass an array, in the same order: frame.to_numpy()."
+        found = f"no column {', '.join(map(repr, missing))} in the data (found: {_listed(known)})"
+        return cls(f"{found}.\n    {hint}")
 
     @classmethod
     def no_data(cls, where: str, estimate: str) -> DataError:
@@ -400,7 +404,7 @@ _TURNED = {  # by the names of types, for pandas' are not imported
     "bytes": "Turn bytes into strings: column.str.decode('utf-8').",
     "list tuple ndarray dict set": "Give every part of them a column of its own.",
     "complex": "Complex data not supported: pass the real and the imaginary parts as two columns.",
-    "Interval": "Turn intervals into strings: column.astype(str).",
+    "Interval": "Turn intervals into numbers, such as their middles: column.map(lambda bin: bin.mid).",
 }
 
 

@@ -35,9 +35,9 @@ def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray
     domain : Domain
     """
     if hasattr(getattr(values, "cat", None), "codes"):  # pandas categories; Polars has a `cat` without codes
-        return _relabel(np.asarray(values.cat.codes), list(values.cat.categories), name, ordered)
+        return _relabel(np.asarray(values.cat.codes), _named(values.cat.categories), name, ordered)
     if hasattr(values, "codes") and hasattr(values, "categories"):  # a bare pandas.Categorical
-        return _relabel(np.asarray(values.codes), list(values.categories), name, ordered)
+        return _relabel(np.asarray(values.codes), _named(values.categories), name, ordered)
     if isinstance(values, np.ndarray):
         values = plain_array(values, name)
         if values.dtype.kind in "biuf":
@@ -45,6 +45,15 @@ def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray
         if values.dtype.kind == "U" and values.dtype.itemsize and values.ndim == 1:
             return _relabel(*encode_fixed(values), name, ordered)
     return _encode_arrow(values, name, ordered)
+
+
+def _named(categories: Any) -> list[Any]:
+    """Categories as levels: intervals, as `pandas.cut` makes them, by the text they are shown as."""
+    return [str(level) for level in categories] if _is_interval(next(iter(categories), None)) else list(categories)
+
+
+def _is_interval(value: Any) -> bool:
+    return type(value).__name__ == "Interval"
 
 
 def direct_levels(block: np.ndarray) -> np.ndarray | None:
@@ -172,6 +181,8 @@ def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Do
         if isinstance(values, np.ndarray) and values.ndim != 1:
             raise DataError.wrong_shape(f"column {name!r}", values.shape, "one axis")
         if getattr(values, "dtype", None) == np.dtype(object):  # an array, or a series or index over one
+            if _is_interval(next((value for value in values if not is_missing(value)), None)):
+                values = np.array([str(v) if _is_interval(v) else v for v in values], dtype=object)
             shared = shared_objects(np.asarray(values))
             if shared is not None:
                 codes, domain = _encode_arrow(shared[1], name, ordered)
@@ -191,6 +202,8 @@ def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Do
         return np.full(len(array), -1, dtype=np.int8), Domain([], name, ordered=ordered)
     elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
         first = next((item.as_py() for item in array if item.is_valid), None)
+        if first is None:  # of whatever type: no row shows it
+            return np.full(len(array), -1, dtype=np.int8), Domain([], name, ordered=ordered)
         raise LabelError.bad_level(first, name)
     codes, dictionary = distinct(array.cast(pa.large_string()) if pa.types.is_string_view(kind) else array)
     return _relabel(codes, dictionary.to_pylist(), name, ordered)

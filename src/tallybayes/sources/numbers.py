@@ -23,7 +23,12 @@ def numeric(column: Any, name: Name) -> np.ndarray:
     for value in cells:
         if not is_missing(value) and not is_number(value):
             found = f"partly {brief(value)} ({type(value).__name__})"
-            hint = turned(value) or "Use Categorical() for labels."
+            some = next((other for other in cells if not is_missing(other) and is_number(other)), None)
+            if some is not None and isinstance(value, str):
+                found = f"partly {brief(value)} (str) and partly {brief(some)}"
+                hint = "For numbers, take pd.to_numeric(column, errors='coerce'); for labels, column.astype(str)."
+            else:
+                hint = turned(value) or "Use Categorical() for labels."
             raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
     return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
 

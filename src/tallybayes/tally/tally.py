@@ -234,11 +234,26 @@ class Tally:
         return united
 
     def _united(self, other: Tally) -> tuple[Tally, Tally]:
-        """Both over the same levels."""
-        if self._counting() != other._counting():
-            raise other_factors(self.factors, other.factors)
+        """Both over the same levels, and in the same order of factors and columns."""
+        other = other._in_order_of(self)
         domains = self._unite_domains(other)
         return self.align(domains), other.align(domains)
+
+    def _in_order_of(self, other: Tally) -> Tally:
+        """The same counts, factors and their columns in the order of another tally that has the same ones."""
+        if self._counting() == other._counting():
+            return self
+        mine = {(frozenset(f.columns), *f.counting[1:]): place for place, f in enumerate(self.factors)}
+        places = [mine.get((frozenset(f.columns), *f.counting[1:])) for f in other.factors]
+        if None in places or len(set(places)) != len(self.factors) or len(places) != len(self.factors):
+            raise other_factors(other.factors, self.factors)
+        moved = []
+        for factor, place in zip(other.factors, places, strict=True):
+            columns, statistic = self.factors[place].columns, self.statistics[place]  # type: ignore[index]
+            same = columns == factor.columns
+            order = np.array([columns.index(name) for name in factor.columns], dtype=np.intp)
+            moved.append(statistic if same else statistic.columns(order))
+        return Tally(other.factors, moved, self.domains, self.schema, soft=self.soft)
 
     def align(self, domains: Mapping[str, Domain]) -> Tally:
         """The same statistics over other levels: new ones empty, absent ones dropped."""

@@ -49,7 +49,6 @@ def odd():
     yield "pandas complex", pd.DataFrame({"x": X, "c": X + 1j}), apart
     yield "pandas zone", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS).dt.tz_localize("UTC")}), date
     yield "pandas period", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS).dt.to_period("D")}), date
-    yield "pandas interval", pd.DataFrame({"x": X, "c": pd.cut(X, 3)}), "Turn intervals into strings"
     yield "pandas bytes", pd.DataFrame({"x": X, "c": [b"u", b"v"] * 6}), "Turn bytes into strings"
     yield "pandas category of dates", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS, dtype="category")}), date
     yield "Arrow struct", pa.table({"x": X, "c": [{"u": 1}] * N}), parts

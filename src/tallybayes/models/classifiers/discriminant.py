@@ -301,6 +301,15 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         assert isinstance(moments, Moments)
         return (rows - moments.pooled().mean) @ self.scalings_
 
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the directions that `transform` gives, numbered as scikit-learn does: "gaussiandiscriminant0".
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        return np.array([f"gaussiandiscriminant{k}" for k in range(self.scalings_.shape[1])], dtype=object)
+
     def plot_decision(self, X: Any = None, y: Any = None, ax: Any = None) -> Any:
         """The regions of the classes in two columns, with an ellipse of each class; needs matplotlib.
 

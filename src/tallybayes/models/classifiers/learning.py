@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, LabelError, StatisticsError
 from tallybayes.families.categorical import Categorical
-from tallybayes.models.inputs.features import continuous_target, open_features
+from tallybayes.models.inputs.features import continuous_target, only_column, open_features
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import Shape, read_first, read_more
 from tallybayes.sources.collect import check_size, count
@@ -162,7 +162,7 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     X, y, sample_weight
         As for `fit`.
     """
-    y = np.asarray(open_features(X)._column(y)) if isinstance(y, str) else as_array(y)
+    y = np.asarray(open_features(X)._column(y)) if isinstance(y, str) else as_array(only_column(y))
     if isinstance(sample_weight, str):
         sample_weight = np.asarray(open_features(X)._column(sample_weight))
     return float(accuracy_score(y, model.predict(X), sample_weight=sample_weight))

@@ -74,7 +74,7 @@ def check_target(y: Any, n_rows: int) -> Any:
             "this classifier requires y to be passed, but the target y is None.\n"
             "    Pass one label for every row, or the name of the column that holds them."
         )
-    column = y
+    column = y = only_column(y)
     if not hasattr(y, "to_arrow") and not hasattr(y, "to_numpy"):
         from sklearn.utils.validation import column_or_1d
 
@@ -96,6 +96,19 @@ def check_target(y: Any, n_rows: int) -> Any:
     if len(column) != n_rows:
         raise DataError.lengths_differ({"X": n_rows, "y": len(column)})
     return column
+
+
+def only_column(y: Any) -> Any:
+    """Labels as they are; of a data frame that has one column, the column."""
+    if isinstance(y, np.ndarray | list | tuple) or not _is_framed(y) or hasattr(y, "nnz"):
+        return y
+    import narwhals as nw
+
+    frame = nw.from_native(y, eager_only=True)
+    if len(frame.columns) != 1:
+        found = f"a frame of {len(frame.columns)} columns"
+        raise DataError.wrong_type("y", found, "one column", "Pass the column of the labels, y[name], or its name.")
+    return frame[frame.columns[0]].to_native()
 
 
 def target_dtype(y: Any) -> np.dtype | None:

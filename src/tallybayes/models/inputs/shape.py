@@ -14,6 +14,7 @@ from tallybayes.models.inputs.features import (
     feature_names,
     free_name,
     is_rows_of_mappings,
+    only_column,
     open_features,
     target_dtype,
 )
@@ -77,6 +78,7 @@ def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
     if isinstance(y, str):
         shape = Shape(y, y_dtype=target_dtype(table._column(y)))
         return shape, table, weight
+    y = only_column(y)
     column = check_target(y, table.n_rows)
     target = free_name("class", list(table.columns))
     typed = hasattr(y, "dtype") or not isinstance(column, np.ndarray) or column.dtype.kind != "O"
