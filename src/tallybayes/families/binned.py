@@ -19,6 +19,9 @@ from tallybayes.families.form import LevelTable
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.statistics.counts import Counts
 
+# Up to so many cuts, values are compared with all of them, if they are many: no branch is ever guessed wrong.
+_FEW_CUTS, _FEW_VALUES = 32, 2000
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Binned(Levels):
@@ -126,8 +129,18 @@ class Binned(Levels):
         -------
         ndarray of int of the same shape
         """
-        values = np.asarray(x, dtype=np.float64)
-        codes = np.searchsorted(np.array(self.edges[1:-1], dtype=np.float64), values, side="right")
+        values = np.ascontiguousarray(x, dtype=np.float64).reshape(np.shape(x))
+        cuts = np.array(self.edges[1:-1], dtype=np.float64)
+        if len(cuts) > _FEW_CUTS or values.size < _FEW_VALUES:
+            codes = np.searchsorted(cuts, values, side="right")
+        else:
+            count = np.zeros(values.shape, dtype=np.uint8)
+            for cut in cuts:
+                count += values >= cut
+            codes = count.astype(np.intp)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum()):
+                return codes
         return np.where(np.isnan(values), -1, np.where(np.isinf(values), len(self.edges) - 1, codes))
 
     def collect(

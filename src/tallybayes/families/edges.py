@@ -25,6 +25,11 @@ class Cells:
         return np.cumsum(self.weight)
 
     @cached_property
+    def heaviest(self) -> float:
+        """The weight of the value that has most."""
+        return float(self.weight.max())
+
+    @cached_property
     def sum(self) -> np.ndarray:
         """The weighted sum of every value and all below it, about the one in the middle."""
         return np.cumsum(self.weight * (self.values - self.middle))
@@ -111,9 +116,10 @@ def quantile_cuts(cells: Cells, n_bins: int) -> tuple[float, ...]:
     """As `quantile_edges`, of different values."""
     values, weight = cells.values, cells.weight
     last = len(values) - 1
-    heavy = weight > weight.sum() / n_bins
-    n_heavy = int(np.count_nonzero(heavy))
-    total = np.cumsum(np.where(heavy, 0.0, weight)) if n_heavy else cells.total
+    heavy, n_heavy, total = np.zeros(0, dtype=bool), 0, cells.total
+    if len(values) and cells.heaviest > total[-1] / n_bins:
+        heavy = weight > total[-1] / n_bins
+        n_heavy, total = int(np.count_nonzero(heavy)), np.cumsum(np.where(heavy, 0.0, weight))
     n_light = n_bins - n_heavy
     # A cut at i lies between the values i − 1 and i.
     cuts = {int(i) for place in np.flatnonzero(heavy) for i in (place, place + 1) if 0 < i <= last}
@@ -155,7 +161,7 @@ def mdl_cuts(cells: Cells) -> tuple[float, ...]:
             found.append(first + cut)
             todo += [(first, first + cut), (first + cut, last)]
     inner = borders[np.sort(np.array(found, dtype=np.intp)) - 1]
-    return rounded_edges(Cells(values, table.sum(axis=0)), inner, np.zeros(len(values), dtype=bool))
+    return rounded_edges(Cells(values, table.sum(axis=0)), inner, np.zeros(0, dtype=bool))
 
 
 def _best_cut(totals: np.ndarray, logs: np.ndarray | None) -> int | None:
@@ -212,6 +218,7 @@ def rounded_edges(cells: Cells, inner: np.ndarray, heavy: np.ndarray) -> tuple[f
     low, high = values[inner - 1], values[inner]
     if cells.whole:
         halves = np.floor((low + high) / 2) + 0.5
+        heavy = heavy if len(heavy) else np.zeros(len(values), dtype=bool)
         tight = np.concatenate([values[heavy] - 0.5, values[heavy] + 0.5])
         beside = heavy[inner - 1] | heavy[inner]
         cuts = np.unique(np.concatenate([halves[~beside], tight]))

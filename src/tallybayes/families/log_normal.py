@@ -133,7 +133,8 @@ def _log(column: np.ndarray) -> np.ndarray:
     """Logarithms; −inf, which no kernel counts, where there is none."""
     values = np.asarray(column, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(values <= 0, -np.inf, np.log(values))
+        logs = np.log(values)
+        return np.where(values < 0, -np.inf, logs) if (values < 0).any() else logs
 
 
 def _less(terms: np.ndarray, logs: np.ndarray) -> np.ndarray:

@@ -38,6 +38,18 @@ def test_edges_belong_to_the_bin_above_but_for_the_last():
     assert tb.learn(values, tb.Binned(EDGES)).statistics.table.tolist() == [3.0, 1.0, 3.0]
 
 
+def test_many_values_and_many_cuts_fall_alike():
+    values = np.concatenate([rng.normal(size=5000), [np.nan, np.inf, -np.inf, 0.5, -0.5, 1e308, -1e308]])
+    for n_cuts in (1, 2, 31, 33, 100):
+        family = tb.Binned((None, *np.linspace(-0.5, 0.5, n_cuts), None))
+        for some in (values, values[:5000], np.append(values[:5000], [1e308, 1e308])):
+            np.testing.assert_array_equal(
+                family.codes(some), np.concatenate([family.codes(one) for one in np.array_split(some, 50)])
+            )
+    blocks = np.stack([values, values[::-1]], axis=1)
+    np.testing.assert_array_equal(family.codes(blocks)[:, 1], family.codes(values[::-1]))
+
+
 def test_beyond_the_edges_is_on_the_edge():
     learned = tb.learn(VALUES, tb.Binned(EDGES))
     inside, outside = learned.predictive().log_prob([0.0, 10.0]), learned.predictive().log_prob([-1e9, 1e9])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,9 +169,10 @@ class _Rows(NamedTuple):
             codes = None if codes is None else codes[part]
         by_group, sizes = None, np.array([table.n_rows])
         if codes is not None:
-            seen, codes = np.unique(codes, return_inverse=True)
-            sizes = np.bincount(codes, minlength=len(seen))
-            by_group = np.argsort(codes.astype(np.uint16 if len(seen) < 2**16 else np.intp), kind="stable")
+            sizes = np.bincount(codes)
+            where = np.cumsum(sizes > 0) - 1  # classes without a row are none
+            codes, sizes = where[codes], sizes[sizes > 0]
+            by_group = np.argsort(codes.astype(np.uint16 if len(sizes) < 2**16 else np.intp), kind="stable")
         return cls(table, codes, len(sizes), weight, by_group, np.cumsum(sizes), n_rows / max(1, table.n_rows))
 
     def numbers(self, name: Name) -> Seen:
@@ -201,6 +202,17 @@ class _Rows(NamedTuple):
             times = np.add.reduceat(weights, starts) if len(starts) else weights
         return Seen(name, Cells(every[starts], times), len(every), column, by_class)
 
+    def table_of(self, one: Seen) -> np.ndarray:
+        """How often every class has each label of a column, (classes, labels)."""
+        size = int(one.values[-1]) + 1
+        return kernels.count_codes([one.column], [size], self.group, self.n_groups, self.weight)[:, one.values]
+
+    def sums(self, cells: np.ndarray) -> np.ndarray:
+        """The weighted sum over the cells of every class that are there."""
+        group = np.zeros(len(cells), dtype=np.intp) if self.group is None else self.group
+        cells = np.where(np.isnan(cells), 0.0, cells)
+        return np.bincount(group, cells if self.weight is None else cells * self.weight, self.n_groups)
+
     def absence(self, there: np.ndarray, other: np.ndarray | None = None) -> float:
         """By how many bits it is shorter to say for every class how often a column is there than for all together.
 
@@ -224,40 +236,44 @@ class _Rows(NamedTuple):
 def _code_lengths(rows: _Rows, seen: Sequence[Seen]) -> dict[Name, list[Candidate]]:
     """Every family that was tried for a column, with its code length in bits; at equal evidence the first is meant."""
     found: dict[Name, list[Candidate]] = {one.name: [] for one in seen}
-    numbers = [one for one in seen if one.is_number]
+    numbers, labels = [one for one in seen if one.is_number], [one for one in seen if not one.is_number]
     whole = {one.name: one.cells.whole for one in numbers}
     counts = [one for one in numbers if whole[one.name] and one.values[0] >= 0]
-
-    def add(family: Family, columns: Sequence[Seen], lengths: np.ndarray) -> None:
-        for one, nats in zip(columns, lengths, strict=True):
-            found[one.name].append(Candidate(family, float(nats) / math.log(2)))
-
-    add(Gaussian(), numbers, _moments_evidence(rows, Gaussian(), numbers, whole))
     coins = [one for one in counts if one.values[-1] <= 1]
-    coins += [one for one in seen if not one.is_number and _is_bool(rows.table, one.name)]
-    labelled = [(one, None) for one in seen if not one.is_number]
-    levels = [(one, one.values[1:]) for one in numbers if whole[one.name] and len(one.values) <= _MOST_LEVELS]
-    for (one, _), nats in zip(labelled, _level_evidence(rows, labelled), strict=True):
-        found[one.name].append(Candidate(Categorical(), float(nats) / math.log(2)))
+    coins += [one for one in labels if _is_bool(rows.table, one.name)]
+    positive = [one for one in numbers if one.values[0] > 0]
+
+    def add(family: Family, columns: Sequence[Seen], nats: Iterable[float]) -> None:
+        for one, length in zip(columns, nats, strict=True):
+            found[one.name].append(Candidate(family, float(length) / math.log(2)))
+
+    tables = [rows.table_of(one) for one in labels]
+    cuts_of: list[tuple[Seen, list[tuple[float, ...]]]] = []
+    by_value: list[Seen] = []
+    for one in numbers:
+        cuts = [cuts for cuts in dict.fromkeys(quantile_cuts(one.cells, n) for n in _BINS) if cuts]
+        is_few = whole[one.name] and len(one.values) <= _MOST_LEVELS
+        by_value += [one] if is_few else []
+        cuts_of.append((one, cuts))
+        tables += one.counts([*([one.values[1:]] if is_few else []), *map(np.array, cuts)])
+    lengths = iter(zip(tables, _level_evidence(tables), strict=True))
+    add(Categorical(), labels, (next(lengths)[1] for _ in labels))
+    measured = _measured_evidence(rows, numbers, positive, whole)
+    add(Gaussian(), numbers, measured[: len(numbers)])
     add(Bernoulli(), coins, _evidence(rows, Bernoulli(), coins))
     add(Poisson(), counts, _evidence(rows, Poisson(), counts))
-    binned = [
-        (one, cuts) for one in numbers for cuts in dict.fromkeys(quantile_cuts(one.cells, n) for n in _BINS) if cuts
-    ]
-    lengths = _level_evidence(rows, [*levels, *((one, np.array(cuts)) for one, cuts in binned)])
-    for (one, _), nats in zip(levels, lengths, strict=False):
-        named = _log_choose(one.values[-1] - one.values[0] + 1, len(one.values))
-        found[one.name].append(Candidate(Categorical(), (float(nats) + named) / math.log(2)))
-    positive = [one for one in numbers if one.values[0] > 0]
-    add(LogNormal(), positive, _moments_evidence(rows, LogNormal(), positive, whole))
-    for (one, cuts), nats in zip(binned, lengths[len(levels) :], strict=True):
-        family = Binned((None, *cuts, None))
-        places = one.values[-1] - one.values[0] if whole[one.name] else len(one.values) - 1
-        inside = one.counts(np.array(cuts)).sum(axis=0)
-        spread = float((inside * np.log(family.widths)).sum())
-        spread += sum(_beyond(one.cells, *end) for end in family.open_ends)
-        bits = (float(nats) + spread + _log_choose(places, len(cuts))) / math.log(2)
-        found[one.name].append(Candidate(family, bits))
+    logs = dict(zip((one.name for one in positive), measured[len(numbers) :], strict=True))
+    for one, proposed in cuts_of:
+        width = one.values[-1] - one.values[0]
+        if one in by_value:
+            add(Categorical(), [one], [next(lengths)[1] + _log_choose(width + 1, len(one.values))])
+        if one.name in logs:
+            add(LogNormal(), [one], [logs[one.name]])
+        for each in proposed:
+            (table, nats), family = next(lengths), Binned((None, *each, None))
+            nats += (table.sum(axis=0) * np.log(family.widths)).sum()
+            nats += sum(_beyond(one.cells, *end) for end in family.open_ends)
+            add(family, [one], [nats + _log_choose(width if whole[one.name] else len(one.values) - 1, len(each))])
     return found
 
 
@@ -273,7 +289,7 @@ def _evidence(rows: _Rows, family: Family, columns: Sequence[Seen]) -> np.ndarra
     found: list[Any] = []
     for one in columns:
         if one.is_number:
-            found.append(family.collect([one.values], None, rows.n_groups, one.counts(one.values[1:]).T.copy()))
+            found.append(family.collect([one.values], None, rows.n_groups, one.counts([one.values[1:]])[0].T.copy()))
         else:
             found.append(family.collect([one.column], rows.group, rows.n_groups, rows.weight))
     return np.concatenate([_of(family, statistics) for statistics in found])
@@ -284,37 +300,35 @@ def _of(family: Family, statistics: Any) -> np.ndarray:
     return -evidence.reshape(statistics.given_shape[0], statistics.n_columns).sum(axis=0)
 
 
-def _moments_evidence(rows: _Rows, family: Family, columns: Sequence[Seen], whole: dict[Name, bool]) -> np.ndarray:
-    """−log of the evidence of measured columns, whole numbers spread evenly over cells of width 1.
+def _measured_evidence(
+    rows: _Rows, numbers: Sequence[Seen], positive: Sequence[Seen], whole: dict[Name, bool]
+) -> np.ndarray:
+    """−log of the evidence of columns as Gaussian ones, then of those above 0 as log-normal ones, all at once.
 
-    A cell adds 1/12 to the variance, or 1/(12x²) to that of the logarithm: the square of its slope. By Jensen's
-    inequality the density of what is so spread is no more than the probability of the cells, which has no closed form.
+    Whole numbers are spread evenly over cells of width 1. That adds 1/12 to the variance, or 1/(12x²) to that of the
+    logarithm: the square of its slope. By Jensen's inequality the density of what is so spread is no more than the
+    probability of the cells, which has no closed form. A log-normal column is a Gaussian one of logarithms, each with
+    a density of x that is 1/x of it.
     """
-    if not columns:
+    if not numbers:
         return np.zeros(0)
-    moments: Any = family.collect([one.column for one in columns], rows.group, rows.n_groups, rows.weight)
-    cells = np.array([float(whole[one.name]) for one in columns])
-    if cells.any():
-        added = np.broadcast_to(moments.weight, moments.first_sum.shape) * cells
-        if family.transforms:
-            slopes: Any = Gaussian().collect(
-                [1 / one.column for one in columns], rows.group, rows.n_groups, rows.weight
-            )
-            added = cells * (slopes.scatter + slopes.weight * slopes.mean**2)
+    family, logs = Gaussian(), [np.log(one.column) for one in positive]
+    moments = family.collect([*(one.column for one in numbers), *logs], rows.group, rows.n_groups, rows.weight)
+    weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
+    if any(whole.values()):
+        added = np.zeros(weight.shape)
+        for place, one in enumerate(numbers):
+            added[:, place] = weight[:, place] if whole[one.name] else 0.0
+        for place, one in enumerate(positive, start=len(numbers)):
+            added[:, place] = rows.sums(one.column**-2.0) if whole[one.name] else 0.0
         moments = moments.with_scatter(added / 12)
-    return _of(family, moments)
+    nats = _of(family, moments)
+    nats[len(numbers) :] += (moments.mean * weight).sum(axis=0)[len(numbers) :]
+    return nats
 
 
-def _level_evidence(rows: _Rows, columns: Sequence[tuple[Seen, np.ndarray | None]]) -> np.ndarray:
-    """−log of the evidence of levels: of columns of labels, or of numbers cut before some values; all at once."""
-    tables = []
-    for one, cuts in columns:
-        if cuts is None:
-            size = int(one.values[-1]) + 1
-            table = kernels.count_codes([one.column], [size], rows.group, rows.n_groups, rows.weight)
-            tables.append(table[:, one.values])
-        else:
-            tables.append(one.counts(cuts))
+def _level_evidence(tables: Sequence[np.ndarray]) -> np.ndarray:
+    """−log of the evidence of levels, from how often each class has each of them: of many columns at once."""
     if not tables:
         return np.zeros(0)
     return _of(Categorical(), Counts(np.concatenate(tables, axis=1), [table.shape[1] for table in tables]))

@@ -36,9 +36,14 @@ class Seen(NamedTuple):
         """The different values."""
         return self.cells.values
 
-    def counts(self, cuts: np.ndarray) -> np.ndarray:
-        """The weight of every class between the cuts, (classes, bins)."""
-        return np.stack([_between(cells, cuts) for cells in self.by_class or ()])
+    def counts(self, cuts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The weight of every class between the cuts, (classes, bins), for several sets of cuts."""
+        if not len(cuts):
+            return []
+        every = np.concatenate([part for each in cuts for part in ([-np.inf], each, [np.inf])])
+        below = np.stack([_below(cells, every) for cells in self.by_class or ()])
+        ends = np.cumsum([len(each) + 2 for each in cuts])
+        return [np.diff(part, axis=1) for part in np.split(below, ends[:-1], axis=1)]
 
 
 def refuse(one: Seen, thinned: float) -> str | None:
@@ -86,11 +91,10 @@ def _same(one: Seen, other: Seen, ranked: bool) -> bool:
     return bool(known and len(pairs) == len(one.values) + bool((mine < 0).any()))
 
 
-def _between(cells: Cells, cuts: np.ndarray) -> np.ndarray:
-    """The weight of sorted values between cuts."""
-    ends = np.concatenate([[0], np.searchsorted(cells.values, cuts), [len(cells.values)]])
-    weight = cells.weight
-    return np.diff(ends).astype(np.float64) if not len(weight) else np.diff(np.append(0.0, cells.total)[ends])
+def _below(cells: Cells, cuts: np.ndarray) -> np.ndarray:
+    """The weight of sorted values below cuts."""
+    places = np.searchsorted(cells.values, cuts)
+    return np.append(0.0, cells.total)[places] if len(cells.weight) else places.astype(np.float64)
 
 
 def _codes(one: Seen) -> np.ndarray:
