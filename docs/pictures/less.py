@@ -105,9 +105,10 @@ def _draw_number(axes: Any, rows: pd.DataFrame) -> None:
 
 
 def prior_of_one(rows: pd.DataFrame, columns: Any) -> list[Any]:
-    """What a single component believes about numbers: one prior for any number of components."""
+    """What a single component believes about numbers, add-one for labels: one prior for any number of components."""
     one = tb.Mixture(1, columns).fit(rows)
-    return [belief for belief in one.prior_.values() if not isinstance(belief, tb.Dirichlet)]
+    numbers = [belief for belief in one.prior_.values() if not isinstance(belief, tb.Dirichlet)]
+    return [*numbers, 1] if len(numbers) < len(one.prior_) else numbers
 
 
 def measures(rows: pd.DataFrame, columns: Any, numbers: Any, truth: Any = None) -> pd.DataFrame:

@@ -44,7 +44,7 @@ def draw_prior_path() -> Figure:
     """Evidence, log-loss and accuracy of the digits under priors of several strengths."""
     images, digits = load_digits(return_X_y=True)
     figure = Figure(figsize=(6.6, 6.6), layout="constrained")
-    path = tb.prior_path(tb.NaiveBayes(tb.Bernoulli()), images > 7, digits, np.geomspace(0.01, 100, 9))
+    path = tb.prior_path(tb.NaiveBayes(tb.Bernoulli(), prior=1), images > 7, digits, np.geomspace(0.01, 100, 9))
     for axes in path.plot(figure.subplots(3, sharex=True)):
         axes.yaxis.label.set_size(10)
     return figure

@@ -77,9 +77,9 @@ def supervised(train: Sentences, test: Sentences) -> None:
     model.predict(test[0])
     tagged = time.perf_counter()
     for name, settings in (
-        ("add-one", {}),
+        ("add-one", {"prior": 1}),
         ("Dirichlet(0.01)", {"prior": {"emission": tb.Dirichlet(0.01)}}),
-        ("empirical", {"prior": "empirical"}),
+        ("the default", {}),
         ("maximum likelihood", {"estimate": "mle"}),
     ):
         for how in ("missing", "smooth"):

@@ -65,7 +65,7 @@ def main() -> None:
     for name, prior in (
         ("Dirichlet(0.01)", tb.Dirichlet(0.01)),
         ("empirical", "empirical"),
-        ("Dirichlet(1)", tb.Dirichlet(1)),
+        ("add-one", 1),
     ):
         alone, all_posts, lighter = np.mean(
             [accuracies(20, seed, (1.0, 0.1), prior=prior) for seed in range(5)], axis=0

@@ -46,12 +46,12 @@ def naive_bayes(estimate):
         "bottled": tb.Bernoulli(),
         "price": tb.LogNormal(),
     }
-    return tb.NaiveBayes(columns, estimate=estimate, class_prior="frequency").fit(rows(), "kind")
+    return tb.NaiveBayes(columns, estimate=estimate, prior=1, class_prior="frequency").fit(rows(), "kind")
 
 
 def words(estimate):
     counts = np.random.default_rng(8).poisson(1.0, (60, 5)) + np.eye(5, dtype=int)[np.arange(60) % 5]
-    model = tb.NaiveBayes(tb.Multinomial(), estimate=estimate, class_prior="frequency")
+    model = tb.NaiveBayes(tb.Multinomial(), estimate=estimate, prior=1, class_prior="frequency")
     return model.fit(counts, np.arange(60) % 3)
 
 
@@ -68,7 +68,7 @@ def nearest_mean():
 
 def mixture(estimate):
     frame = rows()[["strength", "colour"]]
-    return tb.Mixture(2, estimate=estimate, random_state=0).fit(frame)
+    return tb.Mixture(2, estimate=estimate, prior=1, random_state=0).fit(frame)
 
 
 def chain(estimate):

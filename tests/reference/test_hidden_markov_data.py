@@ -88,8 +88,9 @@ def test_parts_of_speech():
     assert len(model.states_) == 17
     assert model.score(test, tags) == pytest.approx(0.9044, abs=5e-4)
     # every word's most frequent tag: 86.2 %; add-one on so many words is far too much
-    assert model.reestimate(prior=None, unseen="missing").score(test, tags) == pytest.approx(0.8465, abs=5e-4)
-    assert model.reestimate(prior="empirical").score(test, tags) > 0.90
+    assert model.reestimate(prior=1, unseen="missing").score(test, tags) == pytest.approx(0.8465, abs=5e-4)
+    assert model.reestimate(prior=None, unseen="missing").score(test, tags) > 0.88
+    assert model.reestimate(prior=None).score(test, tags) > 0.90
     halves = [tb.HiddenMarkovModel(**model.get_params()).fit(X[k::2], y[k::2]) for k in (0, 1)]
     assert sum(halves).tally_ == model.tally_
     assert model.forget(X[1::2], y[1::2]).tally_ == halves[0].tally_

@@ -32,12 +32,12 @@ def mnist(part, n_rows):
 def test_mnist_binarised():
     X, y = mnist("train", 60_000)
     test, answers = mnist("t10k", 10_000)
-    model = tb.NaiveBayes(tb.Bernoulli()).fit(X, y)
+    model = tb.NaiveBayes(tb.Bernoulli(), prior=1).fit(X, y)
     assert model.classes_.tolist() == list(range(10))
     # a textbook's 84.3 %, and scikit-learn's with α = 1
     assert model.score(test, answers) == pytest.approx(0.8427, abs=0.0005)
     peer = BernoulliNB(alpha=1.0, binarize=None).fit(X[:5000], y[:5000])
-    small = tb.NaiveBayes(tb.Bernoulli(), class_prior="frequency").fit(X[:5000], y[:5000])
+    small = tb.NaiveBayes(tb.Bernoulli(), prior=1, class_prior="frequency").fit(X[:5000], y[:5000])
     np.testing.assert_allclose(
         small.predict_joint_log_proba(test[:500]), peer.predict_joint_log_proba(test[:500]), rtol=1e-11
     )
@@ -125,7 +125,8 @@ def test_newsgroups_are_scikit_learn_s_probabilities(posts, form):
     assert X.shape[1] > 5000
     peer = MultinomialNB(alpha=1.0).fit(X[::2], y[::2])
     fitted = {"csr": X, "csc": X.tocsc(), "dense": X.toarray()}[form]
-    model = tb.NaiveBayes(tb.Multinomial()).fit(fitted[::2], y[::2])
+    settings = {"columns": tb.Multinomial(), "prior": 1, "class_prior": "frequency"}
+    model = tb.NaiveBayes(**settings).fit(fitted[::2], y[::2])
     np.testing.assert_allclose(model.to_linear().coef, peer.feature_log_prob_, rtol=1e-13)
     found = model.predict_proba(fitted)
     # scikit-learn subtracts log p(row), whose rounding alone is 1e-12 for long posts; the exact numbers decide
@@ -137,5 +138,5 @@ def test_newsgroups_are_scikit_learn_s_probabilities(posts, form):
         expected = exact_proba(X[::2], y[::2], list(zip(row.col, row.data, strict=True)))
         np.testing.assert_allclose(found[i], expected, rtol=0, atol=1e-12)
     assert (model.predict(fitted) == peer.predict(X)).all()
-    first, second = (tb.NaiveBayes(tb.Multinomial()).fit(fitted[start::4], y[start::4]) for start in (0, 2))
+    first, second = (tb.NaiveBayes(**settings).fit(fitted[start::4], y[start::4]) for start in (0, 2))
     np.testing.assert_allclose((first + second).predict_proba(fitted), found, rtol=0, atol=1e-12)

@@ -55,6 +55,9 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     - A single group cannot tell how groups vary: its levels share one α, while rates and Gaussians take their default
       prior. So do columns without a known cell, an event, or any spread within groups.
 
+    In classifiers, mixtures and the steps of hidden Markov models it is the default of labels and words under
+    ``"bayes"``, with add-one in columns that fewer than two groups have counts of.
+
     Under ``"map"`` Dirichlets and Betas get one more for every level and Gammas one more event, so that the mode is the
     ``"bayes"`` mean; for Gaussians the prior's mode of the variance is the b/a of ``"bayes"``, as in the defaults.
 
@@ -86,17 +89,9 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     >>> prior.successes.round(1), prior.failures.round(1)
     (array([6.6]), array([15.1]))
     """
-    n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
-    flat = statistics.reshape_groups((n_groups,))
-    more = 1.0 if read_estimate(estimate).takes_mode else 0.0
-    if issubclass(family.belief, Beta):
-        cells = np.stack([flat.total, flat.failures], axis=-1).reshape(n_groups, -1)
-        pairs = fit_dirichlet(cells, Segments(np.full(flat.n_columns, 2))).reshape(-1, 2)
-        return Beta(pairs[:, 0] + more, pairs[:, 1] + more)
-    if issubclass(family.belief, Dirichlet):
-        table = flat.table if isinstance(flat, Counts) else flat.total
-        segments = flat.segments if isinstance(flat, Counts) else Segments([table.shape[-1]])
-        return Dirichlet(fit_dirichlet(table, segments) + more)
+    flat, more = _in_one_axis(statistics), 1.0 if read_estimate(estimate).takes_mode else 0.0
+    if issubclass(family.belief, Beta | Dirichlet):
+        return _with_counts(family, fit_dirichlet(*_cells_of(family, flat)) + more)
     if issubclass(family.belief, Gamma):
         shape, rate = _fit_gamma(flat, family.default_prior(statistics, "bayes"))
         return Gamma(shape + more, rate)
@@ -105,6 +100,55 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Belief:
     if issubclass(family.belief, NormalInverseWishart):
         return fit_wishart(family, statistics, flat, estimate)
     raise PriorError.wrong_belief(family, "empirical", f"a {family.belief.__name__}")
+
+
+class GroupsOrOne:
+    """The default prior of labels and words in several groups: ``"empirical"``, and add-one where it has no say.
+
+    A column that fewer than two groups have counts of tells nothing of how groups vary: every level has one then.
+    """
+
+    def resolve(self, family: Family, statistics: Any, estimate: str) -> Belief:
+        """The belief this rule stands for."""
+        table, segments = _cells_of(family, _in_one_axis(statistics))
+        silent = ((segments.sum(table) > 0).sum(axis=0) < 2).reshape(-1)
+        if silent.all():
+            return family.default_prior(statistics, estimate)
+        found = np.where(segments.spread(silent), 1.0, fit_dirichlet(table, segments))
+        return _with_counts(family, found + (1.0 if read_estimate(estimate).takes_mode else 0.0))
+
+
+def default_in_groups(family: Family, estimate: str) -> GroupsOrOne | None:
+    """The default prior of a family whose columns are compared between groups; None is the family's own."""
+    has_levels = family.added_counts(1.0, estimate) is not None
+    return GroupsOrOne() if has_levels and not read_estimate(estimate).takes_mode else None
+
+
+def is_found(prior: Any) -> bool:
+    """Whether a prior is found from the counts."""
+    return isinstance(prior, str | GroupsOrOne)
+
+
+def _in_one_axis(statistics: Any) -> Any:
+    """The statistics with all that is given in one axis."""
+    return statistics.reshape_groups((int(np.prod(statistics.given_shape, dtype=np.int64)),))
+
+
+def _cells_of(family: Family, flat: Any) -> tuple[np.ndarray, Segments]:
+    """The counts of all levels (groups, cells), and how they fall into columns."""
+    if issubclass(family.belief, Beta):
+        cells = np.stack([flat.total, flat.failures], axis=-1).reshape(len(flat.total), -1)
+        return cells, Segments(np.full(flat.n_columns, 2))
+    if isinstance(flat, Counts):
+        return flat.table, flat.segments
+    return flat.total, Segments([flat.total.shape[-1]])
+
+
+def _with_counts(family: Family, counts: np.ndarray) -> Belief:
+    """The belief that has seen these counts of all levels."""
+    if issubclass(family.belief, Beta):
+        return Beta(counts[::2], counts[1::2])
+    return Dirichlet(counts)
 
 
 def _distinct(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -23,7 +23,8 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
     Neither h_k nor U asks which group has which count. So levels of a column with the same counts, in whichever groups,
     have one α, and columns whose levels are alike have the same ones. Of a hundred thousand words most are rare, and
     rare words were counted alike: only those that differ are solved for, in an order of their own. What is found does
-    not depend on the order of groups, levels or columns, to the bit where the counts are whole.
+    not depend on the order of groups, levels or columns, to the bit where the counts are whole; nor do its sums, as it
+    is rounded to what adds up exactly.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
     )
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
-    return _climbed(columns)[place[again]]
+    return _rounded(_climbed(columns), columns)[place[again]]
 
 
 class _Columns(NamedTuple):
@@ -139,6 +140,13 @@ def _climbed(columns: _Columns) -> np.ndarray:
         found[where] = alpha
         moving = np.asarray(np.maximum(np.abs(step), columns.segments.max(np.abs(stretch))) >= _CLOSE)
     return found
+
+
+def _rounded(alpha: np.ndarray, columns: _Columns) -> np.ndarray:
+    """Concentrations of so few bits that they and whole counts add up without rounding, in whichever order."""
+    _, bits = np.frexp(columns.sum(alpha) + columns.rows.sum(axis=0))
+    unit = columns.segments.spread(np.ldexp(1.0, bits - 52))
+    return np.maximum(np.rint(alpha / unit), 1.0) * unit
 
 
 def _newton(columns: _Columns, radius: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

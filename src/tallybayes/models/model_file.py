@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from tallybayes import store
+from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import FileError
 from tallybayes.sources.encode import is_missing
+from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally_file import tally_from_parts, tally_to_parts
 from tallybayes.value import from_json, to_json
 
@@ -31,8 +35,8 @@ _RENAMED = {"n_iter": "max_iter", "emission": "columns"}
 
 # Files say which defaults they were written under; those from before they did are of the first.
 _DEFAULTS = 2
-# What None meant under the first, where it means something else now.
-_FIRST_DEFAULTS = {"class_prior": "frequency"}
+# Models whose columns of labels and words had one pseudo-count a level under the first.
+_ADDED_ONE = ("HiddenMarkovModel", "Mixture", "NaiveBayes")
 
 
 def save_model(model: Any, path: Any) -> None:
@@ -74,17 +78,41 @@ def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         raise FileError(
             f"the model's defaults are {defaults!r:.60}; expected 1 to {_DEFAULTS}, those this version knows."
         )
-    if defaults == 1:
-        meant = {name: value for name, value in _FIRST_DEFAULTS.items() if parameters.get(name, ...) is None}
-        parameters |= meant
-    model: Any = kind(**parameters)
     own, tally = state.pop("own", {}), tally_from_parts(manifest.pop("tally"), arrays)
+    model: Any = kind(**parameters)
     store.refuse_rest("the model", manifest)
     model._shape_from_json(state, tally)
     store.refuse_rest("the model's state", state)
     model._adopt(tally)
     model._check_loaded()
+    if defaults == 1:
+        _spell_out(model, name)
     model._from_parts(own, arrays)
     store.refuse_rest("the model's state", own)
     store.refuse_rest("the file", arrays)
     return model
+
+
+def _spell_out(model: Any, name: str) -> None:
+    """Say what the first defaults meant, in a model that was saved under them."""
+    if getattr(model, "class_prior", ...) is None:
+        model.class_prior = "frequency"
+    if name in _ADDED_ONE:
+        factors = model._with_prior(model.tally_)
+        model.prior = _with_added_one(model.prior, [f for f in factors if f.family.added_counts(1.0, "bayes")], name)
+    model._adopt(model.tally_)  # what was made of it under other defaults is not it
+
+
+def _with_added_one(prior: Any, counted: list[Factor], name: str) -> Any:
+    """The same prior, and one pseudo-count a level where it says nothing."""
+    if not counted:
+        return prior
+    if prior is None:
+        return 1
+    if name == "HiddenMarkovModel" and isinstance(prior, Dirichlet):
+        prior = {"start": prior, "transition": prior}
+    if isinstance(prior, Mapping):
+        silent = [f for f in counted if not {f.columns, *f.columns, "emission"} & set(prior)]
+        return {**prior, **{f.columns: 1 for f in silent}}
+    listed = (prior,) if isinstance(prior, Belief) else prior
+    return (*listed, 1) if isinstance(listed, list | tuple) else prior

@@ -16,7 +16,7 @@ STAR = {"one": ["y"], "two": ["y"], "size": ["y"]}
 
 def bayes(rows=ROWS, target="y", **options):
     columns = {name: tb.Gaussian() if name == "size" else tb.Categorical() for name in rows if name != target}
-    return tb.NaiveBayes(columns, **options).fit(rows, target)
+    return tb.NaiveBayes(columns, **{"prior": 1, **options}).fit(rows, target)
 
 
 def network(parents, rows=ROWS, **options):

@@ -155,7 +155,7 @@ def test_levels_and_classes_that_only_a_fold_shows_are_known_when_it_is_held_out
 def test_a_network_that_is_a_star_is_naive_bayes():
     case = CASES["network, gaps"]
     star = tb.BayesianNetwork({"one": ["y"], "two": ["y"], "size": ["y"]})
-    bayes = tb.NaiveBayes({("one", "two"): tb.Categorical(), "size": tb.Gaussian()}, class_prior=tb.Dirichlet(1.0))
+    bayes = tb.NaiveBayes({("one", "two"): tb.Categorical(), "size": tb.Gaussian()}, prior=1)
     found = [tb.leave_one_out(model, case.data, "y") for model in (star, bayes)]
     np.testing.assert_allclose(found[0].log_proba, found[1].log_proba, atol=1e-9)
     np.testing.assert_allclose(found[0].log_density, found[1].log_density, atol=1e-9)

@@ -48,7 +48,7 @@ def test_hypotheses_have_no_strength():
 def test_every_point_is_the_model_with_that_prior():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, (80, 4)), rng.integers(0, 2, 80)
-    path = tb.prior_path(tb.NaiveBayes(tb.Categorical()), X, y, [0.1, 1.0, 20.0])
+    path = tb.prior_path(tb.NaiveBayes(tb.Categorical(), prior=1), X, y, [0.1, 1.0, 20.0])
     for strength, bits, result in zip(path.strengths, path.log2_evidence, path.results, strict=True):
         model = tb.NaiveBayes(tb.Categorical(), prior=tb.Dirichlet(strength))
         np.testing.assert_allclose(result.log_proba, tb.leave_one_out(model, X, y).log_proba, atol=1e-12)

@@ -62,7 +62,7 @@ def test_lists_and_mappings(frame):
     assert listed.prior_["length", "width"] == both.prior_["length", "width"]
     mapped = both.reestimate(prior={"length": "empirical", "width": "empirical"})
     assert mapped.prior_["length", "width"] == both.prior_["length", "width"]
-    assert mapped.prior_["colour", "shape"] == tb.Dirichlet(1)
+    assert mapped.prior_["colour", "shape"] == both.prior_["colour", "shape"]  # the default of labels, too
     with pytest.raises(PriorError, match="'empirical'"):
         both.reestimate(prior={"length": "empiric", "width": "empiric"}).predict(frame)
 

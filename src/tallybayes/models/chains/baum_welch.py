@@ -20,7 +20,7 @@ from tallybayes.models.chains.names import state_schema
 from tallybayes.models.fitted.climbing import Hill, widened
 from tallybayes.models.fitted.scoring import Scored, not_estimated
 from tallybayes.models.fitted.soft_counting import Nearest, SoftCounter, uncorrelated
-from tallybayes.models.inputs.column_priors import prior_for
+from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.models.inputs.labels import new_names
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.sources.collect import check_size
@@ -91,7 +91,7 @@ class _Learner:
         self.hill = Hill(model, [*self.parts, *emissions], float(self.per_step.sum()), "Baum-Welch")
         given = read_prior(model.prior)
         self.priors = [given[part] for part in ("start", "transition", "end")[: len(self.parts)]]
-        self.priors += [prior_for(given["emission"], factor) for factor in emissions]
+        self.priors += [prior_in_groups(given["emission"], factor, model.estimate) for factor in emissions]
         self.counter = SoftCounter(emissions, sequences.table, self.n_states)
         self.settled = False  # whether the priors are found
         self.clamped = bool((codes >= 0).any())

@@ -41,8 +41,8 @@ class HiddenMarkovModel(Model):
         ``"bayes"`` plugs in the posterior means of all parameters: integrating them out over whole sequences has no
         closed form.
     prior : mapping from "start", "transition", "end" and columns to priors, a Dirichlet, number, "empirical" or None
-        A Dirichlet alone is that of start and transition; a number is added to every level's count. None takes the
-        families' defaults, add-one.
+        A Dirichlet alone is that of start and transition; a number is added to every level's count. None is add-one for
+        start, transition and end, and for columns their default, as for `NaiveBayes`.
     unseen : {"missing", "smooth", "error"}, default "missing"
         What a label is that no step had at fitting: a missing step; as likely as labels seen only once were in each
         state; or an error.

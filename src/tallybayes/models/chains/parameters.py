@@ -11,7 +11,7 @@ from tallybayes.errors import DataError
 from tallybayes.models.chains.chain import Chain, log_shares, read_prior, with_singletons
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.scoring import Scored, not_estimated
-from tallybayes.models.inputs.column_priors import prior_for
+from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
@@ -59,7 +59,9 @@ class Counted:
     def fitted(self) -> Fitted:
         """Start, transition, end and emissions after estimating; the predictive of a sequence has no closed form."""
         given, emissions = read_prior(self.prior), [factor for factor, _ in self.emissions]
-        priors = [given[part] for part in self.parts] + [prior_for(given["emission"], factor) for factor in emissions]
+        priors = [given[part] for part in self.parts] + [
+            prior_in_groups(given["emission"], factor, self.estimate) for factor in emissions
+        ]
         return Fitted(self.pairs, priors, self.estimate, groups=self.states.levels, plug_in=True)
 
     @property

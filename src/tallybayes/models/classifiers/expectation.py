@@ -12,6 +12,7 @@ import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError
+from tallybayes.families.empirical import is_found
 from tallybayes.families.estimates import read_estimate
 from tallybayes.inference.em import Climbed
 from tallybayes.models.classifiers.class_prior import log_class_prior
@@ -228,7 +229,7 @@ class Expectation:
     def _warn_swamped(self, start: Expected) -> None:
         """Say when a prior over many words is worth more than all that the labelled rows say."""
         for factor, belief, statistics in zip(self.features, self.hill.beliefs, start.statistics, strict=True):
-            found = isinstance(self.model._prior_of(factor), str)  # by the counts themselves
+            found = is_found(self.model._prior_of(factor))
             if not factor.family.columnwise and isinstance(belief, Dirichlet) and not found:
                 total = np.asarray(statistics.total)
                 worth = float((np.broadcast_to(belief.concentration, total.shape) - 1).sum(axis=-1).mean())

@@ -25,7 +25,7 @@ from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import NOTHING, Resolved, Scored, chunk_of, not_estimated, rows_of
-from tallybayes.models.inputs.column_priors import check_priors, prior_for
+from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering, looking
 from tallybayes.models.inputs.shape import Shape, open_rows, read_more, with_weight
@@ -83,7 +83,7 @@ class Grouped(Model):
                 "prior= is a model; expected beliefs or a tally.\n    Pass its counts: prior=model.tally_."
             )
         if not isinstance(self.prior, Tally):
-            return prior_for(self.prior, factor)
+            return prior_in_groups(self.prior, factor, self.estimate)
         before = self.prior.over(self.tally_)[factor.columns]
         return factor.family.prior(None, self.tally_[factor.columns], self.estimate).update(before)
 
@@ -289,7 +289,7 @@ class Grouped(Model):
         if belief is None:
             return known
         pairs = [(learning.class_factor(self), self.tally_[self._target]), *known.pairs]
-        return Fitted(pairs, [belief, *known.beliefs], self.estimate, starts=(Resolved(belief, NOTHING), *known.starts))
+        return Fitted(pairs, [belief, *known.priors], self.estimate, starts=(Resolved(belief, NOTHING), *known.starts))
 
     @property
     def _fixed(self) -> float:  # type: ignore[override]

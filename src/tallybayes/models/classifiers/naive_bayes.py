@@ -27,7 +27,8 @@ class NaiveBayes(Classifier):
     prior : Belief, number, rule, "empirical", list of them, mapping from column to one of them, or a Tally, optional
         A belief serves the families it belongs to; a number is added to every level's count, of labels and words; the
         others, and None, take their defaults. ``"empirical"`` is the prior under which the classes' counts are most
-        probable, found for every column. A tally of the same columns, such as another model's, counts as seen before;
+        probable, found for every column: the default of labels and words under ``"bayes"`` where two classes or more
+        have any counted, else 1. A tally of the same columns, such as another model's, counts as seen before;
         ``tally.scale(strength)`` is worth less or more.
     class_prior : {label: probability}, "uniform", "frequency", Dirichlet or None
         "frequency" is the classes' share of the rows. None has one pseudo-row more for every class, under the estimates

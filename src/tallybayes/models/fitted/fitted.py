@@ -13,6 +13,7 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import EstimateError
+from tallybayes.families.empirical import default_in_groups, is_found
 from tallybayes.families.estimates import read_estimate
 from tallybayes.learned import Bits
 from tallybayes.models.fitted.scoring import Resolved, Scored, check_spread_within, prepare, resolve
@@ -150,8 +151,10 @@ class Fitted:
     def bits(self) -> Bits:
         """Code lengths: −log₂ of the likelihood and the density at the MAP parameters, and of the evidence."""
         data = model = 0.0
-        for (factor, counted), (belief, constant) in zip(self.pairs, self.starts, strict=True):
+        for (factor, counted), prior, (belief, constant) in zip(self.pairs, self.priors, self.starts, strict=True):
             if not len(constant):
+                if is_found(prior) and default_in_groups(factor.family, self.estimate) is not None:
+                    belief = belief.for_mode()  # counts below one have no highest density to speak of
                 posterior = belief.update(counted)
                 mode = factor.family.from_belief(posterior, "mode")
                 data += float(np.sum(factor.family.log_likelihood(mode, counted)))

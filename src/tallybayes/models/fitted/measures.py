@@ -42,7 +42,7 @@ def log_evidence(model: Any) -> float:
     Examples
     --------
     >>> import numpy as np, tallybayes as tb
-    >>> model = tb.NaiveBayes(tb.Bernoulli()).fit([[1], [1], [0]], ["a", "a", "b"])
+    >>> model = tb.NaiveBayes(tb.Bernoulli(), prior=1).fit([[1], [1], [0]], ["a", "a", "b"])
     >>> labels, cells = 2 / 4 / 3 / 2, [1 / 3, 1 / 2]             # under Dirichlet(1) and Beta(1, 1)
     >>> bool(np.isclose(model.log_evidence(), np.log(labels * cells[0] * cells[1])))
     True

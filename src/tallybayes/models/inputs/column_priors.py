@@ -8,6 +8,7 @@ from typing import Any
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import PriorError
 from tallybayes.families.added_counts import is_amount, no_levels
+from tallybayes.families.empirical import default_in_groups
 from tallybayes.tally.factor import Factor
 
 
@@ -55,6 +56,12 @@ def prior_for(prior: Any, factor: Factor) -> Any:
         return named[0]
     candidates = prior if isinstance(prior, list | tuple) else [prior]
     return next((each for each in candidates if _serves(each, factor)), None)
+
+
+def prior_in_groups(prior: Any, factor: Factor, estimate: str) -> Any:
+    """As `prior_for`, of columns that are compared between groups: their default is of all groups together."""
+    found = prior_for(prior, factor)
+    return default_in_groups(factor.family, estimate) if found is None else found
 
 
 def _serves(prior: Any, factor: Factor) -> bool:

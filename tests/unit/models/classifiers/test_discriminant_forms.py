@@ -31,7 +31,7 @@ class TestLinear:
     @pytest.mark.parametrize("estimate", ["mle", "unbiased", "map"])
     @pytest.mark.parametrize("covariance", TIED)
     def test_discriminant_functions(self, covariance, estimate):
-        model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y)
+        model = tb.GaussianDiscriminant(covariance, estimate=estimate, class_prior="frequency").fit(X, Y)
         intercept, coef = model.discriminant_functions_
         for label, density in enumerate(densities(X, Y, covariance, estimate)):
             slope = np.linalg.solve(density.scale, density.mean)  # β = Σ⁻¹μ, γ = log π − ½ μᵀΣ⁻¹μ

@@ -183,7 +183,7 @@ def test_an_unseen_level_is_a_missing_value(level, estimate):
 
 
 def test_an_unseen_level_can_be_one_more_level():
-    model = tb.NaiveBayes(unseen="smooth").fit(FRUIT, NAMES)
+    model = tb.NaiveBayes(unseen="smooth", prior=1).fit(FRUIT, NAMES)
     # colour: lime saw 1 row, and there are 3 levels and one unseen: (0 + 1) / (1 + 4); banana saw 2
     missing = model.predict_joint_log_proba(FRUIT.assign(colour=None))
     strange = model.predict_joint_log_proba(FRUIT.assign(colour="blue"))

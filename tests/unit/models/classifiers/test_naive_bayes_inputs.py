@@ -170,7 +170,7 @@ def test_labels_of_pandas_strings(strings):
 def test_unused_categories_are_no_classes_and_no_levels():
     y = pd.Series(pd.Categorical(["a", "b", "a"], categories=["z", "b", "a"]))
     X = pd.DataFrame({"c": pd.Categorical(["u", "v", "u"], categories=["w", "v", "u"])})
-    model = tb.NaiveBayes().fit(X, y)
+    model = tb.NaiveBayes(prior=1).fit(X, y)
     assert model.classes_.tolist() == ["a", "b"]
     assert model.predict_joint_log_proba(X)[0, 0] == pytest.approx(np.log(3 / 5) + np.log(3 / 4))
 
@@ -298,7 +298,7 @@ def test_blocks_beside_columns(form):
 def test_arrays_of_strings():
     X = np.array([["red", "s"], ["blue", "m"], ["red", "m"], ["blue", "s"]])
     for form in (X, X.astype(object), X.tolist()):
-        model = tb.NaiveBayes().fit(form, [0, 1, 0, 1])
+        model = tb.NaiveBayes(prior=1).fit(form, [0, 1, 0, 1])
         assert model.predict([["red", "m"], ["blue", "xl"]]).tolist() == [0, 1]
         assert model.predict_joint_log_proba(form)[0, 0] == pytest.approx(np.log(1 / 2 * 3 / 4 * 2 / 4))
 

@@ -169,7 +169,7 @@ def test_a_class_prior_that_was_given_is_certain(given):
 
 def test_one_column_of_yes_and_no_against_integration():
     """P(a | 1) = θ_a / (θ_a + θ_b) with independent Betas: its quantiles by quadrature."""
-    model = tb.NaiveBayes(tb.Bernoulli(), class_prior="uniform").fit(
+    model = tb.NaiveBayes(tb.Bernoulli(), prior=1, class_prior="uniform").fit(
         [[1], [1], [1], [0], [1], [0], [0]], ["a"] * 4 + ["b"] * 3
     )
     first, second = stats.beta(4, 2), stats.beta(2, 3)

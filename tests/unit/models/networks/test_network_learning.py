@@ -256,14 +256,14 @@ def test_naive_bayes_is_the_star():
     frame.loc[rng.random(200) < 0.2, "size"] = np.nan
     features = [name for name in frame if name != "y"]
     star = tb.BayesianNetwork({name: ["y"] for name in features}).fit(frame)
-    naive = tb.NaiveBayes(class_prior=tb.Dirichlet(1.0)).fit(frame, "y")
+    naive = tb.NaiveBayes(prior=1).fit(frame, "y")
     assert star.tally_ == naive.tally_
     expected = naive.predict_proba(frame[features])
     np.testing.assert_allclose(star.predict_proba(frame, "y"), expected, atol=1e-12)
     np.testing.assert_array_equal(star.predict(frame[features], "y"), naive.predict(frame[features]))
     again = tb.BayesianNetwork({name: ["y"] for name in features}).fit_tally(naive.tally_)
     np.testing.assert_allclose(again.predict_proba(frame, "y"), expected, atol=1e-12)
-    back = tb.NaiveBayes(class_prior=tb.Dirichlet(1.0)).fit_tally(star.tally_)
+    back = tb.NaiveBayes(prior=1).fit_tally(star.tally_)
     np.testing.assert_allclose(back.predict_proba(frame[features]), expected, atol=1e-12)
 
 

@@ -130,7 +130,7 @@ def test_whole_rows_of_pixels_and_words_are_leaves():
     columns = {"pixels": tb.MultivariateGaussian(), "words": tb.Multinomial()}
     rows = {"y": y, "pixels": pixels, "words": words}
     model = tb.BayesianNetwork({"pixels": ["y"], "words": ["y"]}, columns=columns).fit(rows)
-    naive = tb.NaiveBayes(columns=columns, class_prior=tb.Dirichlet(1.0)).fit(rows, "y")
+    naive = tb.NaiveBayes(columns=columns, prior=1).fit(rows, "y")
     np.testing.assert_allclose(model.predict_proba(rows, "y"), naive.predict_proba(rows), atol=1e-12)
 
 

@@ -46,7 +46,7 @@ class Explanation:
     --------
     >>> import tallybayes as tb
     >>> mail = {"offer": [1, 1, 0, 0, 0, 1], "kind": ["spam", "spam", "spam", "ham", "ham", "ham"]}
-    >>> found = tb.NaiveBayes({"offer": tb.Bernoulli()}).fit(mail, "kind").explain({"offer": [1]})
+    >>> found = tb.NaiveBayes({"offer": tb.Bernoulli()}, prior=1).fit(mail, "kind").explain({"offer": [1]})
     >>> {column: round(weight, 3) for column, weight in found.to_dict().items()}
     {'offer': 0.405, '(class prior)': 0.0}
     """

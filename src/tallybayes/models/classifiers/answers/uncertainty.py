@@ -49,7 +49,7 @@ def predict_interval(model: Any, X: Any, mass: float = 0.95, *, n_draws: int = 4
     --------
     >>> import numpy as np, tallybayes as tb
     >>> rows, labels = [[0], [0], [1], [1], [1]], ["no", "no", "no", "yes", "yes"]
-    >>> model = tb.NaiveBayes(tb.Bernoulli()).fit(rows, labels)
+    >>> model = tb.NaiveBayes(tb.Bernoulli(), prior=1).fit(rows, labels)
     >>> model.predict_proba([[1]])[0].round(2)
     array([0.42, 0.58])
     >>> low, high = model.predict_interval([[1]])
