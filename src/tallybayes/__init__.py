@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from tallybayes.learned import learn as learn
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
     from tallybayes.models.classifiers.answers.explain import Explanation as Explanation
+    from tallybayes.models.classifiers.choice.chosen import Chosen as Chosen
+    from tallybayes.models.classifiers.choice.chosen import choose as choose
     from tallybayes.models.classifiers.discriminant import GaussianDiscriminant as GaussianDiscriminant
     from tallybayes.models.classifiers.mixture import Mixture as Mixture
     from tallybayes.models.classifiers.naive_bayes import NaiveBayes as NaiveBayes
@@ -106,6 +108,7 @@ _PUBLIC = {
     "Binomial": "families.bernoulli",
     "CalibrationWarning": "cautions",
     "Categorical": "families.categorical",
+    "Chosen": "models.classifiers.choice.chosen",
     "Comparison": "insight.compare",
     "Counts": "statistics.counts",
     "CrossValidation": "insight.validation",
@@ -163,6 +166,7 @@ _PUBLIC = {
     "Totals": "statistics.totals",
     "TreeAugmentedNaiveBayes": "models.classifiers.tree_augmented",
     "WithMissing": "families.with_missing",
+    "choose": "models.classifiers.choice.chosen",
     "compare": "insight.compare",
     "count": "sources.collect",
     "cross_validate": "insight.cross_validation",

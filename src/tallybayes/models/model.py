@@ -67,6 +67,11 @@ class Model(BaseEstimator):
     def _refuse_measure(self, what: str) -> None:
         """Refuse evidence and its like where the model has none."""
 
+    @property
+    def _read_names(self) -> list[Any]:
+        """The columns that rows must have."""
+        return [name for factor in self.tally_.factors if factor.given for name in factor.columns]
+
     def _take_from(self, other: Any) -> Self:
         """What was learnt about the shape of the input."""
         raise NotImplementedError

@@ -21,6 +21,7 @@ from tallybayes.value import from_json, to_json
 _MODELS = {
     "AveragedOneDependence": "classifiers.one_dependence",
     "BayesianNetwork": "networks.network",
+    "Chosen": "classifiers.choice.chosen",
     "GaussianDiscriminant": "classifiers.discriminant",
     "HiddenMarkovModel": "chains.hidden_markov",
     "Mixture": "classifiers.mixture",
@@ -41,32 +42,33 @@ _ADDED_ONE = ("HiddenMarkovModel", "Mixture", "NaiveBayes")
 
 def save_model(model: Any, path: Any) -> None:
     """Write a fitted model to a sealed file."""
+    store.write(path, "Model", *model_to_parts(model))
+
+
+def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A fitted model as JSON and arrays; one made of others holds theirs."""
     kind = type(model)
     if kind.__module__ != f"tallybayes.models.{_MODELS.get(kind.__name__)}":
         raise FileError(
             f"cannot save a {kind.__name__}: files name models of this package only.\n"
             "    Save its counts, model.tally_.save(path), and make the model from them again."
         )
-    manifest, arrays = tally_to_parts(model.tally_)
-    state = model._shape_to_json()
-    state["own"], more = model._to_parts()  # what this kind of model keeps besides its tally
-    arrays = arrays | more
     parameters = {
         name: None if is_missing(value) else to_json(value) for name, value in model.get_params(deep=False).items()
     }
-    content = {
-        "class": kind.__name__,
-        "defaults": _DEFAULTS,
-        "parameters": parameters,
-        "state": state,
-        "tally": manifest,
-    }
-    store.write(path, "Model", content, arrays)
+    content = {"class": kind.__name__, "defaults": _DEFAULTS, "parameters": parameters}
+    if hasattr(model, "_to_file"):
+        content["state"], arrays = model._to_file()
+        return content, arrays
+    manifest, arrays = tally_to_parts(model.tally_)
+    state = model._shape_to_json()
+    state["own"], more = model._to_parts()  # what this kind of model keeps besides its tally
+    return content | {"state": state, "tally": manifest}, arrays | more
 
 
 @store.register("Model")
-def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """The model that `save_model` wrote; only classes of this package are known."""
+def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """The model that `model_to_parts` told of; only classes of this package are known."""
     name = manifest.pop("class")
     if name not in _MODELS:
         raise FileError(f"unknown model {name!r:.60}; expected one of {sorted(_MODELS)}.")
@@ -78,19 +80,29 @@ def load_model(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         raise FileError(
             f"the model's defaults are {defaults!r:.60}; expected 1 to {_DEFAULTS}, those this version knows."
         )
-    own, tally = state.pop("own", {}), tally_from_parts(manifest.pop("tally"), arrays)
     model: Any = kind(**parameters)
-    store.refuse_rest("the model", manifest)
+    if hasattr(model, "_from_file"):
+        store.refuse_rest("the model", manifest)
+        model._from_file(state, arrays)
+    else:
+        tally = tally_from_parts(manifest.pop("tally"), arrays)
+        store.refuse_rest("the model", manifest)
+        _fill(model, state, tally, arrays, old=defaults == 1)
+    store.refuse_rest("the file", arrays)
+    return model
+
+
+def _fill(model: Any, state: dict[str, Any], tally: Any, arrays: dict[str, np.ndarray], *, old: bool) -> None:
+    """Give a model its tally and all else that it knows."""
+    own = state.pop("own", {})
     model._shape_from_json(state, tally)
     store.refuse_rest("the model's state", state)
     model._adopt(tally)
     model._check_loaded()
-    if defaults == 1:
-        _spell_out(model, name)
+    if old:
+        _spell_out(model, type(model).__name__)
     model._from_parts(own, arrays)
     store.refuse_rest("the model's state", own)
-    store.refuse_rest("the file", arrays)
-    return model
 
 
 def _spell_out(model: Any, name: str) -> None:

@@ -125,7 +125,7 @@ def add_class(model: Model, label: Any, X: Any, sample_weight: Any = None) -> Mo
     -------
     self
     """
-    check_is_fitted(model, "tally_")
+    check_is_fitted(model)
     if label in model._class_domain.index:
         raise LabelError(
             f"class {label!r} is there already; expected a new one.\n    Use partial_fit to add rows to it."

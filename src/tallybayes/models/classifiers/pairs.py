@@ -303,6 +303,12 @@ def left_out_of(model: Any) -> dict[Name, str]:
     return dict(model._columns.left_out)
 
 
+def check_estimated(model: Any, log_prior: np.ndarray) -> None:
+    """Refuse to score without any class; all else has a prior."""
+    if not len(log_prior):
+        raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
+
+
 def refuse_measure(model: Any, what: str) -> NoReturn:
     """Refuse evidence and its like."""
     raise EstimateError(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from tallybayes import kernels
 from tallybayes.kernels.pairs import panels_of, score_pairs
@@ -51,8 +50,15 @@ class PairsPlan(ABC):
         return normalised(self.joint(table), self.log_prior)
 
     def posterior_of(self, rows: np.ndarray, table: Table, out: Normalised, log_base: dict[int, np.ndarray]) -> None:
-        """Write log p(class | row) and log p(row) of some rows, by number."""
-        out.log_proba[rows], out.log_density[rows] = self.posterior(table.rows(rows))
+        """Write log p(class | row) and log p(row) of some rows, by number; the table's codes are found once."""
+        if not self.pairs.names:
+            out.log_proba[rows], out.log_density[rows] = self.posterior(table.rows(rows))
+            return
+        key = ("codes", *self.pairs.names)
+        if key not in table.made:
+            table.made[key] = codes_of(self.model, table)
+        joint = self.joint_of([column[rows] for column in table.made[key]])
+        out.log_proba[rows], out.log_density[rows] = normalised(joint, self.log_prior)
 
     def by_kernels(self, table: Table) -> bool:
         """No: not by those that score columns apart."""
@@ -182,62 +188,54 @@ class TreePlan(PairsPlan):
             block.append(np.where(broken, -1, column).astype(np.int32))
         out = self._scorer.joint([block], len(broken))
         lost = np.flatnonzero(broken)
-        n_classes = len(self.log_prior)
-        some = np.stack([column[lost] for column in signed], axis=1) if len(lost) else np.zeros((0, 0), np.int32)
-        for part in self._chunks(len(lost), len(self.parents) * n_classes * int(self.pairs.sizes.max())):
-            shape = (len(lost[part]), n_classes)
-            group = np.broadcast_to(np.arange(n_classes), shape)
-            wide = np.repeat(some[part][:, None], n_classes, axis=1).reshape(-1, some.shape[1])
-            out[lost[part]] = self._by_messages(wide, group.reshape(-1)).reshape(shape) + self.log_prior
+        if len(lost):
+            some = np.stack([column[lost] for column in signed], axis=1)
+            for k, log_prior in enumerate(self.log_prior.tolist()):
+                out[lost, k] = self._by_messages(some, k) + log_prior
         out[:, np.isneginf(self.log_prior)] = -np.inf
         return out
 
     def own_class(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """By messages, each row's own counts taken out."""
-        return self._by_messages(codes, group, weight)
+        shares, out = self._own_shares(codes, group, weight), np.empty(len(codes))
+        for k in range(len(self.log_prior)):
+            mine = np.flatnonzero(group == k)
+            out[mine] = self._by_messages(codes[mine], k, shares[mine], weight[mine])
+        return out
 
-    def _by_messages(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-        """log p(row | class), missing cells summed over from the leaves up; `weight` is taken out of the counts."""
+    def _by_messages(
+        self, codes: np.ndarray, k: int, shares: np.ndarray | None = None, weight: np.ndarray | None = None
+    ) -> np.ndarray:
+        """log p(row | class k), missing cells summed over from the leaves up; `weight` is taken out of the counts."""
         pairs, known = self.pairs, codes >= 0
-        shares = None if weight is None else self._own_shares(codes, group, weight)
-        below: list[Any] = [0.0] * len(self.parents)  # what the columns under each say about its levels: (n, levels)
+        below: list[Any] = [None] * len(self.parents)  # what the columns under each say of its levels: (n, levels)
         total = np.zeros(len(codes))
         for j in self.order[::-1]:
-            parent = self.parents[j]
+            parent, said = self.parents[j], below[j]
             here, lost = np.flatnonzero(known[:, j]), np.flatnonzero(~known[:, j])
-            said = np.broadcast_to(below[j], (len(codes), pairs.sizes[j]))
-            n_above = 1 if parent < 0 else pairs.sizes[parent]
-            message = np.zeros((len(codes), n_above))
-            if len(here):
-                message[here] = self._from_known(j, codes[here], group[here], shares, weight, here)
-                message[here] += said[here, codes[here, j]][:, None]
-            if len(lost):
-                table = self._tables[j][:, :, group[lost]].transpose(2, 0, 1)  # (n, above, levels)
-                message[lost] = logsumexp(table + said[lost][:, None], axis=2)
+            message = np.zeros((len(codes), 1 if parent < 0 else pairs.sizes[parent]))
+            cells = codes[here, j]
+            if weight is None or shares is None:
+                message[here] = self._tables[j][:, cells, k].T
+            else:
+                message[here] = self._from_rest(j, codes[here], k, shares[here, j], weight[here])
+            if said is not None:  # else a missing cell says nothing: its levels sum to 1
+                message[here] += said[here, cells][:, None]
+                top = said[lost].max(axis=1, initial=-np.inf)[:, None]
+                message[lost] = top + np.log(np.exp(said[lost] - top) @ np.exp(self._tables[j][:, :, k]).T)
             if parent < 0:
                 total += message[:, 0]
             else:
-                below[parent] = below[parent] + message
+                below[parent] = message if below[parent] is None else below[parent] + message
         return total
 
-    def _from_known(
-        self,
-        j: int,
-        codes: np.ndarray,
-        group: np.ndarray,
-        shares: np.ndarray | None,
-        weight: np.ndarray | None,
-        rows: np.ndarray,
-    ) -> np.ndarray:
-        """log p(cell of column j | class, every level of its parent), for rows in which it is known."""
+    def _from_rest(self, j: int, codes: np.ndarray, k: int, shares: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """log p(cell of column j | class k, every level of its parent) without the row, in which it is known."""
         pairs, m, parent = self.pairs, self.strength, self.parents[j]
-        if shares is None or weight is None:
-            return np.asarray(self._tables[j][:, codes[:, j], group].T)
         if parent < 0:
-            return np.log(shares[rows, j])[:, None]
-        level = codes[:, j] + pairs.offsets[j]
-        above = np.arange(pairs.offsets[parent], pairs.offsets[parent + 1])
-        counted, total = pairs.joint[group[:, None], above, level[:, None]], pairs.both[group[:, None], above, j]
+            return np.log(shares)[:, None]
+        level, above = codes[:, j] + pairs.offsets[j], self._span(parent)
+        counted, total = pairs.joint[k][above, level].T, pairs.both[k, above, j]
         mine = np.arange(pairs.sizes[parent]) == codes[:, parent][:, None]  # nowhere, if it is missing
-        out = np.where(mine, weight[rows][:, None], 0.0)
-        return np.log((_less(counted, out) + m * shares[rows, j][:, None]) / (_less(total, out) + m))
+        out = np.where(mine, weight[:, None], 0.0)
+        return np.log((_less(counted, out) + m * shares[:, None]) / (_less(total, out) + m))

@@ -106,6 +106,7 @@ class TreeAugmentedNaiveBayes(Classifier):
     _take_from = pairs.take_from
     _check_added = pairs.check_added
     _refuse_measure = pairs.refuse_measure
+    _check_estimated = pairs.check_estimated
     _shape_to_json = pairs.shape_to_json
     _shape_from_json = pairs.shape_from_json
 

@@ -101,10 +101,16 @@ def read_more(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, An
     return table, weight
 
 
-def open_rows(model: Any, X: Any) -> Table:
+def open_columns(model: Any, X: Any) -> Table:
     """The features of some rows, checked against those that were fitted."""
     table = _as_fitted(model, X, open_features(X))
     _check_features(model, X, table)
+    return table
+
+
+def open_rows(model: Any, X: Any) -> Table:
+    """As `open_columns`, without the cells that cannot be what they are, and with what absence says."""
+    table = open_columns(model, X)
     kept, unseen = tolerated(table, getattr(model, "_parts", list)), getattr(model, "unseen", "error")
     factors = model.tally_.factors
     absence = [name for factor in factors if factor.given for name in factor.columns if name not in kept.columns]
@@ -134,7 +140,7 @@ def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
 
 def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     """The features in the form they were fitted in: sparse or dense, absent keys of rows as missing cells."""
-    names = [name for factor in model.tally_.factors if factor.given for name in factor.columns]
+    names = model._read_names
     absent = [name for name in names if name not in table.columns]
     if absent:
         known = set(names)

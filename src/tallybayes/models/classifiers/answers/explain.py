@@ -62,6 +62,7 @@ class Explanation:
     ) -> None:
         self.columns, self.log_odds, self.classes, self.others = columns, log_odds, classes, others
         self._parts, self._impossible = parts, impossible
+        self.note = ""  # whose explanation it is, where a model has several to give
 
     @cached_property
     def contributions(self) -> np.ndarray:
@@ -121,6 +122,7 @@ class Explanation:
         weights = np.array([weight for _, weight in found])
         top, other = printable(self.classes[row]), printable(self.others[row])
         head = f"row {row}: {top} against {other}, log-odds {self.log_odds[row]:+.3f}"
+        head += f" ({self.note})" if self.note else ""
         if self._impossible[row]:
             head += " by the class prior alone: the row is impossible in both"
         finite = np.abs(weights[np.isfinite(weights)])

@@ -1,0 +1,89 @@
+"""Choosing: all candidates on the same rows, the best of them or their mixture, and the report."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import DataError
+from tallybayes.models.classifiers.answers.calibration import fit_calibration
+from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice, Mending
+from tallybayes.models.classifiers.choice.mixing import bounded, mixed, mixture_weights
+from tallybayes.models.classifiers.choice.report import Report, Tried, interval
+from tallybayes.models.classifiers.choice.trials import Candidate, Trials
+from tallybayes.models.inputs.folds import random_folds
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.sources.table import Table
+
+_MOST_ROWS = 20_000  # that candidates are tried on, at fixed places; what is chosen counts all rows
+_LEAST_WEIGHT = 0.01  # of a member
+
+
+def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, start: float) -> tuple[Choice, Report]:
+    """Try every candidate on the rows, and choose: the choice, and what is to be said about it."""
+    if weight is not None and not weight.all():
+        kept = np.flatnonzero(weight)
+        table, weight = table.rows(kept), weight[kept]
+    if table.n_rows == 0:
+        raise DataError("the weight of every row is zero; expected at least one row that counts.")
+    if table.n_rows > _MOST_ROWS:
+        some = np.arange(_MOST_ROWS) * table.n_rows // _MOST_ROWS
+        table, weight = table.rows(some), None if weight is None else weight[some]
+    codes = read_labels(table, target).codes
+    n_folds = max(2, min(int(model.folds), table.n_rows))
+    if table.n_rows < 2:
+        raise DataError(
+            "there is 1 row, one sample, to choose by; expected at least 2.\n    tb.NaiveBayes learns from one."
+        )
+    fold = random_folds(np.asarray(codes).astype(np.intp), n_folds, model.random_state)
+    trials = Trials(table, target, weight, fold)
+    tried = list(trials.run())
+    if not tried:
+        raise DataError("no candidate can be made of these rows:\n" + "\n".join(trials.skipped.values()))
+    losses = [candidate.loss(trials.codes, weight) for candidate in tried]
+    if model.single:
+        members, weights = [tried[int(np.argmin(losses))]], np.ones(1)
+    else:
+        members, weights = _mixture(tried, losses, trials.codes, weight)
+    scores = mixed([member.log_proba for member in members], weights)
+    calibration = fit_calibration("temperature", bounded(scores), trials.codes, weight)
+    found = bounded(calibration.apply(bounded(scores)))
+    chosen = tuple(
+        MemberChoice.of(one, float(share), trials.classes) for one, share in zip(members, weights, strict=True)
+    )
+    by_name = {one.name: one.weight for one in chosen}
+    lines = [
+        Tried(one.name, *interval(one.losses(trials.codes), weight), by_name.get(one.name, 0.0), one.seconds)
+        for one in tried
+    ]
+    truth = -found[np.arange(len(found)), trials.codes]
+    right = found.argmax(axis=1) == trials.codes
+    naive = next((one.model for one in tried if one.kind == "naive Bayes"), None)
+    report = Report(
+        lines,
+        interval(truth, weight),
+        float(np.average(right, weights=weight)),
+        dict(getattr(naive, "columns_", {})),
+        dict(getattr(naive, "left_out_", {})),
+        trials.skipped,
+        time.perf_counter() - start,
+        table.n_rows,
+        n_folds,
+    )
+    return Choice(chosen, Mending.of(calibration, trials.classes)), report
+
+
+def _mixture(
+    tried: list[Candidate], losses: list[float], codes: np.ndarray, weight: np.ndarray | None
+) -> tuple[list[Candidate], np.ndarray]:
+    """The best candidate of every kind, and their weights, heaviest first; what weighs next to nothing is left out."""
+    best: dict[str, int] = {}
+    for number, candidate in enumerate(tried):
+        if candidate.kind not in best or losses[number] < losses[best[candidate.kind]]:
+            best[candidate.kind] = number
+    members = [tried[number] for number in best.values()]
+    weights = mixture_weights(np.stack([-one.losses(codes) for one in members], axis=1), weight)
+    kept = [k for k in np.argsort(-weights, kind="stable") if weights[k] >= min(_LEAST_WEIGHT, weights.max())]
+    return [members[k] for k in kept], weights[kept] / weights[kept].sum()

@@ -1,0 +1,394 @@
+"""Chosen: a classifier that chooses itself, among generative models or as their mixture."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from tallybayes.cautions import CalibrationWarning
+from tallybayes.errors import DataError, FileError, StatisticsError, printable
+from tallybayes.models.classifiers import learning
+from tallybayes.models.classifiers.answers.decisions import decide
+from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice
+from tallybayes.models.classifiers.choice.choosing import try_all
+from tallybayes.models.classifiers.choice.mixing import bounded, mixed
+from tallybayes.models.classifiers.choice.views import numbers_of
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inputs.shape import Shape, open_columns, read_first, read_more
+from tallybayes.models.model_file import model_from_parts, model_to_parts, save_model
+from tallybayes.sources.collect import check_weight
+from tallybayes.sources.table import Table
+from tallybayes.store import refuse_rest
+from tallybayes.tally.domain import Domain, labels_of
+from tallybayes.value import from_json, to_json
+
+
+class Member(NamedTuple):
+    """One model of the mixture: what was chosen, and the model that has counted the rows."""
+
+    choice: MemberChoice
+    model: Any
+
+    def log_proba(self, table: Table) -> np.ndarray:
+        """log p(class | row)."""
+        found = bounded(self.model.predict_log_proba(self.choice.view.apply(table)))
+        return bounded(self.choice.mending.apply(found, self.model._class_domain.levels))
+
+
+class Chosen(ClassifierMixin, BaseEstimator):
+    """A classifier without choices to make: generative models tried on held-out rows, and mixed by how they did.
+
+    Candidates are naive Bayes with suggested families, tree-augmented naive Bayes and averaged one-dependence
+    estimators over several bins, Gaussian discriminants of several covariances, and a tied one over numbers and
+    indicators of levels; where cells are missing, also with their absence as a value. Each is scored by folds in which
+    whatever looks at the classes (families, bins, trees) is chosen again, and calibrated. The best of every kind are
+    mixed, with the weights that make the classes of held-out rows most probable.
+
+    What was chosen is ``choice_``, and stays: rows that come or go later are counted by every member. Models add up
+    where they have the same choice: ``Chosen(choice=one.choice_)`` fits it to other rows.
+
+    Parameters
+    ----------
+    single : bool, default False
+        Whether to take the best candidate alone, not the mixture.
+    folds : int, default 5
+    choice : Choice, optional
+        What another model has chosen: nothing is tried.
+    random_state : int, default 0
+        For the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    members_ : list of Member
+        The models of the mixture, heaviest first.
+    choice_ : Choice
+    report_ : Report or None
+        What was tried and how it did; None where the choice was given.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = tb.Chosen().fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.9
+    True
+    >>> model.forget(X[::2][:5], y[::2][:5]).predict(X[:1])
+    array([0])
+    """
+
+    def __init__(self, *, single: bool = False, folds: int = 5, choice: Any = None, random_state: int = 0) -> None:
+        self.single = single
+        self.folds = folds
+        self.choice = choice
+        self.random_state = random_state
+
+    classes_ = property(lambda self: labels_of(self._class_domain.levels, self._shape.y_dtype))
+    feature_names_in_ = property(learning.feature_names_in)
+    n_features_in_ = property(learning.n_features_in)
+    score = learning.score
+    decide = decide
+
+    # ---- Learning ---------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Try the candidates, choose, and count the rows.
+
+        Parameters
+        ----------
+        X : array, data frame, list of dicts, or mapping of columns
+        y : array-like of shape (n,), or the name of a column of X
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        start = time.perf_counter()
+        shape, table, weight = read_first(X, y, sample_weight)
+        if table.n_rows == 0:
+            raise DataError("there are 0 rows to learn from; expected at least 1.")
+        labels = read_labels(table, shape.target)
+        labels.refuse_missing("Leave the unlabelled rows out, or use tb.NaiveBayes(unlabelled='em').")
+        weights = check_weight(weight, table.n_rows)
+        _refuse_columns(table, shape.target)
+        report, choice = None, self.choice
+        if choice is None:
+            with threadpool_limits(1, "blas"):  # matrices are small: threads would wait for each other
+                choice, report = try_all(self, table, shape.target, weights, start)
+        elif not isinstance(choice, Choice):
+            raise DataError.wrong_type("choice", repr(choice), "what another model has chosen, its choice_")
+        members = [
+            Member(one, one.make().fit(one.view.apply(table, shape.target), shape.target, weights))
+            for one in choice.members
+        ]
+        self._shape, self.choice_, self.members_, self.report_ = shape, choice, members, report
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+        """Count more rows by every member; what was chosen stays. The first time, as `fit`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        classes : array-like, optional
+            Classes that shall exist even before a row of them is seen.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "members_"):
+            self.fit(X, y, sample_weight)
+            return self if classes is None else self._declared(classes)
+        self._change("partial_fit", X, y, sample_weight)
+        return self if classes is None else self._declared(classes)
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take rows out of every member, exactly. What they had a part in choosing, and the weights, stay.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that were learned, as for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "members_")
+        return self._change("forget", X, y, sample_weight)
+
+    def _change(self, how: str, X: Any, y: Any, sample_weight: Any) -> Self:
+        table, weight = read_more(self, X, y, sample_weight)
+        members = []
+        for choice, model in self.members_:
+            other = copy.copy(model)
+            getattr(other, how)(choice.view.apply(table, self._shape.target), self._shape.target, weight)
+            members.append(Member(choice, other))
+        return self._with_members(members)
+
+    def _declared(self, classes: Any) -> Self:
+        found = []
+        for choice, model in self.members_:
+            other = copy.copy(model)
+            found.append(Member(choice, other._update(other.tally_.declare(other._target, list(classes)))))
+        return self._with_members(found)
+
+    def _with_members(self, members: list[Member]) -> Self:
+        before = self._class_domain.levels
+        self.members_ = members
+        new = [label for label in self._class_domain.levels if label not in before]
+        if new:
+            said = f"the class {printable(new[0])} was not there when the model was chosen: fit again to choose anew."
+            warnings.warn(said, CalibrationWarning, stacklevel=4)
+        return self
+
+    def add_class(self, label: Any, X: Any, sample_weight: Any = None) -> Self:
+        """Learn a class that was not there, from its rows alone.
+
+        Parameters
+        ----------
+        label : bool, int or str
+        X : as for `fit`, without the target
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        return learning.add_class(self, label, X, sample_weight)
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        for one in (self, other):
+            check_is_fitted(one, "members_")
+        if self.choice_ != other.choice_:
+            raise StatisticsError(
+                f"the models have chosen differently, {self.choice_!r} and {other.choice_!r}; expected the same.\n"
+                "    Fit one with the choice of the other: tb.Chosen(choice=one.choice_)."
+            )
+        found = clone(self)
+        found._shape, found.choice_, found.report_ = self._shape, self.choice_, None
+        pairs = zip(self.members_, other.members_, strict=True)
+        found.members_ = [Member(mine.choice, mine.model + its.model) for mine, its in pairs]
+        return found
+
+    def __radd__(self, other: object) -> Self:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+
+    # ---- Answers ----------------------------------------------------------------------------------------------------
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """log p(class | row), shape (n, classes), by the mixture.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        """
+        check_is_fitted(self, "members_")
+        table = open_columns(self, X)
+        weights = np.array([member.choice.weight for member in self.members_])
+        found = mixed([member.log_proba(table) for member in self.members_], weights / weights.sum())
+        return bounded(self.choice_.mending.apply(bounded(found), self._class_domain.levels))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """p(class | row), shape (n, classes), by the mixture.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of every row; ties go to the first.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def explain(self, X: Any, against: Any = None) -> Any:
+        """How far every column pulls each row, by the heaviest member of the mixture, which it names.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        against : label, optional
+            The class to compare with; by default the runner-up.
+
+        Returns
+        -------
+        Explanation
+        """
+        check_is_fitted(self, "members_")
+        heaviest = self.members_[0]
+        found = heaviest.model.explain(heaviest.choice.view.apply(open_columns(self, X)), against)
+        names = heaviest.choice.view.column_names()
+        found.columns = [names.get(column, column) for column in found.columns]
+        found.note = f"by {heaviest.choice.name}, the heaviest of {len(self.members_)}: {heaviest.choice.weight:.2f}"
+        return found
+
+    def save(self, path: Any) -> None:
+        """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        check_is_fitted(self, "members_")
+        save_model(self, path)
+
+    # ---- What others ask of it --------------------------------------------------------------------------------------
+
+    _target = property(learning.target)
+
+    @property
+    def _class_domain(self) -> Domain:
+        if not hasattr(self, "members_"):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        return self.members_[0].model._class_domain
+
+    @property
+    def _read_names(self) -> list[Any]:
+        """The columns that rows must have."""
+        names = dict.fromkeys(name for member in self.members_ for name in _names_of(member.choice.view))
+        return list(names)
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All that is known, as JSON and arrays."""
+        parts = [model_to_parts(member.model) for member in self.members_]
+        arrays = {f"member{k}/{name}": array for k, (_, some) in enumerate(parts) for name, array in some.items()}
+        state = {
+            "shape": self._shape.to_json(),
+            "choice": to_json(self.choice_),
+            "members": [content for content, _ in parts],
+        }
+        return state, arrays
+
+    def _from_file(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        choice, contents = from_json(state.pop("choice")), state.pop("members")
+        if not isinstance(choice, Choice) or len(choice.members) != len(contents) or not contents:
+            raise FileError("the file's members are not those that were chosen.")
+        members = []
+        for k, (one, content) in enumerate(zip(choice.members, contents, strict=True)):
+            some = {name: arrays.pop(name) for name in list(arrays) if name.startswith(f"member{k}/")}
+            model = model_from_parts(content, {name.partition("/")[2]: array for name, array in some.items()})
+            if type(model) is not type(one.make()):
+                raise FileError("a member of the file is not what was chosen.")
+            members.append(Member(one, model))
+        self._shape = Shape.from_json(state.pop("shape"), members[0].model.tally_)
+        self.choice_, self.members_, self.report_ = choice, members, None
+        refuse_rest("the model's state", state)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "members_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def choose(data: Any, target: Any, *, sample_weight: Any = None, **options: Any) -> Chosen:
+    """A classifier of these rows, without choices to make: see `Chosen`.
+
+    Parameters
+    ----------
+    data : array, data frame, list of dicts, or mapping of columns
+    target : array-like of shape (n,), or the name of a column of data
+    sample_weight : array-like of shape (n,), or the name of a column of data, optional
+    **options
+        As for `Chosen`: ``single``, ``folds``, ``choice``, ``random_state``.
+
+    Returns
+    -------
+    Chosen
+        Fitted. Its ``report_`` prints what was tried and chosen.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> tb.choose(X, y).predict(X[:3])
+    array([0, 0, 0])
+    """
+    return Chosen(**options).fit(data, target, sample_weight)
+
+
+def _refuse_columns(table: Table, target: Any) -> None:
+    """Refuse what no candidate reads: blocks of columns, and infinite numbers."""
+    for name in table.columns:
+        if name != target and table.is_block(name):
+            what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
+            hint = "tb.NaiveBayes takes sparse blocks of words."
+            raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
+        if name != target and table.kind(name) == "number":
+            lost = np.flatnonzero(np.isinf(numbers_of(table, name)))
+            if len(lost):
+                value = float(numbers_of(table, name)[lost[0]])
+                raise DataError.bad_cell(value, int(lost[0]), name, "a finite number (or missing)")
+
+
+def _names_of(view: Any) -> list[Any]:
+    if hasattr(view, "names"):
+        return list(view.names)
+    return [*(name for name, _ in view.numbers), *view.absent, *(name for name, _ in view.levels)]

@@ -1,0 +1,107 @@
+"""Report: what was tried, how it did, and what was chosen."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import printable
+
+_SHOWN = 12
+
+
+class Tried(NamedTuple):
+    """One candidate: the log-loss of held-out rows with its interval, its weight, and how long it took."""
+
+    name: str
+    loss: float
+    low: float
+    high: float
+    weight: float
+    seconds: float
+
+
+class Report:
+    """What `choose` has tried and chosen. It prints as a table.
+
+    Attributes
+    ----------
+    tried : list of Tried
+        Every candidate, best first.
+    loss, low, high : float
+        The log-loss of held-out rows by what was chosen, in nats, with a 95 % interval.
+    accuracy : float
+        The share of held-out rows whose class was most probable.
+    columns : dict
+        From column to the family suggested for it.
+    left_out : dict
+        From column to why it was left out.
+    skipped : dict
+        Candidates that could not be made of these rows, and why.
+    seconds : float
+    n_rows, n_folds : int
+    """
+
+    def __init__(
+        self,
+        tried: list[Tried],
+        loss: tuple[float, float, float],
+        accuracy: float,
+        columns: dict[Any, Any],
+        left_out: dict[Any, str],
+        skipped: dict[str, str],
+        seconds: float,
+        n_rows: int,
+        n_folds: int,
+    ) -> None:
+        self.tried = sorted(tried, key=lambda one: one.loss)
+        self.loss, self.low, self.high = loss
+        self.accuracy, self.columns, self.left_out, self.skipped = accuracy, columns, left_out, skipped
+        self.seconds, self.n_rows, self.n_folds = seconds, n_rows, n_folds
+
+    def to_frame(self) -> Any:
+        """Every candidate, one line each, as a pandas data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.tried)
+
+    def __repr__(self) -> str:
+        chosen = [one for one in self.tried if one.weight > 0]
+        head = (
+            f"Chosen from {len(self.tried)} candidates by {self.n_folds} folds of {self.n_rows} rows "
+            f"in {self.seconds:.2g} s"
+        )
+        what = "the mixture" if len(chosen) > 1 else "it"
+        mixed = f"  held out, {what} has log-loss {self.loss:.3f} ({self.low:.3f} to {self.high:.3f})"
+        lines = [head, f"{mixed}, accuracy {self.accuracy:.3f}", ""]
+        shown = [*chosen, *[one for one in self.tried if one.weight == 0][: max(0, _SHOWN - len(chosen))]]
+        shown.sort(key=lambda one: one.loss)
+        width = max(len(one.name) for one in shown)
+        lines.append(f"  {'candidate':<{width}}  log-loss  {'95 % interval':<14}  weight  seconds")
+        for one in shown:
+            weight = f"{one.weight:6.2f}" if one.weight > 0 else "     ·"
+            interval = f"{one.low:.3f} to {one.high:.3f}"
+            lines.append(f"  {one.name:<{width}}  {one.loss:8.3f}  {interval:<14}  {weight}  {one.seconds:7.2g}")
+        if len(self.tried) > len(shown):
+            lines.append(f"  … {len(self.tried) - len(shown)} more that have no weight")
+        for title, part in (("column", self.columns), ("left out", self.left_out), ("not tried", self.skipped)):
+            if part:
+                names = [printable(name) for name in list(part)[:_SHOWN]]
+                width = max([len(title), *map(len, names)])
+                lines += ["", f"  {title:<{width}}  {'suggested family' if title == 'column' else 'because'}"]
+                values = [getattr(value, "bins", None) or value for value in list(part.values())[:_SHOWN]]
+                for name, value in zip(names, values, strict=True):
+                    text = f"{len(value)} bins: {', '.join(value)}" if isinstance(value, tuple) else str(value)
+                    lines.append(f"  {name:<{width}}  {text if len(text) < 90 else text[:87] + '…'}")
+                if len(part) > _SHOWN:
+                    lines.append(f"  … {len(part) - _SHOWN} more")
+        return "\n".join(lines)
+
+
+def interval(losses: np.ndarray, weight: np.ndarray | None) -> tuple[float, float, float]:
+    """The mean of held-out losses, and the ends of its 95 % interval by their spread."""
+    mean = float(np.average(losses, weights=weight))
+    rows = np.ones(len(losses)) if weight is None else weight
+    error = float(np.sqrt((rows**2 * (losses - mean) ** 2).sum()) / rows.sum())
+    return mean, max(0.0, mean - 1.96 * error), mean + 1.96 * error

@@ -1,0 +1,223 @@
+"""Trials: every candidate on the same folds, each row scored by a model that has neither counted nor chosen by it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import betaln
+from sklearn.base import clone
+
+from tallybayes.errors import TallybayesError
+from tallybayes.models.classifiers.answers.calibration import Calibration, fit_calibration
+from tallybayes.models.classifiers.answers.held_out import Opened, Rows, count_rows, score_folds
+from tallybayes.models.classifiers.choice.mixing import bounded
+from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre, is_missing, numbers_of
+from tallybayes.models.classifiers.discriminant import GaussianDiscriminant
+from tallybayes.models.classifiers.naive_bayes import NaiveBayes
+from tallybayes.models.classifiers.one_dependence import AveragedOneDependence
+from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes
+from tallybayes.models.inputs.folds import rows_by_code
+from tallybayes.models.inputs.shape import Shape
+from tallybayes.progress import progress
+from tallybayes.sources.table import Table
+from tallybayes.tally.factor import Name
+
+_BINS = (5, 8)  # numbers of bins that do not look at the classes
+_STRENGTHS = (1.0, 4.0)
+_MOST_WIDE = 300  # columns of a block whose covariance is tried
+_COVARIANCES: tuple[dict[str, Any], ...] = (
+    {"covariance": "tied"},
+    {"covariance": "tied", "shrinkage": "auto"},
+    {"covariance": "full"},
+    {"covariance": "full", "shrinkage": "auto"},
+    {"covariance": "full", "shrinkage": 0.5},
+)
+
+
+class Candidate(NamedTuple):
+    """One model that was tried: how it reads the rows, the model of all of them, and how held-out rows came out."""
+
+    kind: str
+    name: str
+    view: Any
+    model: Any
+    calibration: Calibration
+    log_proba: np.ndarray  # (n, classes), calibrated: log p(class | row) without the row
+    seconds: float
+
+    def loss(self, codes: np.ndarray, weight: np.ndarray | None) -> float:
+        """The mean log-loss of the held-out rows, in nats."""
+        return float(np.average(self.losses(codes), weights=weight))
+
+    def losses(self, codes: np.ndarray) -> np.ndarray:
+        """The log-loss of every held-out row."""
+        return -self.log_proba[np.arange(len(codes)), codes]
+
+
+class Trials:
+    """The rows that candidates are tried on, in folds.
+
+    Parameters
+    ----------
+    table : Table
+        With the classes in the column `target`, none missing.
+    target : name
+    weight : ndarray of shape (n,), optional
+    fold : ndarray of int of shape (n,)
+    """
+
+    def __init__(self, table: Table, target: Name, weight: np.ndarray | None, fold: np.ndarray) -> None:
+        self.table, self.target, self.weight, self.fold = table, target, weight, fold
+        found, (domain,) = table.levels([target], lambda _: True)
+        self._labels = np.asarray(found.columns[0])
+        seen, self.codes = np.unique(self._labels, return_inverse=True)
+        self.classes = tuple(domain.levels[int(code)] for code in seen)
+        self.skipped: dict[str, str] = {}
+        features = [name for name in table.columns if name != target]
+        gaps = {name: is_missing(table, name) for name in features}
+        self.names = tuple(name for name in features if not gaps[name].all())
+        self.absent = tuple(name for name in self.names if gaps[name].any() and self._tells(gaps[name]))
+        self.numbers = tuple(name for name in self.names if table.kind(name) == "number")
+
+    def _tells(self, gaps: np.ndarray) -> bool:
+        """Whether the absence of a column's cells tells classes apart: by the evidence for tables that differ."""
+        weight = np.ones(len(gaps)) if self.weight is None else self.weight
+        table = np.bincount(2 * self.codes + gaps, weight, minlength=2 * len(self.classes)).reshape(-1, 2)
+        return bool(_log_evidence(table).sum() > _log_evidence(table.sum(axis=0)[None]).sum())
+
+    def run(self) -> Iterator[Candidate]:
+        """Every candidate, scored; those that cannot be made of these rows are in ``skipped``."""
+        for names, trial in progress(list(self._plans()), "trying candidates"):
+            try:
+                yield from trial()
+            except (TallybayesError, np.linalg.LinAlgError) as error:
+                self.skipped[names] = str(error).split("\n")[0]
+
+    def _plans(self) -> Iterator[tuple[str, Callable[[], Iterator[Candidate]]]]:
+        view = AsTheyAre(self.names, self.absent)
+        yield "naive Bayes", lambda: self._naive(AsTheyAre(self.names))  # it tells by itself where absence counts
+        for bins in (*_BINS, "mdl") if self.numbers else (_BINS[0],):
+            cut = f", {bins} bins" if self.numbers else ""
+            yield f"pairs{cut}", lambda bins=bins, cut=cut: self._pairs(view, bins, cut)  # type: ignore[misc]
+        if len(self.numbers) > 1:
+            yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
+        wide = self._as_numbers(labels=True)
+        if wide != self._as_numbers():
+            how = ", levels as numbers"
+            yield "indicators", lambda: self._discriminants(wide, "indicators", how, _COVARIANCES[:2])
+
+    # ---- Kinds of candidates ----------------------------------------------------------------------------------------
+
+    def _naive(self, view: Any) -> Iterator[Candidate]:
+        for found in self._refitted(view, [NaiveBayes("suggest")], time.perf_counter()):
+            yield self._candidate("naive Bayes", "naive Bayes, suggested", view, *found)
+
+    def _pairs(self, view: Any, bins: Any, said: str) -> Iterator[Candidate]:
+        """Naive Bayes, a tree and all parents, of the same pairs: counted once for all, where bins do not look at y."""
+        kinds = [("one-dependence", AveragedOneDependence), ("tree", TreeAugmentedNaiveBayes)]
+        if bins == "mdl":
+            start = time.perf_counter()
+            models = [make(bins=bins, strength=m) for _, make in kinds for m in _STRENGTHS]
+            names = [(kind, f"{kind}{said}, strength {m:g}") for kind, _ in kinds for m in _STRENGTHS]
+            for (kind, name), one in zip(names, self._refitted(view, models, start), strict=True):
+                yield self._candidate(kind, name, view, *one)
+            return
+        start = time.perf_counter()
+        rows = self._counted(AveragedOneDependence(bins=bins), view)
+        whole = rows.model
+        models, names = [], []
+        for kind, make in kinds:
+            for m in _STRENGTHS:
+                model = make(bins=bins, strength=m)._take_from(whole)._adopt(whole.tally_)
+                models.append(model)
+                names.append((kind, f"{kind}{said}, strength {m:g}"))
+        scores = score_folds(rows, models, rows.without, self.fold)
+        seconds = (time.perf_counter() - start) / len(models)
+        for (kind, name), model, found in zip(names, models, scores, strict=True):
+            yield self._candidate(kind, name, view, model, found.log_proba, seconds)
+
+    def _discriminants(
+        self, view: AsNumbers, kind: str, said: str, settings: tuple[dict[str, Any], ...]
+    ) -> Iterator[Candidate]:
+        if not 1 < view.width <= _MOST_WIDE:
+            return
+        start = time.perf_counter()
+        rows = self._counted(GaussianDiscriminant(), view)
+        models, names = [], []
+        for each in settings:
+            models.append(rows.model.reestimate(**each))
+            shrunk = f", shrinkage {each['shrinkage']}" if "shrinkage" in each else ""
+            names.append(f"{each['covariance']} discriminant{shrunk}{said}")
+        scores = score_folds(rows, models, rows.without, self.fold)
+        seconds = (time.perf_counter() - start) / len(models)
+        for model, name, found in zip(models, names, scores, strict=True):
+            yield self._candidate(kind, name, view, model, found.log_proba, seconds)
+
+    def _as_numbers(self, *, labels: bool = False) -> AsNumbers:
+        """All numbers, and with `labels` what is missing and every level, as numbers."""
+        kept = [name for name in self.numbers if _varies(numbers_of(self.table, name))]
+        middles = tuple((name, _middle(numbers_of(self.table, name))) for name in kept)
+        if not labels:
+            return AsNumbers(middles)
+        levels = []
+        for name in self.names:
+            if name not in self.numbers:
+                known = self.table.levels([name], lambda _: False)[1][0].levels
+                levels.append((name, tuple(known[1:] if len(known) == 2 else known)))
+        return AsNumbers(middles, self.absent, tuple(levels))
+
+    # ---- Scores of rows that were held out --------------------------------------------------------------------------
+
+    def _counted(self, model: Any, view: Any) -> Rows:
+        """The rows counted once, each fold apart."""
+        table = view.apply(self.table, self.target)
+        model._shape = Shape(self.target)
+        return count_rows(Opened(model, table, self._labels, self.weight), self.fold)
+
+    def _refitted(self, view: Any, models: list[Any], start: float) -> list[tuple[Any, np.ndarray, float]]:
+        """Models that look at the classes before they count: each fitted again without every fold, and on all rows."""
+        table = view.apply(self.table, self.target)
+        scores = [np.empty((table.n_rows, len(self.classes))) for _ in models]
+        for test in rows_by_code(self.fold, int(self.fold.max()) + 1):
+            train = np.setdiff1d(np.arange(table.n_rows), test, assume_unique=True)
+            weight = None if self.weight is None else self.weight[train]
+            fitted = self._fit_alike(models, table.rows(train), weight)
+            rows = table.rows(test).without(self.target)
+            for model, out in zip(fitted, scores, strict=True):
+                out[test] = model.predict_log_proba(rows)
+        whole = self._fit_alike(models, table, self.weight)
+        seconds = (time.perf_counter() - start) / len(models)
+        return [(model, out, seconds) for model, out in zip(whole, scores, strict=True)]
+
+    def _fit_alike(self, models: list[Any], table: Table, weight: Any) -> list[Any]:
+        """Models that count the same: the first counts for all."""
+        first = clone(models[0]).partial_fit(table, self.target, weight, classes=self.classes)
+        return [first, *(clone(model)._take_from(first)._adopt(first.tally_) for model in models[1:])]
+
+    def _candidate(
+        self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, seconds: float
+    ) -> Candidate:
+        scores = bounded(log_proba)
+        calibration = fit_calibration("temperature", scores, self.codes, self.weight, model._weight())
+        return Candidate(kind, name, view, model, calibration, bounded(calibration.apply(scores)), seconds)
+
+
+def _log_evidence(table: np.ndarray) -> np.ndarray:
+    """log p of yes and no in every row of a table of counts, under Beta(1, 1)."""
+    return np.asarray(betaln(table[:, 0] + 1.0, table[:, 1] + 1.0))
+
+
+def _varies(column: np.ndarray) -> bool:
+    known = column[~np.isnan(column)]
+    return len(known) > 0 and known.min() < known.max()
+
+
+def _middle(column: np.ndarray) -> float:
+    """The median of what is known, to three digits of the spread: no row's own value."""
+    known = column[~np.isnan(column)]
+    spread = float(np.subtract(*np.quantile(known, [0.75, 0.25]))) or float(known.max() - known.min())
+    digits = 2 - int(np.floor(np.log10(spread)))
+    return float(round(float(np.median(known)), digits))

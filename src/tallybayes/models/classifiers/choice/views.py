@@ -1,0 +1,118 @@
+"""Views: the columns of a table as one kind of candidate reads them. Fixed once chosen, and kept in files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tallybayes.models.inputs.features import free_name
+from tallybayes.sources.table import Table
+from tallybayes.tally.factor import Name
+from tallybayes.value import Value
+
+BLOCK = "columns as numbers"  # no column of the user's is called so
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AsTheyAre(Value):
+    """Columns as they are, with one more for each whose absence is to count: whether its cell is missing.
+
+    Parameters
+    ----------
+    names : tuple of names
+    absent : tuple of names
+    """
+
+    names: tuple[Name, ...]
+    absent: tuple[Name, ...] = ()
+
+    def apply(self, table: Table, *more: Name) -> Table:
+        """The table as this view has it, with `more` columns that are none of the features."""
+        columns = {name: table.columns[name] for name in (*more, *self.names)}
+        out = Table(columns)
+        out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
+        for name in self.absent:
+            flags = is_missing(table, name)
+            out = Table({**out.columns, absent_name(name, table): flags})
+            out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
+        return out
+
+    def column_names(self) -> dict[Any, Any]:
+        """What columns are called elsewhere: all as they are."""
+        return {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AsNumbers(Value):
+    """All columns as one block of numbers: numbers with a value in place of missing ones, and 0 or 1 for the rest.
+
+    Parameters
+    ----------
+    numbers : tuple of (name, value)
+        The value stands for a missing cell.
+    absent : tuple of names
+        Each is one more number: 1 where the cell is missing.
+    levels : tuple of (name, levels)
+        Each level is one more number: 1 where the cell is the level.
+    """
+
+    numbers: tuple[tuple[Name, float], ...] = ()
+    absent: tuple[Name, ...] = ()
+    levels: tuple[tuple[Name, tuple[object, ...]], ...] = ()
+
+    @property
+    def width(self) -> int:
+        """The number of columns of the block."""
+        return len(self.numbers) + len(self.absent) + sum(len(levels) for _, levels in self.levels)
+
+    def column_names(self) -> dict[Any, Any]:
+        """What the columns of the block are called where rows are told of."""
+        names: list[Any] = [name for name, _ in self.numbers]
+        names += [f"{name} is missing" for name in self.absent]
+        names += [f"{name} = {level}" for name, levels in self.levels for level in levels]
+        return {(BLOCK, place): name for place, name in enumerate(names)}
+
+    def apply(self, table: Table, *more: Name) -> Table:
+        """The table as this view has it, with `more` columns that are none of the features."""
+        block = np.zeros((table.n_rows, self.width))
+        place = 0
+        for name, value in self.numbers:
+            column = numbers_of(table, name)
+            block[:, place] = np.where(np.isnan(column), value, column)
+            place += 1
+        for name in self.absent:
+            block[:, place] = is_missing(table, name)
+            place += 1
+        for name, levels in self.levels:
+            codes, (domain,) = table.levels([name], lambda _: False)
+            where = {level: number for number, level in enumerate(domain.levels)}
+            column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
+            for level in levels:
+                block[:, place] = column == where[level] if level in where else 0.0
+                place += 1
+        columns = {name: table.columns[name] for name in more}
+        out = Table({**columns, BLOCK: block})
+        out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
+        return out
+
+
+def numbers_of(table: Table, name: Name) -> np.ndarray:
+    """A column of numbers."""
+    cells = table.numbers([name])
+    return np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0], dtype=np.float64)
+
+
+def is_missing(table: Table, name: Name) -> np.ndarray:
+    """Which cells of a column are missing."""
+    if table.kind(name) == "number":
+        return np.isnan(numbers_of(table, name))
+    codes = table.levels([name], lambda _: False)[0].columns
+    column = np.asarray(codes[0] if not isinstance(codes, np.ndarray) else codes[:, 0])
+    return column.astype(np.int64) < 0
+
+
+def absent_name(name: Name, table: Table) -> str:
+    """What the column is called that tells whether another's cell is missing."""
+    return free_name(f"{name} is missing", list(table.columns))

@@ -1,0 +1,298 @@
+"""choose: candidates judged by rows they have not seen, and their mixture, one estimator that counts like others."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import tallybayes as tb
+from tallybayes.models.classifiers.choice.mixing import mixture_weights
+from tallybayes.models.classifiers.choice.trials import Trials
+from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre
+from tallybayes.models.inputs.folds import random_folds
+from tallybayes.models.inputs.shape import read_first
+
+
+def mixed_table(n=160, seed=0):
+    """Numbers, labels, cells that lack, a column that repeats another, one that is constant, one nobody knows."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(y, 1.0),
+            "count": rng.poisson(2 + y),
+            "sky": np.where(rng.random(n) < 0.3 + 0.4 * y, "sun", "rain"),
+            "flag": rng.random(n) < 0.5,
+            "same": 7.0,
+            "nobody": np.nan,
+        }
+    )
+    frame["again"] = frame["size"]
+    frame.loc[rng.random(n) < 0.3 + 0.4 * y, "count"] = np.nan  # its absence tells the class
+    frame.loc[::9, "sky"] = None
+    return frame, np.where(y == 1, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return X, y, tb.choose(X, y)
+
+
+def test_it_beats_every_member_it_has(wine):
+    X, y, model = wine
+    losses = [one.loss for one in model.report_.tried]
+    assert model.report_.loss <= min(losses) + 1e-3
+    assert model.score(X, y) > 0.97
+    weights = [member.choice.weight for member in model.members_]
+    assert sum(weights) == pytest.approx(1.0)
+    assert weights == sorted(weights, reverse=True)
+    assert len({member.choice.kind for member in model.members_}) == len(weights)
+    alone = tb.choose(X, y, single=True)
+    assert len(alone.members_) == 1
+    assert alone.members_[0].choice.name == alone.report_.tried[0].name
+
+
+def test_the_mixture_is_that_of_its_members(wine):
+    X, _, model = wine
+    by_hand = 0.0
+    for choice, member in model.members_:
+        log_p = choice.mending.apply(member.predict_log_proba(choice.view.apply(_table(X))), (0, 1, 2))
+        by_hand = by_hand + choice.weight * np.exp(log_p)
+    mended = np.exp(model.choice_.mending.apply(np.log(by_hand), (0, 1, 2)))
+    np.testing.assert_allclose(model.predict_proba(X), mended / mended.sum(axis=1, keepdims=True), rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+
+
+def _table(X):
+    from tallybayes.models.inputs.features import open_features
+
+    return open_features(X)
+
+
+def test_weights_are_the_best_there_are():
+    rng = np.random.default_rng(0)
+    log_truth = np.log(rng.beta(2, 1, (60, 3)))
+    weight = rng.integers(0, 3, 60).astype(float)
+    found = mixture_weights(log_truth, weight, 100_000)
+
+    def lost(free):
+        w = np.exp(np.append(free, 0.0))
+        w /= w.sum()
+        return -(weight * np.log(np.exp(log_truth) @ w)).sum() - np.log(w).sum() / 3  # one row that all explain alike
+
+    best = minimize(lost, np.zeros(2), method="BFGS", options={"gtol": 1e-9}).x
+    wanted = np.exp(np.append(best, 0.0))
+    np.testing.assert_allclose(found, wanted / wanted.sum(), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["naive Bayes, suggested", "tree, mdl bins, strength 4", "one-dependence, 5 bins"])
+def test_held_out_scores_are_those_of_models_that_never_saw_the_row(name):
+    frame, y = mixed_table()
+    frame = frame.drop(columns="nobody")
+    shape, table, _ = read_first(frame, y, None)
+    fold = random_folds((y == "yes").astype(np.intp), 4, 0)
+    trials = Trials(table, shape.target, None, fold)
+    found = next(one for one in trials.run() if one.name.startswith(name))
+    view = AsTheyAre(tuple(frame), () if "naive" in name else trials.absent)
+    assert found.view == view
+    assert trials.absent == ("count",)  # the sky's absence tells nothing
+    for k in range(4):
+        test = fold == k
+        train = view.apply(table.rows(np.flatnonzero(~test)), shape.target)
+        make = clone(found.model)
+        if "5 bins" in name:  # bins that do not look at the classes are those of all rows, and so are priors
+            make = make.set_params(columns=found.model.columns_, prior=found.model.prior_)
+        model = make.fit(train, shape.target)
+        scores = model.predict_log_proba(view.apply(table.rows(np.flatnonzero(test))))
+        mended = found.calibration.apply(scores)
+        np.testing.assert_allclose(found.log_proba[test], mended, rtol=1e-7, atol=1e-7)
+
+
+def test_views():
+    frame, y = mixed_table(12)
+    _, table, _ = read_first(frame, y, None)
+    seen = AsTheyAre(("size", "sky"), ("count",)).apply(table, "class")
+    assert list(seen.columns) == ["class", "size", "sky", "count is missing"]
+    np.testing.assert_array_equal(seen.columns["count is missing"], frame["count"].isna())
+    view = AsNumbers((("size", 0.5), ("count", 2.0)), ("count",), (("sky", ("sun", "rain", "snow")),))
+    (block,) = view.apply(table).columns.values()
+    wanted = np.stack(
+        [
+            frame["size"],
+            frame["count"].fillna(2.0),
+            frame["count"].isna(),
+            frame["sky"] == "sun",
+            frame["sky"] == "rain",
+            np.zeros(12),
+        ],
+        axis=1,
+    ).astype(float)
+    np.testing.assert_array_equal(block, wanted)
+    assert list(view.column_names().values())[-2:] == ["sky = rain", "sky = snow"]
+
+
+def test_a_table_as_people_have_it():
+    frame, y = mixed_table()
+    model = tb.choose(frame, y)
+    assert model.score(frame, y) > 0.8
+    assert model.report_.left_out.keys() >= {"same", "again"}
+    assert list(model.feature_names_in_) == list(frame)
+    text = repr(model.report_)
+    assert "candidate" in text
+    assert "log-loss" in text
+    assert "because" in text
+    assert "'" not in text.splitlines()[0]
+    assert len(model.report_.to_frame()) == len(model.report_.tried)
+    by_name = tb.choose(frame.assign(answer=y), "answer")
+    np.testing.assert_array_equal(by_name.predict_proba(frame), model.predict_proba(frame))
+    lost = frame.copy()
+    lost.loc[:, "size"] = np.nan
+    assert np.isfinite(model.predict_log_proba(lost)).all()
+    strange = frame.assign(sky="snow")
+    assert np.isfinite(model.predict_log_proba(strange)).all()
+
+
+def test_it_adds_and_forgets_member_by_member():
+    frame, y = mixed_table()
+    whole = tb.choose(frame, y)
+    parts = [tb.Chosen(choice=whole.choice_).fit(frame[part], y[part]) for part in (slice(90), slice(90, None))]
+    both = parts[0] + parts[1]
+    np.testing.assert_allclose(both.predict_proba(frame), whole.predict_proba(frame), rtol=1e-10)
+    assert sum(parts).choice_ == whole.choice_
+    grown = copy.deepcopy(parts[0]).partial_fit(frame[90:], y[90:])
+    np.testing.assert_allclose(grown.predict_proba(frame), whole.predict_proba(frame), rtol=1e-10)
+    grown.forget(frame[90:], y[90:])
+    np.testing.assert_allclose(grown.predict_proba(frame), parts[0].predict_proba(frame), rtol=1e-8)
+    with pytest.raises(tb.StatisticsError):
+        parts[0].forget(frame[90:], np.where(y[90:] == "no", "yes", "no"))
+    fresh = tb.Chosen(choice=whole.choice_).fit(frame[:90], y[:90])
+    np.testing.assert_array_equal(parts[0].predict_proba(frame), fresh.predict_proba(frame))  # nothing changed
+    other = tb.choose(frame[90:], y[90:])
+    with pytest.raises(tb.StatisticsError, match=r"chosen differently(.|\n)*choice=one.choice_"):
+        whole + other
+
+
+def test_weights_are_repetitions():
+    frame, y = mixed_table(100)
+    weight = np.where(np.arange(100) % 4 == 0, 0.0, 1.0)
+    kept = weight > 0
+    found = tb.choose(frame, y, sample_weight=weight)
+    wanted = tb.choose(frame[kept], y[kept])
+    assert found.choice_ == wanted.choice_
+    np.testing.assert_allclose(found.predict_proba(frame), wanted.predict_proba(frame), rtol=1e-9)
+
+
+def test_the_same_bits_every_time(wine, tmp_path):
+    X, y, model = wine
+    answer = model.predict_proba(X)
+    model.save(tmp_path / "chosen.tally")
+    for other in (
+        clone(model).fit(X, y),
+        pickle.loads(pickle.dumps(model)),
+        tb.load(tmp_path / "chosen.tally"),
+        tb.Chosen(choice=model.choice_).fit(X, y),
+    ):
+        np.testing.assert_array_equal(other.predict_proba(X), answer)
+        assert other.choice_ == model.choice_
+    loaded = tb.load(tmp_path / "chosen.tally")
+    np.testing.assert_allclose(
+        loaded.forget(X[:50], y[:50]).predict_proba(X), copy.deepcopy(model).forget(X[:50], y[:50]).predict_proba(X)
+    )
+    assert clone(model).get_params() == model.get_params()
+    scores = cross_val_score(tb.Chosen(single=True, folds=3), X, y, cv=2, n_jobs=2)
+    np.testing.assert_array_equal(scores, cross_val_score(tb.Chosen(single=True, folds=3), X, y, cv=2))
+
+
+def test_explanations_are_those_of_the_heaviest_member():
+    frame, y = mixed_table()
+    model = tb.choose(frame, y)
+    found = model.explain(frame[:5])
+    heaviest = model.members_[0].choice
+    assert heaviest.name in repr(found)
+    np.testing.assert_allclose(found.contributions.sum(axis=1), found.log_odds, atol=1e-9)
+    assert set(found.columns) & {"size", "sky"}
+
+
+def test_a_class_that_comes_later():
+    X, y = load_iris(return_X_y=True)
+    model = tb.choose(X[y < 2], y[y < 2])
+    with pytest.warns(tb.CalibrationWarning, match="class 2 was not there"):
+        model.add_class(2, X[y == 2])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.score(X, y) > 0.9
+
+
+def test_it_says_what_it_would_get():
+    """Loss on rows it has not seen at all, beside the one it reports."""
+    gaps = []
+    for load in (load_iris, load_wine, load_breast_cancer, load_digits):
+        X, y = load(return_X_y=True)
+        order = np.random.default_rng(0).permutation(len(y))
+        train, test = order[: 2 * len(y) // 3], order[2 * len(y) // 3 :]
+        model = tb.choose(X[train], y[train])
+        p = model.predict_proba(X[test])[np.arange(len(test)), y[test]]
+        gaps.append(-np.log(p).mean() - model.report_.loss)
+    assert abs(np.mean(gaps)) < 0.03
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_few_rows(n):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, 3)), np.arange(n) % 2
+    if n == 1:
+        with pytest.raises(tb.DataError, match="1 row"):
+            tb.choose(X, y)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = tb.choose(X, y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_one_class_and_constant_columns():
+    model = tb.choose(np.random.default_rng(0).normal(size=(20, 2)), ["only"] * 20)
+    np.testing.assert_allclose(model.predict_proba(np.zeros((2, 2))), 1.0)
+    model = tb.choose(np.ones((20, 2)), ["a", "b"] * 10)
+    np.testing.assert_allclose(model.predict_proba([[1.0, 1.0]]), 0.5, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "match"),
+    [
+        (np.zeros((0, 2)), [], "0 rows"),
+        ([[1.0], [2.0]], [0, None], "label of row 1"),
+        ([[1.0], [np.inf]], [0, 1], "inf"),
+        ([[1.0], [2.0], [3.0]], [0.5, 1.5, 2.25], "Unknown label type"),
+    ],
+)
+def test_wrong_rows(X, y, match):
+    with pytest.raises(ValueError, match=match):
+        tb.choose(np.array(X), y)
+
+
+def test_words_are_refused_by_name():
+    from scipy import sparse
+
+    with pytest.raises(tb.DataError, match="sparse block"):
+        tb.choose({"words": sparse.csr_matrix(np.eye(4))}, [0, 1, 0, 1])
+    with pytest.raises(tb.DataError, match="choice_"):
+        tb.Chosen(choice="best").fit([[1.0], [2.0]], [0, 1])
+
+
+@parametrize_with_checks([tb.Chosen(folds=2, single=True)])
+def test_keeps_the_contract(estimator, check):
+    if "check_sample_weight_equivalence" in str(check):
+        pytest.skip("a row of weight 2 is in one fold, two rows that are equal may be in two")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
