@@ -181,6 +181,13 @@ class Model(BaseEstimator):
         left_out = from_json(state.pop("left_out", {"type": "mapping", "items": []}))
         self._left_out = {name: str(reason) for name, reason in left_out.items()}
 
+    def _shown(self) -> list[str]:
+        """What was chosen, for a fitted model's repr."""
+        return []
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return "\n".join([super().__repr__(N_CHAR_MAX), *(self._shown() if hasattr(self, "tally_") else [])])
+
     def __dir__(self) -> list[str]:
         # What cannot be derived is not there; newer versions of scikit-learn leave it out by themselves.
         return [name for name in object.__dir__(self) if hasattr(self, name)]

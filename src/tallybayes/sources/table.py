@@ -366,8 +366,13 @@ def _column(value: Any, name: Name) -> Any:
         return read_sparse(value)
     if hasattr(value, "columns") and hasattr(value, "__array__"):  # a frame as a block
         value = np.asarray(value)
-    if isinstance(value, Sparse) or (hasattr(value, "to_numpy") or hasattr(value, "to_arrow")):
+    if isinstance(value, Sparse):
         return value
+    if hasattr(value, "to_numpy") or hasattr(value, "to_arrow"):  # a series of a data frame, or an Arrow array
+        import narwhals as nw
+
+        series = nw.from_native(value, pass_through=True, allow_series=True)
+        return _series(series) if isinstance(series, nw.Series) else value
     return as_array(value, name)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tallybayes.errors import FileError
+from tallybayes.errors import FileError, printable
 from tallybayes.families.added_counts import is_amount
 from tallybayes.models.chains import decoding, generate, learning
 from tallybayes.models.chains.chain import read_prior
@@ -15,8 +15,9 @@ from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted
 from tallybayes.models.fitted import measures
 from tallybayes.models.fitted.fitted import Fitted
+from tallybayes.models.fitted.summary import summary
 from tallybayes.models.inputs.column_priors import check_priors
-from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice
+from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
 from tallybayes.models.model import Model
 from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import labels_of
@@ -101,6 +102,7 @@ class HiddenMarkovModel(Model):
 
     columns_ = property(columns_of)
     left_out_ = property(left_out_of)
+    _shown = shown_choice
     _check_added = refuse_other_choice
     _names: dict[str, str]  # what its own columns are called: as no column of the steps is called
 
@@ -130,6 +132,17 @@ class HiddenMarkovModel(Model):
     bic_ = property(measures.bic)
     aic_ = property(measures.aic)
     prior_ = property(measures.resolved_priors)
+    summary = summary
+
+    def _weight(self) -> float:
+        """The weight of all steps that were counted."""
+        parts: list[Any] = [self.tally_[self._names[part]] for part in ("start", "to")]
+        return float(sum(part.table.sum() for part in parts))
+
+    def _summary_title(self, n_rows: float) -> str:
+        levels = self._counted.states.levels
+        shown = ", ".join(map(printable, levels[:10])) + (f" and {len(levels) - 10} more" if len(levels) > 10 else "")
+        return f"{type(self).__name__} of {n_rows:.12g} steps, states {shown}"
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, LabelError, PriorError
+from tallybayes.errors import DataError, LabelError, PriorError, printable
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibration import Calibration
 from tallybayes.models.classifiers.answers.decisions import decide, estimate_class_prior
@@ -25,6 +25,7 @@ from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import NOTHING, Resolved, Scored, chunk_of, not_estimated, rows_of
+from tallybayes.models.fitted.summary import summary
 from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering, looking
@@ -259,6 +260,14 @@ class Grouped(Model):
     bic_ = property(measures.bic)
     aic_ = property(measures.aic)
     prior_ = property(measures.resolved_priors)
+    summary = summary
+    _groups = "classes"
+
+    def _summary_title(self, n_rows: float) -> str:
+        counts: Any = self.tally_[self._target]
+        shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(self._class_domain.levels, counts.table, strict=True)]
+        shown = ", ".join(shares[:10]) + (f" and {len(shares) - 10} more" if len(shares) > 10 else "")
+        return f"{type(self).__name__} of {n_rows:.12g} rows, {self._groups} {shown}"
 
     def plot_columns(self, columns: Any = None) -> Any:
         """A picture of every column's distribution in each class; needs matplotlib.

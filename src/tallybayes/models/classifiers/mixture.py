@@ -14,7 +14,7 @@ from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
 from tallybayes.models.classifiers.unlabelled import count_first
-from tallybayes.models.inputs.columns import columns_of, left_out_of
+from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
 from tallybayes.models.inputs.features import open_features
 
 
@@ -88,12 +88,14 @@ class Mixture(Grouped):
         self.random_state = random_state
 
     _counted_instead = "Its evidence_bound_ is below its evidence."
+    _groups = "components"
     unlabelled = "em"
     unlabelled_weight = 1.0
     missing_label = None
     n_classes = property(lambda model: model.n_components)
     columns_ = property(columns_of)
     left_out_ = property(left_out_of)
+    _shown = shown_choice
     _make_factors = column_factors
     _retally = retally
     _count_first = count_first

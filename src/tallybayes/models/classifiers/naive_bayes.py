@@ -6,7 +6,7 @@ from typing import Any
 
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
-from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice
+from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
 
 
 class NaiveBayes(Classifier):
@@ -111,6 +111,7 @@ class NaiveBayes(Classifier):
 
     columns_ = property(columns_of)
     left_out_ = property(left_out_of)
+    _shown = shown_choice
     _check_added = refuse_other_choice
     _make_factors = column_factors
     _retally = retally

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, StatisticsError, brief
+from tallybayes.errors import DataError, StatisticsError, brief, printable
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
@@ -19,6 +19,7 @@ from tallybayes.sources.table import Table, presence_name
 from tallybayes.tally.factor import Factor, Name
 
 Block = tuple[tuple[Name, ...], Family]
+_MOST_NAMES = 8  # of columns in a line
 WORDS = ("auto", "suggest")  # that stand for a family: by a column's type, or by its values
 
 
@@ -133,6 +134,26 @@ def left_out_of(model: Any) -> dict[Name, str]:
     """Why columns of the rows that were fitted are not read, by column."""
     check_is_fitted(model, "tally_")
     return dict(model._left_out)
+
+
+def shown_choice(model: Any) -> list[str]:
+    """Lines that say which families were chosen by evidence, and which columns are left out."""
+    columns = model.columns
+    words = columns.values() if isinstance(columns, Mapping) else [columns]
+    chosen = any(isinstance(word, str) and word == "suggest" for word in words)
+    lines: dict[str, list[Any]] = {}
+    for name, family in columns_of(model).items() if chosen else ():
+        lines.setdefault(f"Binned of {len(family.bins)}" if family.bins else brief(family), []).append(name)
+    shown = [f"    {family}: {_listed(names)}" for family, names in lines.items()]
+    reasons: dict[str, list[Any]] = {}
+    for name, reason in model._left_out.items() if model._left_out else ():
+        reasons.setdefault(reason, []).append(name)
+    return shown + [f"    left out, {reason}: {_listed(names)}" for reason, names in reasons.items()]
+
+
+def _listed(names: list[Any]) -> str:
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(map(printable, names[:_MOST_NAMES])) + more
 
 
 def refuse_other_choice(model: Any, other: Any) -> None:
