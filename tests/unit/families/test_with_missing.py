@@ -143,7 +143,8 @@ def test_every_answer_is_given():
     model = tb.NaiveBayes(both(tb.Gaussian())).fit(frame, y)
     assert "x (there)" in model.explain(frame[:1]).columns
     assert "x (there)" in model.show_work(frame[:1])
-    assert model.prior_[("x (there)", "word (there)")] == tb.Beta(1, 1)
+    assert ("x (there)", "word (there)") in model.prior_
+    assert model.reestimate(prior=1).prior_[("x (there)", "word (there)")] == tb.Beta(1, 1)
     model.predict_interval(frame[:5], random_state=0)
     model.predict_set(frame[:5])
     tb.cross_validate(model, frame, y)
