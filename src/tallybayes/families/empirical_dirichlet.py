@@ -10,6 +10,7 @@ from tallybayes.beliefs.log_gamma import digamma_rising, trigamma_rising
 from tallybayes.statistics.segments import Segments
 
 _ROUNDS = 40
+_FEW = 8  # whole counts up to this have their derivatives summed, term by term
 _CLOSE = 1e-7  # of log α, where a column is done
 
 
@@ -65,8 +66,9 @@ class _Columns(NamedTuple):
     segments: Segments
     many: np.ndarray  # how many levels of its column a cell stands for
     half: np.ndarray  # what is counted of levels that no group has seen: half a one, together
-    cell: np.ndarray  # of every count that a cell has in some group,
-    seen: np.ndarray  # what it is,
+    few: np.ndarray  # in how many groups every cell has more than 0, 1, 2, … counts: ψ(α + n) − ψ(α) is Σ 1/(α + j) < n
+    cell: np.ndarray  # of every count beyond these that a cell has in some group,
+    seen: np.ndarray  # how far beyond,
     times: np.ndarray  # and in how many groups
     rows: np.ndarray  # of every group and column
     free: np.ndarray  # whether there are groups to compare; else the levels share one α, and only the strength moves
@@ -85,7 +87,7 @@ class _Columns(NamedTuple):
         pairs = cells[self.cell]
         return self._replace(
             segments=Segments(self.segments.sizes[chosen]),
-            **{name: getattr(self, name)[cells] for name in ("many", "half", "alpha")},
+            **{name: getattr(self, name)[cells] for name in ("many", "half", "few", "alpha")},
             **{name: getattr(self, name)[pairs] for name in ("seen", "times")},
             cell=(np.cumsum(cells) - 1)[self.cell[pairs]],
             rows=self.rows[:, chosen],
@@ -98,7 +100,9 @@ def _columns_of(
 ) -> _Columns:
     """The counts (groups, cells), in rising order, as they are fitted."""
     by_cell = np.ascontiguousarray(table.T)
-    first = by_cell > 0
+    n_few = _FEW if (np.rint(by_cell) == by_cell).all() else 0
+    few = np.stack([(by_cell > j).sum(axis=1) for j in range(n_few)], axis=-1) if n_few else np.zeros((len(by_cell), 0))
+    first = by_cell > n_few
     first[:, 1:] &= by_cell[:, 1:] != by_cell[:, :-1]
     cell, group = np.nonzero(first)
     after = np.full(len(cell), table.shape[0])  # the last counts go on to the last group
@@ -115,7 +119,19 @@ def _columns_of(
     alpha = np.where(segments.spread(free), pooled + half, 1.0)
     alpha *= segments.spread(np.exp(log_strength) / np.maximum(segments.sum(many * alpha), 1e-300))
     return _Columns(
-        segments, many, half, cell, by_cell[first], after - group, rows, free, low, high, alpha, log_strength
+        segments,
+        many,
+        half,
+        few,
+        cell,
+        by_cell[first] - n_few,
+        after - group,
+        rows,
+        free,
+        low,
+        high,
+        alpha,
+        log_strength,
     )
 
 
@@ -153,9 +169,12 @@ def _newton(columns: _Columns, radius: np.ndarray, before: np.ndarray) -> tuple[
     """A step of log A, one of every log α, and the former within its radius alone, as the next one compares with it."""
     segments, alpha, free, cell = columns.segments, columns.alpha, columns.free, columns.cell
     strength, n_cells = np.exp(columns.log_strength), len(columns.alpha)
-    start, half = alpha[cell], columns.half / alpha
+    n_few = columns.few.shape[1]
+    start, half, terms = alpha[cell] + n_few, columns.half / alpha, 1.0 / (alpha[:, None] + np.arange(n_few))
     slope = half + np.bincount(cell, columns.times * digamma_rising(start, columns.seen), n_cells)
     bend = np.bincount(cell, columns.times * trigamma_rising(start, columns.seen), n_cells) - half / alpha
+    slope += (columns.few * terms).sum(axis=1)
+    bend -= (columns.few * terms * terms).sum(axis=1)
     common = digamma_rising(strength, columns.rows).sum(axis=0)
     fall = -strength * trigamma_rising(strength, columns.rows).sum(axis=0) / common
     gain = columns.sum(alpha * slope) - strength * common  # of the evidence, for a larger log A
