@@ -56,7 +56,7 @@ def main() -> None:
     head = f"{'table':<14}{'method':<13}{'T':>6}{'log-loss':>10}{'cal. error':>12}{'accuracy':>10}{'worst 1 %':>11}"
     print(head + f"{'mean top':>10}{'seconds':>9}")
     for name, columns, X, y, test, answers in tables():
-        model = tb.NaiveBayes(columns).fit(X, y)
+        model = tb.NaiveBayes(columns, prior=1).fit(X, y)
         for method in (None, "temperature", "isotonic"):
             start = time.perf_counter()
             if method is not None:
