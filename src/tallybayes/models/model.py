@@ -8,10 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import StatisticsError, TallybayesError, as_attribute_error, brief
+from tallybayes.errors import FileError, StatisticsError, TallybayesError, as_attribute_error, brief
 from tallybayes.inference.em import Climbed
 from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
+from tallybayes.sources.frames import KINDS
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.value import from_json, same, to_json
@@ -31,6 +32,7 @@ class Model(BaseEstimator):
                 setattr(cls, name, _Derived(member.fget, member.fset, member.fdel, member.__doc__))
 
     _left_out: Any = ()  # pairs: columns that are not read, and why
+    _frame: str | None = None  # the kind of data frame that the first rows were in, if any
     _climb: Climbed | None = None  # how EM ended, while the counts are those it expected
 
     @property
@@ -92,6 +94,7 @@ class Model(BaseEstimator):
         other = clone(self).set_params(**parameters)
         tally = self._retally(other)
         other._take_from(self)._check_prior(other._with_prior(tally))
+        other._frame = self._frame
         return other._adopt(tally, self._climb)
 
     def _check_added(self, other: Self) -> None:
@@ -135,7 +138,9 @@ class Model(BaseEstimator):
             found = [", ".join(f"{name}={brief(one[name])}" for name in other_ones) for one in (mine, its)]
             raise StatisticsError.incompatible("the models' parameters", *found)
         self._check_added(other)
-        return clone(self)._take_from(self)._adopt(self.tally_ + other.tally_)
+        both = clone(self)._take_from(self)._adopt(self.tally_ + other.tally_)
+        both._frame = self._frame
+        return both
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
@@ -174,12 +179,16 @@ class Model(BaseEstimator):
     def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What the tally does not tell, for a file."""
         state, arrays = ({}, {}) if self._climb is None else self._climb.to_parts()
-        return (state | {"left_out": to_json(dict(self._left_out))} if self._left_out else state), arrays
+        kept = {"left_out": to_json(dict(self._left_out))} if self._left_out else {}
+        return state | kept | ({"frame": self._frame} if self._frame else {}), arrays
 
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self._climb = Climbed.from_parts(state, arrays)
         left_out = from_json(state.pop("left_out", {"type": "mapping", "items": []}))
         self._left_out = {name: str(reason) for name, reason in left_out.items()}
+        self._frame = state.pop("frame", None)
+        if self._frame not in (None, *KINDS):
+            raise FileError(f"the model was fitted on a frame of {self._frame!r:.60}; expected one of {list(KINDS)}.")
 
     def _shown(self) -> list[str]:
         """What was chosen, for a fitted model's repr."""

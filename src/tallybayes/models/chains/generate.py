@@ -14,6 +14,7 @@ from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.presence import with_absences
 from tallybayes.sources.encode import is_missing
+from tallybayes.sources.frames import as_frame, frame_kind
 from tallybayes.sources.table import unmerged
 from tallybayes.tally.domain import labels_at, labels_of
 
@@ -32,7 +33,7 @@ def sample(model: HiddenMarkovModel, n: Any, *, random_state: Any = None) -> tup
 
     Returns
     -------
-    X : list of ndarray, or of dictionaries of columns where there are several with names
+    X : list of ndarray, of data frames where steps came in such, or of dictionaries of columns where there are several
     y : list of ndarray
         The states.
     """
@@ -46,10 +47,11 @@ def sample(model: HiddenMarkovModel, n: Any, *, random_state: Any = None) -> tup
                 break
         paths.append(np.array(path, dtype=np.intp))
     states = model.states_
-    return [_drawn(model._counted, path, rng) for path in paths], [states[path] for path in paths]
+    drawn = [_drawn(model._counted, path, rng, model._frame) for path in paths]
+    return drawn, [states[path] for path in paths]
 
 
-def _drawn(counted: Counted, path: np.ndarray, rng: np.random.Generator) -> Any:
+def _drawn(counted: Counted, path: np.ndarray, rng: np.random.Generator, frame: str | None) -> Any:
     """The steps of one path."""
     columns: dict[Any, Any] = {}
     for part, levels, (factor, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
@@ -59,7 +61,7 @@ def _drawn(counted: Counted, path: np.ndarray, rng: np.random.Generator) -> Any:
             if factor.family.reads == "codes":
                 column = labels_at(levels[place].levels, column.astype(int))
             columns[name] = column
-    return _shaped(with_absences(columns))
+    return _shaped(with_absences(columns), frame)
 
 
 @answering
@@ -77,7 +79,7 @@ def fill(
 
     Returns
     -------
-    list of ndarray, or of dictionaries of columns where there are several with names
+    list of ndarray, of data frames where steps came in such, or of dictionaries of columns where there are several
     """
     sequences, counted = open_asked(model, X, lengths, sequence, order), model._counted
     found, _ = answers(counted.answering, kernels.posterior, sequences)
@@ -101,11 +103,14 @@ def fill(
         filled = np.where(np.isnan(cells), expected, cells)
         columns.update({name: filled[:, place] for place, name in enumerate(names)})
     parts = [slice(int(a), int(b)) for a, b in zip(sequences.offsets[:-1], sequences.offsets[1:], strict=True)]
-    return [_shaped({name: column[part] for name, column in columns.items()}) for part in parts]
+    frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
+    return [_shaped({name: column[part] for name, column in columns.items()}, frame) for part in parts]
 
 
-def _shaped(columns: dict[Any, np.ndarray]) -> Any:
-    """The columns of a sequence as it would be given: values, rows, or a dictionary."""
+def _shaped(columns: dict[Any, np.ndarray], frame: str | None) -> Any:
+    """The columns of a sequence as it would be given: a frame, values, rows, or a dictionary."""
+    if frame is not None:
+        return as_frame(columns, frame)
     if len(columns) == 1:
         return next(iter(columns.values()))
     if all(isinstance(name, int) for name in columns):

@@ -19,6 +19,7 @@ from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.sequences import Sequences, open_labels, open_sequences, step_weights
 from tallybayes.sources.collect import count
+from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
@@ -88,6 +89,7 @@ def fit(
 
         tally, climbed = learn_chain(model, sequences, labels, domain, weight, names, emissions)
     model._names, model._left_out = names, found.left_out
+    model._frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
     return model._adopt(tally, climbed)
 
 

@@ -7,7 +7,7 @@ become a tally (``_count_first``).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +20,7 @@ from tallybayes.models.inputs.features import continuous_target, only_column, op
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import Shape, read_first, read_more
 from tallybayes.sources.collect import check_size, count
+from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.table import Table, as_array
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Schema
@@ -41,11 +42,7 @@ def fit(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
     -------
     self
     """
-    first = _count(model, X, y, sample_weight)
-    calibration = None
-    if model.calibration is not None:
-        calibration = first.model._adopt(first.tally, first.climbed)._calibrate_first(first.table, first.weight)
-    return model._take_from(first.model)._adopt(first.tally, first.climbed)._settle(calibration)
+    return learn(model, X, y, sample_weight, whole=True)
 
 
 def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Model:
@@ -168,23 +165,11 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     return float(accuracy_score(y, model.predict(X), sample_weight=sample_weight))
 
 
-def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Model:
-    """Count the first rows. A copy of the model does the work, so that an error leaves the model as it was."""
-    first = _count(model, X, y, sample_weight, classes)
-    return model._take_from(first.model)._adopt(first.tally, first.climbed)
+def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, whole: bool = False) -> Model:
+    """Count the first rows. A copy of the model does the work, so that an error leaves the model as it was.
 
-
-class _First(NamedTuple):
-    """The first rows counted: by a copy of the model, which knows their shape."""
-
-    model: Any
-    tally: Tally
-    climbed: Any
-    table: Table
-    weight: Any
-
-
-def _count(model: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> _First:
+    Where these are the `whole` of the rows, probabilities are calibrated by them, if that is wanted.
+    """
     fresh = clone(model)
     fresh._shape, table, weight = read_first(X, y, sample_weight)
     if table.n_rows == 0:
@@ -196,7 +181,12 @@ def _count(model: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None) 
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if classes is not None:
         tally = tally.declare(fresh._target, list(classes))
-    return _First(fresh, tally, climbed, table, weight)
+    calibration = None
+    if whole and model.calibration is not None:
+        calibration = fresh._adopt(tally, climbed)._calibrate_first(table, weight)
+    model._take_from(fresh)._frame = frame_kind(X)
+    model._adopt(tally, climbed)
+    return model._settle(calibration) if whole else model
 
 
 def class_factor(model: Any) -> Factor:

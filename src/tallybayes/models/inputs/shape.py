@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from tallybayes.models.inputs.features import (
 )
 from tallybayes.models.inputs.outside import tolerated
 from tallybayes.models.inputs.presence import is_presence, with_unknown
+from tallybayes.sources.frames import as_frame
 from tallybayes.sources.table import Table, unmerged
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
@@ -121,8 +123,13 @@ def open_rows(model: Any, X: Any) -> Table:
     return with_unknown(kept, table, absence, levels if unseen == "missing" else {})
 
 
-def shaped(shape: Shape, columns: dict[Name, Any]) -> Any:
-    """Columns as the model was given them: one array, or a dictionary."""
+def shaped(
+    shape: Shape, columns: dict[Name, Any], frame: str | None = None, like: Any = None, changed: Collection[Name] = ()
+) -> Any:
+    """Columns as they were given: one array, a frame of that kind, or a dictionary; see `as_frame`."""
+    if frame is not None:
+        order = () if shape.feature_names is None else shape.feature_names.tolist()
+        return as_frame({name: columns[name] for name in (*order, *columns) if name in columns}, frame, like, changed)
     if not shape.by_name and all(isinstance(name, int) for name in columns):
         return np.stack(unmerged([columns[name] for name in sorted(columns)]), axis=-1)
     if len(columns) == 1 and not shape.by_name and next(iter(columns.values())).ndim == 2:

@@ -18,6 +18,7 @@ from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.parameters import refuse_given_tables
 from tallybayes.models.networks.prior import BDe
 from tallybayes.sources.collect import check_weight, count
+from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
@@ -46,7 +47,8 @@ def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
     -------
     self
     """
-    return _learn(model, open_rows(model, X, names), sample_weight)
+    _learn(model, open_rows(model, X, names), sample_weight)._frame = frame_kind(X)
+    return model
 
 
 def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
@@ -63,7 +65,8 @@ def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = Non
     """
     table = open_rows(model, X, names)
     if not hasattr(model, "tally_"):
-        return _learn(model, table, sample_weight)
+        _learn(model, table, sample_weight)._frame = frame_kind(X)
+        return model
     refuse_given_tables(model, "more rows cannot be added to")
     more = count_more(model, table, sample_weight)
     check_sum(model.tally_, more)

@@ -14,6 +14,7 @@ from tallybayes.models.networks.answer import Answer, MostProbable
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.observed import Known, read_given
 from tallybayes.models.networks.rows import listed, require_labels
+from tallybayes.sources.frames import as_frame
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
 
@@ -118,7 +119,7 @@ def sample(
     *,
     do: Mapping[Name, Any] | None = None,
     random_state: Any = None,
-) -> dict[Name, np.ndarray]:
+) -> Any:
     """Rows drawn from the network, or from what it says given something.
 
     Parameters
@@ -130,7 +131,7 @@ def sample(
 
     Returns
     -------
-    dict from node to an array of shape (n,)
+    A data frame of the kind the network was fitted on, else a dict from node to an array of shape (n,)
         Columns, as `fit` takes them.
 
     Examples
@@ -157,7 +158,7 @@ def sample(
             group = found.group(node, codes, int(n))
             drawn = sample_factor(found.leaves[node], group, model._network.nodes[node].flat(), rng)
             out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
-    return out
+    return as_frame(out, model._frame)
 
 
 def _asked(

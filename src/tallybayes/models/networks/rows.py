@@ -17,6 +17,7 @@ from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.learning import named_weights, open_rows
 from tallybayes.models.networks.observed import Known, read_given, read_rows
+from tallybayes.sources.frames import as_frame, frame_kind
 from tallybayes.sources.table import Table, unmerged
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
@@ -144,7 +145,7 @@ def predict(
 
     Returns
     -------
-    ndarray of shape (n,) for a single name, else dict from node to such arrays
+    ndarray of shape (n,) for a single name, else a data frame of the kind of X, or a dict from node to such arrays
 
     Examples
     --------
@@ -157,13 +158,11 @@ def predict(
     asked = listed(columns)
     model.graph_.require(asked)
     out = _best(model, X, columns, asked, do, names)
-    return out[columns] if isinstance(columns, str | int) else out
+    return out[columns] if isinstance(columns, str | int) else as_frame(out, frame_kind(X))
 
 
 @answering
-def fill(
-    model: BayesianNetwork, X: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None
-) -> dict[Name, np.ndarray]:
+def fill(model: BayesianNetwork, X: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None) -> Any:
     """All nodes of the rows: cells that are known, and what `predict` says of the others, from everything known.
 
     Parameters
@@ -173,7 +172,7 @@ def fill(
 
     Returns
     -------
-    dict from node to arrays of shape (n,)
+    A data frame of the kind of X, else a dict from node to arrays of shape (n,)
 
     Examples
     --------
@@ -187,7 +186,7 @@ def fill(
     for node in model._inference.levels:
         if node in table.columns and node not in (do or {}):
             out[node] = _keeping(table, node, out[node])
-    return out
+    return as_frame(out, frame_kind(X))
 
 
 def _best(

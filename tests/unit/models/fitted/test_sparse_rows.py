@@ -107,7 +107,7 @@ def test_rows_in_many_stretches_are_the_same(family, monkeypatch):
 @pytest.mark.parametrize("family", ["DirichletMultinomial", "Poisson"])
 def test_cells_that_cannot_be_are_named(family, value):
     _, S, y = rows_of(family)
-    model = tb.NaiveBayes(FAMILIES[family]).fit(S, y)
+    model = tb.NaiveBayes(FAMILIES[family], unseen="error").fit(S, y)
     bad = sparse.csr_array(S[:3].toarray())
     bad[2, 4] = value
     if (family, value) == ("DirichletMultinomial", 0.5):

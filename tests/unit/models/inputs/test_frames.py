@@ -144,3 +144,70 @@ def test_transformed_rows_have_names():
     assert list(framed.columns) == ["gaussiandiscriminant0"]
     np.testing.assert_array_equal(framed.to_numpy(), model.set_output(transform="default").transform(rows))
     assert isinstance(model.set_output(transform="polars").transform(rows), pl.DataFrame)
+
+
+# ---- Frame in, frame out ---------------------------------------------------------------------------------------------
+
+
+def listed(frame):
+    """The columns of a frame of any kind, as lists."""
+    columns = frame.to_pydict() if hasattr(frame, "to_pydict") else frame
+    names = list(columns) if isinstance(columns, dict) else list(columns.columns)
+    return {name: list(columns[name]) for name in names}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_come_back_as_they_came(kind, tmp_path):
+    rows = {"k": ["u", "v", None, "u"] * 3, "x": [1.0, 2.0, None, 4.0] * 3, "n": list(range(N))}
+    frame, is_kind = KINDS[kind](rows), type(KINDS[kind]({"x": [1.0]}))
+    for model in (tb.NaiveBayes(), tb.AveragedOneDependence()):
+        filled = model.fit(frame, Y).fill(frame)
+        plain = model.fit(rows, Y).fill(rows)
+        assert isinstance(filled, is_kind)
+        assert isinstance(plain, dict)
+        assert list(listed(filled)) == ["k", "x", "n"]
+        assert listed(filled) == {name: column.tolist() for name, column in plain.items()}
+        drawn, labels = model.fit(frame, Y).sample(5, random_state=0)
+        assert isinstance(drawn, is_kind)
+        assert list(listed(drawn)) == ["k", "x", "n"]
+        model.partial_fit(drawn, labels)  # they are what it takes
+        model.save(tmp_path / "model.tally")
+        back = tb.load(tmp_path / "model.tally")
+        assert isinstance(back.sample(2)[0], is_kind)
+        assert isinstance((back + model).reestimate().sample(2)[0], is_kind)
+        found = model.explain(frame).to_frame()
+        assert isinstance(found, is_kind)
+        assert len(listed(found)["contribution"]) == N * (4 if isinstance(model, tb.NaiveBayes) else 5)
+    mixture = tb.Mixture(2, random_state=0).fit(frame)
+    assert isinstance(mixture.fill(frame), is_kind)
+    assert isinstance(mixture.sample(2)[0], is_kind)
+    chain = tb.HiddenMarkovModel(2, random_state=0).fit([frame])
+    assert isinstance(chain.fill([frame])[0], is_kind)
+    assert isinstance(chain.sample(3)[0][0], is_kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_networks_answer_in_frames(kind):
+    rows = {"k": ["u", "v", None, "u"] * 3, "y": Y.tolist()}
+    frame, is_kind = KINDS[kind](rows), type(KINDS[kind]({"x": [1.0]}))
+    network, plain = (tb.BayesianNetwork({"k": ["y"]}).fit(data) for data in (frame, rows))
+    for ask in (lambda model, data: model.fill(data), lambda model, data: model.predict(data, ["y", "k"])):
+        found = ask(network, frame)
+        assert isinstance(found, is_kind)
+        assert listed(found) == {name: column.tolist() for name, column in ask(plain, rows).items()}
+    assert isinstance(network.sample(3, random_state=0), is_kind)
+    assert isinstance(network.predict(frame, "y"), np.ndarray)
+    assert isinstance(plain.sample(3), dict)
+
+
+def test_a_filled_frame_keeps_its_index_and_the_types_of_what_was_whole():
+    frame = pd.DataFrame(
+        {"x": [1.0, None, 3.0], "c": pd.Categorical(["u", "v", "u"]), "n": pd.array([1, 2, 3], dtype="Int64")},
+        index=["one", "two", "three"],
+    )
+    filled = tb.NaiveBayes().fit(frame, ["a", "b", "a"]).fill(frame)
+    assert filled.index.tolist() == ["one", "two", "three"]
+    assert filled["c"].dtype == frame["c"].dtype
+    assert filled["n"].dtype == frame["n"].dtype
+    assert filled["x"].notna().all()
+    assert frame["x"].isna().any()

@@ -17,6 +17,8 @@ from tallybayes.models.fitted.generate import check_class
 from tallybayes.models.fitted.scoring import Scored, chunk_of, chunk_rows
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows
+from tallybayes.sources.encode import is_missing
+from tallybayes.sources.frames import as_frame
 
 PRIOR = "(class prior)"
 
@@ -59,9 +61,10 @@ class Explanation:
         classes: np.ndarray,
         others: np.ndarray,
         impossible: np.ndarray,
+        frame: str | None = None,
     ) -> None:
         self.columns, self.log_odds, self.classes, self.others = columns, log_odds, classes, others
-        self._parts, self._impossible = parts, impossible
+        self._parts, self._impossible, self._frame = parts, impossible, frame
         self.note = ""  # whose explanation it is, where a model has several to give
 
     @cached_property
@@ -96,20 +99,24 @@ class Explanation:
         return [(int(i), impossible if np.isnan(gaps[i]) else float(gaps[i])) for i in order]
 
     def to_frame(self) -> Any:
-        """All contributions as a pandas data frame, one line per row and column."""
-        import pandas as pd
+        """All contributions, one line per row and column, as a data frame of the kind the model was fitted on.
 
+        That is pandas' where it was none. Other kinds have names and cells as strings.
+        """
         n, d = self.contributions.shape
-        return pd.DataFrame(
-            {
-                "row": np.repeat(np.arange(n), d),
-                "class": np.repeat(self.classes, d),
-                "against": np.repeat(self.others, d),
-                "column": self.columns * n,
-                "value": [value for row in self.values for value in row],
-                "contribution": self.contributions.ravel(),
-            }
-        )
+        names, cells = self.columns * n, [value for row in self.values for value in row]
+        if self._frame not in (None, "pandas"):
+            names = [str(name) for name in names]
+            cells = [None if is_missing(cell) else str(cell) for cell in cells]
+        columns: dict[Any, Any] = {
+            "row": np.repeat(np.arange(n), d),
+            "class": np.repeat(self.classes, d),
+            "against": np.repeat(self.others, d),
+            "column": names,
+            "value": cells,
+            "contribution": self.contributions.ravel(),
+        }
+        return as_frame(columns, self._frame or "pandas")
 
     def __repr__(self) -> str:
         shown = [self._table(row) for row in range(min(len(self.classes), 3))]
@@ -279,7 +286,7 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
         log_odds = np.where(
             impossible, np.nan_to_num(prior.gaps(slice(0, n))[:, 0]), joint[rows, top] - joint[rows, other]
         )
-    return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible)
+    return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame)
 
 
 def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ from tallybayes.models.fitted.generate import Missing, check_class, fill_column,
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.presence import is_presence, with_absences
 from tallybayes.models.inputs.shape import open_rows, shaped
+from tallybayes.sources.frames import frame_kind
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
 
@@ -30,7 +31,8 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
 
     Returns
     -------
-    X : ndarray of shape (n, columns), or a dictionary of columns where the columns have names or labels
+    X : a data frame of the kind the model was fitted on, else an array of shape (n, columns)
+        Or a dictionary of columns, where they have names or labels.
     y : ndarray of shape (n,)
     """
     check_is_fitted(model, "tally_")
@@ -52,7 +54,7 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
             columns[factor.columns[0]] = rows
         else:
             columns.update({name: rows[:, place] for place, name in enumerate(factor.columns)})
-    return shaped(model._shape, with_absences(columns)), model.classes_[codes]
+    return shaped(model._shape, with_absences(columns), model._frame), model.classes_[codes]
 
 
 @answering
@@ -68,7 +70,8 @@ def fill(model: Any, X: Any, how: str = "mean") -> Any:
 
     Returns
     -------
-    A copy of X as an array or a dictionary of columns; for ``"distribution"``, a `Missing` for every such column
+    A copy of X: a data frame of the same kind, an array or a dictionary of columns
+        For ``"distribution"``, a `Missing` for every such column.
     """
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
@@ -94,4 +97,4 @@ def fill(model: Any, X: Any, how: str = "mean") -> Any:
             else:  # a column of a block
                 block, where = name
                 columns[block][:, where] = fill_column(columns[block][:, where], cells, how)
-    return found if how == "distribution" else shaped(model._shape, columns)
+    return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), X, found)

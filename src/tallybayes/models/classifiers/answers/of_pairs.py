@@ -15,6 +15,7 @@ from tallybayes.models.classifiers.pairs import codes_of
 from tallybayes.models.fitted.generate import Missing, check_class, fill_column
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows, shaped
+from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.table import Table, as_array
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
@@ -80,7 +81,7 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
             impossible, np.nan_to_num(prior.gaps(slice(0, len(rows)))[:, 0]), joint[rows, top] - joint[rows, other]
         )
     parts, names = [prior, _Without(model, table, log_odds, top, other)], [PRIOR, *model._pairs.names, TOGETHER]
-    return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible)
+    return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame)
 
 
 def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -> tuple[Any, np.ndarray]:
@@ -97,7 +98,8 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
 
     Returns
     -------
-    X : ndarray of shape (n, columns), or a dictionary of columns where the columns have names or labels
+    X : a data frame of the kind the model was fitted on, else an array of shape (n, columns)
+        Or a dictionary of columns, where they have names or labels.
     y : ndarray of shape (n,)
     """
     check_is_fitted(model, "tally_")
@@ -120,7 +122,7 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
         else:
             columns[name] = labels_at(model._pairs.domains[place].levels, codes[:, place])
     columns |= {name: np.full(n, np.nan) for name in model._columns.left_out}
-    return shaped(model._shape, columns), model.classes_[group]
+    return shaped(model._shape, columns, model._frame), model.classes_[group]
 
 
 def drawn(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -141,7 +143,8 @@ def fill(model: Any, X: Any, how: str = "mean") -> Any:
 
     Returns
     -------
-    A copy of X as an array or a dictionary of columns; for ``"distribution"``, a `Missing` for every such column
+    A copy of X: a data frame of the same kind, an array or a dictionary of columns
+        For ``"distribution"``, a `Missing` for every such column.
     """
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
@@ -169,4 +172,4 @@ def fill(model: Any, X: Any, how: str = "mean") -> Any:
         else:
             found[name] = Missing(rows, weights[rows], domain.levels, shares)
         columns[name] = fill_column(columns[name], found[name], how)
-    return found if how == "distribution" else shaped(model._shape, columns)
+    return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), X, found)
