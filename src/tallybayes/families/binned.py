@@ -32,7 +32,8 @@ class Binned(Levels):
     within a bin, so they compare with those of `Gaussian` on the same column.
 
     An outer bin may be open, its end None: it holds all there is below, or from there on. Its density is that of a bin
-    as wide as its neighbour (of width 1 if that is open too). What is said of the classes does not depend on widths.
+    three times as wide as its neighbour (of width 1 if that is open too), so that values lie about as far out on the
+    average as those of an exponential tail. What is said of the classes does not depend on widths.
 
     Parameters
     ----------
@@ -81,10 +82,12 @@ class Binned(Levels):
 
     @property
     def ends(self) -> np.ndarray:
-        """Where every bin begins and ends, all finite: an open one is as wide as its neighbour."""
+        """Where every bin begins and ends, all finite: an open one is three times as wide as its neighbour."""
         finite = [edge for edge in self.edges if edge is not None]
         known = np.array(finite, dtype=np.float64)
-        width = (known[1] - known[0], known[-1] - known[-2]) if len(known) > 1 else (1.0, 1.0)
+        # Where quantiles cut an exponential tail of scale s, the last bin but one has width s·log 2, and values in the
+        # last lie s beyond its edge on the average: 1.44 widths, the middle of a bin of about three.
+        width = (3 * (known[1] - known[0]), 3 * (known[-1] - known[-2])) if len(known) > 1 else (1.0, 1.0)
         below = known[:1] - width[0] if self.edges[0] is None else known[:0]
         above = known[-1:] + width[1] if self.edges[-1] is None else known[:0]
         return np.concatenate([below, known, above])

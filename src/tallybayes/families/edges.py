@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import xlogy
 
 _LARGEST_WHOLE = 2.0**50  # above it, halves are rounded
+_SHARED = 1 / 16  # of the rows, if they have one value, say nothing of any one of them
 _BORDERS = 512  # where a column is tried to be cut, before it is looked at closely
 _MOST_LOGARITHMS = 2**20  # whole counts up to here have n log n looked up
 
@@ -129,6 +130,16 @@ def quantile_cuts(cells: Cells, n_bins: int) -> tuple[float, ...]:
         before = np.where(after > 0, total[np.maximum(after - 1, 0)], 0.0)
         cuts |= {int(i) for i in np.where(wanted - before < total[after] - wanted, after, after + 1) if 0 < i <= last}
     return rounded_edges(cells, np.array(sorted(cuts), dtype=np.intp), heavy)
+
+
+def with_ends(cells: Cells, cuts: tuple[float, ...]) -> tuple[float | None, ...]:
+    """Edges of bins: the outermost are open, None, but where they end at a value that many rows share."""
+    ends: list[float | None] = []
+    for place, half in ((0, -0.5), (-1, 0.5)):
+        end = float(cells.values[place]) + (half if cells.whole else 0.0)
+        beyond = end < cuts[0] if place == 0 else end > cuts[-1]
+        ends.append(end if beyond and cells.weight[place] >= _SHARED * cells.total[-1] else None)
+    return (ends[0], *cuts, ends[1])
 
 
 def mdl_cuts(cells: Cells) -> tuple[float, ...]:

@@ -249,7 +249,9 @@ class Comparison:
             )
         if self.open_bins:
             shown = ", ".join(map(printable, self.open_bins))
-            out.append(f"bins without an end, taken to be as wide as their neighbours, against others: {shown}")
+            out.append(
+                f"bins without an end, taken to be three times as wide as their neighbours, against others: {shown}"
+            )
         if self.bounds:
             out.append(f"at most so many bits, by a bound of the evidence: {', '.join(map(printable, self.bounds))}")
         return "\n".join(out)

@@ -253,8 +253,8 @@ def test_pictures():
     pyplot.close(figure)
 
 
-def test_an_open_bin_holds_all_beyond_and_is_as_wide_as_its_neighbour():
-    opened, closed = tb.Binned((None, 1, 2.5, 4.5, None)), tb.Binned((-0.5, 1, 2.5, 4.5, 6.5))
+def test_an_open_bin_holds_all_beyond_and_is_three_times_as_wide_as_its_neighbour():
+    opened, closed = tb.Binned((None, 1, 2.5, 4.5, None)), tb.Binned((-3.5, 1, 2.5, 4.5, 10.5))
     assert opened == tb.Binned((-np.inf, 1, 2.5, 4.5, np.inf))
     assert opened != closed
     assert opened.layout != closed.layout
@@ -266,7 +266,7 @@ def test_an_open_bin_holds_all_beyond_and_is_as_wide_as_its_neighbour():
     assert mine.statistics == its.statistics
     assert mine.log_evidence() == its.log_evidence()
     np.testing.assert_array_equal(mine.predictive().log_prob(far), its.predictive().log_prob(far))
-    assert mine.estimate("mle")["4.5 and more"] == its.estimate("mle")["[4.5, 6.5]"]
+    assert mine.estimate("mle")["4.5 and more"] == its.estimate("mle")["[4.5, 10.5]"]
     assert tb.Binned((None, 3, None)).ends.tolist() == [2.0, 3.0, 4.0]
     assert tb.Binned((0, None)).bins == ("0 and more",)
     assert tb.Binned((None, 0, 5)).bins == ("below 0", "[0, 5]")

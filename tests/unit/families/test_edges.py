@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tallybayes.families.edges import mdl_edges, quantile_edges
+from tallybayes.families.edges import Cells, mdl_edges, quantile_edges, with_ends
 
 
 def counts(values, cuts):
@@ -127,3 +127,13 @@ def test_nothing_to_cut(values):
 def test_very_many_groups():
     values = np.arange(2000.0)
     assert len(mdl_edges(values, (values // 2).astype(int), 1000)) < 1000
+
+
+def test_outer_bins_are_open_but_at_values_that_many_share():
+    def cells(values):
+        return Cells(*(part.astype(float) for part in np.unique(values, return_counts=True)))
+
+    assert with_ends(cells(np.random.default_rng(0).normal(size=100)), (0.0,)) == (None, 0.0, None)
+    assert with_ends(cells([0] * 90 + list(range(1, 11))), (0.5, 4.5)) == (-0.5, 0.5, 4.5, None)
+    assert with_ends(cells([0.25] * 90 + [0.5, 1.5] + [2.5] * 10), (1.0,)) == (0.25, 1.0, 2.5)
+    assert with_ends(cells([0.25] * 9 + [2.5] * 10), (2.5,)) == (0.25, 2.5, None)  # the cut was rounded to the value

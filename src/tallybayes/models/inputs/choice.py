@@ -13,7 +13,7 @@ from tallybayes import kernels
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.edges import Cells, quantile_cuts
+from tallybayes.families.edges import Cells, quantile_cuts, with_ends
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.log_normal import LogNormal
@@ -270,7 +270,7 @@ def _code_lengths(rows: _Rows, seen: Sequence[Seen]) -> dict[Name, list[Candidat
         if one.name in logs:
             add(LogNormal(), [one], [logs[one.name]])
         for each in proposed:
-            (table, nats), family = next(lengths), Binned((None, *each, None))
+            (table, nats), family = next(lengths), Binned(with_ends(one.cells, each))
             nats += (table.sum(axis=0) * np.log(family.widths)).sum()
             nats += sum(_beyond(one.cells, *end) for end in family.open_ends)
             add(family, [one], [nats + _log_choose(width if whole[one.name] else len(one.values) - 1, len(each))])

@@ -133,6 +133,22 @@ def test_order_does_not_matter_and_weights_are_repetitions(seed):
         assert weighed.left_out_ == repeated.left_out_
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_whatever_the_numbers(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 80))
+    scale = 10.0 ** rng.integers(-6, 7)
+    columns = {
+        "spikes": np.where(rng.random(n) < 0.5, rng.choice([-1.0, 0.0, 1.0], n), rng.uniform(-1, 1, n)) * scale,
+        "rounded": np.round(rng.normal(size=n), int(rng.integers(0, 4))) * scale,
+        "few": rng.choice([0.1, 0.25, 7.0], n),
+        "holes": np.where(rng.random(n) < 0.5, np.nan, np.exp(rng.normal(0, 5, n))),
+        "whole": rng.integers(-3, 4, n) * int(rng.integers(1, 1000)),
+    }
+    model = tb.NaiveBayes("suggest").fit(columns, rng.integers(0, 2, n))
+    assert np.isfinite(model.predict_log_proba(columns)).all()
+
+
 def test_many_rows_are_thinned_by_their_places(monkeypatch):
     monkeypatch.setattr(choice, "_MOST_ROWS", 100)
     frame, y = draw(1000)
