@@ -193,6 +193,24 @@ def test_pairs_of_columns(kind):
         np.testing.assert_array_equal(found, ask(missing))
 
 
+@pytest.mark.parametrize("single", [True, False])
+def test_chosen_models(single):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.normal(size=150), "k": rng.choice(list("uvw"), 150), "z": rng.normal(size=150)})
+    y = (rows["x"] + rng.normal(size=150) > 0).astype(int).to_numpy()
+    model = tb.choose(rows, y, single=single)
+    strange, missing = rows.head(5).astype(object), rows.head(5).astype(object)
+    strange.loc[1, "x"], missing.loc[1, "x"] = "n/a", None
+    strange.loc[2, "k"], missing.loc[2, "k"] = 7, None
+    for ask in (model.predict_proba, model.predict, model.predict_log_proba, lambda r: model.explain(r).log_odds):
+        with pytest.warns(OutsideWarning, match="'n/a' in column 'x'") as said:
+            found = ask(strange)
+        assert len(said) == 1
+        np.testing.assert_array_equal(found, ask(missing))
+    with pytest.raises(ValueError, match="'x'"):
+        model.partial_fit(strange, y[:5])
+
+
 def test_a_mixture():
     rows = FRAME[["eggs", "price"]]
     model = tb.Mixture(2, {"eggs": tb.Poisson(), "price": tb.LogNormal()}, random_state=0).fit(rows)

@@ -14,6 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from tallybayes.cautions import CalibrationWarning
 from tallybayes.errors import DataError, FileError, StatisticsError, printable
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.decisions import decide
 from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice
@@ -21,6 +23,7 @@ from tallybayes.models.classifiers.choice.choosing import try_all
 from tallybayes.models.classifiers.choice.mixing import bounded, mixed
 from tallybayes.models.classifiers.choice.views import numbers_of
 from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.shape import Shape, open_columns, read_first, read_more
 from tallybayes.models.model_file import model_from_parts, model_to_parts, save_model
 from tallybayes.sources.collect import check_weight
@@ -229,6 +232,7 @@ class Chosen(ClassifierMixin, BaseEstimator):
 
     # ---- Answers ----------------------------------------------------------------------------------------------------
 
+    @answering
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log p(class | row), shape (n, classes), by the mixture.
 
@@ -237,11 +241,12 @@ class Chosen(ClassifierMixin, BaseEstimator):
         X : as for `fit`, without the target
         """
         check_is_fitted(self, "members_")
-        table = open_columns(self, X)
+        table = tolerated(open_columns(self, X), self._parts)
         weights = np.array([member.choice.weight for member in self.members_])
         found = mixed([member.log_proba(table) for member in self.members_], weights / weights.sum())
         return bounded(self.choice_.mending.apply(bounded(found), self._class_domain.levels))
 
+    @answering
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(class | row), shape (n, classes), by the mixture.
 
@@ -251,6 +256,7 @@ class Chosen(ClassifierMixin, BaseEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
+    @answering
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; ties go to the first.
 
@@ -265,6 +271,7 @@ class Chosen(ClassifierMixin, BaseEstimator):
         best = self.predict_log_proba(X).argmax(axis=1)
         return self.classes_[best]
 
+    @answering
     def explain(self, X: Any, against: Any = None) -> Any:
         """How far every column pulls each row, by the heaviest member of the mixture, which it names.
 
@@ -280,11 +287,24 @@ class Chosen(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "members_")
         heaviest = self.members_[0]
-        found = heaviest.model.explain(heaviest.choice.view.apply(open_columns(self, X)), against)
+        table = tolerated(open_columns(self, X), self._parts)
+        found = heaviest.model.explain(heaviest.choice.view.apply(table), against)
         names = heaviest.choice.view.column_names()
         found.columns = [names.get(column, column) for column in found.columns]
         found.note = f"by {heaviest.choice.name}, the heaviest of {len(self.members_)}: {heaviest.choice.weight:.2f}"
         return found
+
+    def _parts(self) -> list[tuple[Any, Any, Any]]:
+        """The columns that the members look at, with what each takes its cells for."""
+        parts: list[tuple[Any, Any, Any]] = []
+        for member in self.members_:
+            view: Any = member.choice.view
+            if hasattr(view, "names"):
+                parts += member.model._parts()
+            else:
+                parts.append(([name for name, _ in view.numbers], Gaussian(), []))
+                parts += [([name], Categorical(), [Domain(levels, str(name))]) for name, levels in view.levels]
+        return parts
 
     def save(self, path: Any) -> None:
         """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
