@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.prior import BDe as BDe
     from tallybayes.models.networks.tree import learn_tree as learn_tree
     from tallybayes.sources.collect import count as count
+    from tallybayes.sources.named import Named as Named
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
     from tallybayes.statistics.totals import Totals as Totals
@@ -140,6 +141,7 @@ _PUBLIC = {
     "Multinomial": "families.multinomial",
     "MultivariateGaussian": "families.multivariate_gaussian",
     "NaiveBayes": "models.classifiers.naive_bayes",
+    "Named": "sources.named",
     "NearestClassMean": "models.classifiers.nearest_mean",
     "NormalInverseGamma": "beliefs.normal_inverse_gamma",
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +35,7 @@ class Model(BaseEstimator):
 
     _left_out: Any = ()  # pairs: columns that are not read, and why
     _frame: str | None = None  # the kind of data frame that the first rows were in, if any
+    _block_names: Mapping[Any, tuple[str, ...]] = MappingProxyType({})  # of the columns of blocks, where they have some
     _climb: Climbed | None = None  # how EM ended, while the counts are those it expected
 
     @property
@@ -55,6 +58,11 @@ class Model(BaseEstimator):
     def converged_(self) -> bool:
         """Whether EM stopped because the objective hardly rose any more; True where there was nothing to expect."""
         return self._climb is None or self._climb.converged
+
+    def _called(self, column: Any) -> Any:
+        """What a column is called where it is told of: one of a block by its own name, if it has any."""
+        names = self._block_names.get(column[0], ()) if isinstance(column, tuple) else ()
+        return names[column[1]] if isinstance(column, tuple) and column[1] < len(names) else column
 
     def _check_prior(self, factors: list[Factor]) -> None:
         """Refuse a prior that none of the factors that have one would use: before anything changes."""
@@ -94,7 +102,7 @@ class Model(BaseEstimator):
         other = clone(self).set_params(**parameters)
         tally = self._retally(other)
         other._take_from(self)._check_prior(other._with_prior(tally))
-        other._frame = self._frame
+        other._frame, other._block_names = self._frame, self._block_names
         return other._adopt(tally, self._climb)
 
     def _check_added(self, other: Self) -> None:
@@ -139,7 +147,7 @@ class Model(BaseEstimator):
             raise StatisticsError.incompatible("the models' parameters", *found)
         self._check_added(other)
         both = clone(self)._take_from(self)._adopt(self.tally_ + other.tally_)
-        both._frame = self._frame
+        both._frame, both._block_names = self._frame, {**other._block_names, **self._block_names}
         return both
 
     def __radd__(self, other: object) -> Self:
@@ -180,12 +188,15 @@ class Model(BaseEstimator):
         """What the tally does not tell, for a file."""
         state, arrays = ({}, {}) if self._climb is None else self._climb.to_parts()
         kept = {"left_out": to_json(dict(self._left_out))} if self._left_out else {}
+        kept |= {"block_names": to_json(dict(self._block_names))} if self._block_names else {}
         return state | kept | ({"frame": self._frame} if self._frame else {}), arrays
 
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self._climb = Climbed.from_parts(state, arrays)
         left_out = from_json(state.pop("left_out", {"type": "mapping", "items": []}))
         self._left_out = {name: str(reason) for name, reason in left_out.items()}
+        names = from_json(state.pop("block_names", {"type": "mapping", "items": []}))
+        self._block_names = {block: tuple(map(str, found)) for block, found in names.items()}
         self._frame = state.pop("frame", None)
         if self._frame not in (None, *KINDS):
             raise FileError(f"the model was fitted on a frame of {self._frame!r:.60}; expected one of {list(KINDS)}.")

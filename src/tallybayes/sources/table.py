@@ -12,6 +12,7 @@ import numpy as np
 from tallybayes.errors import DataError, brief, turned
 from tallybayes.families.block import Codes, Dense, Sparse
 from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing, plain_array
+from tallybayes.sources.named import Named
 from tallybayes.sources.numbers import is_number, numeric
 from tallybayes.sources.sparse import read_sparse
 from tallybayes.tally.domain import Domain
@@ -286,6 +287,8 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     """
     if isinstance(data, Table):
         return data
+    if isinstance(data, Named):
+        return Table({"x": _column(data, "x")})
     if hasattr(data, "tocsr") and hasattr(data, "nnz"):
         return Table({(names or ["x"])[0]: read_sparse(data)})
     if isinstance(data, Mapping):
@@ -362,6 +365,7 @@ def unmerged(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _column(value: Any, name: Name) -> Any:
+    value = value.matrix if isinstance(value, Named) else value
     if hasattr(value, "tocsr") and hasattr(value, "nnz"):
         return read_sparse(value)
     if hasattr(value, "columns") and hasattr(value, "__array__"):  # a frame as a block

@@ -21,6 +21,7 @@ from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import Shape, read_first, read_more
 from tallybayes.sources.collect import check_size, count
 from tallybayes.sources.frames import frame_kind
+from tallybayes.sources.named import names_of_blocks
 from tallybayes.sources.table import Table, as_array
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Schema
@@ -184,7 +185,7 @@ def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None,
     calibration = None
     if whole and model.calibration is not None:
         calibration = fresh._adopt(tally, climbed)._calibrate_first(table, weight)
-    model._take_from(fresh)._frame = frame_kind(X)
+    model._take_from(fresh)._frame, model._block_names = frame_kind(X), names_of_blocks(X)
     model._adopt(tally, climbed)
     return model._settle(calibration) if whole else model
 

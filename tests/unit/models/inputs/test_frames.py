@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 
 import tallybayes as tb
 
@@ -211,3 +212,27 @@ def test_a_filled_frame_keeps_its_index_and_the_types_of_what_was_whole():
     assert filled["n"].dtype == frame["n"].dtype
     assert filled["x"].notna().all()
     assert frame["x"].isna().any()
+
+
+# ---- Names of the columns of blocks ----------------------------------------------------------------------------------
+
+
+def test_the_columns_of_a_sparse_block_may_have_names(tmp_path):
+    counts = scipy.sparse.csr_array(np.random.default_rng(0).poisson(1.0, (N, 3)))
+    words = ["free", "lunch", "offer"]
+    plain = tb.NaiveBayes().fit(counts, Y)
+    model = tb.NaiveBayes().fit(tb.Named(counts, words), Y)
+    np.testing.assert_array_equal(model.predict_proba(counts), plain.predict_proba(counts))
+    np.testing.assert_array_equal(model.predict_proba(tb.Named(counts, words)), plain.predict_proba(counts))
+    assert plain.explain(counts).columns[1:] == [("x", 0), ("x", 1), ("x", 2)]
+    model.save(tmp_path / "model.tally")
+    both = model + plain
+    for one in (model, tb.load(tmp_path / "model.tally"), model.reestimate(estimate="map"), both, plain + model):
+        assert one.explain(counts).columns == ["(class prior)", *words]
+    assert "lunch" in repr(model.explain(counts))
+    mixed = {"size": X, "words": tb.Named(counts, words), "y": Y}
+    found = tb.NaiveBayes().fit(mixed, "y").explain(mixed)
+    assert set(found.columns) == {"(class prior)", "size", *words}
+    for bad in (words[:2], ["free", "free", "offer"]):
+        with pytest.raises(ValueError, match="name"):
+            tb.Named(counts, bad)

@@ -280,7 +280,8 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     for scored in model._scored:
         cells = model._rows(table, scored)
         parts.append(_Evidence(model, scored, cells, top, other))
-        names += [scored.factor.column(place, n_columns(cells)) for place in range(n_columns(cells))]
+        width = n_columns(cells)
+        names += [model._called(scored.factor.column(place, width)) for place in range(width)]
     impossible = np.isneginf(joint[rows, top]) & np.isneginf(joint[rows, other])
     with np.errstate(invalid="ignore"):
         log_odds = np.where(

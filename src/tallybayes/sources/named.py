@@ -1,0 +1,52 @@
+"""Named: a matrix whose columns have names, for sparse blocks that have no frame to keep them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tallybayes.errors import DataError
+from tallybayes.tally.factor import Name
+
+
+class Named:
+    """A matrix with a name for every column, such as counts of words with the words.
+
+    It is taken wherever a matrix is, as X or in a mapping. A model remembers the names it was fitted with, in its file
+    too, and `explain` and pictures tell of columns by them.
+
+    Parameters
+    ----------
+    matrix : sparse matrix or array of shape (n, columns)
+    names : sequence of str, one for every column
+
+    Examples
+    --------
+    >>> import scipy.sparse, tallybayes as tb
+    >>> counts = scipy.sparse.csr_array([[2, 0], [0, 1]])
+    >>> model = tb.NaiveBayes().fit(tb.Named(counts, ["free", "lunch"]), ["spam", "ham"])
+    >>> model.explain(counts[[0]]).columns
+    ['(class prior)', 'free', 'lunch']
+    """
+
+    def __init__(self, matrix: Any, names: Sequence[str]) -> None:
+        self.matrix, self.names = matrix, tuple(map(str, names))
+        if len(getattr(matrix, "shape", ())) != 2 or matrix.shape[1] != len(self.names):
+            shape = getattr(matrix, "shape", type(matrix).__name__)
+            raise DataError(
+                f"there are {len(self.names)} names for a matrix of {shape}; expected one for every column."
+            )
+        if len(set(self.names)) < len(self.names):
+            raise DataError("a name stands for two columns of the matrix; expected a name for every column.")
+
+    def __repr__(self) -> str:
+        return f"Named({self.matrix!r}, {len(self.names)} names)"
+
+
+def names_of_blocks(data: Any) -> dict[Name, tuple[str, ...]]:
+    """The names of the columns of blocks, where they were given."""
+    if isinstance(data, Named):
+        return {"x": data.names}
+    if not isinstance(data, Mapping):
+        return {}
+    return {name: value.names for name, value in data.items() if isinstance(value, Named)}
