@@ -22,7 +22,7 @@ from tallybayes.models.inputs.features import (
 from tallybayes.models.inputs.outside import tolerated
 from tallybayes.models.inputs.presence import is_presence, with_unknown
 from tallybayes.sources.frames import as_frame
-from tallybayes.sources.table import Table, unmerged
+from tallybayes.sources.table import Table, sources_of, unmerged
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 from tallybayes.value import from_json, to_json
@@ -115,7 +115,8 @@ def open_rows(model: Any, X: Any) -> Table:
     table = open_columns(model, X)
     kept, unseen = tolerated(table, getattr(model, "_parts", list)), getattr(model, "unseen", "error")
     factors = model.tally_.factors
-    absence = [name for factor in factors if factor.given for name in factor.columns if name not in kept.columns]
+    beside = [factor for factor in factors if factor.given and sources_of(factor.columns[0])]  # they are one factor
+    absence = [name for factor in beside for name in factor.columns if name not in kept.columns]
     if not absence or unseen == "error":
         return kept
     domains = model.tally_.domains
