@@ -15,7 +15,7 @@ import pytest
 import tallybayes as tb
 from tallybayes import replacing, sealed_zip, store
 from tallybayes.errors import FileError
-from tallybayes.models.model_file import load_model
+from tallybayes.models.model_file import model_from_parts
 from tallybayes.models.networks.graph import Graph
 from tallybayes.tally.factor import Schema
 from tallybayes.tally.tally_file import tally_to_parts
@@ -286,7 +286,7 @@ def test_a_model_of_a_stranger_has_labels_of_plain_types(tmp_path):
         _, manifest, arrays = store.read(path)
         manifest["state"]["y_dtype"] = dtype
         with pytest.raises(FileError, match="labels of the model are of type"):
-            load_model(manifest, arrays)
+            model_from_parts(manifest, arrays)
 
 
 # ---- Where a file is written ------------------------------------------------------------------------------------

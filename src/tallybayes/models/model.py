@@ -196,6 +196,8 @@ class Model(BaseEstimator):
         left_out = from_json(state.pop("left_out", {"type": "mapping", "items": []}))
         self._left_out = {name: str(reason) for name, reason in left_out.items()}
         names = from_json(state.pop("block_names", {"type": "mapping", "items": []}))
+        if not isinstance(names, dict) or not all(isinstance(found, tuple | list) for found in names.values()):
+            raise FileError("the file's names of columns are none; expected a list of them for every block.")
         self._block_names = {block: tuple(map(str, found)) for block, found in names.items()}
         self._frame = state.pop("frame", None)
         if self._frame not in (None, *KINDS):
