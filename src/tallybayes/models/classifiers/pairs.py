@@ -309,6 +309,12 @@ def check_estimated(model: Any, log_prior: np.ndarray) -> None:
         raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
 
 
+def sharing(model: Any, other: Any) -> Any:
+    """The model with the counts of another that reads rows alike, and with what is made of them."""
+    found = model._take_from(other)._adopt(other.tally_)
+    return found._starting_from({"known": other._known, "pairs": other._pairs})
+
+
 def refuse_measure(model: Any, what: str) -> NoReturn:
     """Refuse evidence and its like."""
     raise EstimateError(

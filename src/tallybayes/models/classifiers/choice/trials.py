@@ -18,12 +18,15 @@ from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre, is_
 from tallybayes.models.classifiers.discriminant import GaussianDiscriminant
 from tallybayes.models.classifiers.naive_bayes import NaiveBayes
 from tallybayes.models.classifiers.one_dependence import AveragedOneDependence
+from tallybayes.models.classifiers.pairs import sharing
 from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes
+from tallybayes.models.fitted.bayes_rule import Normalised
 from tallybayes.models.inputs.folds import rows_by_code
 from tallybayes.models.inputs.shape import Shape
 from tallybayes.progress import progress
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
+from tallybayes.tally.tally import Tally
 
 _BINS = (5, 8)  # numbers of bins that do not look at the classes
 _STRENGTHS = (1.0, 4.0)
@@ -55,6 +58,9 @@ class Candidate(NamedTuple):
     def losses(self, codes: np.ndarray) -> np.ndarray:
         """The log-loss of every held-out row."""
         return -self.log_proba[np.arange(len(codes)), codes]
+
+
+Scored = tuple[Any, np.ndarray, float]  # a model of all rows, held-out log probabilities, and seconds
 
 
 class Trials:
@@ -116,28 +122,14 @@ class Trials:
             yield self._candidate("naive Bayes", "naive Bayes, suggested", view, *found)
 
     def _pairs(self, view: Any, bins: Any, said: str) -> Iterator[Candidate]:
-        """Naive Bayes, a tree and all parents, of the same pairs: counted once for all, where bins do not look at y."""
-        kinds = [("one-dependence", AveragedOneDependence), ("tree", TreeAugmentedNaiveBayes)]
-        if bins == "mdl":
-            start = time.perf_counter()
-            models = [make(bins=bins, strength=m) for _, make in kinds for m in _STRENGTHS]
-            names = [(kind, f"{kind}{said}, strength {m:g}") for kind, _ in kinds for m in _STRENGTHS]
-            for (kind, name), one in zip(names, self._refitted(view, models, start), strict=True):
-                yield self._candidate(kind, name, view, *one)
-            return
+        """A tree and all parents, of the same pairs: counted once for all."""
         start = time.perf_counter()
-        rows = self._counted(AveragedOneDependence(bins=bins), view)
-        whole = rows.model
-        models, names = [], []
-        for kind, make in kinds:
-            for m in _STRENGTHS:
-                model = make(bins=bins, strength=m)._take_from(whole)._adopt(whole.tally_)
-                models.append(model)
-                names.append((kind, f"{kind}{said}, strength {m:g}"))
-        scores = score_folds(rows, models, rows.without, self.fold)
-        seconds = (time.perf_counter() - start) / len(models)
-        for (kind, name), model, found in zip(names, models, scores, strict=True):
-            yield self._candidate(kind, name, view, model, found.log_proba, seconds)
+        kinds = [("one-dependence", AveragedOneDependence), ("tree", TreeAugmentedNaiveBayes)]
+        models = [make(bins=bins, strength=m) for _, make in kinds for m in _STRENGTHS]
+        names = [(kind, f"{kind}{said}, strength {m:g}") for kind, _ in kinds for m in _STRENGTHS]
+        found = self._refitted(view, models, start) if bins == "mdl" else self._subtracted(view, models, start)
+        for (kind, name), one in zip(names, found, strict=True):
+            yield self._candidate(kind, name, view, *one)
 
     def _discriminants(
         self, view: AsNumbers, kind: str, said: str, settings: tuple[dict[str, Any], ...]
@@ -177,16 +169,32 @@ class Trials:
         model._shape = Shape(self.target)
         return count_rows(Opened(model, table, self._labels, self.weight), self.fold)
 
-    def _refitted(self, view: Any, models: list[Any], start: float) -> list[tuple[Any, np.ndarray, float]]:
-        """Models that look at the classes before they count: each fitted again without every fold, and on all rows."""
+    def _subtracted(self, view: Any, models: list[Any], start: float) -> list[Scored]:
+        """Classifiers of the same pairs, whose bins do not look at the classes: folds are taken out of the counts."""
+        rows = self._counted(models[0], view)
+        scores = [np.empty((rows.table.n_rows, len(self.classes))) for _ in models]
+        for k, test in enumerate(rows_by_code(self.fold, int(self.fold.max()) + 1)):
+            counts = Tally(
+                rows.model.tally_.factors, rows.without(k), rows.model.tally_.domains, rows.model.tally_.schema
+            )
+            first = rows.model._held(counts)
+            out = Normalised(np.empty((rows.table.n_rows, len(self.classes))), np.empty(rows.table.n_rows))
+            for model, found in zip(models, scores, strict=True):
+                sharing(clone(model), first)._plan.posterior_of(test, rows.table, out, {})
+                found[test] = out.log_proba[test]
+        fitted = [sharing(clone(model), rows.model) for model in models]
+        seconds = (time.perf_counter() - start) / len(models)
+        return [(model, found, seconds) for model, found in zip(fitted, scores, strict=True)]
+
+    def _refitted(self, view: Any, models: list[Any], start: float) -> list[Scored]:
+        """Models that look at the classes before they count: fitted again without every fold, and on all rows."""
         table = view.apply(self.table, self.target)
         scores = [np.empty((table.n_rows, len(self.classes))) for _ in models]
         for test in rows_by_code(self.fold, int(self.fold.max()) + 1):
             train = np.setdiff1d(np.arange(table.n_rows), test, assume_unique=True)
             weight = None if self.weight is None else self.weight[train]
-            fitted = self._fit_alike(models, table.rows(train), weight)
             rows = table.rows(test).without(self.target)
-            for model, out in zip(fitted, scores, strict=True):
+            for model, out in zip(self._fit_alike(models, table.rows(train), weight), scores, strict=True):
                 out[test] = model.predict_log_proba(rows)
         whole = self._fit_alike(models, table, self.weight)
         seconds = (time.perf_counter() - start) / len(models)
@@ -195,7 +203,7 @@ class Trials:
     def _fit_alike(self, models: list[Any], table: Table, weight: Any) -> list[Any]:
         """Models that count the same: the first counts for all."""
         first = clone(models[0]).partial_fit(table, self.target, weight, classes=self.classes)
-        return [first, *(clone(model)._take_from(first)._adopt(first.tally_) for model in models[1:])]
+        return [first, *(sharing(clone(model), first) for model in models[1:])]
 
     def _candidate(
         self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, seconds: float
