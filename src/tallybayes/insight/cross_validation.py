@@ -21,6 +21,7 @@ from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.classifiers.answers.calibration import cross_fitted
 from tallybayes.models.classifiers.answers.held_out import count_rows, open_rows, score_folds, score_left_out
 from tallybayes.models.classifiers.answers.refitted import LabelledRows, UnlabelledRows
+from tallybayes.models.classifiers.choice.chosen import Chosen
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.classifiers.nearest_mean import NearestClassMean
@@ -195,7 +196,7 @@ def hold(model: Any, data: Any, target: Any, sample_weight: Any) -> Held:
     if isinstance(model, Mixture):
         refuse_target(target)
         return UnlabelledRows(model, data, sample_weight)
-    if isinstance(model, Classifier | NearestClassMean):
+    if isinstance(model, Classifier | Chosen | NearestClassMean):
         return LabelledRows.open(model, data, target, sample_weight)
     hint = "Score other models yourself, and pass their log-probabilities to tb.Evaluation."
     raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)

@@ -15,6 +15,7 @@ from tallybayes.insight.evaluation import Evaluation
 from tallybayes.models.chains.decoding import open_asked
 from tallybayes.models.chains.held_out import told
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+from tallybayes.models.classifiers.choice.chosen import Chosen
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.classifiers.nearest_mean import NearestClassMean
@@ -71,10 +72,10 @@ def evaluate(
     >>> tb.evaluate(tb.Mixture(3, random_state=0).fit(X[::2]), X[1::2]).bits_per_row
     3.32 (2.66 to 3.99)
     """
-    if not isinstance(model, Classifier | NearestClassMean | BayesianNetwork | Mixture | HiddenMarkovModel):
+    if not isinstance(model, Classifier | Chosen | NearestClassMean | BayesianNetwork | Mixture | HiddenMarkovModel):
         hint = "Score other models yourself, and pass their log-probabilities to tb.Evaluation."
         raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
-    check_is_fitted(model, "tally_")
+    check_is_fitted(model)
     if isinstance(model, HiddenMarkovModel):
         return _evaluate_sequences(model, data, target, by, sample_weight, mass)
     network = isinstance(model, BayesianNetwork)
@@ -95,7 +96,7 @@ def evaluate(
         found = DensityEvaluation(model.score_samples(_features(model, data, table, names)), **options)
     else:
         labels = table._column(target) if isinstance(target, str) else check_target(target, table.n_rows)
-        codes = _codes_of(labels, model.tally_.domains[str(model._target)].levels, weight)
+        codes = _codes_of(labels, model._class_domain.levels, weight)
         rows = _features(model, data, table, names)
         log_density = model.score_samples(rows) if hasattr(model, "score_samples") else None
         log_proba = model.predict_log_proba(rows)
@@ -142,8 +143,7 @@ def _evaluate_sequences(
 
 def _features(model: Any, data: Any, table: Table, names: list[str]) -> Any:
     """The data without what was named and is no feature, where the model would take every column for one."""
-    known = {name for factor in model.tally_.factors if factor.given for name in factor.columns}
-    extra = [name for name in names if name not in known]
+    extra = [name for name in names if name not in set(model._read_names)]
     if model._shape.by_name or not extra:
         return data
     for name in dict.fromkeys(extra):

@@ -56,7 +56,7 @@ def decide(
     >>> model.decide({"offer": [1, 0]}, abstain=0.3).tolist()
     [None, 'ham']
     """
-    check_is_fitted(model, "tally_")
+    check_is_fitted(model)
     labels, costs = (model.classes_, None) if cost is None else read_costs(cost, model.classes_)
     if abstain is not None:
         abstain = _number(abstain, "abstain")
@@ -178,7 +178,7 @@ def estimate_class_prior(
     >>> model.predict_proba([[2.0]])[0, 0].round(1), model.predict_proba([[2.0]], class_prior=prior)[0, 0].round(1)
     (np.float64(0.8), np.float64(0.3))
     """
-    check_is_fitted(model, "tally_")
+    check_is_fitted(model)
     if not max_iter >= 1 or not tol > 0:
         raise EstimateError(f"max_iter is {max_iter!r} and tol {tol!r}; expected at least one step, and a tol above 0.")
     counts: Any = model.tally_[model._target]

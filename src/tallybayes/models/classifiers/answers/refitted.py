@@ -37,7 +37,7 @@ class LabelledRows(HeldRows):
     @property
     def refitted(self) -> bool:
         """Whether nothing can be subtracted: counts that EM expected, and metrics that were learned."""
-        return super().refitted or not hasattr(self.whole, "_held")
+        return not hasattr(self.whole, "_held") or super().refitted
 
     def count(self, chosen: np.ndarray) -> Tally:
         """The tally of some of the rows."""

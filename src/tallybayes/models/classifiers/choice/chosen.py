@@ -48,11 +48,10 @@ class Member(NamedTuple):
 class Chosen(ClassifierMixin, BaseEstimator):
     """A classifier without choices to make: generative models tried on held-out rows, and mixed by how they did.
 
-    Candidates are naive Bayes with suggested families, tree-augmented naive Bayes and averaged one-dependence
-    estimators over several bins, Gaussian discriminants of several covariances, and a tied one over numbers and
-    indicators of levels; where cells are missing, also with their absence as a value. Each is scored by folds in which
-    whatever looks at the classes (families, bins, trees) is chosen again, and calibrated. The best of every kind are
-    mixed, with the weights that make the classes of held-out rows most probable.
+    Candidates are naive Bayes with suggested families, tree-augmented naive Bayes, averaged one-dependence estimators,
+    Gaussian discriminants of several covariances, and a tied one over numbers and indicators of levels; where the
+    absence of cells tells classes apart, with that as a value. Each is scored by folds in which whatever looks at the
+    classes (families, trees) is chosen again, and calibrated. The best of every kind are mixed, with the weights that make the classes of held-out rows most probable.
 
     What was chosen is ``choice_``, and stays: rows that come or go later are counted by every member. Models add up
     where they have the same choice: ``Chosen(choice=one.choice_)`` fits it to other rows.

@@ -28,8 +28,6 @@ from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 
-_BINS = (5, 8)  # numbers of bins that do not look at the classes
-_STRENGTHS = (1.0, 4.0)
 _MOST_WIDE = 300  # columns of a block whose covariance is tried
 _COVARIANCES: tuple[dict[str, Any], ...] = (
     {"covariance": "tied"},
@@ -58,9 +56,6 @@ class Candidate(NamedTuple):
     def losses(self, codes: np.ndarray) -> np.ndarray:
         """The log-loss of every held-out row."""
         return -self.log_proba[np.arange(len(codes)), codes]
-
-
-Scored = tuple[Any, np.ndarray, float]  # a model of all rows, held-out log probabilities, and seconds
 
 
 class Trials:
@@ -105,9 +100,7 @@ class Trials:
     def _plans(self) -> Iterator[tuple[str, Callable[[], Iterator[Candidate]]]]:
         view = AsTheyAre(self.names, self.absent)
         yield "naive Bayes", lambda: self._naive(AsTheyAre(self.names))  # it tells by itself where absence counts
-        for bins in (*_BINS, "mdl") if self.numbers else (_BINS[0],):
-            cut = f", {bins} bins" if self.numbers else ""
-            yield f"pairs{cut}", lambda bins=bins, cut=cut: self._pairs(view, bins, cut)  # type: ignore[misc]
+        yield "pairs", lambda: self._pairs(view)
         if len(self.numbers) > 1:
             yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
         wide = self._as_numbers(labels=True)
@@ -118,18 +111,33 @@ class Trials:
     # ---- Kinds of candidates ----------------------------------------------------------------------------------------
 
     def _naive(self, view: Any) -> Iterator[Candidate]:
-        for found in self._refitted(view, [NaiveBayes("suggest")], time.perf_counter()):
-            yield self._candidate("naive Bayes", "naive Bayes, suggested", view, *found)
+        """Naive Bayes looks at the classes before it counts: it is fitted again without every fold, and on all rows."""
+        start, table = time.perf_counter(), view.apply(self.table, self.target)
+        scores = np.empty((table.n_rows, len(self.classes)))
+        for test in rows_by_code(self.fold, int(self.fold.max()) + 1):
+            train = np.setdiff1d(np.arange(table.n_rows), test, assume_unique=True)
+            weight = None if self.weight is None else self.weight[train]
+            model = NaiveBayes("suggest").partial_fit(table.rows(train), self.target, weight, classes=self.classes)
+            scores[test] = model.predict_log_proba(table.rows(test).without(self.target))
+        whole = NaiveBayes("suggest").fit(table, self.target, self.weight)
+        seconds = time.perf_counter() - start
+        yield self._candidate("naive Bayes", "naive Bayes, suggested", view, whole, scores, seconds)
 
-    def _pairs(self, view: Any, bins: Any, said: str) -> Iterator[Candidate]:
-        """A tree and all parents, of the same pairs: counted once for all."""
+    def _pairs(self, view: Any) -> Iterator[Candidate]:
+        """A tree and all parents, of the same pairs. Bins do not look at the classes: folds are taken out of counts."""
         start = time.perf_counter()
-        kinds = [("one-dependence", AveragedOneDependence), ("tree", TreeAugmentedNaiveBayes)]
-        models = [make(bins=bins, strength=m) for _, make in kinds for m in _STRENGTHS]
-        names = [(kind, f"{kind}{said}, strength {m:g}") for kind, _ in kinds for m in _STRENGTHS]
-        found = self._refitted(view, models, start) if bins == "mdl" else self._subtracted(view, models, start)
-        for (kind, name), one in zip(names, found, strict=True):
-            yield self._candidate(kind, name, view, *one)
+        rows = self._counted(AveragedOneDependence(), view)
+        whole, n_rows = rows.model, rows.table.n_rows
+        models = [AveragedOneDependence(), TreeAugmentedNaiveBayes()]
+        scores = [Normalised(np.empty((n_rows, len(self.classes))), np.empty(n_rows)) for _ in models]
+        for k, test in enumerate(rows_by_code(self.fold, int(self.fold.max()) + 1)):
+            counts = Tally(whole.tally_.factors, rows.without(k), whole.tally_.domains, whole.tally_.schema)
+            first = whole._held(counts)
+            for model, out in zip(models, scores, strict=True):
+                sharing(clone(model), first)._plan.posterior_of(test, rows.table, out, {})
+        seconds = (time.perf_counter() - start) / len(models)
+        for model, name, out in zip(models, ("one-dependence", "tree"), scores, strict=True):
+            yield self._candidate(name, name, view, sharing(model, whole), out.log_proba, seconds)
 
     def _discriminants(
         self, view: AsNumbers, kind: str, said: str, settings: tuple[dict[str, Any], ...]
@@ -168,42 +176,6 @@ class Trials:
         table = view.apply(self.table, self.target)
         model._shape = Shape(self.target)
         return count_rows(Opened(model, table, self._labels, self.weight), self.fold)
-
-    def _subtracted(self, view: Any, models: list[Any], start: float) -> list[Scored]:
-        """Classifiers of the same pairs, whose bins do not look at the classes: folds are taken out of the counts."""
-        rows = self._counted(models[0], view)
-        scores = [np.empty((rows.table.n_rows, len(self.classes))) for _ in models]
-        for k, test in enumerate(rows_by_code(self.fold, int(self.fold.max()) + 1)):
-            counts = Tally(
-                rows.model.tally_.factors, rows.without(k), rows.model.tally_.domains, rows.model.tally_.schema
-            )
-            first = rows.model._held(counts)
-            out = Normalised(np.empty((rows.table.n_rows, len(self.classes))), np.empty(rows.table.n_rows))
-            for model, found in zip(models, scores, strict=True):
-                sharing(clone(model), first)._plan.posterior_of(test, rows.table, out, {})
-                found[test] = out.log_proba[test]
-        fitted = [sharing(clone(model), rows.model) for model in models]
-        seconds = (time.perf_counter() - start) / len(models)
-        return [(model, found, seconds) for model, found in zip(fitted, scores, strict=True)]
-
-    def _refitted(self, view: Any, models: list[Any], start: float) -> list[Scored]:
-        """Models that look at the classes before they count: fitted again without every fold, and on all rows."""
-        table = view.apply(self.table, self.target)
-        scores = [np.empty((table.n_rows, len(self.classes))) for _ in models]
-        for test in rows_by_code(self.fold, int(self.fold.max()) + 1):
-            train = np.setdiff1d(np.arange(table.n_rows), test, assume_unique=True)
-            weight = None if self.weight is None else self.weight[train]
-            rows = table.rows(test).without(self.target)
-            for model, out in zip(self._fit_alike(models, table.rows(train), weight), scores, strict=True):
-                out[test] = model.predict_log_proba(rows)
-        whole = self._fit_alike(models, table, self.weight)
-        seconds = (time.perf_counter() - start) / len(models)
-        return [(model, out, seconds) for model, out in zip(whole, scores, strict=True)]
-
-    def _fit_alike(self, models: list[Any], table: Table, weight: Any) -> list[Any]:
-        """Models that count the same: the first counts for all."""
-        first = clone(models[0]).partial_fit(table, self.target, weight, classes=self.classes)
-        return [first, *(sharing(clone(model), first) for model in models[1:])]
 
     def _candidate(
         self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, seconds: float
