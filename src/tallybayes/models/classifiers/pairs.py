@@ -142,6 +142,11 @@ def with_prior(model: Any, tally: Tally) -> list[Factor]:
     return [factor for factor in tally.factors if len(factor.given) == 1]
 
 
+def check_prior(model: Any, factors: list[Factor]) -> None:
+    """Refuse a prior that no column by itself would use."""
+    Classifier._check_prior(model, [factor for factor in factors if len(factor.given) == 1])
+
+
 def pairs_of(model: Any) -> Pairs:
     """The counts of the tally in one piece, made once."""
     return model._derive("pairs", lambda: _gathered(model))

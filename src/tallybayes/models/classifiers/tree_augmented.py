@@ -101,6 +101,7 @@ class TreeAugmentedNaiveBayes(Classifier):
     _count_more = pairs.count_more_pairs
     _feature_factors = pairs.single_factors
     _with_prior = pairs.with_prior
+    _check_prior = pairs.check_prior
     _pairs = property(pairs.pairs_of)
     _retally = pairs.retally
     _take_from = pairs.take_from

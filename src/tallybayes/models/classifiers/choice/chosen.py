@@ -51,7 +51,8 @@ class Chosen(ClassifierMixin, BaseEstimator):
     Candidates are naive Bayes with suggested families, tree-augmented naive Bayes, averaged one-dependence estimators,
     Gaussian discriminants of several covariances, and a tied one over numbers and indicators of levels; where the
     absence of cells tells classes apart, with that as a value. Each is scored by folds in which whatever looks at the
-    classes (families, trees) is chosen again, and calibrated. The best of every kind are mixed, with the weights that make the classes of held-out rows most probable.
+    classes (families, trees) is chosen again, and calibrated. The best of every kind are mixed, with the weights that
+    make the classes of held-out rows most probable.
 
     What was chosen is ``choice_``, and stays: rows that come or go later are counted by every member. Models add up
     where they have the same choice: ``Chosen(choice=one.choice_)`` fits it to other rows.
