@@ -82,7 +82,7 @@ def supervised(train: Sentences, test: Sentences) -> None:
         ("the default", {}),
         ("maximum likelihood", {"estimate": "mle"}),
     ):
-        for how in ("missing", "smooth"):
+        for how in ("missing", "new", "smooth"):
             line(f"{name}, unseen={how!r}", right_words(model.reestimate(unseen=how, **settings), test))
     best = model.reestimate(unseen="smooth", prior={"emission": tb.Dirichlet(0.01)})
     line("Dirichlet(0.01), smooth, every word's best tag", right_words(best, test, by="step"))

@@ -91,6 +91,9 @@ def test_parts_of_speech():
     assert model.reestimate(prior=1, unseen="missing").score(test, tags) == pytest.approx(0.8465, abs=5e-4)
     assert model.reestimate(prior=None, unseen="missing").score(test, tags) > 0.88
     assert model.reestimate(prior=None).score(test, tags) > 0.90
+    defaults = tb.HiddenMarkovModel().fit(X, y)
+    assert defaults.score(test, tags) == pytest.approx(0.9034, abs=5e-4)
+    assert defaults.reestimate(estimate="mle").score(test, tags) == pytest.approx(0.8858, abs=5e-4)  # new is missing
     halves = [tb.HiddenMarkovModel(**model.get_params()).fit(X[k::2], y[k::2]) for k in (0, 1)]
     assert sum(halves).tally_ == model.tally_
     assert model.forget(X[1::2], y[1::2]).tally_ == halves[0].tally_

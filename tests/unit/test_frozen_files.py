@@ -43,7 +43,9 @@ def test_defaults_of_the_time_are_spelled_out(tmp_path):
     old.reestimate(prior=None, class_prior=None).save(tmp_path / "new.tally")
     new = tb.load(tmp_path / "new.tally")
     assert (new.prior, new.class_prior) == (None, None)
-    assert tb.load(FILES / "chain-bayes.tally").prior is None  # no step is a label
+    chain = tb.load(FILES / "chain-bayes.tally")
+    assert (chain.prior, chain.unseen) == (None, "missing")  # no step is a label
+    assert tb.load(FILES / "hidden-chain-bayes.tally").unseen == "missing"
     assert tb.load(FILES / "network-bayes.tally").prior is None  # add-one as ever
 
 

@@ -14,7 +14,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.inference.em import Climbed, warn_unless_converged
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chains.chain import Chain, is_coded, log_shares, read_prior, stretches, with_singletons
+from tallybayes.models.chains.chain import Chain, is_coded, log_shares, meaning_of, read_prior, share_of_new, stretches
 from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
 from tallybayes.models.fitted.climbing import Hill, widened
@@ -246,13 +246,11 @@ class _Learner:
         By the prior alone they would be most probable in the states with the fewest steps.
         """
         found, _ = self.maximise(start)
-        scored = []
+        scored, unseen = [], meaning_of(self.model.unseen, self.model.estimate)
         for part, counts in zip(found.scored, start[len(self.parts) :], strict=True):
             if part.family.reads == "codes":
                 (table, segments), never = part.parameters, counts.table.sum(axis=0) == 0
-                wider = with_singletons(part, counts, counts.pooled()).parameters
-                kept = np.stack([column[:, -1] for column in wider.segments.split(wider.table)], axis=-1)
-                new = segments.spread(kept) if self.model.unseen == "smooth" else 1.0
+                new = segments.spread(share_of_new(counts)) if unseen in ("new", "smooth") else 1.0
                 part = part._replace(parameters=Probabilities(np.where(never, new, table), segments))
             scored.append(part)
         return found._replace(scored=scored)

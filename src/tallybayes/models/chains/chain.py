@@ -11,6 +11,7 @@ from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.added_counts import is_amount
 from tallybayes.families.categorical import Probabilities
+from tallybayes.families.estimates import read_estimate
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored, local_positions
 from tallybayes.models.inputs.sequences import Sequences
@@ -21,6 +22,7 @@ from tallybayes.statistics.statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 
+UNSEEN = ("new", "missing", "smooth", "error")  # what a label nobody has seen may be
 _CELLS = 3 << 17  # of log p(step | state): so many stay in cache while they are made, used and dropped
 
 
@@ -110,23 +112,38 @@ def stretches(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
     return found
 
 
-def with_singletons(scored: Scored, counts: Counts, pooled: Counts) -> Scored:
-    """Emissions that keep some probability for labels nobody has seen: in every state, that of labels seen once.
+def meaning_of(unseen: str, estimate: str) -> str:
+    """What a label nobody has seen is under an estimate; a new one, where that has no prior, is missing."""
+    if unseen not in UNSEEN:
+        raise DataError(f"unseen is {unseen!r}; expected {', '.join(map(repr, UNSEEN[:-1]))} or {UNSEEN[-1]!r}.")
+    return "missing" if unseen == "new" and not read_estimate(estimate).has_prior else unseen
 
-    The share of a state's steps whose label occurs only there and then is what its next new label is worth (Good and
-    Turing); the probabilities of known labels give way in proportion.
+
+def share_of_new(counts: Counts) -> np.ndarray:
+    """What the next new label is worth in every state, by column: the share of steps whose label occurs only there.
+
+    Labels seen once tell what new ones are like (Good and Turing). A prior's count for one level more would not: it is
+    worth most in the states with the fewest steps, whatever they emit.
     """
-    parameters: Probabilities = scored.parameters
-    segments = parameters.segments
-    once = np.where(np.abs(pooled.table - 1) < 1e-6, counts.table, 0.0)  # expected counts are rounded
-    rows = segments.sum(counts.table)
-    some = segments.sum(once)
-    share = (some + 0.5) / (rows + 1.0)  # half a row either way, so that it is neither 0 nor all
-    columns = []
-    for column, unseen in zip(segments.split(parameters.table), np.moveaxis(share, -1, 0), strict=True):
-        columns.append(np.concatenate([column * (1 - unseen[:, None]), unseen[:, None]], axis=-1))
-    wider = Segments([int(size) + 1 for size in segments.sizes])
-    return scored._replace(parameters=Probabilities(np.concatenate(columns, axis=-1), wider))
+    once = np.where(np.abs(counts.pooled().table - 1) < 1e-6, counts.table, 0.0)  # expected counts are rounded
+    some, rows = counts.segments.sum(once), counts.segments.sum(counts.table)
+    share: np.ndarray = (some + 0.5) / (rows + 1.0)  # half a row either way, so that it is neither 0 nor all
+    return share
+
+
+def with_new(scored: Scored, share: np.ndarray) -> Scored:
+    """Emissions with one level more in every column, behind the others, which stay as they are."""
+    table, segments = scored.parameters
+    columns = zip(segments.split(table), np.moveaxis(share, -1, 0), strict=True)
+    wider = [part for column, new in columns for part in (column, new[:, None])]
+    sizes = Segments([int(size) + 1 for size in segments.sizes])
+    return scored._replace(parameters=Probabilities(np.concatenate(wider, axis=-1), sizes))
+
+
+def with_kept(scored: Scored, share: np.ndarray) -> Scored:
+    """As `with_new`, where the probabilities of known labels give way in proportion."""
+    table, segments = scored.parameters
+    return with_new(scored._replace(parameters=Probabilities(table * segments.spread(1 - share), segments)), share)
 
 
 def log_shares(parameters: Any, nothing: float = 0.0) -> np.ndarray:

@@ -267,9 +267,10 @@ def open_asked(model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, or
         raise DataError.unknown_column(absent, sequences.table.columns)
     table = tolerated(sequences.table, lambda: _parts(model._counted.answering))
     absence = [name for name in known if name not in table.columns]
-    if absence and model.unseen != "error":
+    unseen = model._counted.meaning_of_unseen
+    if absence and unseen != "error":
         levels = {n: model.tally_.domains[str(n)] for f, _ in model._counted.emissions for n in f.level_columns}
-        table = with_unknown(table, sequences.table, absence, levels if model.unseen == "missing" else {})
+        table = with_unknown(table, sequences.table, absence, levels if unseen == "missing" else {})
     return sequences if table is sequences.table else sequences._replace(table=table)
 
 

@@ -44,9 +44,11 @@ class HiddenMarkovModel(Model):
     prior : mapping from "start", "transition", "end" and columns to priors, a Dirichlet, number, "empirical" or None
         A Dirichlet alone is that of start and transition; a number is added to every level's count. None is add-one for
         start, transition and end, and for columns their default, as for `NaiveBayes`.
-    unseen : {"missing", "smooth", "error"}, default "missing"
-        What a label is that no step had at fitting: a missing step; as likely as labels seen only once were in each
-        state; or an error.
+    unseen : {"new", "missing", "smooth", "error"}, default "new"
+        What a label is that no step had at fitting. A new one: in each state as likely as labels seen only once were
+        there, while known ones stay as likely as they are; where the estimate has no prior (``"mle"``,
+        ``"unbiased"``), missing. A missing step. ``"smooth"``: as likely as a new one under every estimate, and known
+        ones give way, so that all add up to 1. Or an error.
     end_state : bool, default False
         Whether the end of a sequence is modelled too: p(end | state).
     max_iter, tol : int and float
@@ -82,7 +84,7 @@ class HiddenMarkovModel(Model):
         *,
         estimate: str = "bayes",
         prior: Any = None,
-        unseen: str = "missing",
+        unseen: str = "new",
         end_state: bool = False,
         max_iter: int = 100,
         tol: float = 1e-6,
@@ -172,7 +174,7 @@ class HiddenMarkovModel(Model):
         """p(step | state) by column: of a column of labels {label: its probability in every state}.
 
         Of others the parameters of their family, states first; a block of several columns stands under their tuple.
-        What ``unseen="smooth"`` keeps for other labels is not listed.
+        What labels never seen have (`unseen`) is not listed.
         """
         found: dict[Any, Any] = {}
         for scored, domains in zip(self._counted.chain.scored, self._counted.domains, strict=True):

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from tallybayes.errors import DataError
-from tallybayes.models.chains.chain import Chain, log_shares, read_prior, with_singletons
+from tallybayes.models.chains.chain import Chain, log_shares, meaning_of, read_prior, share_of_new, with_kept, with_new
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.scoring import Scored, not_estimated
 from tallybayes.models.inputs.column_priors import prior_in_groups
@@ -74,17 +74,21 @@ class Counted:
         """These levels, of every column of labels."""
         return [[self.tally.domains[str(name)] for name in part.factor.level_columns] for part in self.scored]
 
+    @property
+    def meaning_of_unseen(self) -> str:
+        """What a label is that no step had."""
+        return meaning_of(self.unseen, self.estimate)
+
     @cached_property
     def chain(self) -> Chain:
         """The parameters as the kernels take them."""
-        if self.unseen not in ("missing", "smooth", "error"):
-            raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
+        scored, unseen = self.scored, self.meaning_of_unseen
         start, transition, *end = [log_shares(part.point) for part in self.fitted.scored[: len(self.parts)]]
-        scored = self.scored
-        if self.unseen == "smooth":
-            pairs = zip(scored, self.emissions, strict=True)
-            scored = [with_singletons(p, s, s.pooled()) if p.family.reads == "codes" else p for p, (_, s) in pairs]
-        return Chain(start, transition, end[0][:, 0] if end else None, scored, self.domains, self.unseen)
+        if unseen in ("new", "smooth"):
+            widen, pairs = with_new if unseen == "new" else with_kept, zip(scored, self.emissions, strict=True)
+            scored = [widen(p, share_of_new(counts)) if p.family.reads == "codes" else p for p, (_, counts) in pairs]
+            unseen = "smooth"  # to those who read rows: one past the end
+        return Chain(start, transition, end[0][:, 0] if end else None, scored, self.domains, unseen)
 
     @cached_property
     def answering(self) -> Chain:

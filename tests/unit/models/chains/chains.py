@@ -15,7 +15,7 @@ def ice_cream(estimate="mle", **options):
 
 
 def emissions(model):
-    return model._counted.chain.scored[0].parameters.table
+    return np.stack(list(model.emission_[0].values()), axis=-1)
 
 
 def enumerated(model, steps, ended=True):

@@ -45,7 +45,7 @@ def test_labels_are_where_it_begins(estimate):
     assert (np.diff(both.history_) > -1e-7).all()
 
 
-@pytest.mark.parametrize(("n_words", "unseen"), [(5, "missing"), (90, "missing"), (90, "smooth")])
+@pytest.mark.parametrize(("n_words", "unseen"), [(5, "new"), (90, "missing"), (90, "smooth"), (90, "new")])
 def test_the_first_step_is_what_the_labelled_ones_expect(n_words, unseen):
     """An M-step on the labelled steps, an E-step on the others, an M-step on both, an E-step: by hand."""
     X, y = talk(6, n_words)
@@ -65,7 +65,7 @@ def test_the_first_step_is_what_the_labelled_ones_expect(n_words, unseen):
         start, moves, emits = (np.log((part + 1) / (part + 1).sum(axis=-1, keepdims=True)) for part in counts)
         if number == 0:  # to the labelled steps these words are new: missing, or as likely as those seen once
             share = (fixed[2][:, once].sum(axis=1, keepdims=True) + 0.5) / (fixed[2].sum(axis=1, keepdims=True) + 1)
-            emits[:, never] = np.log(share) if unseen == "smooth" else 0.0
+            emits[:, never] = 0.0 if unseen == "missing" else np.log(share)
         rest = chain.expected(start, moves, None, (np.concatenate(X[3:]), np.ascontiguousarray(emits.T)), offsets)
         counts = [a + b for a, b in zip(fixed, (rest.start, rest.transition, rest.emission.T), strict=True)]
     for name, expected in zip(("start", "to", 0), counts, strict=True):

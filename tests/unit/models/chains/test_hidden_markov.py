@@ -164,7 +164,7 @@ def test_several_columns_of_several_kinds():
         (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[-1.0]), "weight"),
         (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[0.0]), "weight of every sequence is zero"),
         (lambda: tb.HiddenMarkovModel(2).fit([[1.0]], sample_weight=[0.0]), "weight of every sequence is zero"),
-        (lambda: ice_cream(unseen="guess").score_samples(DIARY), "'missing', 'smooth' or 'error'"),
+        (lambda: ice_cream(unseen="guess").score_samples(DIARY), "'new', 'missing', 'smooth' or 'error'"),
         (lambda: ice_cream().predict_next(DIARY, 0), "at least 1"),
         (lambda: ice_cream("best"), "estimate"),
         (lambda: ice_cream().partial_fit([[1, 2]], [["hot", None]]), "every step needs its state"),
@@ -177,18 +177,74 @@ def test_what_cannot_be_is_refused(call, words):
         call()
 
 
+WORDS = [["the", "dog", "runs"], ["the", "cat", "sleeps"], ["the", "the", "bird"]]
+TAGS = [["D", "N", "V"], ["D", "N", "V"], ["D", "D", "N"]]
+NEW = np.array([0.5 / 5, 3.5 / 4, 2.5 / 3])  # no determiner occurs once; three of three nouns do, and two of two verbs
+
+
 def test_labels_nobody_has_seen():
     model = ice_cream("bayes")
-    missing = model.score_samples([[3, 9, 1]])[0]
-    assert missing == pytest.approx(model.score_samples([np.array([3, None, 1], dtype=object)])[0])
+    missing = model.reestimate(unseen="missing")
+    assert missing.score_samples([[3, 9, 1]]) == missing.score_samples([np.array([3, None, 1], dtype=object)])
     with pytest.raises(LabelError, match="was not seen"):
         model.reestimate(unseen="error").score_samples([[9]])
-    words = [["the", "dog", "runs"], ["the", "cat", "sleeps"], ["the", "the", "bird"]]
-    tags = [["D", "N", "V"], ["D", "N", "V"], ["D", "D", "N"]]
-    tagger = tb.HiddenMarkovModel(columns=tb.Categorical(), unseen="smooth").fit(words, tags)
-    table = emissions(tagger)
-    np.testing.assert_allclose(table.sum(axis=1), 1.0)
-    unseen = dict(zip(tagger.states_.tolist(), table[:, -1], strict=True))
-    assert unseen["N"] == pytest.approx(3.5 / 4)  # three of three nouns occur once
-    assert unseen["D"] == pytest.approx(0.5 / 5)  # no determiner does
+    tagger = tb.HiddenMarkovModel(columns=tb.Categorical(), unseen="smooth").fit(WORDS, TAGS)
+    np.testing.assert_allclose(emissions(tagger).sum(axis=1), 1 - NEW)
+    np.testing.assert_allclose(np.exp(tagger.score_samples([["yak"]])), [tagger.start_ @ NEW])
     assert tagger.predict([["the", "yak", "snores"]])[0].tolist() == ["D", "N", "V"]
+
+
+@pytest.mark.parametrize("estimate", ["bayes", "map"])
+def test_a_label_never_seen_is_a_new_one(estimate):
+    """By hand: in every state it has the share of labels seen once, and known ones have what they had."""
+    tagger = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate=estimate).fit(WORDS, TAGS)
+    missing = tagger.reestimate(unseen="missing")
+    np.testing.assert_array_equal(emissions(tagger), emissions(missing))
+    the = tagger.emission_[0]["the"]
+    first = tagger.start_ * NEW
+    np.testing.assert_allclose(tagger.score_samples([["yak", "the"]]), [np.log(first @ tagger.transition_ @ the)])
+    found = tagger.filter_proba([["yak", None]])[0]
+    np.testing.assert_allclose(found, [first / first.sum(), first @ tagger.transition_ / first.sum()])
+    np.testing.assert_allclose(missing.filter_proba([["yak", None]])[0][0], missing.start_)
+    path = tagger.start_[0] * the[0] * tagger.transition_[0, 1] * NEW[1]
+    np.testing.assert_allclose(tagger.log_joint([["the", "yak"]], [["D", "N"]]), [np.log(path)])
+    assert tagger.predict([["the", "yak", "snores"]])[0].tolist() == ["D", "N", "V"]
+
+
+@pytest.mark.parametrize("estimate", ["mle", "unbiased"])
+def test_without_a_prior_a_new_label_is_missing(estimate):
+    tagger = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate=estimate).fit(WORDS, TAGS)
+    steps = [["the", "yak", "runs"], ["the", None, "runs"]]
+    np.testing.assert_array_equal(*tagger.predict_proba(steps))
+    np.testing.assert_array_equal(*tagger.score_samples(steps))
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one column", "several"])
+def test_known_labels_answer_as_without_new_ones(several):
+    """To the bit: likelihoods, states, samples, what is filled in."""
+    rng = np.random.default_rng(0)
+    states = rng.integers(0, 3, 200)
+    steps = {"kind": [f"word {k}" for k in rng.zipf(1.7, 200) % 50 + states]}
+    if several:
+        steps |= {"size": rng.normal(states), "other": rng.integers(0, 4, 200).astype(str)}
+    model = tb.HiddenMarkovModel().fit(steps, states, [50] * 4)
+    missing = model.reestimate(unseen="missing")
+    steps["kind"][7] = None
+    for question in ("score_samples", "predict_proba", "filter_proba", "predict", "predict_pairs"):
+        found, expected = (getattr(each, question)(steps, [50] * 4) for each in (model, missing))
+        np.testing.assert_array_equal(found, expected, err_msg=question)
+    assert repr(model.fill(steps, [50] * 4)) == repr(missing.fill(steps, [50] * 4))
+    assert repr(model.sample(30, random_state=0)) == repr(missing.sample(30, random_state=0))
+    steps["kind"][7] = "a new word"
+    assert model.score_samples(steps, [50] * 4)[0] < missing.score_samples(steps, [50] * 4)[0]
+
+
+def test_a_new_label_is_there():
+    """Where absence says something: a new label is no absent one, and no unknown one either."""
+    steps = {"kind": ["a", "b", None, None, "c", None]}
+    model = tb.HiddenMarkovModel(columns=tb.WithMissing(tb.Categorical())).fit(steps, [0, 0, 1, 1, 0, 1], [6])
+    first, rest = model.start_, np.array([3.5 / 4, 0.5 / 1])
+    there = model.emission_["kind (there)"].ravel()
+    np.testing.assert_allclose(np.exp(model.score_samples({"kind": ["new"]}, [1])), [first @ (there * rest)])
+    missing = model.reestimate(unseen="missing")
+    np.testing.assert_allclose(missing.score_samples({"kind": ["new"]}, [1]), [0.0], atol=1e-12)

@@ -74,11 +74,14 @@ def test_a_step_is_refused_by_its_own_number(few):
 def test_an_unseen_label_is_missing_in_every_block(few):
     rng = np.random.default_rng(0)
     steps = {"size": rng.normal(size=24), "kind": np.tile(["a", "b", "c"], 8)}
-    model = tb.HiddenMarkovModel(columns={"size": tb.Gaussian(), "kind": tb.Categorical()})
+    model = tb.HiddenMarkovModel(columns={"size": tb.Gaussian(), "kind": tb.Categorical()}, unseen="missing")
     model.fit(steps, np.tile([0, 1, 2], 8), [6] * 4)
     new = {"size": steps["size"], "kind": np.array(["a"] * 12 + ["new"] * 12, dtype=object)}
     without = {"size": steps["size"], "kind": np.array(["a"] * 12 + [None] * 12, dtype=object)}
-    np.testing.assert_array_equal(model.score_samples(new, [6] * 4), model.score_samples(without, [6] * 4))
+    absent = model.score_samples(without, [6] * 4)
+    np.testing.assert_array_equal(model.score_samples(new, [6] * 4), absent)
+    absent[2:] += 6 * np.log(0.5 / 9)  # a new one: half a step of 8 + 1 in every state
+    np.testing.assert_allclose(model.reestimate(unseen="new").score_samples(new, [6] * 4), absent)
 
 
 def test_an_impossible_sequence_in_a_later_block_is_named(few):
