@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from tallybayes import kernels
+from tallybayes.errors import CellError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
@@ -149,6 +150,7 @@ class _Rows(NamedTuple):
     by_group: np.ndarray | None  # the rows, those of one class together
     ends: np.ndarray  # where the rows of every class end
     thinned: float  # how many rows each of these stands for
+    source: Table  # all rows
 
     @classmethod
     def of(cls, table: Table, target: Name | None, weight: np.ndarray | None) -> _Rows:
@@ -158,7 +160,7 @@ class _Rows(NamedTuple):
         there = None if weight is None or weight.all() else weight > 0
         if codes is not None and codes.min() < 0:
             there = codes >= 0 if there is None else there & (codes >= 0)
-        part = None if there is None else np.flatnonzero(there)
+        part, source = None if there is None else np.flatnonzero(there), table
         n_rows = table.n_rows if part is None else len(part)
         if n_rows > _MOST_ROWS:
             some = np.arange(_MOST_ROWS) * n_rows // _MOST_ROWS
@@ -173,7 +175,11 @@ class _Rows(NamedTuple):
             where = np.cumsum(sizes > 0) - 1  # classes without a row are none
             codes, sizes = where[codes], sizes[sizes > 0]
             by_group = np.argsort(codes.astype(np.uint16 if len(sizes) < 2**16 else np.intp), kind="stable")
-        return cls(table, codes, len(sizes), weight, by_group, np.cumsum(sizes), n_rows / max(1, table.n_rows))
+        return cls(table, codes, len(sizes), weight, by_group, np.cumsum(sizes), n_rows / max(1, table.n_rows), source)
+
+    def refuse(self, names: Sequence[Name]) -> None:
+        """Refuse columns with a number of which there are no moments, by its row and column."""
+        count(self.source, [Factor(list(names), (), Gaussian())])
 
     def numbers(self, name: Name) -> Seen:
         """The different values of a column of numbers."""
@@ -193,7 +199,7 @@ class _Rows(NamedTuple):
         order = slice(None) if weight is None else np.argsort(every, kind="stable")
         every = np.sort(every) if weight is None else every[order]
         if len(every) and not (math.isfinite(every[0]) and math.isfinite(every[-1])):
-            count(self.table, [Factor(name, (), Gaussian())], weight=self.weight)  # refuses them, by row and column
+            self.refuse([name])
         new = np.ones(len(every), dtype=bool)
         np.not_equal(every[1:], every[:-1], out=new[1:])
         if weight is None and new.all():
@@ -292,10 +298,8 @@ def _evidence(rows: _Rows, family: Family, columns: Sequence[Seen]) -> np.ndarra
         return np.zeros(0)
     found: list[Any] = []
     for one in columns:
-        if one.is_number:
-            found.append(family.collect([one.values], None, rows.n_groups, one.counts([one.values[1:]])[0].T.copy()))
-        else:
-            found.append(family.collect([one.column], rows.group, rows.n_groups, rows.weight))
+        table = one.counts([one.values[1:]])[0] if one.is_number else rows.table_of(one)
+        found.append(family.collect([one.values], None, rows.n_groups, table.T.copy()))
     return np.concatenate([_of(family, statistics) for statistics in found])
 
 
@@ -317,7 +321,11 @@ def _measured_evidence(
     if not numbers:
         return np.zeros(0)
     family, logs = Gaussian(), [np.log(one.column) for one in positive]
-    moments = family.collect([*(one.column for one in numbers), *logs], rows.group, rows.n_groups, rows.weight)
+    try:
+        moments = family.collect([*(one.column for one in numbers), *logs], rows.group, rows.n_groups, rows.weight)
+    except CellError:  # squares of a number are not finite
+        rows.refuse([one.name for one in numbers])
+        raise
     weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
     if any(whole.values()):
         added = np.zeros(weight.shape)

@@ -259,6 +259,12 @@ def test_few_rows(n):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
+def test_columns_that_no_row_shows():
+    nothing = pd.DataFrame({"number": [np.nan] * 20, "label": [None] * 20})
+    model = tb.choose(nothing, ["u", "v", "v", "v"] * 5)
+    assert list(model.predict(nothing[:2])) == ["v", "v"]
+
+
 def test_one_class_and_constant_columns():
     model = tb.choose(np.random.default_rng(0).normal(size=(20, 2)), ["only"] * 20)
     np.testing.assert_allclose(model.predict_proba(np.zeros((2, 2))), 1.0)

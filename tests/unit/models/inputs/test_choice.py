@@ -232,3 +232,26 @@ def test_when_nothing_says_anything():
     model = tb.NaiveBayes("suggest").fit({"x": [1.0] * 60, "z": [None] * 60}, y)
     assert model.columns_ == {}
     np.testing.assert_allclose(model.predict_proba({"x": [1.0], "z": [None]}), [[21 / 62, 41 / 62]], atol=0.02)
+
+
+@pytest.mark.parametrize("dtype", ["boolean", object])
+def test_yes_or_no_with_cells_that_lack(dtype):
+    y = np.arange(60) % 2
+    known = np.flatnonzero(np.arange(60) % 5)
+    flag = pd.Series(y == 1, dtype=dtype)
+    flag[::5] = None
+    found = tb.suggest_columns(pd.DataFrame({"flag": flag}), y)
+    alone = tb.suggest_columns(pd.DataFrame({"flag": (y == 1)[known]}), y[known])
+    assert [one.bits for one in found.details["flag"].candidates] == [
+        one.bits for one in alone.details["flag"].candidates
+    ]
+    assert tb.NaiveBayes("suggest").fit(pd.DataFrame({"flag": flag}), y).predict(pd.DataFrame({"flag": [True]})) == [1]
+
+
+@pytest.mark.parametrize("value", [np.inf, 1e300])
+def test_numbers_without_moments_are_refused_by_their_row(value, monkeypatch):
+    monkeypatch.setattr(choice, "_MOST_ROWS", 30)
+    size = np.sqrt(np.arange(60.0))
+    size[2 * 17] = value  # the 17th of the rows that are looked at
+    with pytest.raises(tb.DataError, match="in row 34, column 'size'"):
+        tb.NaiveBayes("suggest").fit(pd.DataFrame({"age": size[::-1].clip(0, 7), "size": size}), np.arange(60) % 2)

@@ -79,7 +79,7 @@ class Trials:
         self.skipped: dict[str, str] = {}
         features = [name for name in table.columns if name != target]
         gaps = {name: is_missing(table, name) for name in features}
-        self.names = tuple(name for name in features if not gaps[name].all())
+        self.names = tuple(name for name in features if not gaps[name].all()) or tuple(features)  # a model needs one
         self.absent = tuple(name for name in self.names if gaps[name].any() and self._tells(gaps[name]))
         self.numbers = tuple(name for name in self.names if table.kind(name) == "number")
 
