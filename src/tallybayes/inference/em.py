@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.progress import progress
 
@@ -155,14 +155,13 @@ def climb_best(
     return best
 
 
-def warn_unless_converged(climbed: Climbed, stacklevel: int) -> None:
-    """Say that EM had to stop on the way, in the name of the caller so many levels up."""
+def warn_unless_converged(climbed: Climbed) -> None:
+    """Say that EM had to stop on the way."""
     if not climbed.converged:
-        warnings.warn(
+        warn(
             f"EM was still climbing after {len(climbed.history)} steps.\n"
             "    Raise max_iter, or tol if this is good enough.",
             ConvergenceWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

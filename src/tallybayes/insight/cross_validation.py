@@ -6,13 +6,13 @@ Models whose counts cannot be subtracted are fitted again for every fold.
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError, NotForgettableError
 from tallybayes.insight.selection import Selection
 from tallybayes.insight.validation import CrossValidation, DensityValidation, SequenceValidation
@@ -332,9 +332,8 @@ def _warn_impossible(found: list[np.ndarray]) -> None:
     lost = np.flatnonzero(np.any(found, axis=0)) if found else np.zeros(0, dtype=np.intp)
     if len(lost):
         more = f", and {len(lost) - 1} more rows," if len(lost) > 1 else ""
-        warnings.warn(
+        warn(
             f"row {lost[0]}{more} is impossible in every class when it is held out, so its class prior is used. With "
             "estimate='bayes' nothing is impossible only because it was not seen.",
             UserWarning,
-            stacklevel=4,
         )

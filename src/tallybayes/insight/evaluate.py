@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError
 from tallybayes.insight.cross_validation import refuse_target
 from tallybayes.insight.density import DensityEvaluation
@@ -114,11 +114,10 @@ def _evaluate_network(model: Any, table: Table, target: Any, options: dict[str, 
     scores = answer_rows(model, table, target)
     lost = np.flatnonzero(scores.impossible)
     if len(lost):
-        warnings.warn(
+        warn(
             f"row {lost[0]} is impossible under this network ({len(lost)} of {table.n_rows} are), so nothing follows "
             "from it: it got the probabilities that hold without evidence.",
             UserWarning,
-            stacklevel=3,
         )
     return Evaluation(model.levels_[target], codes, scores.log_proba, log_density=scores.log_density, **options)
 

@@ -33,6 +33,24 @@ def learned(name):
     return model
 
 
+SOME_LABELLED = DATA["naive Bayes"][0]
+CALLS = {
+    "partial_fit": lambda: clone(SOME_LABELLED).set_params(max_iter=2).partial_fit(X, SOME),
+    "partial_fit with holes": lambda: tb.GaussianDiscriminant(estimate="map", max_iter=2).partial_fit(HOLED, K),
+    "fit_predict": lambda: tb.Mixture(2, max_iter=2, random_state=0).fit_predict(X),
+    "calibration": lambda: clone(SOME_LABELLED).set_params(max_iter=2, calibration="temperature").fit(X, SOME),
+    "cross_validate": lambda: tb.cross_validate(clone(SOME_LABELLED).set_params(max_iter=2), X, SOME),
+    "cross_validate without labels": lambda: tb.cross_validate(tb.Mixture(2, max_iter=2, random_state=0), X),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_it_is_said_to_the_caller_however_deep(call):
+    with pytest.warns(ConvergenceWarning, match="still climbing") as caught:
+        CALLS[call]()
+    assert {each.filename for each in caught} == {__file__}
+
+
 def remembered(model):
     return model.history_, model.objective_, model.converged_
 

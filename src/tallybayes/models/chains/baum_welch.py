@@ -64,7 +64,7 @@ def learn_chain(
     learner = _Learner(model, sequences, codes, states, weight, names, emissions)
     starts = learner.starts(np.random.default_rng(model.random_state))
     best, climbed = learner.hill.climb_best(learner, starts)
-    warn_unless_converged(climbed, stacklevel=3)
+    warn_unless_converged(climbed)
     return learner.tally(best.expected), climbed
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.chain import Chain
@@ -296,11 +296,11 @@ def _ask(model: HiddenMarkovModel, question: Any, *where: Any) -> tuple[list[np.
     """What a kernel says of sequences as they are given; a warning names the first that is impossible."""
     sequences, chain = open_asked(model, *where), model._counted.answering
     steps, score = answers(chain, question, sequences)
-    _warn_impossible(chain, sequences, score, stacklevel=4)
+    _warn_impossible(chain, sequences, score)
     return steps, score
 
 
-def _warn_impossible(chain: Chain, sequences: Sequences, score: np.ndarray, stacklevel: int = 3) -> None:
+def _warn_impossible(chain: Chain, sequences: Sequences, score: np.ndarray) -> None:
     """Name the first impossible sequence, and the step at which it becomes so."""
     lost = np.flatnonzero(np.isneginf(score))
     if not len(lost):
@@ -315,11 +315,10 @@ def _warn_impossible(chain: Chain, sequences: Sequences, score: np.ndarray, stac
         now = (now[:, None] + transition).max(axis=0) + emission[step]
     where = f" at step {step}" if not np.isfinite(now).any() else " at its end"
     more = f", and {len(lost) - 1} more," if len(lost) > 1 else ""
-    warnings.warn(
+    warn(
         f"sequence {first}{more} is impossible{where}. With estimate='bayes' nothing is impossible only because it "
         "was not seen.",
         UserWarning,
-        stacklevel=stacklevel,
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.cautions import CalibrationWarning
+from tallybayes.cautions import CalibrationWarning, warn
 from tallybayes.inference.em import Climbed
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibrating import calibrate, calibrate_first, warn_uncalibrated
@@ -96,16 +95,15 @@ class Classifier(ClassifierMixin, Grouped):
         if self._class_domain.levels != before:
             self._owed = False  # it is said here
             said = "the classes have changed, so the calibration is dropped: calibrate again, calibrate(X, y)."
-            warnings.warn(said, CalibrationWarning, stacklevel=3)
+            warn(said, CalibrationWarning)
             return self
         self._settle(kept)
         weight = self._weight()
         if abs(weight - kept.weight) > 0.1 * kept.weight:
-            warnings.warn(
+            warn(
                 f"the model was calibrated when it had counted {kept.weight:.12g} rows and has {weight:.12g} now: "
                 "calibrate again, calibrate(X, y).",
                 CalibrationWarning,
-                stacklevel=3,
             )
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.families.empirical import is_found
 from tallybayes.families.estimates import read_estimate
@@ -235,12 +235,11 @@ class Expectation:
                 worth = float((np.broadcast_to(belief.concentration, total.shape) - 1).sum(axis=-1).mean())
                 tokens = float(total.sum(axis=-1).mean())
                 if worth > tokens:
-                    warnings.warn(
+                    warn(
                         f"the prior of {factor.columns[0]!r} is worth {worth:.0f} counts a class, labelled rows have "
                         f"{tokens:.0f}: unlabelled rows will follow the prior, not the labels.\n"
                         "    Pass prior='empirical', or a Dirichlet of less.",
                         UserWarning,
-                        stacklevel=8,
                     )
 
     def _from_seeds(self, nearest: Nearest, n_steps: int) -> Expected:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError, PriorError, printable
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibration import Calibration
@@ -354,11 +354,10 @@ class Grouped(Model):
                 blame = scored.factor.column(int(bad[0]), terms.shape[-1])
         where = f" (column {blame!r})" if blame is not None else ""
         more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""
-        warnings.warn(
+        warn(
             f"row {row}{where}{more} is impossible in every class, so its class prior is returned. With "
             "estimate='bayes' nothing is impossible only because it was not seen.",
             UserWarning,
-            stacklevel=4,
         )
 
     def _check_prior(self, factors: list[Factor]) -> None:

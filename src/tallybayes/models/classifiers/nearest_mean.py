@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError, EstimateError, FileError, StatisticsError
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
@@ -141,11 +141,10 @@ class NearestClassMean(ClassifierMixin, Model):
         self._take_from(fresh)._adopt(fresh.tally_)
         if self._trained is not None and not self._trained.converged:
             steps = len(self._trained.history) - 1
-            warnings.warn(
+            warn(
                 f"the metric was still improving after {steps} steps ({self._trained.message}).\n"
                 "    Raise max_iter, or tol if this is good enough.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

@@ -45,7 +45,7 @@ def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) ->
     where[named] = domain.positions_of(levels)
     has_rows = np.isin(np.arange(len(domain.levels)), where[named])
     tally, done = Expectation(model, table, where[labels.codes], domain, has_rows, weights, factors).run()
-    warn_unless_converged(done, stacklevel=4)
+    warn_unless_converged(done)
     return tally, done
 
 

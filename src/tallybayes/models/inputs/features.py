@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError
 from tallybayes.sources.named import Named
 from tallybayes.sources.table import Table, as_array, open_table
@@ -83,11 +83,10 @@ def check_target(y: Any, n_rows: int) -> Any:
         if array.ndim == 2 and array.shape[1] == 1:
             from sklearn.exceptions import DataConversionWarning
 
-            warnings.warn(
+            warn(
                 "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
                 "(n_samples,), for example using ravel().",
                 DataConversionWarning,
-                stacklevel=4,
             )
         column = column_or_1d(array) if array.ndim != 1 else array
         if column.dtype.kind == "c":

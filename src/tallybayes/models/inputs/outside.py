@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from tallybayes.cautions import OutsideWarning
+from tallybayes.cautions import OutsideWarning, warn
 from tallybayes.errors import DataError, LabelError, brief, printable
 from tallybayes.families.block import Sparse
 from tallybayes.families.family import Family, outside_cells
@@ -161,4 +160,4 @@ def _warn(found: Found, *, can_refuse: bool) -> None:
         parts.append(f"and in {len(found) - _SHOWN} more columns")
     refuse = " Pass unseen='error' to refuse them." if can_refuse else ""
     said = f"cells that cannot be what their columns were counted as are taken for missing: {'; '.join(parts)}.{refuse}"
-    warnings.warn(printable(said), OutsideWarning, stacklevel=3)
+    warn(printable(said), OutsideWarning)

@@ -54,7 +54,7 @@ def learn_network(
     if not work.known.n_rows:
         return available, None
     done, climbed = work.hill.climb_best(work, work.starts())
-    warn_unless_converged(climbed, 4)
+    warn_unless_converged(climbed)
     return Tally(available.factors, done.expected, available.domains, available.schema, soft=True), climbed
 
 

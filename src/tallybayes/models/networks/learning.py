@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import read_estimate
@@ -187,11 +187,10 @@ def _with_all_levels(model: BayesianNetwork, tally: Tally, table: Table, weight:
         for name, domain in more.items():
             lost = [level for level in domain.levels if level not in tally.domains[name].index]
             if lost and tally.domains[name].levels:
-                warnings.warn(
+                warn(
                     f"level {lost[0]!r} of {name!r} occurs only where a parent is missing: no table counts it.\n"
                     f"    Pass {_declared(name)}, or missing='em'.",
                     UserWarning,
-                    stacklevel=4,
                 )
     empty = [name for name, domain in tally.domains.items() if not domain.levels]
     if empty:

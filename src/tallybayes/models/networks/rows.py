@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import read_estimate
@@ -272,11 +272,10 @@ def _mend_impossible(
         table[wrong] = answer.marginal(found.scope([node])).T
     for node, mean in means.items():
         mean[wrong] = found.expected(node, answer, nothing, rows)
-    warnings.warn(
+    warn(
         f"row {int(wrong[0])} is impossible under this network ({len(wrong)} of {len(log_likelihood)} are), so "
         "nothing follows from it: it got the probabilities that hold where nothing is known.",
         UserWarning,
-        stacklevel=4,
     )
 
 

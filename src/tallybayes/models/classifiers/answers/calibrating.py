@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.cautions import CalibrationWarning
+from tallybayes.cautions import CalibrationWarning, warn
 from tallybayes.models.classifiers.answers.calibration import Calibration, check_method, fit_calibration
 from tallybayes.models.classifiers.answers.held_out import FOLDS, held_out_scores
 from tallybayes.models.inputs.features import open_features
@@ -87,9 +86,8 @@ def _learned(model: Any, table: Table, weight: Any, method: str, groups: Any = N
 def warn_uncalibrated(model: Any) -> None:
     """Say, once, that a calibration was asked for or lost."""
     model._owed = False
-    warnings.warn(
+    warn(
         "the probabilities are not calibrated: how they are to be mended was not learned from these counts. "
         "Call calibrate(X, y) with the rows the model was fitted on.",
         CalibrationWarning,
-        stacklevel=4,
     )

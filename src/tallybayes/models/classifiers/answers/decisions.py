@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from scipy.linalg import lstsq
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError, EstimateError, LabelError
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering
@@ -194,11 +194,10 @@ def estimate_class_prior(
     best = joint.max(axis=1)
     lost = np.isneginf(best) & (weight > 0)
     if lost.any():
-        warnings.warn(
+        warn(
             f"row {int(np.flatnonzero(lost)[0])}, one of {int(lost.sum())}, is impossible in every class and is left "
             "out. With estimate='bayes' nothing is impossible only because it was not seen.",
             UserWarning,
-            stacklevel=2,
         )
     kept = (weight > 0) & ~lost
     if not kept.any():
@@ -207,11 +206,10 @@ def estimate_class_prior(
     start = counts.table[seen] / counts.table[seen].sum()
     prior, gap = _most_likely_shares(likelihood, share, start, max_iter, tol)
     if gap > tol:
-        warnings.warn(
+        warn(
             f"the class prior was still moving after {max_iter} steps: the mean log-likelihood may be {gap:.3g} below "
             f"its maximum, more than tol={tol:.3g}. Raise max_iter.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     out = np.zeros(len(seen))
     out[seen] = prior

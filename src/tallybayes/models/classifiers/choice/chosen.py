@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from tallybayes.cautions import CalibrationWarning
+from tallybayes.cautions import CalibrationWarning, warn
 from tallybayes.errors import DataError, FileError, StatisticsError, printable
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
@@ -193,7 +192,7 @@ class Chosen(ClassifierMixin, BaseEstimator):
         new = [label for label in self._class_domain.levels if label not in before]
         if new:
             said = f"the class {printable(new[0])} was not there when the model was chosen: fit again to choose anew."
-            warnings.warn(said, CalibrationWarning, stacklevel=4)
+            warn(said, CalibrationWarning)
         return self
 
     def add_class(self, label: Any, X: Any, sample_weight: Any = None) -> Self:
