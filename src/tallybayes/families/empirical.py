@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -110,12 +111,25 @@ class GroupsOrOne:
 
     def resolve(self, family: Family, statistics: Any, estimate: str) -> Belief:
         """The belief this rule stands for."""
-        table, segments = _cells_of(family, _in_one_axis(statistics))
+        return self.resolve_all([(family, statistics)], estimate)[0]
+
+    def resolve_all(self, asked: Sequence[tuple[Family, Any]], estimate: str) -> list[Belief]:
+        """The beliefs for columns of several families, in the same groups: found at once, each by itself."""
+        cells = [_cells_of(family, _in_one_axis(statistics)) for family, statistics in asked]
+        table = np.concatenate([part for part, _ in cells], axis=1)
+        segments = Segments(np.concatenate([part.sizes for _, part in cells]))
         silent = ((segments.sum(table) > 0).sum(axis=0) < 2).reshape(-1)
-        if silent.all():
-            return family.default_prior(statistics, estimate)
-        found = np.where(segments.spread(silent), 1.0, fit_dirichlet(table, segments))
-        return _with_counts(family, found + (1.0 if read_estimate(estimate).takes_mode else 0.0))
+        more = 1.0 if read_estimate(estimate).takes_mode else 0.0
+        counts = np.ones(table.shape[1])
+        if not silent.all():
+            counts = np.where(segments.spread(silent), 1.0, fit_dirichlet(table, segments))
+        found, column, cell = [], 0, 0
+        for (family, statistics), (part, own) in zip(asked, cells, strict=True):
+            quiet = silent[column : column + own.n_columns].all()
+            mine = counts[cell : cell + part.shape[1]]
+            found.append(family.default_prior(statistics, estimate) if quiet else _with_counts(family, mine + more))
+            column, cell = column + own.n_columns, cell + part.shape[1]
+        return found
 
 
 def default_in_groups(family: Family, estimate: str) -> GroupsOrOne | None:

@@ -190,8 +190,9 @@ class MultivariateGaussian(Measurements):
         size = (*np.shape(posterior.location), posterior.n_columns)
         widen = 1 + 1 / posterior.strength
         if posterior.root is None:
-            scale = posterior.scale * widen[..., None, None]
-            return self._root(np.broadcast_to(scale, size)[..., known[:, None], known])
+            own = self._root(posterior.scale[..., known[:, None], known])  # once, where groups share the scale
+            size = (*size[:-2], len(known), len(known))
+            return np.broadcast_to(own * np.sqrt(widen)[..., None, None], size)
         upper = np.broadcast_to(np.swapaxes(posterior.root * np.sqrt(widen)[..., None, None], -1, -2), size)
         return grown_root(upper[..., known], np.zeros((*size[:-2], 0, len(known))))
 

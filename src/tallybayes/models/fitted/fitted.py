@@ -13,7 +13,7 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import EstimateError
-from tallybayes.families.empirical import default_in_groups, is_found
+from tallybayes.families.empirical import GroupsOrOne, default_in_groups, is_found
 from tallybayes.families.estimates import read_estimate
 from tallybayes.learned import Bits
 from tallybayes.models.fitted.scoring import Resolved, Scored, check_spread_within, prepare, resolve
@@ -76,7 +76,15 @@ class Fitted:
     def starts(self) -> tuple[Resolved, ...]:
         """What every factor starts from, or would if the estimate had a prior."""
         asked = zip(self.pairs, self.priors, strict=True)
-        return tuple(resolve(factor, counted, prior, self.estimate) for (factor, counted), prior in asked)
+        rules = [n for n, prior in enumerate(self.priors) if isinstance(prior, GroupsOrOne)]
+        if len(rules) < 2 or len({self.pairs[n][1].given_shape for n in rules}) > 1:
+            return tuple(resolve(factor, counted, prior, self.estimate) for (factor, counted), prior in asked)
+        together = [(self.pairs[n][0].family, self.pairs[n][1]) for n in rules]
+        found = dict(zip(rules, GroupsOrOne().resolve_all(together, self.estimate), strict=True))
+        return tuple(
+            resolve(factor, counted, found.get(n, prior), self.estimate)
+            for n, ((factor, counted), prior) in enumerate(asked)
+        )
 
     @property
     def beliefs(self) -> list[Any]:
