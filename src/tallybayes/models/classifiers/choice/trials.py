@@ -29,6 +29,7 @@ from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 
 _MOST_WIDE = 300  # columns of a block whose covariance is tried
+_MANY_ROWS = 1000  # from which on bins that look at the classes are tried, which flatter themselves where rows are few
 _COVARIANCES: tuple[dict[str, Any], ...] = (
     {"covariance": "tied"},
     {"covariance": "tied", "shrinkage": "auto"},
@@ -101,6 +102,8 @@ class Trials:
         view = AsTheyAre(self.names, self.absent)
         yield "naive Bayes", lambda: self._naive(AsTheyAre(self.names))  # it tells by itself where absence counts
         yield "pairs", lambda: self._pairs(view)
+        if self.numbers and self.table.n_rows >= _MANY_ROWS:
+            yield "pairs, bins by class", lambda: self._pairs_again(view)
         if len(self.numbers) > 1:
             yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
         wide = self._as_numbers(labels=True)
@@ -111,17 +114,15 @@ class Trials:
     # ---- Kinds of candidates ----------------------------------------------------------------------------------------
 
     def _naive(self, view: Any) -> Iterator[Candidate]:
-        """Naive Bayes looks at the classes before it counts: it is fitted again without every fold, and on all rows."""
-        start, table = time.perf_counter(), view.apply(self.table, self.target)
-        scores = np.empty((table.n_rows, len(self.classes)))
-        for test in rows_by_code(self.fold, int(self.fold.max()) + 1):
-            train = np.setdiff1d(np.arange(table.n_rows), test, assume_unique=True)
-            weight = None if self.weight is None else self.weight[train]
-            model = NaiveBayes("suggest").partial_fit(table.rows(train), self.target, weight, classes=self.classes)
-            scores[test] = model.predict_log_proba(table.rows(test).without(self.target))
-        whole = NaiveBayes("suggest").fit(table, self.target, self.weight)
-        seconds = time.perf_counter() - start
-        yield self._candidate("naive Bayes", "naive Bayes, suggested", view, whole, scores, seconds)
+        """Naive Bayes, whose families look at the classes."""
+        for found in self._refitted(view, [NaiveBayes("suggest")]):
+            yield self._candidate("naive Bayes", "naive Bayes, suggested", view, *found)
+
+    def _pairs_again(self, view: Any) -> Iterator[Candidate]:
+        """As `_pairs`, with bins that look at the classes."""
+        models = [AveragedOneDependence(bins="mdl"), TreeAugmentedNaiveBayes(bins="mdl")]
+        for name, found in zip(("one-dependence", "tree"), self._refitted(view, models), strict=True):
+            yield self._candidate(name, f"{name}, bins by class", view, *found)
 
     def _pairs(self, view: Any) -> Iterator[Candidate]:
         """A tree and all parents, of the same pairs. Bins do not look at the classes: folds are taken out of counts."""
@@ -142,7 +143,10 @@ class Trials:
     def _discriminants(
         self, view: AsNumbers, kind: str, said: str, settings: tuple[dict[str, Any], ...]
     ) -> Iterator[Candidate]:
-        if not 1 < view.width <= _MOST_WIDE:
+        large = (
+            len(self.classes) * view.width**2 > 60_000 + 100 * self.table.n_rows
+        )  # it would take longer than all else
+        if large or not 1 < view.width <= _MOST_WIDE:
             return
         start = time.perf_counter()
         rows = self._counted(GaussianDiscriminant(), view)
@@ -176,6 +180,28 @@ class Trials:
         table = view.apply(self.table, self.target)
         model._shape = Shape(self.target)
         return count_rows(Opened(model, table, self._labels, self.weight), self.fold)
+
+    def _refitted(self, view: Any, models: list[Any]) -> list[tuple[Any, np.ndarray, float]]:
+        """Models that look at the classes before they count: fitted again without every fold, and on all rows.
+
+        The first counts for all of them. Of each: the model of all rows, held-out log probabilities, and seconds.
+        """
+        start, table = time.perf_counter(), view.apply(self.table, self.target)
+        scores = [np.empty((table.n_rows, len(self.classes))) for _ in models]
+
+        def fit(rows: Table, weight: np.ndarray | None) -> list[Any]:
+            first = clone(models[0]).partial_fit(rows, self.target, weight, classes=self.classes)
+            return [first, *(sharing(clone(model), first) for model in models[1:])]
+
+        for test in rows_by_code(self.fold, int(self.fold.max()) + 1):
+            train = np.setdiff1d(np.arange(table.n_rows), test, assume_unique=True)
+            rows = table.rows(test).without(self.target)
+            fitted = fit(table.rows(train), None if self.weight is None else self.weight[train])
+            for model, out in zip(fitted, scores, strict=True):
+                out[test] = model.predict_log_proba(rows)
+        whole = fit(table, self.weight)
+        seconds = (time.perf_counter() - start) / len(models)
+        return [(model, out, seconds) for model, out in zip(whole, scores, strict=True)]
 
     def _candidate(
         self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, seconds: float
