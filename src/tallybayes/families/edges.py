@@ -41,6 +41,14 @@ class Cells:
         return float(self.values[len(self.values) // 2])
 
     @cached_property
+    def middle_spread(self) -> float:
+        """The distance between the quartiles or, where one value has half of the weight, of the outermost values."""
+        values, total = self.values, self.total
+        places = total.searchsorted([total[-1] / 4, total[-1] * 3 / 4])
+        low, high = values[np.minimum(places, len(values) - 1)]
+        return float(high - low) or float(values[-1] - values[0])
+
+    @cached_property
     def whole(self) -> bool:
         """Whether all are whole numbers, between which halves can be told."""
         values = self.values
@@ -123,12 +131,14 @@ def quantile_cuts(cells: Cells, n_bins: int) -> tuple[float, ...]:
         n_heavy, total = int(np.count_nonzero(heavy)), np.cumsum(np.where(heavy, 0.0, weight))
     n_light = n_bins - n_heavy
     # A cut at i lies between the values i − 1 and i.
-    cuts = {int(i) for place in np.flatnonzero(heavy) for i in (place, place + 1) if 0 < i <= last}
+    places = np.flatnonzero(heavy).tolist() if n_heavy else []
+    cuts = {i for place in places for i in (place, place + 1) if 0 < i <= last}
     if len(total) and total[-1] > 0 and n_light > 1:
         wanted = total[-1] * np.arange(1, n_light) / n_light
-        after = np.searchsorted(total, wanted)  # the value in which a quantile lies: cut at its nearer end
-        before = np.where(after > 0, total[np.maximum(after - 1, 0)], 0.0)
-        cuts |= {int(i) for i in np.where(wanted - before < total[after] - wanted, after, after + 1) if 0 < i <= last}
+        after = total.searchsorted(wanted)  # the value in which a quantile lies: cut at its nearer end
+        before = np.where(after > 0, total[after - 1], 0.0)
+        nearer = np.where(wanted - before < total[after] - wanted, after, after + 1)
+        cuts |= {i for i in nearer.tolist() if 0 < i <= last}
     return rounded_edges(cells, np.array(sorted(cuts), dtype=np.intp), heavy)
 
 
@@ -234,16 +244,9 @@ def rounded_edges(cells: Cells, inner: np.ndarray, heavy: np.ndarray) -> tuple[f
         beside = heavy[inner - 1] | heavy[inner]
         cuts = np.unique(np.concatenate([halves[~beside], tight]))
     else:
-        digits = 2 - math.floor(math.log10(_middle_spread(cells)))
-        cuts = np.unique([round(cut, digits) + 0.0 for cut in (low + (high - low) / 2).tolist()])
+        digits = 2 - math.floor(math.log10(cells.middle_spread))
+        cuts = np.array(sorted({round(cut, digits) + 0.0 for cut in (low + (high - low) / 2).tolist()}))
     return tuple(cuts[(cuts > values[0]) & (cuts <= values[-1])].tolist())
-
-
-def _middle_spread(cells: Cells) -> float:
-    """The distance between the quartiles or, where one value has half of the weight, that of the outermost values."""
-    values, total = cells.values, cells.total
-    low, high = values[np.minimum(np.searchsorted(total, [total[-1] / 4, total[-1] * 3 / 4]), len(values) - 1)]
-    return float(high - low) or float(values[-1] - values[0])
 
 
 def _cells_of(values: np.ndarray, weight: np.ndarray | None) -> Cells:

@@ -131,7 +131,7 @@ class LogNormal(Gaussian):
 
 def _log(column: np.ndarray) -> np.ndarray:
     """Logarithms; −inf, which no kernel counts, where there is none."""
-    values = np.asarray(column, dtype=np.float64)
+    values = np.ascontiguousarray(column, dtype=np.float64).reshape(np.shape(column))
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.log(values)
         return np.where(values < 0, -np.inf, logs) if (values < 0).any() else logs

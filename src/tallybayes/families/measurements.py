@@ -79,16 +79,17 @@ def pooled_spread(statistics: Moments, *, together: bool = False) -> PooledSprea
     """
     moments = statistics.diagonal()
     pooled = moments.pooled()
+    mean = pooled.mean
     axes = tuple(range(len(moments.given_shape)))
     weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
-    rows = np.broadcast_to(pooled.weight, pooled.mean.shape)
+    rows = np.broadcast_to(pooled.weight, mean.shape)
     # Constants differ in the last bits of double-double: groups of one, once other rows were forgotten, and rows of a
     # group, once their weights are shares; EM leaves shares next to nothing besides.
     least = 1e-29 * pooled.second_sum.value
     within, apart = (np.where(part > least, part, 0.0) for part in (moments.scatter.sum(axis=axes), pooled.scatter))
     total = apart / np.where(rows > 0, rows, 1.0)
     freedom = np.maximum(rows - (weight > 0).sum(axis=axes), 0.0)
-    gaps = np.where(weight > 0, (moments.mean - pooled.mean) ** 2, 0.0)
+    gaps = np.where(weight > 0, (moments.mean - mean) ** 2, 0.0)
     if together and total.size:
         within, total, freedom = (np.full(part.shape, part.mean()) for part in (within, total, freedom))
         gaps = np.broadcast_to(gaps.mean(axis=-1, keepdims=True), gaps.shape)
@@ -99,7 +100,7 @@ def pooled_spread(statistics: Moments, *, together: bool = False) -> PooledSprea
     spread = np.where(varied, inner * wider, total / (freedom + 1))
     farthest = gaps.max(axis=axes, initial=0.0)
     far = _STRENGTH * farthest > spread
-    return PooledSpread(pooled.mean, spread, np.where(far, spread / np.where(far, farthest, 1.0), _STRENGTH))
+    return PooledSpread(mean, spread, np.where(far, spread / np.where(far, farthest, 1.0), _STRENGTH))
 
 
 def least_variance(statistics: Moments) -> np.ndarray:

@@ -33,7 +33,7 @@ def suggest_columns(data: Any, target: Any, *, sample_weight: Any = None) -> Sug
     Where the classes differ in how often a column is missing, by evidence too, the family is `WithMissing`.
 
     Left out are columns that say nothing: constants, identifiers (nearly every label another one, or whole numbers one
-    after the other) and columns that repeat an earlier one, under whatever names. Of more than 50,000 rows so many,
+    after the other) and columns that repeat an earlier one, under whatever names. Of more than 20,000 rows so many,
     evenly spaced, are looked at.
 
     Parameters

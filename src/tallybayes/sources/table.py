@@ -69,6 +69,9 @@ class Table:
 
     def kind(self, name: Name) -> str:
         """What a column's type says, whatever its values: "number", "label" or "sparse"."""
+        column = self.columns.get(name)
+        if type(column) is np.ndarray and column.dtype.kind in "iuf":
+            return "number"
         found = self._type(name)
         return "number" if found.startswith(("int", "uint", *_FLOATS)) else "sparse" if found == "sparse" else "label"
 

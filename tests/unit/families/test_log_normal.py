@@ -82,8 +82,14 @@ def test_only_positive_numbers(value):
     with pytest.raises(ValueError, match=r"row 2, column 'price'.*above 0"):
         tb.NaiveBayes({"price": tb.LogNormal()}).fit(rows, "kind")
     model = tb.NaiveBayes({"price": tb.LogNormal()}).fit({"price": [1.0, 2.0, 3.0], "kind": ["a", "b", "a"]}, "kind")
+    if np.isinf(value):
+        with pytest.raises(ValueError, match=r"row 2, column 'price'.*above 0"):
+            model.predict({"price": rows["price"]})
+    else:  # as if it were missing
+        with pytest.warns(tb.OutsideWarning, match="price"):
+            assert model.predict({"price": rows["price"]})[2] == model.predict({"price": [np.nan]})[0]
     with pytest.raises(ValueError, match=r"row 2, column 'price'.*above 0"):
-        model.predict({"price": rows["price"]})
+        model.partial_fit(rows, "kind")
 
 
 def test_whole_numbers_of_any_width_are_read_in_full():

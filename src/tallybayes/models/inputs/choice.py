@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import betaln, gammaln
+from scipy.special import betaln
 
 from tallybayes import kernels
 from tallybayes.errors import CellError
@@ -30,7 +30,8 @@ from tallybayes.tally.factor import Factor, Name
 _BINS = (4, 8, 16)  # numbers of bins that are tried
 _MOST_LEVELS = 50  # whole numbers with more different values are not tried as labels
 _SAID = 1.0  # bits: what it takes to say of a column that its absence is a value
-_MOST_ROWS = 50_000  # families are chosen from no more rows than these
+_BY_KIND: dict[str, Family] = {"number": Gaussian(), "label": Categorical(), "sparse": Multinomial()}
+_MOST_ROWS = 20_000  # families are chosen from no more rows than these
 
 
 class Candidate(NamedTuple):
@@ -67,7 +68,7 @@ class ColumnSuggestion(NamedTuple):
 
 def default_family(table: Table, name: Name) -> Family:
     """The family that a column's type alone speaks for."""
-    return {"number": Gaussian(), "label": Categorical(), "sparse": Multinomial()}[table.kind(name)]
+    return _BY_KIND[table.kind(name)]
 
 
 def choose_families(
@@ -115,12 +116,29 @@ def choose_families(
     for one in seen:
         default = default_family(table, one.name)
         tried = sorted(bits[one.name], key=lambda candidate: round(candidate.bits, 6))  # at ties the first tried
+        if rows.thinned > 1 and one.is_number:
+            tried = tried[_first_that_holds(tried, rows, one.name) :]
         found[one.name] = ColumnSuggestion(one.name, tuple(tried), default)
     for name, telling in _telling_absences(rows, holes).items():
         remark = "constant where it is there" if found[name].remark == "constant" else found[name].remark
         left_out = found[name].left_out and found[name].remark != "constant"
         found[name] = found[name]._replace(absence=telling, remark=remark, left_out=left_out)
     return [found[name] for name in names]
+
+
+def _first_that_holds(tried: Sequence[Candidate], rows: _Rows, name: Name) -> int:
+    """The place of the first candidate that can count all rows that are there, not only those that were looked at."""
+    block: Any = rows.source.numbers([name])
+    column = np.asarray(block[:, 0] if isinstance(block, np.ndarray) else block[0])
+    column = column if rows.there is None else column[rows.there]
+    for place, (family, _) in enumerate(tried):
+        whole = family.reads == "codes"  # numbers that are labels
+        if whole and column.dtype.kind != "f":
+            return place
+        wrong = column != np.floor(column) if whole else family.outside(column)
+        if wrong is None or not (wrong & ~np.isnan(column)).any():
+            return place
+    return len(tried)
 
 
 def _telling_absences(rows: _Rows, holes: Sequence[Seen]) -> dict[Name, float]:
@@ -151,6 +169,7 @@ class _Rows(NamedTuple):
     ends: np.ndarray  # where the rows of every class end
     thinned: float  # how many rows each of these stands for
     source: Table  # all rows
+    there: np.ndarray | None  # which rows of the table count, where not all do
 
     @classmethod
     def of(cls, table: Table, target: Name | None, weight: np.ndarray | None) -> _Rows:
@@ -175,7 +194,8 @@ class _Rows(NamedTuple):
             where = np.cumsum(sizes > 0) - 1  # classes without a row are none
             codes, sizes = where[codes], sizes[sizes > 0]
             by_group = np.argsort(codes.astype(np.uint16 if len(sizes) < 2**16 else np.intp), kind="stable")
-        return cls(table, codes, len(sizes), weight, by_group, np.cumsum(sizes), n_rows / max(1, table.n_rows), source)
+        thinned = n_rows / max(1, table.n_rows)
+        return cls(table, codes, len(sizes), weight, by_group, np.cumsum(sizes), thinned, source, there)
 
     def refuse(self, names: Sequence[Name]) -> None:
         """Refuse columns with a number of which there are no moments, by its row and column."""
@@ -293,14 +313,11 @@ def _is_bool(table: Table, name: Name) -> bool:
 
 
 def _evidence(rows: _Rows, family: Family, columns: Sequence[Seen]) -> np.ndarray:
-    """−log of the evidence of columns of whole numbers in one family, from how often each class has each number."""
+    """−log of the evidence of columns of whole numbers in one family."""
     if not columns:
         return np.zeros(0)
-    found: list[Any] = []
-    for one in columns:
-        table = one.counts([one.values[1:]])[0] if one.is_number else rows.table_of(one)
-        found.append(family.collect([one.values], None, rows.n_groups, table.T.copy()))
-    return np.concatenate([_of(family, statistics) for statistics in found])
+    cells = [one.column if one.is_number else np.where(one.column < 0, np.nan, one.column) for one in columns]
+    return _of(family, family.collect(cells, rows.group, rows.n_groups, rows.weight))
 
 
 def _of(family: Family, statistics: Any) -> np.ndarray:
@@ -332,7 +349,7 @@ def _measured_evidence(
         for place, one in enumerate(numbers):
             added[:, place] = weight[:, place] if whole[one.name] else 0.0
         for place, one in enumerate(positive, start=len(numbers)):
-            added[:, place] = rows.sums(one.column**-2.0) if whole[one.name] else 0.0
+            added[:, place] = rows.sums(1 / one.column**2) if whole[one.name] else 0.0
         moments = moments.with_scatter(added / 12)
     nats = _of(family, moments)
     nats[len(numbers) :] += (moments.mean * weight).sum(axis=0)[len(numbers) :]
@@ -352,12 +369,15 @@ def _beyond(cells: Cells, end: tuple[float, float], width: float) -> float:
     How far they lie beyond their edge is exponential, with a rate of which as much is known beforehand as one value at
     that distance tells: so their code is one, and still no single value decides about it.
     """
-    first, last = np.searchsorted(cells.values, end)
-    edge = (end[0] if math.isfinite(end[0]) else end[1]) - cells.middle
-    n, total = (float(sums[last - 1] - (sums[first - 1] if first else 0.0)) for sums in (cells.total, cells.sum))
-    return (n + 1) * math.log1p(abs(total - n * edge) / width) - float(gammaln(n + 1))
+    below = end[0] == -math.inf
+    edge = end[1] if below else end[0]
+    place = int(cells.values.searchsorted(edge))
+    n, total = (float(sums[place - 1]) if place else 0.0 for sums in (cells.total, cells.sum))
+    if not below:
+        n, total = float(cells.total[-1]) - n, float(cells.sum[-1]) - total
+    return (n + 1) * math.log1p(abs(total - n * (edge - cells.middle)) / width) - math.lgamma(n + 1)
 
 
 def _log_choose(n: float, k: float) -> float:
     """What naming k places among n costs, in nats: edges of bins, or whole numbers that are labels."""
-    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

@@ -43,7 +43,8 @@ class Seen(NamedTuple):
         every = np.concatenate([part for each in cuts for part in ([-np.inf], each, [np.inf])])
         below = np.stack([_below(cells, every) for cells in self.by_class or ()])
         ends = np.cumsum([len(each) + 2 for each in cuts])
-        return [np.diff(part, axis=1) for part in np.split(below, ends[:-1], axis=1)]
+        inner = below[:, 1:] - below[:, :-1]
+        return [inner[:, last - len(each) - 2 : last - 1] for each, last in zip(cuts, ends, strict=True)]
 
 
 def refuse(one: Seen, thinned: float) -> str | None:

@@ -159,6 +159,39 @@ def test_many_rows_are_thinned_by_their_places(monkeypatch):
     assert model.left_out_ == LEFT_OUT  # every tenth of consecutive numbers, too
 
 
+@pytest.mark.parametrize(
+    ("cells", "strange"),
+    [
+        (lambda rng, n: np.exp(rng.normal(size=n)), 0.0),
+        (lambda rng, n: rng.poisson(3, n) * 1.0, 2.5),
+        (lambda rng, n: rng.poisson(3, n) * 1.0, -1.0),
+        (lambda rng, n: rng.integers(0, 2, n) * 1.0, 7.0),
+        (lambda rng, n: rng.choice([1.0, 2.0, 5.0, 9.0, 40.0], n), 2.5),
+    ],
+)
+def test_a_family_is_one_that_rows_not_looked_at_allow_too(monkeypatch, cells, strange):
+    monkeypatch.setattr(choice, "_MOST_ROWS", 500)
+    rng = np.random.default_rng(0)
+    column, y = cells(rng, 5000), rng.integers(0, 2, 5000)
+    column[7] = np.nan
+    usual = tb.NaiveBayes("suggest").fit({"x": column}, y).columns_
+    column[3] = strange  # not one of every tenth
+    model = tb.NaiveBayes("suggest").fit({"x": column}, y)
+    assert model.columns_ != usual
+    weight = np.ones(5000)
+    weight[3] = 0
+    keep = np.arange(5000) != 3
+    without = tb.NaiveBayes("suggest").fit({"x": column[keep]}, y[keep])
+    assert tb.NaiveBayes("suggest").fit({"x": column}, y, weight).columns_ == without.columns_
+
+
+def test_truth_values_may_be_missing():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"b": pd.array(rng.choice([True, False, None], 100), dtype="boolean")})
+    found = tb.suggest_columns(frame, rng.integers(0, 2, 100)).details["b"]
+    assert {type(candidate.family) for candidate in found.candidates} == {tb.Categorical, tb.Bernoulli}
+
+
 def test_a_mixture_judges_columns_by_themselves():
     frame, _ = draw()
     model = tb.Mixture(2, "suggest", random_state=0, n_init=1).fit(frame)
