@@ -31,6 +31,7 @@ _BINS = (4, 8, 16)  # numbers of bins that are tried
 _MOST_LEVELS = 50  # whole numbers with more different values are not tried as labels
 _SAID = 1.0  # bits: what it takes to say of a column that its absence is a value
 _BY_KIND: dict[str, Family] = {"number": Gaussian(), "label": Categorical(), "sparse": Multinomial()}
+_PIECE = 2**13  # rows that are looked at together, since they lie in the cache then
 _MOST_ROWS = 20_000  # families are chosen from no more rows than these
 
 
@@ -113,12 +114,15 @@ def choose_families(
         )
     seen = [one for one in seen if one.name not in found]
     bits = _code_lengths(rows, seen)
-    for one in seen:
-        default = default_family(table, one.name)
-        tried = sorted(bits[one.name], key=lambda candidate: round(candidate.bits, 6))  # at ties the first tried
-        if rows.thinned > 1 and one.is_number:
-            tried = tried[_first_that_holds(tried, rows, one.name) :]
-        found[one.name] = ColumnSuggestion(one.name, tuple(tried), default)
+    tried = {  # at ties the first tried
+        one.name: sorted(bits[one.name], key=lambda candidate: round(candidate.bits, 6)) for one in seen
+    }
+    if rows.thinned > 1:
+        numbers = {one.name: tried[one.name] for one in seen if one.is_number}
+        _drop_what_fails(numbers, rows)
+        tried |= numbers
+    for name, candidates in tried.items():
+        found[name] = ColumnSuggestion(name, tuple(candidates), default_family(table, name))
     for name, telling in _telling_absences(rows, holes).items():
         remark = "constant where it is there" if found[name].remark == "constant" else found[name].remark
         left_out = found[name].left_out and found[name].remark != "constant"
@@ -126,19 +130,33 @@ def choose_families(
     return [found[name] for name in names]
 
 
-def _first_that_holds(tried: Sequence[Candidate], rows: _Rows, name: Name) -> int:
-    """The place of the first candidate that can count all rows that are there, not only those that were looked at."""
-    block: Any = rows.source.numbers([name])
-    column = np.asarray(block[:, 0] if isinstance(block, np.ndarray) else block[0])
-    column = column if rows.there is None else column[rows.there]
-    for place, (family, _) in enumerate(tried):
-        whole = family.reads == "codes"  # numbers that are labels
-        if whole and column.dtype.kind != "f":
-            return place
-        wrong = column != np.floor(column) if whole else family.outside(column)
-        if wrong is None or not (wrong & ~np.isnan(column)).any():
-            return place
-    return len(tried)
+def _drop_what_fails(tried: dict[Name, list[Candidate]], rows: _Rows) -> None:
+    """Drop the best candidates of columns that cannot count all rows that are there, not only those looked at."""
+    columns: dict[Name, np.ndarray] = {}
+    for name, candidates in tried.items():
+        if _outside(candidates[0].family, np.zeros(1)) is not None:
+            block: Any = rows.source.numbers([name])
+            column = np.asarray(block[:, 0] if isinstance(block, np.ndarray) else block[0])
+            columns[name] = column if rows.there is None else column[rows.there]
+    failing = set()
+    for start in range(0, rows.source.n_rows, _PIECE):  # rows of an array are read once for all columns
+        for name, column in columns.items():
+            if name not in failing and not _holds(tried[name][0].family, column[start : start + _PIECE]):
+                failing.add(name)
+    for name in failing:
+        first = next(place for place, (family, _) in enumerate(tried[name]) if _holds(family, columns[name]))
+        tried[name] = tried[name][first:]
+
+
+def _holds(family: Family, cells: np.ndarray) -> bool:
+    """Whether a family can count all cells that are numbers."""
+    wrong = _outside(family, cells)
+    return wrong is None or not wrong.any() or not (wrong & ~np.isnan(cells)).any()
+
+
+def _outside(family: Family, cells: np.ndarray) -> np.ndarray | None:
+    """Which numbers a family cannot count; labels are whole numbers."""
+    return cells != np.floor(cells) if family.reads == "codes" else family.outside(cells)
 
 
 def _telling_absences(rows: _Rows, holes: Sequence[Seen]) -> dict[Name, float]:
