@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,24 +99,28 @@ class Trials:
                 self.skipped[names] = str(error).split("\n")[0]
 
     def _plans(self) -> Iterator[tuple[str, Callable[[], Iterator[Candidate]]]]:
-        view = AsTheyAre(self.names, self.absent)
         yield "naive Bayes", lambda: self._naive(AsTheyAre(self.names))  # it tells by itself where absence counts
-        yield "pairs", lambda: self._pairs(view)
+        yield "pairs", lambda: self._pairs(AsTheyAre(self.names, self.absent))
         if self.numbers and self.table.n_rows >= _MANY_ROWS:
-            yield "pairs, bins by class", lambda: self._pairs_again(view)
+            yield "pairs, bins by class", lambda: self._pairs_again(AsTheyAre(self.names, self.absent))
         if len(self.numbers) > 1:
             yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
-        wide = self._as_numbers(labels=True)
-        if wide != self._as_numbers():
-            how = ", levels as numbers"
-            yield "indicators", lambda: self._discriminants(wide, "indicators", how, _COVARIANCES[:2])
+        if self.absent or len(self.numbers) < len(self.names):
+            yield "indicators", self._indicators
 
     # ---- Kinds of candidates ----------------------------------------------------------------------------------------
 
     def _naive(self, view: Any) -> Iterator[Candidate]:
         """Naive Bayes, whose families look at the classes."""
-        for found in self._refitted(view, [NaiveBayes("suggest")]):
-            yield self._candidate("naive Bayes", "naive Bayes, suggested", view, *found)
+        (found,) = self._refitted(view, [NaiveBayes("suggest")])
+        yield self._candidate("naive Bayes", "naive Bayes, suggested", view, *found)
+        self._leave_out(found[0].left_out_)
+
+    def _leave_out(self, columns: Collection[Name]) -> None:
+        """Names, copies and constants say nothing to other candidates, either."""
+        kept = tuple(name for name in self.names if name not in columns) or self.names
+        self.names, self.absent = kept, tuple(name for name in self.absent if name in kept)
+        self.numbers = tuple(name for name in self.numbers if name in kept)
 
     def _pairs_again(self, view: Any) -> Iterator[Candidate]:
         """As `_pairs`, with bins that look at the classes."""
@@ -143,9 +147,8 @@ class Trials:
     def _discriminants(
         self, view: AsNumbers, kind: str, said: str, settings: tuple[dict[str, Any], ...]
     ) -> Iterator[Candidate]:
-        large = (
-            len(self.classes) * view.width**2 > 60_000 + 100 * self.table.n_rows
-        )  # it would take longer than all else
+        # Covariances that would take longer than all else are left out.
+        large = len(self.classes) * view.width**2 > 60_000 + 100 * self.table.n_rows
         if large or not 1 < view.width <= _MOST_WIDE:
             return
         start = time.perf_counter()
@@ -159,6 +162,11 @@ class Trials:
         seconds = (time.perf_counter() - start) / len(models)
         for model, name, found in zip(models, names, scores, strict=True):
             yield self._candidate(kind, name, view, model, found.log_proba, seconds)
+
+    def _indicators(self) -> Iterator[Candidate]:
+        yield from self._discriminants(
+            self._as_numbers(labels=True), "indicators", ", levels as numbers", _COVARIANCES[:2]
+        )
 
     def _as_numbers(self, *, labels: bool = False) -> AsNumbers:
         """All numbers, and with `labels` what is missing and every level, as numbers."""
