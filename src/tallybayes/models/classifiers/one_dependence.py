@@ -28,6 +28,7 @@ class AveragedOneDependence(Classifier):
     columns : "auto", or a mapping from names, positions or tuples of them to families with levels
         ``"auto"`` takes labels as they are and cuts numbers into bins when the first rows are seen; the bins are kept
         as ``columns_`` and hold from then on, also for rows that are added or forgotten.
+        Labels of which nearly every row has its own say nothing, and are left out.
     bins : int or "mdl", default 8
         Numbers are cut into so many bins of about equal weight, or where the classes change and it pays (``"mdl"``).
     strength : float, default 4

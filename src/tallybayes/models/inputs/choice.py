@@ -159,6 +159,15 @@ def _outside(family: Family, cells: np.ndarray) -> np.ndarray | None:
     return cells != np.floor(cells) if family.reads == "codes" else family.outside(cells)
 
 
+def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None = None) -> dict[Name, str]:
+    """The columns of labels of which nearly every cell is another, with the reason."""
+    table.levels(labels, lambda _: False)  # of all rows, which are encoded once
+    rows = _Rows.of(table, None, weight)
+    seen = [rows.labels(name) for name in labels]
+    found = {one.name: refuse(one, rows.thinned) for one in seen if len(one.values) > 1}
+    return {name: reason for name, reason in found.items() if reason is not None}
+
+
 def _telling_absences(rows: _Rows, holes: Sequence[Seen]) -> dict[Name, float]:
     """The columns whose absence tells the classes apart, and by how many bits.
 

@@ -79,6 +79,15 @@ def read_columns(
     return _found(chosen, left_out, table, given, weight)
 
 
+def by_type(columns: Any, features: list[Name]) -> set[Name]:
+    """The columns whose type is to decide: those that ``columns=`` says ``"auto"`` of."""
+    if not isinstance(columns, Mapping):
+        return set(features) if columns == "auto" else set()
+    known = set(features)
+    named = {name: columns[key] for key in columns if key is not ... for name in _named(key, features, known)}
+    return {name for name in features if named.get(name, columns.get(...)) == "auto"}
+
+
 def _found(
     chosen: list[tuple[tuple[Name, ...], Any]],
     left_out: dict[Name, str],

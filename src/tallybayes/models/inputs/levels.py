@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,8 @@ from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.edges import mdl_edges, quantile_edges
 from tallybayes.families.family import Family
-from tallybayes.models.inputs.columns import read_columns
+from tallybayes.models.inputs.choice import identifiers
+from tallybayes.models.inputs.columns import by_type, read_columns
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
@@ -68,15 +68,21 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
     groups = np.asarray(table.levels([target], lambda _: True)[0].columns[0])[rows].astype(np.intp)
     read = read_columns(columns, table, [target], target, weights)
     found = LevelColumns({}, dict(read.left_out))
+    free = by_type(columns, [name for name in table.columns if name != target])
+    labels = [name for name in free if not table.is_block(name) and table.kind(name) == "label"]
+    if labels:
+        found.left_out.update(identifiers(table, labels, weights))  # pairs of their levels would be many
     for names, family in read.blocks:
         for name in names:
             if table.is_block(name):
                 hint = f"{model} counts pairs of columns. Pass those of interest as an array."
                 what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
                 raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
+            if name in found.left_out:
+                continue
             if family.reads == "codes" or family.bins:
                 found.families[name] = family
-            elif columns == "auto" or (isinstance(columns, Mapping) and columns.get(...) == "auto"):
+            elif name in free:
                 cuts = _cuts(table, name, bins, rows, groups, weights)
                 if cuts:
                     found.families[name] = Binned((None, *cuts, None))

@@ -14,6 +14,7 @@ from tallybayes.tally.factor import Name
 _FEW = 20  # with fewer rows nothing is an identifier
 _NEARLY_ALL = 0.9  # of the values of an identifier are different ones
 _SPACING = 1.2  # whole numbers that are so close together count the rows
+_SPACED = 2.5  # and if no two are equal, also those: a fold, or every other row, has numbers that count all rows
 _CHANCE = 100.0  # bits: columns that fall alike in 2¹⁰⁰ ways fewer than they might do not by chance
 
 
@@ -57,7 +58,8 @@ def refuse(one: Seen, thinned: float) -> str | None:
         return None
     if not one.is_number:
         return "an identifier: nearly every label is another"
-    near = one.values[-1] - one.values[0] < _SPACING * n * thinned
+    spacing = _SPACED if n_values == one.n_known else _SPACING
+    near = one.values[-1] - one.values[0] < spacing * n * thinned
     return "an identifier: whole numbers, one after the other" if one.cells.whole and near else None
 
 

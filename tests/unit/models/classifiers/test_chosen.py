@@ -14,6 +14,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tallybayes as tb
+from tallybayes.models.classifiers.choice import trials
+from tallybayes.models.classifiers.choice.chosen import _names_of
 from tallybayes.models.classifiers.choice.mixing import mixture_weights
 from tallybayes.models.classifiers.choice.trials import Trials
 from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre
@@ -263,6 +265,28 @@ def test_columns_that_no_row_shows():
     nothing = pd.DataFrame({"number": [np.nan] * 20, "label": [None] * 20})
     model = tb.choose(nothing, ["u", "v", "v", "v"] * 5)
     assert list(model.predict(nothing[:2])) == ["v", "v"]
+
+
+def test_identifiers_take_no_part_in_any_member():
+    X, y = mixed_table()
+    order = np.argsort(y, kind="stable")  # sorted by class: a running number would tell it
+    X, y = X.iloc[order], np.asarray(y)[order]
+    named = X.assign(number=range(len(X)), name=[f"row {k}" for k in range(len(X))])
+    model = tb.choose(named, y)
+    assert {"number", "name"} <= set(model.report_.left_out)
+    np.testing.assert_array_equal(model.predict_proba(named), tb.choose(X, y).predict_proba(X))
+
+
+def test_labels_of_many_levels_take_no_part_in_pairs_and_indicators(monkeypatch):
+    X, y = mixed_table()
+    X["place"] = [f"place {k % 50}" for k in range(len(X))]
+    monkeypatch.setattr(trials, "_MOST_PAIRS", 2 * 40**2)
+    monkeypatch.setattr(trials, "_MOST_WIDE", 40)
+    model = tb.choose(X, y)
+    assert list(model.report_.skipped) == ["pairs with place", "indicators of place"]
+    reads = {member.choice.name: _names_of(member.choice.view) for member in model.members_}
+    assert [name for name, columns in reads.items() if "place" in columns] in ([], ["naive Bayes, suggested"])
+    assert any("levels as numbers" in one.name for one in model.report_.tried)
 
 
 def test_one_class_and_constant_columns():

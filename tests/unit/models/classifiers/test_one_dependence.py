@@ -431,3 +431,24 @@ def test_calibration_and_evaluation(kind):
     after = -np.log(model.predict_proba(X[1::2])[np.arange(89), y[1::2]]).mean()
     assert after < before + 0.02
     assert "accuracy" in repr(tb.evaluate(model, X[1::2], y[1::2]))
+
+
+@each
+def test_identifiers_take_no_part_unless_they_are_named(kind):
+    frame, y = rows()
+    named = frame | {"name": [f"row {k}" for k in range(60)]}
+    model = kind().fit(named, y)
+    assert model.left_out_ == {"name": "an identifier: nearly every label is another"}
+    np.testing.assert_array_equal(model.predict_proba(named), kind().fit(frame, y).predict_proba(frame))
+    kept = kind({"name": tb.Categorical(), ...: "auto"}).fit(named, y)
+    assert kept.left_out_ == {}
+    assert "name" in kept.columns_
+
+
+@each
+@pytest.mark.parametrize("key", ["size", 1, ("size",)])
+def test_a_family_without_levels_is_refused_beside_others_that_are_left_open(kind, key):
+    X, y = pd.DataFrame({"age": np.arange(30) % 7.0, "size": np.arange(30.0)}), np.arange(30) % 2
+    with pytest.raises(tb.DataError, match="one with levels"):
+        kind({key: tb.Gaussian(), ...: "auto"}).fit(X, y)
+    assert set(kind({key: "auto"}).fit(X, y).columns_) == {"size"}

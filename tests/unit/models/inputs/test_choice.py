@@ -242,6 +242,15 @@ def test_identifiers():
     assert not left_out(few, 12)
 
 
+@pytest.mark.parametrize("part", [slice(None, None, 2), np.random.default_rng(0).choice(300, 150, replace=False)])
+def test_running_numbers_are_recognised_in_part_of_the_rows(part):
+    frame = pd.DataFrame({"number": np.arange(300), "age": np.arange(300) % 50}).iloc[part]
+    y = (np.arange(300) < 150)[part]  # the rows are sorted by class
+    assert tb.NaiveBayes("suggest").fit(frame, y).left_out_ == {
+        "number": "an identifier: whole numbers, one after the other"
+    }
+
+
 def test_columns_that_repeat_others():
     rng = np.random.default_rng(4)
     x, level = rng.normal(size=200), rng.integers(0, 4, 200)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betaln
 from sklearn.base import clone
 
-from tallybayes.errors import TallybayesError
+from tallybayes.errors import TallybayesError, TooLargeError
 from tallybayes.models.classifiers.answers.calibration import Calibration, fit_calibration
 from tallybayes.models.classifiers.answers.held_out import Opened, Rows, count_rows, score_folds
 from tallybayes.models.classifiers.choice.mixing import bounded
@@ -28,6 +28,7 @@ from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 
+_MOST_PAIRS = 1 << 21  # of labels, times classes, that are tried
 _MOST_WIDE = 300  # columns of a block whose covariance is tried
 _MANY_ROWS = 1000  # from which on bins that look at the classes are tried, which flatter themselves where rows are few
 _COVARIANCES: tuple[dict[str, Any], ...] = (
@@ -100,9 +101,9 @@ class Trials:
 
     def _plans(self) -> Iterator[tuple[str, Callable[[], Iterator[Candidate]]]]:
         yield "naive Bayes", lambda: self._naive(AsTheyAre(self.names))  # it tells by itself where absence counts
-        yield "pairs", lambda: self._pairs(AsTheyAre(self.names, self.absent))
+        yield "pairs", lambda: self._pairs(self._in_pairs())
         if self.numbers and self.table.n_rows >= _MANY_ROWS:
-            yield "pairs, bins by class", lambda: self._pairs_again(AsTheyAre(self.names, self.absent))
+            yield "pairs, bins by class", lambda: self._pairs_again(self._in_pairs())
         if len(self.numbers) > 1:
             yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
         if self.absent or len(self.numbers) < len(self.names):
@@ -174,12 +175,27 @@ class Trials:
         middles = tuple((name, _middle(numbers_of(self.table, name))) for name in kept)
         if not labels:
             return AsNumbers(middles)
-        levels = []
-        for name in self.names:
-            if name not in self.numbers:
-                known = self.table.levels([name], lambda _: False)[1][0].levels
-                levels.append((name, tuple(known[1:] if len(known) == 2 else known)))
-        return AsNumbers(middles, self.absent, tuple(levels))
+        levels = self._levels(max(0, _MOST_WIDE - len(middles) - len(self.absent)), "indicators of")
+        return AsNumbers(middles, self.absent, tuple(levels.items()))
+
+    def _in_pairs(self) -> AsTheyAre:
+        """All columns but labels of which there are too many pairs."""
+        few = self._levels((_MOST_PAIRS / len(self.classes)) ** 0.5, "pairs with")
+        names = tuple(name for name in self.names if name in self.numbers or name in few)
+        if not names:
+            raise TooLargeError("the labels of every column make too many pairs to try.")
+        return AsTheyAre(names, tuple(name for name in self.absent if name in names))
+
+    def _levels(self, most: float, use: str) -> dict[Name, tuple[object, ...]]:
+        """The levels of columns of labels, of two one: of those with the fewest, up to `most` levels in all."""
+        known = {n: self.table.levels([n], lambda _: False)[1][0].levels for n in self.names if n not in self.numbers}
+        told = {name: tuple(levels[1:] if len(levels) == 2 else levels) for name, levels in known.items()}
+        total = 0
+        for name in sorted(told, key=lambda name: len(told[name])):
+            total += len(told[name])
+            if total > most:
+                self.skipped[f"{use} {name}"] = f"with its {len(told[name])} levels there are more than {most:.0f}."
+        return {name: levels for name, levels in told.items() if f"{use} {name}" not in self.skipped}
 
     # ---- Scores of rows that were held out --------------------------------------------------------------------------
 
