@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -53,6 +53,8 @@ class Source(NamedTuple):
         What these groups are called.
     given : function from a Generator to an ndarray of int of shape (n,)
         The group of the factor that every row is drawn from: as observed, or drawn too.
+    bins : sequence of tuples
+        Of columns of labels that are bins: what these are called.
     """
 
     scored: Scored
@@ -62,6 +64,7 @@ class Source(NamedTuple):
     groups: np.ndarray
     labels: np.ndarray
     given: Callable[[np.random.Generator], np.ndarray]
+    bins: Sequence[tuple[str, ...]] = ()
 
 
 def sources(model: Any, data: Any, target: Any, rng: np.random.Generator) -> Iterator[Source]:
@@ -77,12 +80,13 @@ def sources(model: Any, data: Any, target: Any, rng: np.random.Generator) -> Ite
 
 def _of_classes(model: Any, data: Any, target: Any) -> Iterator[Source]:
     """Rows of every class drawn given their class; those without a label are left out."""
-    table = _some(read_more(model, data, target, None)[0])
+    table = model._cut(_some(read_more(model, data, target, None)[0]))
     classes = rows_of(table, [model._target], Categorical(), [model._class_domain], "error")[:, 0].astype(np.intp)
     model._check_estimated(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
     for scored, (_, statistics) in zip(model._known.scored, model._known.pairs, strict=True):
         domains = model._level_domains(scored)
-        yield Source(scored, statistics, domains, table, classes, model.classes_, _as_observed(classes))
+        shown = [model._family_of(scored.factor, name).bins for name in scored.factor.columns]
+        yield Source(scored, statistics, domains, table, classes, model.classes_, _as_observed(classes), shown)
 
 
 def _of_mixture(model: Mixture, data: Any, target: Any, rng: np.random.Generator) -> Iterator[Source]:
@@ -195,7 +199,8 @@ class Part:
         self.scored, self.statistics, self.cells = scored, statistics, cells
         self.codes, self.labels = source.groups[index], source.labels
         self.given, self.index = source.given, index
-        self.domains = [] if isinstance(cells, Counted) else [domain.levels for domain in source.domains]
+        levels = [] if isinstance(cells, Counted) else [domain.levels for domain in source.domains]
+        self.domains = [bins or each for bins, each in zip(source.bins or [()] * len(levels), levels, strict=False)]
         self.names: list[Any]
         if isinstance(cells, Counted):
             first, *others = scored.factor.columns

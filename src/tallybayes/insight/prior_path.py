@@ -50,9 +50,14 @@ class PriorPath:
         self.strengths, self.log2_evidence, self.results = strengths, log2_evidence, results
 
     @property
+    def has_evidence(self) -> bool:
+        """Whether the model has evidence, under any of the priors."""
+        return not bool(np.isnan(self.log2_evidence).all())
+
+    @property
     def by_evidence(self) -> float:
         """The strength with the highest evidence."""
-        if np.isnan(self.log2_evidence).all():
+        if not self.has_evidence:
             raise EstimateError(
                 "this model has no evidence under any prior.\n    Choose by log_loss instead: by_log_loss."
             )
@@ -67,7 +72,9 @@ class PriorPath:
         """One row for every strength, as a pandas DataFrame."""
         import pandas as pd
 
-        found: dict[str, Any] = {"strength": self.strengths, "log2_evidence": self.log2_evidence}
+        found: dict[str, Any] = {"strength": self.strengths}
+        if self.has_evidence:
+            found["log2_evidence"] = self.log2_evidence
         name = self.results[0].loss_name.replace("-", "_").replace(" ", "_")
         found[name] = [result.loss.value for result in self.results]
         if hasattr(self.results[0], "accuracy"):
@@ -92,13 +99,15 @@ class PriorPath:
     def __repr__(self) -> str:
         told = hasattr(self.results[0], "accuracy")
         name = self.results[0].loss_name
-        lines = [f"{'strength':>10}  {'log₂ evidence':>15}  {name:<25}  {'accuracy' if told else ''}".rstrip()]
-        best = np.nanmax(self.log2_evidence) if not np.isnan(self.log2_evidence).all() else np.nan
+        head = f"  {'log₂ evidence':>15}" if self.has_evidence else ""
+        lines = [f"{'strength':>10}{head}  {name:<25}  {'accuracy' if told else ''}".rstrip()]
+        best = np.nanmax(self.log2_evidence) if self.has_evidence else np.nan
         low = min(result.loss.value for result in self.results)
         for strength, bits, result in zip(self.strengths, self.log2_evidence, self.results, strict=True):
             marks = (" *" if bits == best else "  "), ("*" if result.loss.value == low else "")
             loss, accuracy = f"{result.loss!r} {marks[1]}", repr(result.accuracy) if told else ""
-            lines.append(f"{strength:>10.4g}  {bits:>13.1f}{marks[0]}  {loss:<25}  {accuracy}".rstrip())
+            evidence = f"  {bits:>13.1f}{marks[0]}" if self.has_evidence else ""
+            lines.append(f"{strength:>10.4g}{evidence}  {loss:<25}  {accuracy}".rstrip())
         again = [REFITTED] if any(result.refitted for result in self.results) else []
         return "\n".join(["The model's own prior, times a strength; * is best", *lines, *again])
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import FileError, StatisticsError, TallybayesError, as_attribute_error, brief
+from tallybayes.families.family import Family
 from tallybayes.inference.em import Climbed
 from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
@@ -202,6 +203,10 @@ class Model(BaseEstimator):
         self._frame = state.pop("frame", None)
         if self._frame not in (None, *KINDS):
             raise FileError(f"the model was fitted on a frame of {self._frame!r:.60}; expected one of {list(KINDS)}.")
+
+    def _family_of(self, factor: Factor, name: Any) -> Family:
+        """The family of a column as it is told of: what it is counted in, unless cells are counted by their bins."""
+        return factor.family
 
     def _shown(self) -> list[str]:
         """What was chosen, for a fitted model's repr."""

@@ -87,7 +87,8 @@ def _plot_column(ax: Any, model: Any, scored: Any, place: int) -> None:
     classes = model.classes_
     n_columns = len(scored.factor.columns)
     if scored.family.reads == "codes":
-        levels = model.tally_.domains[str(scored.factor.columns[place])].levels
+        name = scored.factor.columns[place]
+        levels = model._family_of(scored.factor, name).bins or model.tally_.domains[str(name)].levels
         cells = np.full((len(levels), n_columns), -1)
         cells[:, place] = np.arange(len(levels))
         density = np.exp(scored.log_prob(cells)[:, :, place])

@@ -17,27 +17,29 @@ def plot_prior_path(path: PriorPath, ax: Any = None) -> Any:
     shown = [("loss", f"{path.results[0].loss_name}, rows left out")]
     if hasattr(path.results[0], "accuracy"):
         shown.append(("accuracy", "accuracy, rows left out"))
-    axes = new_axes(ax, nrows=1 + len(shown), sharex=True, figsize=(7, 7), layout="constrained")
-    axes[0].plot(path.strengths, path.log2_evidence, "o-", color=COLOURS[0])
-    axes[0].set_ylabel("log₂ evidence")
-    for place, (name, label) in enumerate(shown, 1):
+    first = int(path.has_evidence)
+    axes = new_axes(ax, nrows=first + len(shown), sharex=True, figsize=(7, 7), layout="constrained", squeeze=False)
+    axes = np.ravel(axes)
+    if path.has_evidence:
+        axes[0].plot(path.strengths, path.log2_evidence, "o-", color=COLOURS[0])
+        axes[0].set_ylabel("log₂ evidence")
+    for place, (name, label) in enumerate(shown, first):
         value, low, high = np.array([tuple(getattr(result, name)) for result in path.results]).T
         axes[place].fill_between(path.strengths, low, high, color=COLOURS[place], alpha=0.2, linewidth=0)
         axes[place].plot(path.strengths, value, "o-", color=COLOURS[place])
         axes[place].set_ylabel(label)
-    best = {0: path.by_evidence if not np.isnan(path.log2_evidence).all() else None, 1: path.by_log_loss}
-    for place, strength in best.items():
-        if strength is not None:
-            axes[place].axvline(strength, color="black", linewidth=0.8, linestyle=":")
-            axes[place].annotate(
-                f"best: {strength:.3g} ×",
-                (strength, 0),
-                xycoords=("data", "axes fraction"),
-                xytext=(4, 6),
-                textcoords="offset points",
-                va="bottom",
-                fontsize=9,
-            )
+    best = [path.by_evidence, path.by_log_loss] if path.has_evidence else [path.by_log_loss]
+    for place, strength in enumerate(best):
+        axes[place].axvline(strength, color="black", linewidth=0.8, linestyle=":")
+        axes[place].annotate(
+            f"best: {strength:.3g} ×",
+            (strength, 0),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, 6),
+            textcoords="offset points",
+            va="bottom",
+            fontsize=9,
+        )
     axes[-1].set_xscale("log")
     axes[-1].set_xlabel("strength of the prior, as a multiple of the model's own")
     axes[0].set_title("What the prior is worth")

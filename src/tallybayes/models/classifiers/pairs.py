@@ -22,6 +22,7 @@ from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.unlabelled import count_first, count_more
 from tallybayes.models.fitted.scoring import rows_of
+from tallybayes.models.inputs.columns import shown_columns
 from tallybayes.models.inputs.features import continuous_target
 from tallybayes.models.inputs.levels import LevelColumns, read_levels
 from tallybayes.models.inputs.shape import Shape
@@ -300,6 +301,16 @@ def columns_of(model: Any) -> dict[Name, Family]:
     """The family of every column, bins as they were found at the first fit: ``columns=`` takes it."""
     learning.class_domain(model)  # is it fitted?
     return dict(model._columns.families)
+
+
+def family_of(model: Any, factor: Factor, name: Name) -> Family:
+    """The family of a column as it came: numbers have bins."""
+    return model._columns.families.get(name, factor.family)
+
+
+def shown(model: Any) -> list[str]:
+    """Lines that say how columns are read, and which are left out."""
+    return shown_columns(model._columns.families, model._columns.left_out)
 
 
 def left_out_of(model: Any) -> dict[Name, str]:

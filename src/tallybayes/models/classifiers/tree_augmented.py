@@ -96,6 +96,8 @@ class TreeAugmentedNaiveBayes(Classifier):
     predict_interval = pairs.refuse_interval
     _make_factors = pairs.make_factors
     _cut = pairs.cut
+    _family_of = pairs.family_of
+    _shown = pairs.shown
     _parts = pairs.parts
     _count_first = pairs.count_first_pairs
     _count_more = pairs.count_more_pairs

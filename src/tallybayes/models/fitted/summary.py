@@ -95,7 +95,7 @@ def summary(model: Any) -> Summary:
         found += _columns(model, factor, statistics, prior, n_rows)
     order = {name: place for place, name in enumerate(getattr(model, "feature_names_in_", ()))}
     found.sort(key=lambda one: order.get(one.column, len(order)))
-    return Summary(model._summary_title(n_rows), found, dict(model._left_out))
+    return Summary(model._summary_title(n_rows), found, getattr(model, "left_out_", {}))
 
 
 def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: float) -> list[ColumnSummary]:
@@ -112,7 +112,8 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
         if family.reads == "codes":
             levels = len(model.tally_.domains[model.tally_.schema.domain(name)].levels)
         missing = round(max(0.0, 1 - float(known[place]) / n_rows), 9) if n_rows else None  # shares of rows are rounded
-        out.append(ColumnSummary(name, shown_family(family), levels, missing, _prior(prior, place, statistics)))
+        shown = shown_family(model._family_of(factor, name))
+        out.append(ColumnSummary(name, shown, levels, missing, _prior(prior, place, statistics)))
     return out
 
 

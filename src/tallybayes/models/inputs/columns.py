@@ -150,12 +150,17 @@ def shown_choice(model: Any) -> list[str]:
     columns = model.columns
     words = columns.values() if isinstance(columns, Mapping) else [columns]
     chosen = any(isinstance(word, str) and word == "suggest" for word in words)
+    return shown_columns(columns_of(model) if chosen else {}, dict(model._left_out))
+
+
+def shown_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -> list[str]:
+    """Lines that say in which family columns are read, and which are left out."""
     lines: dict[str, list[Any]] = {}
-    for name, family in columns_of(model).items() if chosen else ():
+    for name, family in families.items():
         lines.setdefault(f"Binned of {len(family.bins)}" if family.bins else brief(family), []).append(name)
     shown = [f"    {family}: {_listed(names)}" for family, names in lines.items()]
     reasons: dict[str, list[Any]] = {}
-    for name, reason in model._left_out.items() if model._left_out else ():
+    for name, reason in left_out.items():
         reasons.setdefault(reason, []).append(name)
     return shown + [f"    left out, {reason}: {_listed(names)}" for reason, names in reasons.items()]
 

@@ -452,3 +452,46 @@ def test_a_family_without_levels_is_refused_beside_others_that_are_left_open(kin
     with pytest.raises(tb.DataError, match="one with levels"):
         kind({key: tb.Gaussian(), ...: "auto"}).fit(X, y)
     assert set(kind({key: "auto"}).fit(X, y).columns_) == {"size"}
+
+
+# ---- What is shown ------------------------------------------------------------------------------------------------
+
+
+def _shown(kind):
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b"], 300)
+    rows = {"x": rng.normal((y == "a") * 2.0), "s": rng.choice(["u", "v"], 300), "same": np.ones(300)}
+    return rows, y, kind().fit(rows, y)
+
+
+@pytest.mark.parametrize("kind", [tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
+def test_what_it_consists_of_is_told_by_bins(kind):
+    _, _, model = _shown(kind)
+    found = model.summary()
+    assert [(one.column, one.family, one.levels) for one in found.columns] == [
+        ("x", "Binned of 8", 8),
+        ("s", "Categorical()", 2),
+    ]
+    assert found.left_out == {"same": "constant"}
+    assert repr(model).splitlines()[1:] == [
+        "    Binned of 8: x",
+        "    Categorical(): s",
+        "    left out, constant: same",
+    ]
+    assert repr(kind()) == f"{kind.__name__}()"
+
+
+@pytest.mark.parametrize("kind", [tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
+def test_pictures_and_checks_know_the_bins(kind):
+    pytest.importorskip("matplotlib").use("agg")
+    rows, y, model = _shown(kind)
+    figure = model.plot_columns()
+    labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert labels == list(model.columns_["x"].bins)
+    checked = tb.predictive_check(model, rows, y, n_draws=20)
+    assert checked.replicates("x", 2)[3] == model.columns_["x"].bins
+    assert not [one for one in checked.surprising if one.column == "x"]
+    path = tb.prior_path(kind(), rows, y, [0.1, 1.0])
+    assert "evidence" not in repr(path)
+    assert list(path.to_frame()) == ["strength", "log_loss", "accuracy"]
+    assert len(path.plot()) == 2
