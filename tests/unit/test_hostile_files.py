@@ -35,6 +35,7 @@ MAKERS = {
     "GaussianDiscriminant": lambda: tb.GaussianDiscriminant(covariance="tied").fit(ROWS, CLASSES),
     "AveragedOneDependence": lambda: tb.AveragedOneDependence(bins=3).fit(ROWS, CLASSES),
     "TreeAugmentedNaiveBayes": lambda: tb.TreeAugmentedNaiveBayes(bins=3).fit(ROWS, CLASSES),
+    "Chosen": lambda: tb.Chosen(folds=2).fit(LABELS, "b"),
     "NearestClassMean": lambda: tb.NearestClassMean(metric="learned", max_iter=2).fit(ROWS, CLASSES),
     "Mixture": lambda: tb.Mixture(2, random_state=0).fit(ROWS),
     "HiddenMarkovModel": lambda: tb.HiddenMarkovModel(prior={"emission": tb.Dirichlet(1)}).fit([CLASSES], [CLASSES]),
@@ -128,6 +129,9 @@ def mutated(manifest: dict, arrays: dict, rng: random.Random) -> tuple[dict, dic
 def same(first, second) -> bool:
     if isinstance(first, tb.Tally):
         return isinstance(second, tb.Tally) and first == second
+    if isinstance(first, tb.Chosen):
+        pairs = zip(first.members_, second.members_, strict=True)
+        return first.choice_ == second.choice_ and all(same(mine.model, its.model) for mine, its in pairs)
     return type(first) is type(second) and first.tally_ == second.tally_
 
 

@@ -32,6 +32,7 @@ MAKERS = {
     },
     "AveragedOneDependence": lambda x, y, estimate: tb.AveragedOneDependence().fit(x, y),
     "TreeAugmentedNaiveBayes": lambda x, y, estimate: tb.TreeAugmentedNaiveBayes().fit(x, y),
+    "Chosen": lambda x, y, estimate: tb.Chosen(folds=2).fit(x, y),
     "NearestClassMean": lambda x, y, estimate: tb.NearestClassMean().fit(x, y),
     "NearestClassMean euclidean": lambda x, y, estimate: tb.NearestClassMean(metric="euclidean").fit(x, y),
     "NearestClassMean callable": lambda x, y, estimate: tb.NearestClassMean(metric=np.subtract).fit(x, y),

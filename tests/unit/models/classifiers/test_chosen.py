@@ -14,8 +14,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tallybayes as tb
+from tallybayes.errors import DataError, LabelError
 from tallybayes.models.classifiers.choice import trials
-from tallybayes.models.classifiers.choice.chosen import _names_of
 from tallybayes.models.classifiers.choice.mixing import mixture_weights
 from tallybayes.models.classifiers.choice.trials import Trials
 from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre
@@ -284,7 +284,7 @@ def test_labels_of_many_levels_take_no_part_in_pairs_and_indicators(monkeypatch)
     monkeypatch.setattr(trials, "_MOST_WIDE", 40)
     model = tb.choose(X, y)
     assert list(model.report_.skipped) == ["pairs with place", "indicators of place"]
-    reads = {member.choice.name: _names_of(member.choice.view) for member in model.members_}
+    reads = {member.choice.name: member.choice.view.read_names() for member in model.members_}
     assert [name for name, columns in reads.items() if "place" in columns] in ([], ["naive Bayes, suggested"])
     assert any("levels as numbers" in one.name for one in model.report_.tried)
 
@@ -326,3 +326,87 @@ def test_keeps_the_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+# ---- The contract of the others -----------------------------------------------------------------------------------
+
+
+def _fitted():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b", "c"], 240)
+    rows = {"x": rng.normal((y == "a") * 2.0), "z": rng.normal((y == "b") * 1.5), "s": rng.choice(["u", "v"], 240)}
+    return rows, y, tb.Chosen(folds=3).fit(rows, y)
+
+
+def test_other_shares_of_the_classes_shift_what_is_said():
+    rows, _, model = _fitted()
+    own = np.exp(model.members_[0].model.class_log_prior_)
+    told = model.predict_proba(rows)
+    new = {"a": 0.8, "b": 0.1, "c": 0.1}
+    shifted = told * np.array(list(new.values())) / own
+    expected = shifted / shifted.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(rows, new), expected, rtol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(rows, dict(zip("abc", own, strict=True))), told, rtol=1e-9)
+    costs = 1 - np.eye(3)
+    assert (model.decide(rows) == model.predict(rows)).all()
+    assert (model.decide(rows, costs, class_prior=new) == np.array(list("abc"))[expected.argmax(axis=1)]).all()
+    assert (model.predict_set(rows, 0.9).sum(axis=1) >= 1).all()
+
+
+def test_a_class_is_dropped_with_all_its_rows():
+    rows, y, model = _fitted()
+    kept = y != "c"
+    some = {name: column[kept] for name, column in rows.items()}
+    before = pickle.loads(pickle.dumps(model))
+    found = model.drop_class("c")
+    assert found is model
+    assert model.classes_.tolist() == ["a", "b"]
+    forgotten = before.forget({name: column[~kept] for name, column in rows.items()}, y[~kept])
+    for mine, its in zip(model.members_, forgotten.members_, strict=True):
+        counts = [one.model.tally_[one.model._target].table.tolist() for one in (mine, its)]
+        assert counts[0] == counts[1]
+    assert np.allclose(model.predict_proba(some).sum(axis=1), 1)
+    with pytest.raises(LabelError, match="'c'"):
+        model.drop_class("c")
+
+
+def test_it_tells_what_it_consists_of():
+    _, _, model = _fitted()
+    lines = repr(model).splitlines()
+    assert len(lines) == 1 + len(model.members_)
+    found = model.summary()
+    assert found.title.startswith("Chosen of 240 rows, classes a: ")
+    assert [one.weight for one in found.members] == [choice.weight for choice, _ in model.members_]
+    assert "columns as numbers" not in repr(found)
+    assert set(found.to_frame()["member"]) == {choice.name for choice, _ in model.members_}
+    assert repr(tb.Chosen()) == "Chosen()"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"temperature": 0.0},
+        {"temperature": np.nan},
+        {"doubt": 1.5},
+        {"base": (0.5, 0.5)},
+        {"base": (0.9, 0.9, -0.8)},
+        {"classes": ("a", "a", "b")},
+    ],
+)
+def test_what_mends_nothing_is_refused(changed):
+    _, _, model = _fitted()
+    with pytest.raises(DataError):
+        model.choice_.mending.replace(**changed)
+
+
+def test_a_choice_that_is_none_is_refused():
+    choice = _fitted()[2].choice_
+    first = choice.members[0]
+    for changed in ({"weight": np.nan}, {"weight": -1.0}, {"view": "names"}, {"model": "os"}, {"mending": None}):
+        with pytest.raises(DataError):
+            first.replace(**changed)
+    for members in ((), (first,) * 9, ("a",)):
+        with pytest.raises(DataError):
+            choice.replace(members=members)
+    with pytest.raises(DataError, match="other classes"):
+        choice.replace(mending=choice.mending.replace(classes=("a", "b", "d")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +12,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.models.classifiers.answers.calibration import Calibration
 from tallybayes.models.classifiers.choice.trials import Candidate
+from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre
 from tallybayes.models.classifiers.discriminant import GaussianDiscriminant
 from tallybayes.models.classifiers.naive_bayes import NaiveBayes
 from tallybayes.models.classifiers.one_dependence import AveragedOneDependence
@@ -19,6 +22,10 @@ from tallybayes.value import Value
 _MODELS: dict[str, Any] = {
     kind.__name__: kind for kind in (NaiveBayes, AveragedOneDependence, TreeAugmentedNaiveBayes, GaussianDiscriminant)
 }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +43,20 @@ class Mending(Value):
     doubt: float
     classes: tuple[Any, ...]
     base: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        numbers = (self.temperature, self.doubt, *self.base)
+        if not all(_is_number(number) for number in numbers) or self.temperature <= 0 or not 0 <= self.doubt <= 1:
+            raise DataError(
+                f"a temperature of {self.temperature!r:.60} with a doubt of {self.doubt!r:.60} mends no probabilities; "
+                "expected a positive number, and one from 0 to 1."
+            )
+        one_each = len(self.base) == len(self.classes) == len(set(self.classes)) > 0
+        if not one_each or min(self.base) < 0 or not math.isclose(sum(self.base), 1.0, rel_tol=1e-6):
+            raise DataError(
+                f"{len(self.base)} shares, {self.base!r:.60}, for {len(self.classes)} classes; expected one for each, "
+                "which sum to 1."
+            )
 
     @classmethod
     def of(cls, calibration: Calibration, classes: tuple[Any, ...]) -> Self:
@@ -75,6 +96,16 @@ class MemberChoice(Value):
     mending: Mending
     weight: float
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.view, AsTheyAre | AsNumbers) or not isinstance(self.mending, Mending):
+            raise DataError.wrong_type(
+                "a member's view", f"{self.view!r:.60}", "AsTheyAre or AsNumbers, with a Mending"
+            )
+        if not isinstance(self.parameters, Mapping) or not _is_number(self.weight) or not 0 < self.weight <= 1:
+            raise DataError(f"a member's weight is {self.weight!r:.60}; expected more than 0 and at most 1.")
+        if not isinstance(self.name, str) or not isinstance(self.kind, str) or self.model not in _MODELS:
+            raise DataError(f"a member is a {self.model!r:.60}; expected one of {sorted(_MODELS)}.")
+
     @classmethod
     def of(cls, candidate: Candidate, weight: float, classes: tuple[Any, ...]) -> Self:
         """What a candidate has chosen."""
@@ -89,8 +120,6 @@ class MemberChoice(Value):
 
     def make(self) -> Any:
         """The model, not fitted yet."""
-        if self.model not in _MODELS:
-            raise DataError(f"a member is a {self.model!r:.60}; expected one of {sorted(_MODELS)}.")
         return _MODELS[self.model](**dict(self.parameters))
 
 
@@ -106,6 +135,18 @@ class Choice(Value):
 
     members: tuple[MemberChoice, ...]
     mending: Mending
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        if not self.members or not all(isinstance(one, MemberChoice) for one in self.members):
+            raise DataError.wrong_type("the members", f"{self.members!r:.60}", "one MemberChoice or more")
+        total = math.fsum(one.weight for one in self.members)
+        if not math.isclose(total, 1.0, rel_tol=1e-6):
+            raise DataError(f"the weights of the members sum to {total:.6g}; expected 1.")
+        if not isinstance(self.mending, Mending) or {one.mending.classes for one in self.members} != {
+            self.mending.classes
+        }:
+            raise DataError("the members are mended for other classes than their mixture; expected the same.")
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{member.weight:.2f} {member.name}" for member in self.members)

@@ -17,10 +17,13 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.decisions import decide
+from tallybayes.models.classifiers.answers.uncertainty import predict_set
 from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice
 from tallybayes.models.classifiers.choice.choosing import try_all
 from tallybayes.models.classifiers.choice.mixing import bounded, mixed
-from tallybayes.models.classifiers.choice.views import numbers_of
+from tallybayes.models.classifiers.choice.summary import summary
+from tallybayes.models.classifiers.choice.views import refuse_columns
+from tallybayes.models.fitted.bayes_rule import normalised
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.shape import Shape, open_columns, read_first, read_more
@@ -98,6 +101,8 @@ class Chosen(ClassifierMixin, BaseEstimator):
     n_features_in_ = property(learning.n_features_in)
     score = learning.score
     decide = decide
+    predict_set = predict_set
+    summary = summary
 
     # ---- Learning ---------------------------------------------------------------------------------------------------
 
@@ -121,7 +126,7 @@ class Chosen(ClassifierMixin, BaseEstimator):
         labels = read_labels(table, shape.target)
         labels.refuse_missing("Leave the unlabelled rows out, or use tb.NaiveBayes(unlabelled='em').")
         weights = check_weight(weight, table.n_rows)
-        _refuse_columns(table, shape.target)
+        refuse_columns(table, shape.target)
         report, choice = None, self.choice
         if choice is None:
             with threadpool_limits(1, "blas"):  # matrices are small: threads would wait for each other
@@ -210,6 +215,21 @@ class Chosen(ClassifierMixin, BaseEstimator):
         """
         return learning.add_class(self, label, X, sample_weight)
 
+    def drop_class(self, label: Any) -> Self:
+        """Forget a class and all its rows; what was chosen, and the weights, stay.
+
+        Parameters
+        ----------
+        label : bool, int or str
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "members_")
+        dropped = [Member(choice, learning.drop_class(copy.copy(model), label)) for choice, model in self.members_]
+        return self._with_members(dropped)
+
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
             return NotImplemented
@@ -232,28 +252,36 @@ class Chosen(ClassifierMixin, BaseEstimator):
     # ---- Answers ----------------------------------------------------------------------------------------------------
 
     @answering
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """log p(class | row), shape (n, classes), by the mixture.
 
         Parameters
         ----------
         X : as for `fit`, without the target
+        class_prior : {label: probability}, probabilities by class, "uniform" or "frequency", optional
+            The share of the classes where the model is used, if it differs.
         """
         check_is_fitted(self, "members_")
         table = tolerated(open_columns(self, X), self._parts)
         weights = np.array([member.choice.weight for member in self.members_])
         found = mixed([member.log_proba(table) for member in self.members_], weights / weights.sum())
-        return bounded(self.choice_.mending.apply(bounded(found), self._class_domain.levels))
+        mended = bounded(self.choice_.mending.apply(bounded(found), self._class_domain.levels))
+        if class_prior is None:
+            return mended
+        model = self.members_[0].model  # all have the same rows of every class, and what is mended is under their prior
+        prior = model._log_prior(class_prior)
+        return normalised(mended + (prior - model.class_log_prior_), prior).log_proba
 
     @answering
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """p(class | row), shape (n, classes), by the mixture.
 
         Parameters
         ----------
         X : as for `fit`, without the target
+        class_prior : as for `predict_log_proba`, optional
         """
-        return np.exp(self.predict_log_proba(X))
+        return np.exp(self.predict_log_proba(X, class_prior))
 
     @answering
     def predict(self, X: Any) -> np.ndarray:
@@ -328,7 +356,7 @@ class Chosen(ClassifierMixin, BaseEstimator):
     @property
     def _read_names(self) -> list[Any]:
         """The columns that rows must have."""
-        names = dict.fromkeys(name for member in self.members_ for name in _names_of(member.choice.view))
+        names = dict.fromkeys(name for member in self.members_ for name in member.choice.view.read_names())
         return list(names)
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -344,18 +372,28 @@ class Chosen(ClassifierMixin, BaseEstimator):
 
     def _from_file(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         choice, contents = from_json(state.pop("choice")), state.pop("members")
-        if not isinstance(choice, Choice) or len(choice.members) != len(contents) or not contents:
+        known = isinstance(choice, Choice) and isinstance(contents, list)
+        if not known or len(choice.members) != len(contents):
             raise FileError("the file's members are not those that were chosen.")
         members = []
         for k, (one, content) in enumerate(zip(choice.members, contents, strict=True)):
             some = {name: arrays.pop(name) for name in list(arrays) if name.startswith(f"member{k}/")}
             model = model_from_parts(content, {name.partition("/")[2]: array for name, array in some.items()})
-            if type(model) is not type(one.make()):
+            if type(model) is not type(one.make()) or not one.view.made(model):
                 raise FileError("a member of the file is not what was chosen.")
             members.append(Member(one, model))
-        self._shape = Shape.from_json(state.pop("shape"), members[0].model.tally_)
+        first = members[0].model
+        if any((m._target, m._class_domain.levels) != (first._target, first._class_domain.levels) for _, m in members):
+            raise FileError("the members of the file have different classes; expected the same.")
+        shape = state.pop("shape")
+        self._shape = Shape.from_json(shape, members[0].model.tally_)
+        refuse_rest("the shape of the rows", shape)
         self.choice_, self.members_, self.report_ = choice, members, None
         refuse_rest("the model's state", state)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        members = [f"    {one.weight:.2f} {one.name}" for one, _ in getattr(self, "members_", ())]
+        return "\n".join([super().__repr__(N_CHAR_MAX), *members])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "members_")
@@ -391,23 +429,3 @@ def choose(data: Any, target: Any, *, sample_weight: Any = None, **options: Any)
     array([0, 0, 0])
     """
     return Chosen(**options).fit(data, target, sample_weight)
-
-
-def _refuse_columns(table: Table, target: Any) -> None:
-    """Refuse what no candidate reads: blocks of columns, and infinite numbers."""
-    for name in table.columns:
-        if name != target and table.is_block(name):
-            what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
-            hint = "tb.NaiveBayes takes sparse blocks of words."
-            raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
-        if name != target and table.kind(name) == "number":
-            lost = np.flatnonzero(np.isinf(numbers_of(table, name)))
-            if len(lost):
-                value = float(numbers_of(table, name)[lost[0]])
-                raise DataError.bad_cell(value, int(lost[0]), name, "a finite number (or missing)")
-
-
-def _names_of(view: Any) -> list[Any]:
-    if hasattr(view, "names"):
-        return list(view.names)
-    return [*(name for name, _ in view.numbers), *view.absent, *(name for name, _ in view.levels)]

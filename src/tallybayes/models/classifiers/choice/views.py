@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tallybayes.errors import DataError
 from tallybayes.models.inputs.features import free_name
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
@@ -28,6 +30,10 @@ class AsTheyAre(Value):
     names: tuple[Name, ...]
     absent: tuple[Name, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.names, tuple | list) or not isinstance(self.absent, tuple | list):
+            raise DataError.wrong_type("the columns of a view", f"{self!r:.60}", "their names")
+
     def apply(self, table: Table, *more: Name) -> Table:
         """The table as this view has it, with `more` columns that are none of the features."""
         columns = {name: table.columns[name] for name in (*more, *self.names)}
@@ -38,6 +44,14 @@ class AsTheyAre(Value):
             out = Table({**out.columns, absent_name(name, table): flags})
             out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
         return out
+
+    def read_names(self) -> list[Name]:
+        """The columns that rows must have."""
+        return list(dict.fromkeys([*self.names, *self.absent]))
+
+    def made(self, model: Any) -> bool:
+        """Whether a model from a file has the columns that this view makes."""
+        return len(set(model._read_names) - set(self.names)) <= len(self.absent)
 
     def column_names(self) -> dict[Any, Any]:
         """What columns are called elsewhere: all as they are."""
@@ -62,10 +76,28 @@ class AsNumbers(Value):
     absent: tuple[Name, ...] = ()
     levels: tuple[tuple[Name, tuple[object, ...]], ...] = ()
 
+    def __post_init__(self) -> None:
+        pairs: list[tuple[Any, Any]] = [(pair, float) for pair in self.numbers]
+        pairs += [(pair, tuple | list) for pair in self.levels]
+        for pair, kind in pairs:
+            if len(pair) != 2 or not isinstance(pair[1], kind) or (kind is float and not math.isfinite(pair[1])):
+                raise DataError.wrong_type("a column as numbers", f"{pair!r:.60}", "a name with a number, or levels")
+        if not isinstance(self.absent, tuple | list):
+            raise DataError.wrong_type("columns whose absence counts", f"{self.absent!r:.60}", "names")
+
     @property
     def width(self) -> int:
         """The number of columns of the block."""
         return len(self.numbers) + len(self.absent) + sum(len(levels) for _, levels in self.levels)
+
+    def read_names(self) -> list[Name]:
+        """The columns that rows must have."""
+        return [*(name for name, _ in self.numbers), *self.absent, *(name for name, _ in self.levels)]
+
+    def made(self, model: Any) -> bool:
+        """Whether a model from a file has the columns that this view makes."""
+        found = [(factor.columns, statistics.n_columns) for factor, statistics in model._feature_factors()]
+        return found == [((BLOCK,), self.width)]
 
     def column_names(self) -> dict[Any, Any]:
         """What the columns of the block are called where rows are told of."""
@@ -116,3 +148,17 @@ def is_missing(table: Table, name: Name) -> np.ndarray:
 def absent_name(name: Name, table: Table) -> str:
     """What the column is called that tells whether another's cell is missing."""
     return free_name(f"{name} is missing", list(table.columns))
+
+
+def refuse_columns(table: Table, target: Any) -> None:
+    """Refuse what no candidate reads: blocks of columns, and infinite numbers."""
+    for name in table.columns:
+        if name != target and table.is_block(name):
+            what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
+            hint = "tb.NaiveBayes takes sparse blocks of words."
+            raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
+        if name != target and table.kind(name) == "number":
+            lost = np.flatnonzero(np.isinf(numbers_of(table, name)))
+            if len(lost):
+                value = float(numbers_of(table, name)[lost[0]])
+                raise DataError.bad_cell(value, int(lost[0]), name, "a finite number (or missing)")

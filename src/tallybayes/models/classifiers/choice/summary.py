@@ -1,0 +1,66 @@
+"""What a chosen classifier consists of: its members, their weights, and the columns of each."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.models.classifiers.choice.views import BLOCK
+from tallybayes.models.fitted.summary import Summary
+
+
+class MemberSummary(NamedTuple):
+    """One model of a mixture: its name, its weight, and what it consists of."""
+
+    name: str
+    weight: float
+    summary: Summary
+
+
+class ChosenSummary:
+    """What a chosen classifier consists of. Made by ``model.summary()``.
+
+    Attributes
+    ----------
+    title : str
+        The model, its rows and its classes.
+    members : list of MemberSummary
+        Heaviest first.
+    """
+
+    def __init__(self, title: str, members: list[MemberSummary]) -> None:
+        self.title, self.members = title, members
+
+    def to_frame(self) -> Any:
+        """One line for every column of every member, as a pandas data frame."""
+        import pandas as pd
+
+        parts = [one.summary.to_frame().assign(member=one.name, weight=one.weight) for one in self.members]
+        return pd.concat(parts, ignore_index=True)
+
+    def __repr__(self) -> str:
+        lines = [self.title]
+        for one in self.members:
+            _, *columns = repr(one.summary).splitlines()
+            lines += [f"{one.weight:.2f} {one.name}", *columns]
+        return "\n".join(lines)
+
+
+def summary(model: Any) -> ChosenSummary:
+    """What the model consists of: its members with their weights, and the columns of each.
+
+    Returns
+    -------
+    ChosenSummary
+        It prints as tables.
+    """
+    check_is_fitted(model, "members_")
+    found = []
+    for choice, member in model.members_:
+        one, names = member.summary(), choice.view.column_names()
+        within = ", ".join(str(name) for name in names.values())  # of a block
+        one.columns = [line._replace(column=within if line.column == BLOCK else line.column) for line in one.columns]
+        found.append(MemberSummary(choice.name, choice.weight, one))
+    _, _, rest = found[0].summary.title.partition(" of ")
+    return ChosenSummary(f"{type(model).__name__} of {rest}", found)
