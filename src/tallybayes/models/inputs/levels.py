@@ -29,13 +29,18 @@ class LevelColumns(NamedTuple):
 
     def cut(self, table: Table) -> Table:
         """The same rows with the bins of their numbers as labels, by number."""
+        found = {}
         for name, family in self.families.items():
             if family.bins:
                 cells = table.numbers([name])
                 column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
-                codes = _codes(family, column, name)
-                table = table.with_codes(name, codes, Domain(range(len(family.bins)), str(name)))
-        return table
+                found[name] = _codes(family, column, name), Domain(range(len(family.bins)), str(name))
+        if not found:
+            return table
+        out = Table({**table.columns, **{name: codes for name, (codes, _) in found.items()}})
+        out._encoded = {key: one for key, one in table._encoded.items() if key[0] not in found}
+        out._encoded |= {(name, ordered): one for name, one in found.items() for ordered in (True, False)}
+        return out
 
     def counted(self, name: Name) -> Family:
         """The family in which a column is counted: a bin is there whether or not a row has been in it."""

@@ -287,6 +287,8 @@ def test_labels_of_many_levels_take_no_part_in_pairs_and_indicators(monkeypatch)
     reads = {member.choice.name: member.choice.view.read_names() for member in model.members_}
     assert [name for name, columns in reads.items() if "place" in columns] in ([], ["naive Bayes, suggested"])
     assert any("levels as numbers" in one.name for one in model.report_.tried)
+    monkeypatch.setattr(trials, "_MOST_PAIRS_AT_ALL", 100)
+    assert tb.choose(X, y).report_.skipped["pairs"].startswith("5 columns have more pairs")
 
 
 def test_one_class_and_constant_columns():
@@ -308,6 +310,18 @@ def test_one_class_and_constant_columns():
 def test_wrong_rows(X, y, match):
     with pytest.raises(ValueError, match=match):
         tb.choose(np.array(X), y)
+
+
+@pytest.mark.parametrize("method", ["predict", "partial_fit", "forget", "explain"])
+def test_infinite_cells_are_refused_by_name_later(method):
+    X, y = load_wine(return_X_y=True)
+    X = pd.DataFrame(X, columns=[f"column {k}" for k in range(X.shape[1])])
+    model = tb.choose(X, y)
+    assert any(isinstance(member.choice.view, AsNumbers) for member in model.members_)
+    wrong = X[:4].copy()
+    wrong.iloc[2, 5] = -np.inf
+    with pytest.raises(tb.DataError, match="found -inf in row 2, column 'column 5'"):
+        getattr(model, method)(wrong, *([y[:4]] if method in ("partial_fit", "forget") else []))
 
 
 def test_words_are_refused_by_name():

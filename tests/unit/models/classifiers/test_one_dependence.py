@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine
 
 import tallybayes as tb
+from tallybayes.sources.table import Table
 
 KINDS = [tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes]
 each = pytest.mark.parametrize("kind", KINDS)
@@ -452,6 +453,23 @@ def test_a_family_without_levels_is_refused_beside_others_that_are_left_open(kin
     with pytest.raises(tb.DataError, match="one with levels"):
         kind({key: tb.Gaussian(), ...: "auto"}).fit(X, y)
     assert set(kind({key: "auto"}).fit(X, y).columns_) == {"size"}
+
+
+@each
+def test_many_columns_are_cut_at_once(kind):
+    X = np.random.default_rng(0).normal(size=(20, 300))
+    model = kind(bins=2).fit(X, np.arange(20) % 2)
+    tables = []
+    make = Table.__init__
+
+    def counted(self, *arguments, **more):
+        tables.append(self)
+        make(self, *arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Table, "__init__", counted)
+        model.predict(X)
+    assert len(tables) < 20  # one for every column took time that grew with their square
 
 
 # ---- What is shown ------------------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 
 _MOST_PAIRS = 1 << 21  # of labels, times classes, that are tried
+_MOST_PAIRS_AT_ALL = 1 << 26  # with those of bins
+_BINS = 8  # of a number, about
 _MOST_WIDE = 300  # columns of a block whose covariance is tried
 _MANY_ROWS = 1000  # from which on bins that look at the classes are tried, which flatter themselves where rows are few
 _COVARIANCES: tuple[dict[str, Any], ...] = (
@@ -182,8 +184,9 @@ class Trials:
         """All columns but labels of which there are too many pairs."""
         few = self._levels((_MOST_PAIRS / len(self.classes)) ** 0.5, "pairs with")
         names = tuple(name for name in self.names if name in self.numbers or name in few)
-        if not names:
-            raise TooLargeError("the labels of every column make too many pairs to try.")
+        n_levels = _BINS * len(self.numbers) + sum(map(len, few.values()))
+        if not names or len(self.classes) * n_levels**2 > _MOST_PAIRS_AT_ALL:
+            raise TooLargeError(f"{len(self.names)} columns have more pairs of levels than are worth the time.")
         return AsTheyAre(names, tuple(name for name in self.absent if name in names))
 
     def _levels(self, most: float, use: str) -> dict[Name, tuple[object, ...]]:

@@ -112,6 +112,7 @@ class AsNumbers(Value):
         place = 0
         for name, value in self.numbers:
             column = numbers_of(table, name)
+            refuse_infinite(column, name)
             block[:, place] = np.where(np.isnan(column), value, column)
             place += 1
         for name in self.absent:
@@ -136,6 +137,14 @@ def numbers_of(table: Table, name: Name) -> np.ndarray:
     return np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0], dtype=np.float64)
 
 
+def refuse_infinite(column: np.ndarray, name: Name) -> None:
+    """Refuse a column with an infinite number, by its row."""
+    lost = np.isinf(column)
+    if lost.any():
+        row = int(lost.argmax())
+        raise DataError.bad_cell(float(column[row]), row, name, "a finite number (or missing)")
+
+
 def is_missing(table: Table, name: Name) -> np.ndarray:
     """Which cells of a column are missing."""
     if table.kind(name) == "number":
@@ -158,7 +167,4 @@ def refuse_columns(table: Table, target: Any) -> None:
             hint = "tb.NaiveBayes takes sparse blocks of words."
             raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
         if name != target and table.kind(name) == "number":
-            lost = np.flatnonzero(np.isinf(numbers_of(table, name)))
-            if len(lost):
-                value = float(numbers_of(table, name)[lost[0]])
-                raise DataError.bad_cell(value, int(lost[0]), name, "a finite number (or missing)")
+            refuse_infinite(numbers_of(table, name), name)
