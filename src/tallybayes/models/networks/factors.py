@@ -35,6 +35,7 @@ def make_factors(graph: Graph, columns: Any, table: Table) -> list[Factor]:
 def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family]:
     """What every node is: as `columns` says; else floats without children are Gaussian, all else labels."""
     given, other = (columns, columns.get(..., "auto")) if isinstance(columns, Mapping) else ({}, columns)
+    read_family(other, "columns")
     graph.require([node for node in given if node is not ...])
     named = {node: read_family(given.get(node, other), f"the family of {node!r}") for node in graph.nodes}
     absence = [node for node, family in named.items() if isinstance(family, Family) and family.inner is not None]
