@@ -6,10 +6,10 @@ from typing import Any
 
 from tallybayes.errors import printable
 from tallybayes.families.family import Family
-from tallybayes.models.inputs.choice import Candidate as Candidate
-from tallybayes.models.inputs.choice import ColumnSuggestion, choose_families
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.shape import read_first
+from tallybayes.models.inputs.suggesting import Candidate as Candidate
+from tallybayes.models.inputs.suggesting import ColumnSuggestion, choose_families
 from tallybayes.sources.collect import check_weight
 
 

@@ -13,8 +13,8 @@ from tallybayes.errors import DataError, StatisticsError, brief, printable
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
-from tallybayes.models.inputs.choice import choose_families, default_family
 from tallybayes.models.inputs.presence import is_presence
+from tallybayes.models.inputs.suggesting import choose_families, default_family
 from tallybayes.sources.table import Table, presence_name
 from tallybayes.tally.factor import Factor, Name
 

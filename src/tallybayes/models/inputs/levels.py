@@ -11,8 +11,8 @@ from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.edges import mdl_edges, quantile_edges
 from tallybayes.families.family import Family
-from tallybayes.models.inputs.choice import identifiers
 from tallybayes.models.inputs.columns import by_type, read_columns
+from tallybayes.models.inputs.suggesting import identifiers
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
