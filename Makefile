@@ -34,17 +34,17 @@ demo: setup ## set up and show the main job, under ten seconds after set-up
 test: setup ## set up and run every test, the handbook's examples included
 	$(BIN)/python -m pytest -q -n 2 $(PYTEST)
 
-test-newest: ## the tests under the newest Python found here, with the newest versions of everything
-	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest
+# Left out under other versions is what computes with this package and NumPy's arrays alone, and takes long: kernels, laws,
+# EM, hostile files.
+OWN = --ignore tests/laws $(patsubst %,--ignore tests/unit/%,kernels inference test_store.py test_hostile_files.py)
+test-newest: ## the tests of what other libraries can change, under the newest Python found here, with the newest of all
+	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest PYTEST='$(OWN)'
 
-# Old versions meet newer ones that they depend on, whose deprecations are not ours. Left out is what computes with this
-# package and NumPy's arrays alone, and takes long: kernels, laws, EM, hostile files.
-OWN = kernels inference test_store.py test_hostile_files.py
-test-oldest: ## the tests of what other libraries can change, with the oldest versions that pyproject.toml allows
+# Old versions meet newer ones that they depend on, whose deprecations are not ours.
+test-oldest: ## the same, with the oldest versions that pyproject.toml allows
 	mkdir -p build && $(PYTHON) tests/oldest.py > build/oldest.txt
 	PYENV_VERSION=$(OLDEST) $(MAKE) test PYTHON=python$(OLDEST) VENV=.venv-oldest \
-	  CONSTRAINTS='--constraint build/oldest.txt' \
-	  PYTEST='-W ignore::DeprecationWarning --ignore tests/laws $(OWN:%=--ignore tests/unit/%)'
+	  CONSTRAINTS='--constraint build/oldest.txt' PYTEST='-W ignore::DeprecationWarning $(OWN)'
 
 test-all: ## the tests under every Python found here from 3.11 on, each in its own environment
 	for v in $(PYTHONS); do PYENV_VERSION=$$v $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; done

@@ -17,6 +17,7 @@ from tallybayes.value import Value, from_config, frozen_array, same
 VALUES = [
     tb.Binned((0.0, 1.0, 2.5)),
     tb.LogNormal(),
+    tb.WithMissing(tb.Gaussian()),
     tb.Bernoulli(),
     tb.Binomial(7),
     tb.Categorical(),

@@ -309,7 +309,8 @@ def test_every_point_of_a_path_is_the_model_with_that_prior(name):
     assert len(path.to_frame()) == 2
     assert ("fitted again" in repr(path)) == case.refitted
     assert path.results[0].loss_name in repr(path)
-    assert len(path.plot()) == (3 if case.kind in ("classes", "states") else 2)
+    n_pictures = 2 if case.kind in ("classes", "states") else 1
+    assert len(path.plot()) == n_pictures + path.has_evidence
     for strength, bits, found in zip(path.strengths, path.log2_evidence, path.results, strict=True):
         prior = {key: belief.scaled(strength) for key, belief in whole.prior_.items()}
         model = clone(case.model).set_params(prior=prior)
