@@ -395,6 +395,10 @@ class Chosen(ClassifierMixin, BaseEstimator):
         members = [f"    {one.weight:.2f} {one.name}" for one, _ in getattr(self, "members_", ())]
         return "\n".join([super().__repr__(N_CHAR_MAX), *members])
 
+    def __dir__(self) -> list[str]:
+        # What is not there is not told of; newer versions of scikit-learn leave it out by themselves.
+        return [name for name in object.__dir__(self) if hasattr(self, name)]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "members_")
 

@@ -37,7 +37,8 @@ class ChosenSummary:
         import pandas as pd
 
         parts = [one.summary.to_frame().assign(member=one.name, weight=one.weight) for one in self.members]
-        return pd.concat(parts, ignore_index=True)
+        lines = [line for part in parts for line in part.to_dict("records")]  # concat minds columns without a value
+        return pd.DataFrame(lines, columns=list(parts[0].columns))
 
     def __repr__(self) -> str:
         lines = [self.title]
