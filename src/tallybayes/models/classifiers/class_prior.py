@@ -46,6 +46,15 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
         return np.broadcast_to(np.log(weights), rows.shape).copy()
 
 
+def check_word(class_prior: Any) -> None:
+    """Refuse a word that is none, before any row is counted; what else there is depends on the classes."""
+    if isinstance(class_prior, str) and class_prior not in ("uniform", "frequency"):
+        raise PriorError(
+            f"class_prior is {class_prior!r}; expected 'uniform', 'frequency' for the classes' share of the rows,\n"
+            "    probabilities by class, a tb.Dirichlet, or None."
+        )
+
+
 def class_belief(class_prior: Any, estimate: str) -> Dirichlet | None:
     """What is believed of the class probabilities before any row; None where they are given."""
     if class_prior is None:

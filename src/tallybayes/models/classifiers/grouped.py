@@ -19,7 +19,7 @@ from tallybayes.models.classifiers.answers.joint import n_parameters_joint
 from tallybayes.models.classifiers.answers.linear import to_linear
 from tallybayes.models.classifiers.answers.show_work import show_work
 from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
-from tallybayes.models.classifiers.class_prior import class_belief, log_class_prior
+from tallybayes.models.classifiers.class_prior import check_word, class_belief, log_class_prior
 from tallybayes.models.fitted import measures
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.fitted import Fitted
@@ -361,6 +361,7 @@ class Grouped(Model):
         )
 
     def _check_prior(self, factors: list[Factor]) -> None:
+        check_word(self.class_prior)
         if not isinstance(self.prior, Tally):
             check_priors(self.prior, [self._reading(factor) for factor in factors])
 

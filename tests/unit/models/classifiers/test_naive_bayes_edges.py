@@ -291,3 +291,9 @@ def test_asking_before_fitting():
         model.forget([[1.0]], [0])
     with pytest.raises(NotFittedError):
         model.to_linear()
+
+
+@pytest.mark.parametrize("kind", [tb.NaiveBayes, tb.GaussianDiscriminant, tb.AveragedOneDependence])
+def test_a_word_that_is_no_class_prior_is_refused_when_fitted(kind):
+    with pytest.raises(tb.PriorError, match="class_prior is 'freq'; expected 'uniform'"):
+        kind(class_prior="freq").fit([[1.0], [2.0]], [0, 1])

@@ -199,9 +199,8 @@ def test_a_dirichlet_class_prior_under_map_is_its_mode():
     [{"a": 0.5}, {"a": 0.5, "b": 0.6}, {"a": -0.5, "b": 1.5}, [0.5], "flat", {"a": 0.2, "b": 0.3, "c": 0.5}],
 )
 def test_a_class_prior_that_is_none_is_refused(class_prior):
-    model = tb.NaiveBayes(class_prior=class_prior).fit([[0.0], [1.0]], ["a", "b"])
     with pytest.raises(PriorError, match="class_prior"):
-        model.predict([[0.0]])
+        tb.NaiveBayes(class_prior=class_prior).fit([[0.0], [1.0]], ["a", "b"]).predict([[0.0]])
     with pytest.raises(PriorError, match="class_prior"):
         tb.NaiveBayes().fit([[0.0], [1.0]], ["a", "b"]).predict_proba([[0.0]], class_prior=class_prior)
 

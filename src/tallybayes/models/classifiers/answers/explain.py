@@ -272,7 +272,6 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     check_is_fitted(model, "tally_")
     joint = model._joint(X, whole=False)
     table = open_rows(model, X)
-    n, rows = len(joint), np.arange(len(joint))
     top, other = compared(joint, model._class_domain.levels, against)
     prior = PriorPart(model.class_log_prior_, top, other)
     parts: list[Part] = [prior]
@@ -282,12 +281,19 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
         parts.append(_Evidence(model, scored, cells, top, other))
         width = n_columns(cells)
         names += [model._called(scored.factor.column(place, width)) for place in range(width)]
-    impossible = np.isneginf(joint[rows, top]) & np.isneginf(joint[rows, other])
-    with np.errstate(invalid="ignore"):
-        log_odds = np.where(
-            impossible, np.nan_to_num(prior.gaps(slice(0, n))[:, 0]), joint[rows, top] - joint[rows, other]
-        )
+    log_odds, impossible = log_odds_of(joint, top, other, prior)
     return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame)
+
+
+def log_odds_of(
+    joint: np.ndarray, top: np.ndarray, other: np.ndarray, prior: PriorPart
+) -> tuple[np.ndarray, np.ndarray]:
+    """The log-odds of every row, those of the prior where it is impossible in both classes, and where it is."""
+    rows = np.arange(len(joint))
+    first, second = joint[rows, top], joint[rows, other]
+    impossible = np.isneginf(first) & np.isneginf(second)
+    with np.errstate(invalid="ignore"):
+        return np.where(impossible, np.nan_to_num(prior.gaps(slice(0, len(rows)))[:, 0]), first - second), impossible
 
 
 def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -36,14 +36,8 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
     y : ndarray of shape (n,)
     """
     check_is_fitted(model, "tally_")
-    rng, levels = np.random.default_rng(random_state), model._class_domain.levels
-    if not levels:
-        model._check_estimated(model.class_log_prior_)
-    if given is None:
-        codes = rng.choice(len(levels), size=n, p=np.exp(model.class_log_prior_))
-    else:
-        codes = np.full(n, check_class(given, levels))
-    model._check_estimated(np.where(np.isin(np.arange(len(levels)), codes), 0.0, -np.inf))
+    rng = np.random.default_rng(random_state)
+    codes = draw_classes(model, n, given, rng)
     columns: dict[Name, Any] = {}
     for scored, (factor, statistics) in zip(model._known.scored, model._known.pairs, strict=True):
         rows = sample_factor(scored, codes, statistics, rng)
@@ -55,6 +49,19 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
         else:
             columns.update({name: rows[:, place] for place, name in enumerate(factor.columns)})
     return shaped(model._shape, with_absences(columns), model._frame), model.classes_[codes]
+
+
+def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np.ndarray:
+    """The classes of rows to draw, as codes: the one that is given, or by the class prior."""
+    levels = model._class_domain.levels
+    if not levels:
+        model._check_estimated(model.class_log_prior_)
+    if given is None:
+        codes = rng.choice(len(levels), size=n, p=np.exp(model.class_log_prior_))
+    else:
+        codes = np.full(n, check_class(given, levels))
+    model._check_estimated(np.where(np.isin(np.arange(len(levels)), codes), 0.0, -np.inf))
+    return codes
 
 
 @answering

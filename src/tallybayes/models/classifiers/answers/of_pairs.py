@@ -10,9 +10,10 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
-from tallybayes.models.classifiers.answers.explain import PRIOR, Explanation, Part, PriorPart, compared
+from tallybayes.models.classifiers.answers.explain import PRIOR, Explanation, Part, PriorPart, compared, log_odds_of
+from tallybayes.models.classifiers.answers.generate import draw_classes
 from tallybayes.models.classifiers.pairs import codes_of
-from tallybayes.models.fitted.generate import Missing, check_class, fill_column
+from tallybayes.models.fitted.generate import Missing, fill_column
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows, shaped
 from tallybayes.sources.frames import frame_kind
@@ -73,13 +74,8 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     check_is_fitted(model, "tally_")
     joint, table = model._joint(X), open_rows(model, X)
     top, other = compared(joint, model._class_domain.levels, against)
-    rows = np.arange(len(joint))
-    impossible = np.isneginf(joint[rows, top]) & np.isneginf(joint[rows, other])
     prior = PriorPart(model.class_log_prior_, top, other)
-    with np.errstate(invalid="ignore"):
-        log_odds = np.where(
-            impossible, np.nan_to_num(prior.gaps(slice(0, len(rows)))[:, 0]), joint[rows, top] - joint[rows, other]
-        )
+    log_odds, impossible = log_odds_of(joint, top, other, prior)
     parts, names = [prior, _Without(model, table, log_odds, top, other)], [PRIOR, *model._pairs.names, TOGETHER]
     return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame)
 
@@ -103,13 +99,8 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
     y : ndarray of shape (n,)
     """
     check_is_fitted(model, "tally_")
-    rng, levels = np.random.default_rng(random_state), model._class_domain.levels
-    if not levels:
-        model._check_estimated(model.class_log_prior_)
-    if given is None:
-        group = rng.choice(len(levels), size=n, p=np.exp(model.class_log_prior_))
-    else:
-        group = np.full(n, check_class(given, levels))
+    rng = np.random.default_rng(random_state)
+    group = draw_classes(model, n, given, rng)
     codes = model._draw(group, rng)
     columns: dict[Name, Any] = {}
     for name, family in model._columns.families.items():
