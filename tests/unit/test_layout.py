@@ -22,7 +22,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up: a part may import itself and what stands before it. `testing` and `demo` may use everything.
 LAYERS = [
     ["errors", "cautions"],
-    ["value", "sealed_zip", "replacing", "progress", "memory"],
+    ["value", "html", "sealed_zip", "replacing", "progress", "memory"],
     ["store"],
     ["kernels"],
     ["statistics", "versions"],
