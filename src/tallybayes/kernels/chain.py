@@ -28,6 +28,7 @@ and however far apart, none is lost.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ from tallybayes.kernels import reference_chain as _reference_chain
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
 from tallybayes.kernels.threads import threads as n_threads
 
-__all__ = ["Expected", "expected", "filter", "log_likelihood", "posterior", "viterbi"]
+__all__ = ["Best", "Expected", "expected", "filter", "log_likelihood", "posterior", "trellis", "viterbi"]
 
 Emission = Float64Array | tuple[AnyArray, npt.ArrayLike]
 _Checked = tuple[Float64Array, Float64Array, Float64Array | None, Any, Int64Array]
@@ -68,6 +69,27 @@ class Expected(NamedTuple):
     end: Float64Array
     emission: Float64Array
     log_likelihood: Float64Array
+
+
+class Best(NamedTuple):
+    """The best paths of one sequence: to every state of every step, and the best of all.
+
+    Attributes
+    ----------
+    log_delta : array of shape (N, S)
+        log p(steps so far, the best path that is in this state now).
+    pointers : int64 array of shape (N, S)
+        The state before on that path; −1 at the first step, and where no path leads.
+    path : int64 array of shape (N,)
+        As `viterbi` gives it.
+    log_prob : float
+        log p(path, sequence).
+    """
+
+    log_delta: Float64Array
+    pointers: Int64Array
+    path: Int64Array
+    log_prob: float
 
 
 def log_likelihood(
@@ -154,6 +176,35 @@ def viterbi(
     path, score = np.empty(model[-1][-1], dtype=np.int64), np.empty(len(model[-1]) - 1)
     _implementation().chain_viterbi(*model, path, score, n_threads(threads))
     return path, score
+
+
+def trellis(
+    start: npt.ArrayLike, transition: npt.ArrayLike, end: npt.ArrayLike | None, emission: Emission, offsets: npt.ArrayLike
+) -> list[Best]:
+    """Return all that `viterbi` goes by, for reading: it takes the memory and the time of NumPy.
+
+    Parameters
+    ----------
+    start, transition, end, emission, offsets
+        See the module's conventions.
+
+    Returns
+    -------
+    list of Best
+    """
+    first, moves, last, given, cuts = _check(start, transition, end, emission, offsets)
+    path, score = viterbi(first, moves, last, given, cuts)
+    rows, coded, out = _reference_chain._rows(given), isinstance(given, tuple), []
+    for k, (a, b) in enumerate(pairwise(cuts.tolist())):
+        log_delta, pointers = np.empty((b - a, len(first))), np.full((b - a, len(first)), -1, dtype=np.int64)
+        if b > a:
+            scores, taken = _reference_chain.trellis(first, moves, rows[a:b], coded=coded)
+            log_delta = scores + taken.sum(axis=0).cumsum()[:, None]
+            for t in range(1, b - a):
+                pointers[t] = (scores[t - 1][:, None] + moves).argmax(axis=0)
+            pointers[np.isneginf(log_delta)] = -1
+        out.append(Best(log_delta, pointers, path[a:b], float(score[k])))
+    return out
 
 
 def filter(

@@ -204,26 +204,37 @@ def chain_viterbi(
     given = _rows(emission)
     score[:] = 0.0
     for k, steps in _sequences(offsets):
-        rows = given[steps]
-        taken = [0.0] * len(rows) if isinstance(emission, tuple) else [_largest(row) for row in rows]
-        rows = rows - np.array(taken)[:, None]
-        scores = np.empty_like(rows)
-        scores[0] = start + rows[0]
-        for t in range(1, len(rows)):
-            shift = _largest(scores[t - 1]) if t % SCALED_STEPS == 0 else 0.0
-            taken.append(shift)
-            scores[t] = (scores[t - 1][:, None] + transition).max(axis=0) + (rows[t] - shift)
+        scores, taken = trellis(start, transition, given[steps], coded=isinstance(emission, tuple))
         final = scores[-1] + _ending(start, end)
         best = int(final.argmax())
         if np.isneginf(final[best]):
             score[k] = -np.inf
             path[steps] = -1
             continue
-        score[k] = final[best] + math.fsum(taken)
+        score[k] = final[best] + math.fsum(taken.ravel())
         path[steps.stop - 1] = best
-        for t in range(len(rows) - 2, -1, -1):
+        for t in range(len(scores) - 2, -1, -1):
             best = int((scores[t] + transition[:, best]).argmax())
             path[steps.start + t] = best
+
+
+def trellis(
+    start: Float64Array, transition: Float64Array, rows: Float64Array, *, coded: bool
+) -> tuple[Float64Array, Float64Array]:
+    """Return the scores of the best paths to every state of every step, and what was taken out of them, (2, steps).
+
+    The scores of a step lack all that was taken out up to it: of its emission, and of the scores before it.
+    """
+    taken = np.zeros((2, len(rows)))
+    if not coded:
+        taken[0] = [_largest(row) for row in rows]
+    rows = rows - taken[0][:, None]
+    scores = np.empty_like(rows)
+    scores[0] = start + rows[0]
+    for t in range(1, len(rows)):
+        taken[1, t] = _largest(scores[t - 1]) if t % SCALED_STEPS == 0 else 0.0
+        scores[t] = (scores[t - 1][:, None] + transition).max(axis=0) + (rows[t] - taken[1, t])
+    return scores, taken
 
 
 def _largest(x: Float64Array) -> float:
