@@ -137,7 +137,8 @@ def _evaluate_sequences(
     per_step = np.where(known, 1.0 if weight is None else np.repeat(weight, sequences.lengths), 0.0)
     codes = _codes_of(labels, model._counted.states.levels, per_step)
     groups = None if by is None else np.repeat(np.asarray(by, dtype=object), sequences.lengths)
-    return Evaluation(model.states_, codes, scores.log_proba, weight=per_step, by=groups, mass=mass)
+    options: dict[str, Any] = {"weight": per_step, "by": groups, "predicted": scores.path, "mass": mass}
+    return Evaluation(model.states_, codes, scores.log_proba, **options)
 
 
 def _features(model: Any, data: Any, table: Table, names: list[str]) -> Any:

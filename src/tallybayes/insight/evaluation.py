@@ -39,17 +39,21 @@ class Evaluation:
         log p(row).
     by : array-like of shape (n,), optional
         A label for every row, to measure each group by itself. Rows without one are the group None.
+    predicted : array of int of shape (n,), optional
+        What was predicted, as positions in `classes`, where that is not the most probable class: a path of states as a
+        whole, or a decision by costs.
     mass : float, default 0.95
         The mass of the intervals.
 
     Notes
     -----
-    The predicted class is the most probable one, the first of several. The definitions are scikit-learn's:
-    ``log_loss`` (in nats, but never clipped: a class ruled out wrongly costs inf), ``brier_score_loss`` (from 0 to 1
-    for two classes; from 0 to 2, not halved, for more), ``roc_auc_score`` (of ``classes[1]``, if there are two;
-    otherwise the mean of every class against the rest, for the classes that occur; ranked by log-odds or
-    log-probabilities, so that what rounds to 1 is no tie), and ``precision_recall_fscore_support`` with
-    ``zero_division=nan``: what has no rows to be counted on is NaN, and left out of the macro averages.
+    The predicted class is the most probable one, the first of several, unless `predicted` says otherwise. The
+    definitions are scikit-learn's: ``log_loss`` (in nats, but never clipped: a class ruled out wrongly costs inf),
+    ``brier_score_loss`` (from 0 to 1 for two classes; from 0 to 2, not halved, for more), ``roc_auc_score`` (of
+    ``classes[1]``, if there are two; otherwise the mean of every class against the rest, for the classes that occur;
+    ranked by log-odds or log-probabilities, so that what rounds to 1 is no tie), and
+    ``precision_recall_fscore_support`` with ``zero_division=nan``: what has no rows to be counted on is NaN, and left
+    out of the macro averages.
 
     Intervals take time in proportion to the rows, or to sort them for the AUC. Shares have a Beta posterior under a
     uniform prior, and F is a function of one. Means of losses have a Student t posterior, with a prior worth one row
@@ -84,6 +88,7 @@ class Evaluation:
         weight: Any = None,
         log_density: Any = None,
         by: Any = None,
+        predicted: Any = None,
         mass: float = 0.95,
     ) -> None:
         tails(mass)  # refuses what is no mass
@@ -101,7 +106,11 @@ class Evaluation:
         # Weights near 1, by a power of two: their squares must neither overflow nor vanish, and no digit change.
         self._exponent = 0 if self.weight is None else int(np.frexp(self.weight.max())[1])
         weight = None if self.weight is None else np.ldexp(self.weight[self._counts], -self._exponent)
-        self._scores = Scores(self.codes[self._counts], self.log_proba[self._counts], weight)
+        self._decided = (
+            None if predicted is None else _check_codes(predicted, self.classes, self.log_proba, "predicted")
+        )
+        decided = None if self._decided is None else self._decided[self._counts]
+        self._scores = Scores(self.codes[self._counts], self.log_proba[self._counts], weight, decided)
         if not self._normalised:
             _check_distributions(self._scores.log_proba)
         self.by = by
@@ -249,15 +258,21 @@ class Evaluation:
         counted = codes[self._counts]
         order = np.argsort(counted, kind="stable")
         rows = order if isinstance(self._counts, slice) else self._counts[order]
-        parts = [None if x is None else x[rows] for x in (self.codes, self.log_proba, self.weight, self.log_density)]
+        whole = (self.codes, self.log_proba, self.weight, self.log_density, self._decided)
+        parts = [None if x is None else x[rows] for x in whole]
         bounds = np.searchsorted(counted[order], np.arange(-1, len(levels) + 1))
         found = {}
         for place in [*range(1, len(levels) + 1), 0]:  # the missing, code −1, stand first among the rows
             part = slice(int(bounds[place]), int(bounds[place + 1]))
             if part.start < part.stop:
-                one, proba, weight, density = (None if x is None else x[part] for x in parts)
-                label = levels[place - 1] if place else None
-                found[label] = Evaluation(self.classes, one, proba, weight=weight, log_density=density, mass=self.mass)
+                one, proba, weight, density, decided = (None if x is None else x[part] for x in parts)
+                options: dict[str, Any] = {
+                    "weight": weight,
+                    "log_density": density,
+                    "predicted": decided,
+                    "mass": self.mass,
+                }
+                found[levels[place - 1] if place else None] = Evaluation(self.classes, one, proba, **options)
         return found
 
     def to_frame(self) -> Any:
@@ -329,20 +344,20 @@ class Evaluation:
         return plot_precision_recall(self, ax)
 
 
-def _check_codes(codes: Any, classes: np.ndarray, log_proba: np.ndarray) -> np.ndarray:
+def _check_codes(codes: Any, classes: np.ndarray, log_proba: np.ndarray, name: str = "codes") -> np.ndarray:
     if classes.ndim != 1 or len(classes) == 0:
         raise DataError.wrong_shape("classes", classes.shape, "one axis, with a label for every class")
     array = np.asarray(codes)
     if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu"):
         found = f"an array of {array.dtype} with shape {array.shape}"
-        raise DataError.wrong_type("codes", found, "whole numbers, one per row: positions in classes")
+        raise DataError.wrong_type(name, found, "whole numbers, one per row: positions in classes")
     if log_proba.shape != (len(array), len(classes)):
         expected = f"({len(array)}, {len(classes)}): a line for every row, an entry for every class"
         raise DataError.wrong_shape("log_proba", log_proba.shape, expected)
     wrong = np.flatnonzero((array < 0) | (array >= len(classes)))
     if len(wrong):
         row = int(wrong[0])
-        raise DataError(f"codes has {array[row]} in row {row}; expected a position from 0 to {len(classes) - 1}.")
+        raise DataError(f"{name} has {array[row]} in row {row}; expected a position from 0 to {len(classes) - 1}.")
     return array.astype(np.intp, copy=False)
 
 

@@ -26,10 +26,16 @@ class Scores:
     log_proba : ndarray of shape (n, classes)
     weight : ndarray of shape (n,), or None
         All positive.
+    predicted : ndarray of int of shape (n,), optional
+        What was predicted, where that is not the most probable class.
     """
 
-    def __init__(self, codes: np.ndarray, log_proba: np.ndarray, weight: np.ndarray | None) -> None:
+    def __init__(
+        self, codes: np.ndarray, log_proba: np.ndarray, weight: np.ndarray | None, predicted: np.ndarray | None = None
+    ) -> None:
         self.codes, self.log_proba, self.weight = codes, log_proba, weight
+        if predicted is not None:
+            self.predicted = predicted
         self.n_rows, self.n_classes = log_proba.shape
 
     @cached_property

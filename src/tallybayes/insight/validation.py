@@ -94,7 +94,8 @@ class CrossValidation(Evaluation):
 class SequenceValidation(Evaluation):
     """How well the states of sequences are told by a model of other sequences; made by `leave_one_out`.
 
-    An `Evaluation` of the steps' smoothed probabilities, where their state is known.
+    An `Evaluation` of steps whose state is known: their smoothed probabilities, and the most probable path as a whole
+    for what is predicted, as `predict` and `score` have it.
 
     Attributes
     ----------
@@ -131,13 +132,13 @@ class SequenceValidation(Evaluation):
         *,
         refitted: bool = False,
     ) -> None:
-        log_proba, log_likelihood = scores
+        log_proba, log_likelihood, path = scores
         absent = (codes < 0) | np.isnan(log_proba).any(axis=1)  # no state to compare with, or not held out
         per_step = None if weight is None else np.repeat(weight, lengths)
         if absent.any():
             per_step = np.where(absent, 0.0, 1.0 if per_step is None else per_step)
             log_proba = np.where(np.isnan(log_proba), -np.log(log_proba.shape[1]), log_proba)
-        super().__init__(model.states_, np.maximum(codes, 0), log_proba, weight=per_step)
+        super().__init__(model.states_, np.maximum(codes, 0), log_proba, weight=per_step, predicted=path)
         self.model, self.fold, self.log_likelihood, self.parameters = model, fold, log_likelihood, parameters
         self.refitted = refitted
         self._lengths, self._sequence_weight = lengths, weight

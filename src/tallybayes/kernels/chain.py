@@ -179,7 +179,11 @@ def viterbi(
 
 
 def trellis(
-    start: npt.ArrayLike, transition: npt.ArrayLike, end: npt.ArrayLike | None, emission: Emission, offsets: npt.ArrayLike
+    start: npt.ArrayLike,
+    transition: npt.ArrayLike,
+    end: npt.ArrayLike | None,
+    emission: Emission,
+    offsets: npt.ArrayLike,
 ) -> list[Best]:
     """Return all that `viterbi` goes by, for reading: it takes the memory and the time of NumPy.
 

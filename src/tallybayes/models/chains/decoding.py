@@ -39,7 +39,7 @@ def score_samples(
     """
     sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
     found = np.concatenate([kernels.log_likelihood(*asked) for asked in chain.questions(sequences)])
-    _warn_impossible(chain, sequences, found)
+    warn_impossible(chain, sequences, found)
     return found
 
 
@@ -68,7 +68,10 @@ def log_likelihood(
 
 @answering
 def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, **where: Any) -> float:
-    """Without states, the mean log p(sequence); with them, the share of steps whose state is decoded.
+    """Without states, the mean log p(sequence); with them, the share of steps whose state `predict` tells.
+
+    The latter is the accuracy of `tb.evaluate` and `tb.cross_validate`, too: steps without a state do not count, and
+    all steps of an impossible sequence are taken for the first state.
 
     Parameters
     ----------
@@ -81,7 +84,7 @@ def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, 
     codes, domain = read_states(y)
     assert codes is not None
     paths, _ = answers(model._counted.answering, kernels.viterbi, sequences)
-    path = np.concatenate([np.zeros(0, dtype=np.int64), *paths])
+    path = np.maximum(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), 0)
     truth = np.append(model._counted.states.positions_of(domain.levels), -2)[codes]
     known = codes >= 0
     return float(np.mean(path[known] == truth[known]))
@@ -89,28 +92,47 @@ def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, 
 
 @answering
 def predict(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Any,
+    lengths: Any = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
+    decode: str = "viterbi",
 ) -> list[np.ndarray]:
-    """The most probable path of states of every sequence (Viterbi).
+    """The states of every sequence.
 
     Parameters
     ----------
     X, lengths, sequence, order
         As for `fit`.
+    decode : {"viterbi", "posterior"}, default "viterbi"
+        The most probable path as a whole; or the most probable state of every step (of `predict_proba`), by which the
+        most steps are right, though the model may not be able to go that way.
 
     Returns
     -------
     list of ndarray
         The states of every sequence; None at every step of an impossible one.
     """
-    paths, score = _ask(model, kernels.viterbi, X, lengths, sequence, order)
-    states = model.states_  # of their own type, so that what is predicted compares with what was given
-    numbered = states.dtype == np.int64 and np.array_equal(states, np.arange(len(states)))
-    if not numbered:
-        paths = [states[path] for path in paths]
+    if decode not in _DECODERS:
+        raise DataError.wrong_type("decode", repr(decode), " or ".join(map(repr, _DECODERS)))
+    steps, score = _ask(model, _DECODERS[decode], X, lengths, sequence, order)
+    found = [path if path.ndim == 1 else path.argmax(axis=1) for path in steps]
     for number in np.flatnonzero(np.isneginf(score)):
-        paths[number] = np.full(len(paths[number]), None)
-    return paths
+        found[number] = np.full(len(found[number]), -1)
+    return [labelled(model.states_, path) for path in found]
+
+
+_DECODERS = {"viterbi": kernels.viterbi, "posterior": kernels.posterior}
+
+
+def labelled(states: np.ndarray, path: np.ndarray) -> np.ndarray:
+    """The states at the places of a path, of their own type, so that they compare with what was given; None for −1."""
+    if len(path) and path[0] < 0:
+        return np.full(len(path), None)
+    numbered = states.dtype == np.int64 and np.array_equal(states, np.arange(len(states)))
+    return path if numbered else states[path]
 
 
 @answering
@@ -167,7 +189,7 @@ def predict_pairs(
     sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
     filtered, found = answers(chain, kernels.filter, sequences)
     smoothed, _ = answers(chain, kernels.posterior, sequences)
-    _warn_impossible(chain, sequences, found)
+    warn_impossible(chain, sequences, found)
     transition = np.exp(chain.arguments[1])
     out = []
     for before, after in zip(filtered, smoothed, strict=True):
@@ -241,7 +263,7 @@ def log_joint(
     path, chain = model._counted.states.positions_of(domain.levels)[labels], model._counted.answering
     start, transition, end = chain.arguments
     table = tolerated(sequences.table, lambda: _parts(chain))
-    emission = _dense(chain.emission(table)) if len(path) else np.zeros((0, len(start)))
+    emission = dense(chain.emission(table)) if len(path) else np.zeros((0, len(start)))
     known = path >= 0
     terms = np.where(known, emission[np.arange(len(path)), path], -np.inf)
     first, last, after = sequences.places()
@@ -296,18 +318,18 @@ def _ask(model: HiddenMarkovModel, question: Any, *where: Any) -> tuple[list[np.
     """What a kernel says of sequences as they are given; a warning names the first that is impossible."""
     sequences, chain = open_asked(model, *where), model._counted.answering
     steps, score = answers(chain, question, sequences)
-    _warn_impossible(chain, sequences, score)
+    warn_impossible(chain, sequences, score)
     return steps, score
 
 
-def _warn_impossible(chain: Chain, sequences: Sequences, score: np.ndarray) -> None:
+def warn_impossible(chain: Chain, sequences: Sequences, score: np.ndarray) -> None:
     """Name the first impossible sequence, and the step at which it becomes so."""
     lost = np.flatnonzero(np.isneginf(score))
     if not len(lost):
         return
     first = int(lost[0])
     part = slice(int(sequences.offsets[first]), int(sequences.offsets[first + 1]))
-    emission = _dense(chain.emission(sequences.table.rows(part)))
+    emission = dense(chain.emission(sequences.table.rows(part)))
     start, transition, _ = chain.arguments
     step, now = 0, start + emission[0]
     while step + 1 < len(emission) and np.isfinite(now).any():
@@ -322,7 +344,7 @@ def _warn_impossible(chain: Chain, sequences: Sequences, score: np.ndarray) -> N
     )
 
 
-def _dense(emission: Any) -> np.ndarray:
+def dense(emission: Any) -> np.ndarray:
     """log p(step | state) as an array."""
     if not isinstance(emission, tuple):
         return np.asarray(emission)

@@ -17,10 +17,11 @@ from tallybayes.tally.tally import Tally
 
 
 class Told(NamedTuple):
-    """log p(state | whole sequence) of every step, (steps, states), and log p(sequence) of every sequence."""
+    """log p(state | whole sequence), (steps, states), log p(sequence), and every step's place on the best path."""
 
     log_proba: np.ndarray
     log_likelihood: np.ndarray
+    path: np.ndarray
 
 
 class HeldSequences(Held):
@@ -55,20 +56,22 @@ class HeldSequences(Held):
     def score(self, splits: list[Split]) -> Told:
         """The answers about every sequence by the model that has not seen it; NaN for those that were not held out."""
         n_steps, n_states = int(self.sequences.offsets[-1]), len(self.whole.states_)
-        out = Told(np.full((n_steps, n_states), np.nan), np.full(len(self.codes), np.nan))
+        out = Told(np.full((n_steps, n_states), np.nan), np.full(len(self.codes), np.nan), np.zeros(n_steps, np.intp))
         for test, model in self.models(splits):
             steps, part = self.sequences.some(test)
-            out.log_proba[steps], out.log_likelihood[test] = told(model, part)
+            out.log_proba[steps], out.log_likelihood[test], out.path[steps] = told(model, part)
         return out
 
 
 def told(model: Any, sequences: Sequences) -> Told:
-    """What a model says of sequences; of the states of an impossible one, nothing."""
+    """What a model says of sequences; of the states of an impossible one, nothing: its path is the first one."""
     shares, log_likelihood = answers(model._counted.answering, kernels.posterior, sequences)
+    paths, _ = answers(model._counted.answering, kernels.viterbi, sequences)
+    path = np.maximum(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), 0)
     smoothed = np.concatenate([np.zeros((0, len(model.states_))), *shares])
     smoothed[~(smoothed.sum(axis=1) > 0)] = 1 / max(smoothed.shape[1], 1)
     with np.errstate(divide="ignore"):
-        return Told(np.log(smoothed / smoothed.sum(axis=1, keepdims=True)), log_likelihood)
+        return Told(np.log(smoothed / smoothed.sum(axis=1, keepdims=True)), log_likelihood, path)
 
 
 def states_of(model: Any, labels: Any, sequences: Sequences) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.errors import FileError, printable
 from tallybayes.families.added_counts import is_amount
-from tallybayes.models.chains import decoding, generate, learning
+from tallybayes.models.chains import decoding, generate, learning, messages
 from tallybayes.models.chains.chain import read_prior
 from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted
@@ -124,6 +124,9 @@ class HiddenMarkovModel(Model):
     predict_pairs = decoding.predict_pairs
     predict_next = decoding.predict_next
     log_joint = decoding.log_joint
+    forward = messages.forward
+    backward = messages.backward
+    trellis = messages.trellis
     sample = generate.sample
     fill = generate.fill
 

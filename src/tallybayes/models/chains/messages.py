@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.errors import printable
 from tallybayes.html import html_table
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chains.decoding import dense, open_asked, warn_impossible
+from tallybayes.models.chains.decoding import dense, labelled, open_asked, warn_impossible
 from tallybayes.models.inputs.outside import answering
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def forward(
         Scaled, they are p(state | steps so far), as `filter_proba`; the scale is p(steps so far). The last step's add
         up to p(sequence), where its end is not modelled.
     """
-    found = _asked(model, _Passed, X, lengths, sequence, order)
+    found = _asked(model, _passed, X, lengths, sequence, order)
     return [Messages("forward, p(steps so far, state)", model.states_, each.alpha, each.so_far) for each in found]
 
 
@@ -59,9 +58,9 @@ def backward(
         Scaled by p(steps to come | steps so far), so that scaled `forward` times scaled `backward` is p(state | whole
         sequence), as `predict_proba`.
     """
-    found = _asked(model, _Passed, X, lengths, sequence, order)
+    found = _asked(model, _passed, X, lengths, sequence, order)
     title = "backward, p(steps to come | state)"
-    return [Messages(title, model.states_, each.beta, each.total - each.so_far) for each in found]
+    return [Messages(title, model.states_, each.beta, each.to_come) for each in found]
 
 
 @answering
@@ -79,23 +78,200 @@ def trellis(
     -------
     list of Trellis
     """
-    return _asked(model, partial(Trellis, model.states_), X, lengths, sequence, order)
+    return [Trellis(model.states_, best) for best in _asked(model, kernels.trellis, X, lengths, sequence, order)]
 
 
-class _Passed:
-    """Forward and backward through one sequence, in logs."""
+class Messages:
+    """What the forward or the backward algorithm knows of every step and state of one sequence.
 
-    def __init__(self, start: Any, transition: Any, end: Any, emission: np.ndarray) -> None:
-        self.alpha, self.beta = np.full_like(emission, -np.inf), np.zeros_like(emission)
-        ending = np.zeros_like(start) if end is None else end
-        for t, row in enumerate(emission):
-            before = start if t == 0 else np.logaddexp.reduce(self.alpha[t - 1][:, None] + transition, axis=0)
-            self.alpha[t] = before + row
-        for t in range(len(emission) - 1, -1, -1):
-            last = t + 1 == len(emission)
-            after = ending if last else transition + (emission[t + 1] + self.beta[t + 1])
-            self.beta[t] = after if last else np.logaddexp.reduce(after, axis=1)
-        self.so_far = np.logaddexp.reduce(self.alpha, axis=1)
-        self.total = np.logaddexp.reduce(self.alpha[-1] + ending) if len(emission) else 0.0
-        self.so_far[np.isneginf(self.so_far)] = 0.0 if np.isneginf(self.total) else -np.inf  # −inf − −inf is nothing
-        self.log_prob = float(self.total)
+    Attributes
+    ----------
+    states : ndarray of shape (states,)
+    log : ndarray of shape (steps, states)
+        In logs: −inf is impossible.
+    log_scale : ndarray of shape (steps,)
+        What they are divided by to be `scaled`, in logs.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> diary = [[3, 3, 2], [1, 1, 2], [1, 2, 3]]
+    >>> weather = [["hot", "hot", "cold"], ["cold"] * 3, ["cold", "hot", "hot"]]
+    >>> model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(diary, weather)
+    >>> model.forward([[1, 2, 3]])[0]
+    forward, p(steps so far, state)
+      step    0        1        2
+      cold  0.4   0.1067        0
+      hot     0  0.03333  0.04333
+    """
+
+    def __init__(self, title: str, states: np.ndarray, log: np.ndarray, log_scale: np.ndarray) -> None:
+        self.title, self.states, self.log, self.log_scale = title, states, log, log_scale
+
+    @property
+    def scaled(self) -> np.ndarray:
+        """Divided by their scale, so that nothing underflows; 0 where that is 0. Shape (steps, states)."""
+        impossible = np.isneginf(self.log_scale)
+        scaled: np.ndarray = np.exp(self.log - np.where(impossible, 0.0, self.log_scale)[:, None])
+        scaled[impossible] = 0.0
+        return scaled
+
+    def to_frame(self) -> Any:
+        """A pandas data frame of the logs, a line for every step, a column for every state."""
+        import pandas as pd
+
+        index = pd.RangeIndex(len(self.log), name="step")
+        return pd.DataFrame(self.log, index=index, columns=pd.Index(self.states, name="state"))
+
+    def _cells(self) -> tuple[str, list[str], list[list[str]]]:
+        title, numbers = _readable(self.title, self.log)
+        return title, *_table(self.states, [[f"{x:.4g}" for x in row] for row in numbers.tolist()])
+
+    def __repr__(self) -> str:
+        return _text(*self._cells())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._cells())
+
+
+class Trellis:
+    """The best paths of one sequence: to every state of every step, and the best of all.
+
+    Attributes
+    ----------
+    states : ndarray of shape (states,)
+    log_delta : ndarray of shape (steps, states)
+        log p(steps so far, the best path that is in this state now).
+    pointers : ndarray of int of shape (steps, states)
+        The number of the state before on that path; −1 at the first step, and where no path leads.
+    path : ndarray of shape (steps,)
+        The states of the best path of all, as `predict` gives them; None where the sequence is impossible.
+    log_prob : float
+        log p(path, sequence).
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> diary = [[3, 3, 2], [1, 1, 2], [1, 2, 3]]
+    >>> weather = [["hot", "hot", "cold"], ["cold"] * 3, ["cold", "hot", "hot"]]
+    >>> model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(diary, weather)
+    >>> model.trellis([[1, 2, 3]])[0]
+    trellis, p(steps so far, the best path to the state): 0.02667, * marks it
+      step     0               1                2
+      cold  *0.4  *0.1067 ← cold                0
+      hot      0  0.03333 ← cold  *0.02667 ← cold
+    """
+
+    def __init__(self, states: np.ndarray, best: kernels.Best) -> None:
+        self.states, self.log_delta, self.pointers, self.log_prob = states, best.log_delta, best.pointers, best.log_prob
+        self._places = best.path
+        self.path = labelled(states, best.path)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: step, state, log_delta, the state before, and whether it is on the best path."""
+        import pandas as pd
+
+        n_steps, n_states = self.log_delta.shape
+        step, state = np.repeat(np.arange(n_steps), n_states), np.tile(np.arange(n_states), n_steps)
+        before = [None if k < 0 else self.states[k] for k in self.pointers.ravel().tolist()]
+        return pd.DataFrame(
+            {
+                "step": step,
+                "state": self.states[state],
+                "log_delta": self.log_delta.ravel(),
+                "before": pd.Series(before, dtype=object),
+                "on_path": np.repeat(self._places, n_states) == state,
+            }
+        )
+
+    def _cells(self) -> tuple[str, list[str], list[list[str]]]:
+        title, numbers = _readable("trellis, p(steps so far, the best path to the state)", self.log_delta)
+        if np.isneginf(self.log_prob):
+            title += ": the sequence is impossible"
+        else:
+            best = f"{self.log_prob:.4g}" if numbers is self.log_delta else f"{np.exp(self.log_prob):.4g}"
+            title += f": {best}, * marks it"
+        cells = []
+        for row, before, place in zip(numbers, self.pointers.tolist(), self._places.tolist(), strict=True):
+            marks = ["*" if k == place else "" for k in range(len(row))]
+            comes = ["" if k < 0 else f" ← {printable(self.states[k])}" for k in before]
+            cells.append([f"{mark}{x:.4g}{come}" for mark, x, come in zip(marks, row, comes, strict=True)])
+        return title, *_table(self.states, cells)
+
+    def __repr__(self) -> str:
+        return _text(*self._cells())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._cells())
+
+
+# ---- Reckoning ------------------------------------------------------------------------------------------------------
+
+
+class _Passes(NamedTuple):
+    """Forward and backward through one sequence, in logs: both, and their scales."""
+
+    alpha: np.ndarray
+    beta: np.ndarray
+    so_far: np.ndarray
+    to_come: np.ndarray
+    log_prob: float
+
+
+def _passed(start: Any, transition: Any, end: Any, emission: Any, offsets: np.ndarray) -> list[_Passes]:
+    """Forward and backward through every sequence."""
+    rows, ending = dense(emission), np.zeros_like(start) if end is None else end
+    found = []
+    for a, b in pairwise(offsets.tolist()):
+        alpha, beta, steps = np.empty((b - a, len(start))), np.empty((b - a, len(start))), rows[a:b]
+        for t, row in enumerate(steps):
+            alpha[t] = row + (start if t == 0 else np.logaddexp.reduce(alpha[t - 1][:, None] + transition, axis=0))
+        for t in range(b - a - 1, -1, -1):
+            to_come = ending if t == b - a - 1 else transition + (steps[t + 1] + beta[t + 1])
+            beta[t] = to_come if to_come.ndim == 1 else np.logaddexp.reduce(to_come, axis=1)
+        so_far = np.logaddexp.reduce(alpha, axis=1)
+        log_prob = float(np.logaddexp.reduce(alpha[-1] + ending)) if b > a else 0.0
+        possible = not np.isneginf(log_prob)
+        found.append(_Passes(alpha, beta, so_far, log_prob - so_far if possible else np.full(b - a, -np.inf), log_prob))
+    return found
+
+
+def _asked(model: HiddenMarkovModel, question: Callable[..., list[Any]], *where: Any) -> list[Any]:
+    """What is found of sequences as they are given; a warning names the first that is impossible."""
+    sequences, chain = open_asked(model, *where), model._counted.answering
+    found = [one for asked in chain.questions(sequences) for one in question(*asked)]
+    warn_impossible(chain, sequences, np.array([one.log_prob for one in found]))
+    return found
+
+
+# ---- Showing --------------------------------------------------------------------------------------------------------
+
+
+def _readable(title: str, log: np.ndarray) -> tuple[str, np.ndarray]:
+    """Probabilities where all are numbers, else logs, and a title that says which."""
+    finite = log[np.isfinite(log)]
+    small = bool(len(finite)) and finite.min() < np.log(np.finfo(float).tiny)
+    return (title.replace("p(", "log p(", 1), log) if small else (title, np.exp(log))
+
+
+def _table(states: np.ndarray, cells: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Steps across and states down, of both the first ones, and how many more there are."""
+    n_steps, n_states = len(cells), len(states)
+    head = ["step", *map(str, range(min(n_steps, _STEPS)))] + [f"… {n_steps - _STEPS} more"] * (n_steps > _STEPS)
+    more = [""] * (n_steps > _STEPS)
+    lines = [
+        [printable(state), *(step[k] for step in cells[:_STEPS]), *more] for k, state in enumerate(states[:_STATES])
+    ]
+    if n_states > _STATES:
+        lines.append([f"… {n_states - _STATES} more", *[""] * (len(head) - 1)])
+    return head, lines
+
+
+def _text(title: str, head: list[str], lines: list[list[str]]) -> str:
+    """A table as text, numbers to the right."""
+    widths = [max(len(line[k]) for line in [head, *lines]) for k in range(len(head))]
+    shown = [
+        "  ".join([f"  {line[0]:<{widths[0]}}", *(f"{c:>{w}}" for c, w in zip(line[1:], widths[1:], strict=True))])
+        for line in [head, *lines]
+    ]
+    return "\n".join([title, *(line.rstrip() for line in shown)])

@@ -1,0 +1,104 @@
+"""Hidden Markov models as the textbooks reckon them: ice creams eaten on hot and on cold days."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+import tallybayes as tb
+
+DIARY = [[3, 3, 2], [1, 1, 2], [1, 2, 3]]
+WEATHER = [["hot", "hot", "cold"], ["cold", "cold", "cold"], ["cold", "hot", "hot"]]
+
+
+def near(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def diaries(**options):
+    options = {"estimate": "mle", **options}
+    return tb.HiddenMarkovModel(columns=tb.Categorical(), **options).fit(DIARY, WEATHER)
+
+
+def test_T29_sequences_however_they_come():
+    model = diaries()
+    flat, sky = np.ravel(DIARY), np.ravel(WEATHER)
+    frame = pd.DataFrame({"who": np.repeat([1, 2, 3], 3), "day": [1, 2, 3] * 3, "eaten": flat, "sky": sky})
+    once = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(flat, sky, [3, 3, 3])
+    named = tb.HiddenMarkovModel(columns={"eaten": tb.Categorical()}, estimate="mle")
+    named.fit(frame.iloc[::-1], "sky", sequence="who", order="day")
+    assert once.tally_ == model.tally_
+    near(named.transition_, model.transition_)
+
+
+def test_T31_what_is_drawn():
+    model = diaries()
+    X, y = model.sample([100] * 1000, random_state=0)
+    states, symbols = np.searchsorted(model.states_, y), np.array(X)
+    for s in (0, 1):
+        moves = states[:, 1:][states[:, :-1] == s]
+        shares = [(np.mean(moves == 1), model.transition_[s, 1], moves.size)]
+        here = symbols[states == s]
+        shares += [(np.mean(here == k), model.emission_[0][k][s], here.size) for k in (1, 2, 3)]
+        for found, p, n in shares:
+            assert abs(found - p) <= 4 * np.sqrt(p * (1 - p) / n)
+
+
+def test_T32_how_many_numbers():
+    model = diaries()
+    assert model.n_parameters_ == 7
+    assert model.start_.size - 1 + 2 * (2 - 1) + 2 * (3 - 1) == 7
+
+
+def test_T35_forward():
+    model = diaries()
+    alpha = model.forward([[1, 2, 3]])[0]
+    near(np.exp(alpha.log), [[2 / 5, 0], [8 / 75, 1 / 30], [0, 13 / 300]])
+    near(np.exp(model.log_likelihood([[1, 2, 3]])), 13 / 300)
+    paths = [["cold", "cold", "hot"], ["cold", "hot", "hot"]]
+    near(np.exp(model.log_joint([[1, 2, 3]] * 2, paths)), [2 / 75, 1 / 60])
+    every = list(itertools.product(["cold", "hot"], repeat=3))
+    near(np.exp(model.log_joint([[1, 2, 3]] * 8, every)).sum(), 13 / 300)
+
+
+def test_T35b_backward():
+    model = diaries()
+    beta = model.backward([[1, 2, 3]])[0]
+    near(np.exp(beta.log), [[13 / 120, 7 / 60], [1 / 4, 1 / 2], [1, 1]])
+    near(model.predict_proba([[1, 2, 3]])[0][1, 1], 5 / 13)
+    near(model.filter_proba([[1, 2, 3]])[0][1, 1], 5 / 21)
+    near(model.forward([[1, 2, 3]])[0].scaled * beta.scaled, model.predict_proba([[1, 2, 3]])[0])
+
+
+def test_T36_decoding():
+    model = diaries()
+    first, second = model.trellis([[1, 2, 3], [3, 2, 3]])
+    assert first.path.tolist() == ["cold", "cold", "hot"]
+    assert second.path.tolist() == ["hot", "hot", "hot"]
+    near(np.exp([first.log_prob, second.log_prob]), [2 / 75, 1 / 48])
+    near(np.exp(model.log_joint([[3, 2, 3]], [["hot", "cold", "hot"]])), 1 / 120)
+    assert [path.tolist() for path in model.predict([[1, 2, 3], [3, 2, 3]])] == [first.path.tolist(), ["hot"] * 3]
+
+
+def test_E_T4_the_best_path_is_of_both_together():
+    # p(x | y) alone favours hot, cold, hot.
+    model = diaries()
+    place = {"cold": 0, "hot": 1}
+    given = {
+        path: np.prod([model.emission_[0][x][place[state]] for x, state in zip([3, 2, 3], path, strict=True)])
+        for path in itertools.product(place, repeat=3)
+    }
+    assert max(given, key=given.get) == ("hot", "cold", "hot")
+    near([given["hot", "cold", "hot"], given["hot", "hot", "hot"]], [9 / 40, 9 / 64])
+
+
+def test_T38_T39_E_T3_counting_the_diaries():
+    model = diaries()
+    near(model.start_, [2 / 3, 1 / 3])
+    near(model.transition_, [[2 / 3, 1 / 3], [1 / 3, 2 / 3]])  # of the steps that have a successor
+    near([model.emission_[0][k] for k in (1, 2, 3)], [[3 / 5, 0], [2 / 5, 1 / 4], [0, 3 / 4]])
+    near(model.log_likelihood(DIARY, WEATHER), np.log(1 / 84375))
+    added = diaries(estimate="bayes", prior=1)
+    near(added.start_[0], 3 / 5)
+    near(np.diag(added.transition_), 3 / 5)
+    near([added.emission_[0][k] for k in (1, 2, 3)], [[1 / 2, 1 / 7], [3 / 8, 2 / 7], [1 / 8, 4 / 7]])
