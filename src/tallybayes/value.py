@@ -30,10 +30,14 @@ class Value:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and _key(self) == _key(other)
+        return self is other or (type(self) is type(other) and _key(self) == _key(other))
 
     def __hash__(self) -> int:
-        return hash(_key(self))
+        found = self.__dict__.get("_hash")
+        if found is None:  # it never changes: columns are grouped by their families again and again
+            found = hash(_key(self))
+            object.__setattr__(self, "_hash", found)
+        return found
 
     def __repr__(self) -> str:
         shown, named = [], False

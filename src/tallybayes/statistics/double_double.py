@@ -62,7 +62,7 @@ class DoubleDouble:
 
     def frozen(self) -> DoubleDouble:
         """The same numbers, not to be written through this value."""
-        return self.map(_read_only)
+        return self.map(read_only)
 
     def __neg__(self) -> DoubleDouble:
         return DoubleDouble(-self.high, -self.low)
@@ -106,7 +106,8 @@ class DoubleDouble:
         return flat.map(lambda a: a[0])
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The same array, not to be written through this view of it."""
     view = array.view()
     view.setflags(write=False)
     return view

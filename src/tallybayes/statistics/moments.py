@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from tallybayes.errors import DataError, StatisticsError
-from tallybayes.statistics.double_double import DoubleDouble
+from tallybayes.statistics.double_double import DoubleDouble, read_only
 from tallybayes.statistics.statistics import Part, Statistics, all_close
 from tallybayes.value import frozen_array
 
@@ -115,17 +116,20 @@ class Moments(Statistics):
         """Σw, shape (*given, columns), or (*given, 1) where no cell was missing."""
         return self.weight_sum.value
 
-    @property
+    @cached_property
     def mean(self) -> np.ndarray:
         """The weighted mean, shape (*given, columns); 0 where nothing was counted."""
         shift = self.first_sum / self._divisor()
         mean = (DoubleDouble.of(np.broadcast_to(self.anchor, shift.shape)) + shift).value
-        return np.where(self.weight > 0, mean, 0.0)
+        return read_only(np.where(self.weight > 0, mean, 0.0))
 
-    @property
+    @cached_property
     def scatter(self) -> np.ndarray:
         """Σw(x − mean)², shape (*given, columns), or with its cross products (*given, columns, columns)."""
-        return self._scatter().value
+        return read_only(self._scatter().value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in self.__dict__.items() if name not in ("mean", "scatter")}  # derived
 
     def _scatter(self) -> DoubleDouble:
         rest = self.second_sum - self._level()
@@ -262,12 +266,14 @@ class Moments(Statistics):
 
         Otherwise a column that is constant once its other rows are forgotten would have a spread of dust.
         """
-        level = self._level()  # as `_scatter` has it, so that nothing is left
         if self.full:
             # How coarse the products were summed is not known here, so only what rounding made negative is surely dust.
             flat = np.diagonal(self.scatter, axis1=-2, axis2=-1) <= 0
-            dust = flat[..., :, None] | flat[..., None, :]
+            if not flat.any():
+                return self
+            level, dust = self._level(), flat[..., :, None] | flat[..., None, :]
         else:
+            level = self._level()  # as `_scatter` has it, so that nothing is left
             rows = np.clip(
                 np.broadcast_to(held.weight, level.shape), 1.0, 1e16
             )  # more weight than that is no more rows
@@ -283,9 +289,10 @@ class Moments(Statistics):
         return np.where(whole, 1e-20, self.TOLERANCE)
 
     def _subtract(self, other: Self) -> Self:
-        rest = self._raw_subtract(other)
-        rest = rest._without_dust(self)
+        rest = self._raw_subtract(other)._without_dust(self)
         keep = np.broadcast_to(rest.weight > 0, rest.first_sum.shape)
+        if type(self) is Moments and keep.all():
+            return rest  # type: ignore[return-value]
         both = keep[..., :, None] & keep[..., None, :] if self.full else keep
         return type(self)(
             rest.anchor,

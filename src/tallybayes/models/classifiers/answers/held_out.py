@@ -125,11 +125,11 @@ def score_folds(
     """
     n_folds, n_classes = int(fold.max()) + 1, len(rows.model.classes_)
     out = [Normalised(np.empty((len(fold), n_classes)), np.empty(len(fold))) for _ in models]
-    apart = []
+    apart, without_first = [], train(0)
     for model, scores in zip(models, out, strict=True):
         if fold.min() < 0:
             scores.log_proba[fold < 0], scores.log_density[fold < 0] = np.nan, np.nan
-        first = _plan(model, train(0))
+        first = _plan(model, without_first)
         others = (_plan(model, train(k)) for k in range(1, n_folds))
         together = itertools.chain([first], others)
         if not posterior_by_part(together, n_folds, fold, rows.table, scores, rows.log_base):

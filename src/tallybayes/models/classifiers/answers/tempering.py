@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit, logsumexp
+from scipy.special import expit, log_expit, logit
+
+from tallybayes.models.fitted.bayes_rule import normalised
 
 LOG_ODDS = 700.0  # the largest there are: exp of more is no float
 _STARTS = [np.array([t, logit(doubt)]) for t in (0.7, 0.0, -0.7, -1.4, -2.1, -3.5) for doubt in (0.002, 0.02, 0.1)]
 _SOME = 2000  # rows by which one is chosen
+_CLOSE = 1e-6  # steps below this change no digit that is shown, and the next one would be its square
 _DOUBTED, _TRUSTED = 0.2, 50.0  # rows that are in doubt beforehand, and that are not
 
 
@@ -23,8 +26,7 @@ class Tempering(NamedTuple):
 
 def tempered(log_proba: np.ndarray, sharpness: float) -> np.ndarray:
     """Probabilities to the power of `sharpness`, made to sum to 1."""
-    scaled = log_proba * sharpness
-    return scaled - logsumexp(scaled, axis=1, keepdims=True)
+    return normalised(log_proba * sharpness, np.zeros(log_proba.shape[1])).log_proba
 
 
 def doubted(log_proba: np.ndarray, doubt: float, base: np.ndarray) -> np.ndarray:
@@ -46,16 +48,16 @@ def fit_tempering(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray)
     score = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), -LOG_ODDS)  # what is impossible adds 0
     rows = _Judged(score, score[np.arange(len(codes)), codes], base[codes], weights)
     some = _Judged(*(part[:: max(1, len(codes) // _SOME)] for part in rows))
-    at = max(_STARTS, key=lambda start: _objective(start, some))
-    found = _objective(at, rows)
+    at = max(_STARTS, key=lambda start: _Told(start, some).objective)
+    found = _Told(at, rows)
     for _ in range(100):
-        slope, curve = _derivatives(at, rows)
+        slope, curve = found.derivatives()
         values, vectors = np.linalg.eigh(curve)
         step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-9))  # uphill, where it is no top either
         step *= min(1.0, 2.0 / np.abs(step).max(initial=1e-300))
-        while np.abs(step).max() > 1e-9:
-            higher = _objective(at + step, rows)
-            if higher >= found:
+        while np.abs(step).max() > _CLOSE:
+            higher = _Told(at + step, rows)
+            if higher.objective >= found.objective:
                 break
             step /= 4
         else:
@@ -73,29 +75,31 @@ class _Judged(NamedTuple):
     weights: np.ndarray
 
 
-def _objective(at: np.ndarray, rows: _Judged) -> float:
-    """The log posterior of log(1/T) and the log-odds of doubt."""
-    sharpness, doubt = np.exp(at[0]), expit(at[1])
-    told = np.exp(sharpness * rows.truth) / np.exp(sharpness * rows.score).sum(axis=1)
-    prior = -0.5 * at[0] ** 2 + _DOUBTED * log_expit(at[1]) + _TRUSTED * log_expit(-at[1])
-    return float(rows.weights @ np.log((1 - doubt) * told + doubt * rows.base) + prior)
+class _Told:
+    """How probable the classes of rows are at log(1/T) and the log-odds of doubt."""
 
+    def __init__(self, at: np.ndarray, rows: _Judged) -> None:
+        self.at, self.rows = at, rows
+        self.sharpness, self.doubt = np.exp(at[0]), expit(at[1])
+        self.power = np.exp(self.sharpness * rows.score)
+        self.total = self.power.sum(axis=1)
+        self.told = (1 - self.doubt) * np.exp(self.sharpness * rows.truth) / self.total
+        prior = -0.5 * at[0] ** 2 + _DOUBTED * log_expit(at[1]) + _TRUSTED * log_expit(-at[1])
+        self.objective = float(rows.weights @ np.log(self.told + self.doubt * rows.base) + prior)  # the log posterior
 
-def _derivatives(at: np.ndarray, rows: _Judged) -> tuple[np.ndarray, np.ndarray]:
-    """The slope of the objective, and minus its curvature."""
-    sharpness, doubt = np.exp(at[0]), expit(at[1])
-    power = np.exp(sharpness * rows.score)
-    total = power.sum(axis=1)
-    mean = np.einsum("nk,nk->n", power, rows.score) / total
-    square = np.einsum("nk,nk,nk->n", power, rows.score, rows.score) / total
-    told = (1 - doubt) * np.exp(sharpness * rows.truth) / total
-    own = told / (told + doubt * rows.base)  # how far a row is put down to the model, rather than to doubt
-    either, lean = own * (1 - own), sharpness * (rows.truth - mean)
-    slope = [
-        rows.weights @ (own * lean) - at[0],
-        rows.weights @ (1 - own - doubt) + _DOUBTED * (1 - doubt) - _TRUSTED * doubt,
-    ]
-    bend = either * lean**2 + own * (lean - sharpness**2 * (square - mean**2))
-    both = rows.weights @ (either * lean)
-    doubts = rows.weights @ (either - doubt * (1 - doubt)) - (_DOUBTED + _TRUSTED) * doubt * (1 - doubt)
-    return np.array(slope), np.array([[1 - rows.weights @ bend, both], [both, -doubts]])
+    def derivatives(self) -> tuple[np.ndarray, np.ndarray]:
+        """The slope of the objective, and minus its curvature."""
+        at, (score, truth, base, weights), doubt, told = self.at, self.rows, self.doubt, self.told
+        weighted = self.power * score
+        mean = weighted.sum(axis=1) / self.total
+        square = np.einsum("nk,nk->n", weighted, score) / self.total
+        own = told / (told + doubt * base)  # how far a row is put down to the model, rather than to doubt
+        either, lean = own * (1 - own), self.sharpness * (truth - mean)
+        slope = [
+            weights @ (own * lean) - at[0],
+            weights @ (1 - own - doubt) + _DOUBTED * (1 - doubt) - _TRUSTED * doubt,
+        ]
+        bend = either * lean**2 + own * (lean - self.sharpness**2 * (square - mean**2))
+        both = weights @ (either * lean)
+        doubts = weights @ (either - doubt * (1 - doubt)) - (_DOUBTED + _TRUSTED) * doubt * (1 - doubt)
+        return np.array(slope), np.array([[1 - weights @ bend, both], [both, -doubts]])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
+from tallybayes.models.fitted.bayes_rule import normalised
+
 LEAST = -700.0  # log probabilities below are as good as impossible
 
 
@@ -49,4 +51,4 @@ def mixed(log_probas: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
 def bounded(log_proba: np.ndarray) -> np.ndarray:
     """Log probabilities that none forbids altogether, and that sum to 1."""
     found = np.maximum(np.nan_to_num(log_proba, nan=LEAST, neginf=LEAST), LEAST)
-    return np.asarray(found - logsumexp(found, axis=1, keepdims=True))
+    return normalised(found, np.zeros(found.shape[1])).log_proba
