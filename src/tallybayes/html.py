@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
@@ -16,6 +17,7 @@ _TABLE = "border-collapse:collapse;margin:0.3em 0;font-variant-numeric:tabular-n
 _TITLE = "caption-side:top;text-align:left;font-weight:bold;padding:0.2em 0;white-space:pre-line;color:inherit"
 _HEAD = "border-bottom:1px solid currentColor;padding:0.15em 0.6em"
 _CELL = "padding:0.15em 0.6em"
+_NUMBER = re.compile(r"([<+−-]? ?[\d.,]+(e[+-]?\d+)?( %)?|[+-]?inf|nan|—|·)?")
 
 
 def html_table(title: str, head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
@@ -28,8 +30,8 @@ def html_table(title: str, head: Sequence[Any], rows: Iterable[Sequence[Any]]) -
     head : sequence
         The names of the columns; empty for a table without a head.
     rows : iterable of sequences
-        The cells. Numbers stand to the right in at most four digits, text to the left, None is empty. Of many rows the
-        first 40 are shown, and how many more there are.
+        The cells. Numbers are shown in four digits and stand to the right, as does text that is a number; other text to
+        the left; None is empty. Of many rows the first 40 are shown, and how many more there are.
 
     Returns
     -------
@@ -48,9 +50,7 @@ def html_table(title: str, head: Sequence[Any], rows: Iterable[Sequence[Any]]) -
     more = sum(1 for _ in remaining)
     width = max([len(head), *(len(row) for row in shown)])
     right = [
-        any(_is_number(row[place]) for row in shown if place < len(row))
-        and all(row[place] is None or row[place] == "" or _is_number(row[place]) for row in shown if place < len(row))
-        for place in range(width)
+        all(_stands_right(row[place]) for row in shown if place < len(row)) and bool(shown) for place in range(width)
     ]
     out = [f'<table style="{_TABLE}">']
     if title:
@@ -66,6 +66,20 @@ def html_table(title: str, head: Sequence[Any], rows: Iterable[Sequence[Any]]) -
     if more:
         out.append(f'<tr><td colspan="{width}" style="{_CELL};text-align:left">… and {more:,} more</td></tr>')
     return "".join([*out, "</tbody></table>"])
+
+
+def html_parts(*parts: Any) -> str:
+    """Several parts below each other: a text, or the title, head and rows of a table.
+
+    Parameters
+    ----------
+    *parts : str or tuple
+
+    Returns
+    -------
+    str
+    """
+    return "".join(html_text(part) if isinstance(part, str) else html_table(*part) for part in parts)
 
 
 def html_text(text: str) -> str:
@@ -91,6 +105,11 @@ def _cell(tag: str, style: str, value: Any, right: bool) -> str:
 
 def _lines(text: str) -> str:
     return "\n".join(escape(printable(line)) for line in text.split("\n"))
+
+
+def _stands_right(value: Any) -> bool:
+    text = "" if value is None else value
+    return _is_number(value) or (isinstance(text, str) and _NUMBER.fullmatch(text) is not None)
 
 
 def _is_number(value: Any) -> bool:

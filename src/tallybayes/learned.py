@@ -14,6 +14,7 @@ from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import estimate_parameters, read_estimate
 from tallybayes.families.family import Family
+from tallybayes.html import html_parts
 from tallybayes.predictive import VALUE, Predictive
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table, open_table
@@ -247,16 +248,26 @@ class Learned:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         weight = float(np.max(self.family.row_weight(self.statistics.pooled()), initial=0.0))
         groups = f", {len(self.groups)} groups" if self._grouped else ""
-        lines = [f"Learned: {self.family!r}, weight {weight:.12g}{groups}"]
+        return f"Learned: {self.family!r}, weight {weight:.12g}{groups}"
+
+    def _estimates(self) -> list[tuple[str, str]]:
+        """What is learned, by name and as text."""
+        found = []
         for name in ("mle", "bayes"):
             try:
-                lines.append(f"  {name:<5}  {_short(self.estimate(name))}")
+                found.append((name, _short(self.estimate(name))))
             except ValueError as error:
-                lines.append(f"  {name:<5}  none: {str(error).splitlines()[0]}")
-        return "\n".join(lines)
+                found.append((name, f"none: {str(error).splitlines()[0]}"))
+        return found
+
+    def __repr__(self) -> str:
+        return "\n".join([self._title(), *(f"  {name:<5}  {text}" for name, text in self._estimates())])
+
+    def _repr_html_(self) -> str:
+        return html_parts((self._title(), ["estimate", ""], self._estimates()))
 
     def _prior(self, prior: Any, estimate: str = "bayes") -> Belief:
         if isinstance(prior, Hypotheses):

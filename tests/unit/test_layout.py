@@ -41,8 +41,9 @@ HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 ON_REQUEST = {("models", "plots"), ("insight", "plots")}
 ANYTHING = {"testing", "demo", "__init__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
-SHARED = {"inputs", "fitted", "model"}
-ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "model": {"model_file"}}
+SHARED = {"inputs", "fitted", "estimator", "model"}
+ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "estimator": set()}
+ROOMS["model"] = {"model_file", "estimator"}
 ROOMS |= dict.fromkeys(("chains", "networks"), SHARED)
 ROOMS["classifiers"] = SHARED | {"model_file"}  # one is made of others, and writes them into its file
 # Optional libraries and the one part that may import each at module level; None: only inside functions.

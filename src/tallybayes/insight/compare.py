@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, printable
+from tallybayes.html import html_parts
 from tallybayes.insight.same_rows import check_same, describe
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.classifiers.grouped import Grouped
@@ -217,9 +218,10 @@ class Comparison:
             }
         )
 
-    def __repr__(self) -> str:
+    def _lines(self) -> list[tuple[str, ...]]:
+        """The table, its head first."""
         bits, probabilities = self.bits, self.probabilities
-        lines = [("model", "bits", "behind", "per row", "probability", "parameters")]
+        lines: list[tuple[str, ...]] = [("model", "bits", "behind", "per row", "probability", "parameters")]
         for name, value in bits.items():
             behind = value - bits[self.best]
             row = behind / self.n_rows if self.n_rows else 0.0
@@ -233,13 +235,28 @@ class Comparison:
                     str(self.n_parameters[name]),
                 )
             )
+        return lines
+
+    def _title(self) -> str:
+        return f"Comparison of {len(self.bits)} models of {self.n_rows:.12g} rows by evidence, best first"
+
+    def __repr__(self) -> str:
+        lines = self._lines()
         widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-        out = [f"Comparison of {len(bits)} models of {self.n_rows:.12g} rows by evidence, best first"]
+        out = [self._title()]
         for line in lines:
             cells = [f"{cell:>{width}}" for cell, width in zip(line[1:], widths[1:], strict=True)]
             out.append("  " + "  ".join([f"{line[0]:<{widths[0]}}", *cells]))
-        best, second = list(bits)[:2]
-        out.append(self.reading(best, second))
+        return "\n".join([*out, *self._notes()])
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._lines()
+        return html_parts((self._title(), head, rows), "\n".join(self._notes()))
+
+    def _notes(self) -> list[str]:
+        """How to read the table."""
+        best, second = list(self.bits)[:2]
+        out = [self.reading(best, second)]
         if self.left_out:
             out.append(f"left out of all, being the same in every row: {', '.join(map(printable, self.left_out))}")
         if self.mixed:
@@ -254,7 +271,7 @@ class Comparison:
             )
         if self.bounds:
             out.append(f"at most so many bits, by a bound of the evidence: {', '.join(map(printable, self.bounds))}")
-        return "\n".join(out)
+        return out
 
 
 def _evidence(model: Any, without: Sequence[Any] = ()) -> Evidence:

@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.beliefs.belief import tails
 from tallybayes.errors import DataError
 from tallybayes.insight.evaluation import ALL_GROUPS, check_density, check_groups
-from tallybayes.insight.evaluation_text import describe_density
+from tallybayes.insight.evaluation_text import Part, as_html, as_text, describe_density
 from tallybayes.insight.intervals import Measure, average, effective_rows
 from tallybayes.sources.collect import check_weight
 
@@ -136,5 +136,11 @@ class DensityEvaluation:
             lines += [(name, *found)] if found is not None else []
         return lines
 
-    def __repr__(self) -> str:
+    def _shown(self) -> list[Part]:
         return describe_density(self)
+
+    def __repr__(self) -> str:
+        return as_text(self._shown())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._shown())

@@ -12,6 +12,7 @@ from tallybayes.errors import DataError, printable
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.html import html_parts
 from tallybayes.insight.information import LOG_2, Information, of_explained, of_labels
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.shape import read_first
@@ -121,13 +122,26 @@ class Dependence:
 
         return plot_dependence(self, ax, most)
 
+    def _title(self) -> str:
+        return f"Dependence of {len(self.columns)} columns given {self.target!r}: {len(self.first)} pairs, in bits"
+
+    def _top(self, most: int) -> list[str]:
+        """The names of the first pairs."""
+        ends = zip(self.first[:most].tolist(), self.second[:most].tolist(), strict=True)
+        return [f"{printable(self.columns[i])} – {printable(self.columns[j])}" for i, j in ends]
+
+    def _repr_html_(self) -> str:
+        head = ["columns", "bits", f"{self.mass:.3g} interval", "evidence"]
+        numbers = zip(self.information, self.low, self.high, self.evidence, strict=True)
+        shown = ([f"{bits:.4f}", f"{low:.4f} – {high:.4f}", f"{found:+.1f}"] for bits, low, high, found in numbers)
+        rows = ([pair, *cells] for pair, cells in zip(self._top(len(self.first)), shown, strict=True))
+        return html_parts((self._title(), head, rows), *([self._reading()] if len(self.first) else []))
+
     def __repr__(self) -> str:
-        n_pairs, shown = len(self.first), 10
-        head = f"Dependence of {len(self.columns)} columns given {self.target!r}: {n_pairs} pairs, in bits"
+        n_pairs, shown, head = len(self.first), 10, self._title()
         if not n_pairs:
             return head
-        ends = zip(self.first[:shown].tolist(), self.second[:shown].tolist(), strict=True)
-        top = [f"{printable(self.columns[i])} – {printable(self.columns[j])}" for i, j in ends]
+        top = self._top(shown)
         width = max(map(len, top))
         lines = [head, f"  {'':<{width}}  {'bits':>7}  {f'{self.mass:.3g} interval':>17}  evidence"]
         for k, pair in enumerate(top):
@@ -135,11 +149,15 @@ class Dependence:
             lines.append(f"  {pair:<{width}}  {self.information[k]:7.4f}  {interval}  {self.evidence[k]:+8.1f}")
         if n_pairs > shown:
             lines.append(f"  … {n_pairs - shown} more")
+        return "\n".join([*lines, self._reading()])
+
+    def _reading(self) -> str:
+        """What the table says of naive Bayes."""
+        n_pairs = len(self.first)
         enough = round(_SURE + float(np.log2(n_pairs)))
         sure = int((self.evidence > enough).sum())
         what = "naive Bayes counts what they share twice" if sure else "nothing here speaks against naive Bayes"
-        lines.append(f"{sure} of {n_pairs} pairs are dependent beyond doubt (evidence above {enough} bits): {what}.")
-        return "\n".join(lines)
+        return f"{sure} of {n_pairs} pairs are dependent beyond doubt (evidence above {enough} bits): {what}."
 
 
 def dependence(data: Any, target: Any, *, sample_weight: Any = None, mass: float = 0.95) -> Dependence:

@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.beliefs.belief import tails
 from tallybayes.errors import DataError
 from tallybayes.insight import measures
-from tallybayes.insight.evaluation_text import describe
+from tallybayes.insight.evaluation_text import Part, as_html, as_text, describe
 from tallybayes.insight.intervals import Measure, Measures, average
 from tallybayes.insight.measures import Reliability, Scores
 from tallybayes.sources.collect import check_weight
@@ -295,8 +295,14 @@ class Evaluation:
             lines += [(name, label, *found) for label, found in getattr(self, name).items()]
         return lines + [("support", label, weight, np.nan, np.nan) for label, weight in self.support.items()]
 
-    def __repr__(self) -> str:
+    def _shown(self) -> list[Part]:
         return describe(self)
+
+    def __repr__(self) -> str:
+        return as_text(self._shown())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._shown())
 
     def plot_confusion(self, ax: Any = None) -> Any:
         """A picture of the confusion matrix, coloured by each true class's shares; needs matplotlib.

@@ -1,4 +1,4 @@
-"""An evaluation as text, for a terminal."""
+"""An evaluation as text, for a terminal, and as tables, for a notebook."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import printable
+from tallybayes.html import html_parts
 
 if TYPE_CHECKING:
     from tallybayes.insight.density import DensityEvaluation
@@ -26,7 +27,25 @@ _HEADLINES = {
 }
 
 
-def describe(evaluation: Evaluation) -> str:
+Part = str | tuple[list[list[str]], tuple[int, ...]]  # a line of text, or a table and which of its columns lean left
+
+
+def as_text(parts: Sequence[Part]) -> str:
+    """An evaluation for a terminal."""
+    return "\n\n".join(part if isinstance(part, str) else _table(*part) for part in parts)
+
+
+def as_html(parts: Sequence[Part]) -> str:
+    """An evaluation for a notebook; measures without a name above them stand in a table without a head."""
+    return html_parts(*(part if isinstance(part, str) else _headed(part[0]) for part in parts))
+
+
+def _headed(lines: list[list[str]]) -> tuple[str, list[str], list[list[str]]]:
+    has_head = not lines[0][-1].startswith("(")
+    return "", lines[0] if has_head else [], lines[1:] if has_head else lines
+
+
+def describe(evaluation: Evaluation) -> list[Part]:
     """The headlines, a table of the classes and one of the groups."""
     n, effective = evaluation.n_rows, evaluation.effective_rows
     weighted = f" (worth {effective:.0f} of equal weight)" if effective < 0.995 * n else ""
@@ -35,28 +54,25 @@ def describe(evaluation: Evaluation) -> str:
     for name, text in _HEADLINES.items():
         found = getattr(evaluation, name)
         lines += [[text, *_shown(found)]] if found is not None else []
-    parts = [head, _table(lines, left=(0, 2)), _classes(evaluation)]
-    if evaluation.groups:
-        parts.append(_groups(evaluation))
-    return "\n\n".join(parts)
+    return [head, (lines, (0, 2)), _classes(evaluation), *([_groups(evaluation)] if evaluation.groups else [])]
 
 
-def describe_density(evaluation: DensityEvaluation) -> str:
+def describe_density(evaluation: DensityEvaluation) -> list[Part]:
     """What rows or sequences cost, all of them and by group."""
     what = "rows" if evaluation.steps is None else "sequences"
     n, effective = evaluation.n_rows, evaluation.effective_rows
     head = f"{n} {what}; with {evaluation.mass:.0%} credible intervals"
     if evaluation.steps is None and effective < 0.995 * n:
         head = f"{n} {what} (worth {effective:.0f} of equal weight); with {evaluation.mass:.0%} credible intervals"
-    parts = [head, _table(_density_lines(evaluation), left=(0, 2))]
+    parts: list[Part] = [head, (_density_lines(evaluation), (0, 2))]
     if evaluation.groups:
         lines = [[printable(evaluation._by_name), what, evaluation.loss_name, ""]]
         found = list(evaluation.groups.items())
         lines += [[short_label(label), str(part.n_rows), *_shown(part.loss)] for label, part in found[:_MOST]]
         if len(found) > _MOST:
             lines.append([f"… {len(found) - _MOST} more", "", "", ""])
-        parts.append(_table(lines, left=(0, 3)))
-    return "\n\n".join(parts)
+        parts.append((lines, (0, 3)))
+    return parts
 
 
 def _density_lines(evaluation: DensityEvaluation) -> list[list[str]]:
@@ -65,7 +81,7 @@ def _density_lines(evaluation: DensityEvaluation) -> list[list[str]]:
     return [["bits per sequence", *_shown(evaluation.bits_per_row)], ["bits per step", *_shown(evaluation.loss)]]
 
 
-def _classes(evaluation: Evaluation) -> str:
+def _classes(evaluation: Evaluation) -> Part:
     lines = [["class", "precision", "", "recall", "", "F", "", "support"]]
     columns = evaluation.precision, evaluation.recall, evaluation.f_score
     labels = list(evaluation.support)
@@ -76,10 +92,10 @@ def _classes(evaluation: Evaluation) -> str:
         lines.append([f"… {len(labels) - _MOST} more", *[""] * 7])
     macro = evaluation.macro_precision, evaluation.macro_recall, evaluation.macro_f_score
     lines.append(["macro average", *(text for found in macro for text in _shown(found)), ""])
-    return _table(lines, left=(0, 2, 4, 6))
+    return lines, (0, 2, 4, 6)
 
 
-def _groups(evaluation: Evaluation) -> str:
+def _groups(evaluation: Evaluation) -> Part:
     """Two lines for every group: the values, and their intervals below."""
     heads = ["rows", "accuracy", "error rate"]
     positive = evaluation.classes.tolist()[1] if len(evaluation.classes) == 2 else None
@@ -97,7 +113,7 @@ def _groups(evaluation: Evaluation) -> str:
         lines.append(["", "", *(f"{low}–{high}" for _, low, high in texts)])
     if len(found) > _MOST:
         lines.append([f"… {len(found) - _MOST} more", *[""] * (len(lines[0]) - 1)])
-    return _table(lines, left=(0,))
+    return lines, (0,)
 
 
 def _shown(measure: Measure) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, printable
+from tallybayes.html import html_parts
 from tallybayes.insight.drawing import ALL_ROWS, Part, make_part, sources
 from tallybayes.insight.summaries import Counted
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -127,11 +128,22 @@ class PredictiveCheck:
                 return part.values(part.cells, place), drawn, part.labels[part.codes], part.levels_of(place)
         raise DataError.unknown_column([column], [name for part in self._parts for name in part.names])
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         rows = ", ".join(f"{printable(label)}: {n}" for label, n in list(self.n_rows.items())[:8])
         of = f"rows: {self.n_rows[ALL_ROWS]}" if ALL_ROWS in self.n_rows else f"rows of class {rows}"
-        head = f"PredictiveCheck: {len(self.table)} statistics beside {self.n_draws} draws ({of})"
-        top = self.table[:10]
+        return f"PredictiveCheck: {len(self.table)} statistics beside {self.n_draws} draws ({of})"
+
+    def _repr_html_(self) -> str:
+        head = ["column", "in", "statistic", "observed", "95 % of the draws", "p", "gap"]
+        rows = (
+            [row.column, row.label, row.statistic, row.observed, f"{row.low:.4g} – {row.high:.4g}", *cells]
+            for row in self.table
+            for cells in [(f"{row.p:.3f}", f"{row.gap:+.1f}")]
+        )
+        return html_parts((self._title(), head, rows), *([self._reading()] if self.table else []))
+
+    def __repr__(self) -> str:
+        head, top = self._title(), self.table[:10]
         if not top:
             return head
         names = [printable(f"{row.column} in {row.label}: {row.statistic}") for row in top]
@@ -142,10 +154,13 @@ class PredictiveCheck:
             lines.append(f"  {name:<{width}}  {row.observed:10.4g}  {draws}  {row.p:5.3f}  {row.gap:+8.1f}")
         if len(self.table) > len(top):
             lines.append(f"  … {len(self.table) - len(top)} more")
+        return "\n".join([*lines, self._reading()])
+
+    def _reading(self) -> str:
+        """Where model and data differ."""
         wrong = list(dict.fromkeys(printable(row.column) for row in self.surprising))
         shown = ", ".join(wrong[:8]) + (f", … {len(wrong) - 8} more" if len(wrong) > 8 else "")
-        lines.append(f"The model does not look like the data in: {shown}." if wrong else "Nothing is surprising.")
-        return "\n".join(lines)
+        return f"The model does not look like the data in: {shown}." if wrong else "Nothing is surprising."
 
 
 def predictive_check(

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from tallybayes.errors import DataError, EstimateError, NotForgettableError
 from tallybayes.families.estimates import read_estimate
+from tallybayes.html import html_parts
 from tallybayes.insight.cross_validation import hold, judge
 from tallybayes.insight.validation import REFITTED, CrossValidation
 from tallybayes.models.classifiers.answers.held_out import count_rows, open_rows, score_left_out
@@ -20,6 +21,7 @@ from tallybayes.models.inputs.folds import random_folds
 from tallybayes.progress import progress
 
 _FOLDS = 10  # of models whose rows cannot be left out in closed form
+_TITLE = "The model's own prior, times a strength; * is best"
 GRID = tuple(float(strength) for strength in 10.0 ** np.linspace(-3, 3, 13))
 
 
@@ -108,8 +110,21 @@ class PriorPath:
             loss, accuracy = f"{result.loss!r} {marks[1]}", repr(result.accuracy) if told else ""
             evidence = f"  {bits:>13.1f}{marks[0]}" if self.has_evidence else ""
             lines.append(f"{strength:>10.4g}{evidence}  {loss:<25}  {accuracy}".rstrip())
-        again = [REFITTED] if any(result.refitted for result in self.results) else []
-        return "\n".join(["The model's own prior, times a strength; * is best", *lines, *again])
+        return "\n".join([_TITLE, *lines, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        return [REFITTED] if any(result.refitted for result in self.results) else []
+
+    def _repr_html_(self) -> str:
+        best, low = np.nanmax([*self.log2_evidence, -np.inf]), min(result.loss.value for result in self.results)
+        told, name = hasattr(self.results[0], "accuracy"), self.results[0].loss_name
+        head = ["strength", *(["log₂ evidence"] if self.has_evidence else []), name, *(["accuracy"] if told else [])]
+        rows = []
+        for strength, bits, result in zip(self.strengths, self.log2_evidence, self.results, strict=True):
+            evidence = [f"{bits:.1f}{' *' if bits == best else ''}"] if self.has_evidence else []
+            loss = f"{result.loss!r}{' *' if result.loss.value == low else ''}"
+            rows.append([f"{strength:.4g}", *evidence, loss, *([repr(result.accuracy)] if told else [])])
+        return html_parts((_TITLE, head, rows), *self._notes())
 
 
 def prior_path(model: Any, data: Any, target: Any = None, grid: Any = GRID, *, sample_weight: Any = None) -> PriorPath:

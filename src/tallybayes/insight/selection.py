@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.html import html_parts
 from tallybayes.insight.intervals import Measure, average
 from tallybayes.insight.validation import REFITTED
 
@@ -69,7 +70,8 @@ class Selection(Sequence[Any]):
             lines.append(result.parameters | {name: m.value for name, m in found.items() if m is not None})
         return pd.DataFrame(lines)
 
-    def __repr__(self) -> str:
+    def _lines(self) -> list[list[str]]:
+        """The table, its head first."""
         names = list(dict.fromkeys(name for result in self._results for name in result.parameters))
         ordered = self._ordered()
         lines = [[*names, ordered[0].loss_name, "behind the best", "accuracy"]]
@@ -80,8 +82,20 @@ class Selection(Sequence[Any]):
             lines.append([*shown, repr(result.loss), behind, repr(getattr(result, "accuracy", ""))])
         if not hasattr(ordered[0], "accuracy"):
             lines = [line[:-1] for line in lines]
+        return lines
+
+    def _title(self) -> str:
+        return f"Selection: {len(self)} candidates, best first"
+
+    def _notes(self) -> list[str]:
+        return [REFITTED] if any(result.refitted for result in self._results) else []
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._lines()
+        return html_parts((self._title(), head, rows), *self._notes())
+
+    def __repr__(self) -> str:
+        lines = self._lines()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)) for line in lines]
-        title = f"Selection: {len(self)} candidates, best first"
-        told = [REFITTED] if any(result.refitted for result in self._results) else []
-        return "\n".join([title, *(f"  {line}".rstrip() for line in table), *told])
+        return "\n".join([self._title(), *(f"  {line}".rstrip() for line in table), *self._notes()])

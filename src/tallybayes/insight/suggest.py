@@ -6,6 +6,7 @@ from typing import Any
 
 from tallybayes.errors import printable
 from tallybayes.families.family import Family
+from tallybayes.html import html_parts
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.shape import read_first
 from tallybayes.models.inputs.suggesting import Candidate as Candidate
@@ -118,8 +119,9 @@ class Suggestion:
         ]
         return pd.DataFrame(lines, columns=["column", "family", "bits", "behind", "proposed"])
 
-    def __repr__(self) -> str:
-        lines = [("column", "family", "bits better than auto", "runner-up", "by bits")]
+    def _lines(self) -> list[tuple[str, ...]]:
+        """The table, its head first."""
+        lines: list[tuple[str, ...]] = [("column", "family", "bits better than auto", "runner-up", "by bits")]
         for name, one in self.details.items():
             best = one.family.inner or one.family
             gain = f"{one.gain:.1f} than {_short(one.default)}" if best != one.default else "0.0"
@@ -128,8 +130,19 @@ class Suggestion:
             other = _short(second.family) if second else one.remark
             family = "left out" if one.left_out else _short(one.family)
             lines.append((printable(name), family, gain if one.candidates else "", other, behind))
+        return lines
+
+    def _title(self) -> str:
+        return f"Suggestion for {len(self.details)} columns, by evidence given the target"
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._lines()
+        return html_parts((self._title(), head, rows))
+
+    def __repr__(self) -> str:
+        lines = self._lines()
         widths = [max(len(line[place]) for line in lines) for place in range(5)]
-        out = [f"Suggestion for {len(self.details)} columns, by evidence given the target"]
+        out = [self._title()]
         for line in lines:
             cells = [f"{cell:<{width}}" for cell, width in zip(line[:4], widths, strict=False)]
             out.append("  " + "  ".join([*cells, f"{line[4]:>{widths[4]}}"]).rstrip())

@@ -8,6 +8,7 @@ import numpy as np
 
 from tallybayes.insight.density import DensityEvaluation
 from tallybayes.insight.evaluation import Evaluation
+from tallybayes.insight.evaluation_text import Part
 from tallybayes.insight.intervals import Measure, average
 from tallybayes.models.chains.held_out import Told
 from tallybayes.models.fitted.bayes_rule import Normalised
@@ -87,8 +88,8 @@ class CrossValidation(Evaluation):
         found = {"weight": total[here], "accuracy": right[here] / total[here], "log_loss": loss[here] / total[here]}
         return pd.DataFrame(found, index=pd.Index(here, name="fold"))
 
-    def __repr__(self) -> str:
-        return _and_how(super().__repr__(), self.refitted)
+    def _shown(self) -> list[Part]:
+        return [*super()._shown(), *([REFITTED] if self.refitted else [])]
 
 
 class SequenceValidation(Evaluation):
@@ -151,8 +152,8 @@ class SequenceValidation(Evaluation):
         bits = -self.log_likelihood[held] / self._lengths[held] / np.log(2)
         return average(bits[size > 0], size[size > 0], self.mass)
 
-    def __repr__(self) -> str:
-        return _and_how(super().__repr__(), self.refitted)
+    def _shown(self) -> list[Part]:
+        return [*super()._shown(), *([REFITTED] if self.refitted else [])]
 
 
 class DensityValidation(DensityEvaluation):
@@ -212,9 +213,5 @@ class DensityValidation(DensityEvaluation):
         found = {"weight": total[here], name: np.bincount(fold, size * loss)[here] / total[here]}
         return pd.DataFrame(found, index=pd.Index(here, name="fold"))
 
-    def __repr__(self) -> str:
-        return _and_how(super().__repr__(), self.refitted)
-
-
-def _and_how(text: str, refitted: bool) -> str:
-    return f"{text}\n\n{REFITTED}" if refitted else text
+    def _shown(self) -> list[Part]:
+        return [*super()._shown(), *([REFITTED] if self.refitted else [])]

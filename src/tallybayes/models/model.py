@@ -7,12 +7,13 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import FileError, StatisticsError, TallybayesError, as_attribute_error, brief
+from tallybayes.errors import FileError, StatisticsError, brief
 from tallybayes.families.family import Family
 from tallybayes.inference.em import Climbed
+from tallybayes.models.estimator import Estimator
 from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.frames import KINDS
@@ -21,18 +22,11 @@ from tallybayes.tally.tally import Tally
 from tallybayes.value import from_json, same, to_json
 
 
-class Model(BaseEstimator):
+class Model(Estimator):
     """The base of all models: ``tally_`` is what was learnt, everything else follows from it.
 
     A subclass says in `_take_from` what else it remembers of the shape of its input.
     """
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """What cannot be derived from a tally is an attribute that is not there: `hasattr` and `dir` must not raise."""
-        super().__init_subclass__(**options)
-        for name, member in list(vars(cls).items()):
-            if isinstance(member, property):
-                setattr(cls, name, _Derived(member.fget, member.fset, member.fdel, member.__doc__))
 
     _left_out: Any = ()  # pairs: columns that are not read, and why
     _frame: str | None = None  # the kind of data frame that the first rows were in, if any
@@ -215,26 +209,12 @@ class Model(BaseEstimator):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return "\n".join([super().__repr__(N_CHAR_MAX), *(self._shown() if hasattr(self, "tally_") else [])])
 
-    def __dir__(self) -> list[str]:
-        # What cannot be derived is not there; newer versions of scikit-learn leave it out by themselves.
-        return [name for name in object.__dir__(self) if hasattr(self, name)]
-
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         return state | {"_derived": {}} if "_derived" in state else state
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tally_")
-
-
-class _Derived(property):
-    """A property whose errors of this package are errors of attributes, too."""
-
-    def __get__(self, model: Any, owner: type | None = None) -> Any:
-        try:
-            return super().__get__(model, owner)
-        except TallybayesError as error:
-            raise as_attribute_error(error).with_traceback(error.__traceback__) from error.__cause__
 
 
 def _same(first: Any, second: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import NotForgettableError, StatisticsError, brief, printable
+from tallybayes.html import html_parts
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.statistics import Statistics, first_shortage
@@ -92,20 +93,27 @@ class Tally:
                 return statistic
         raise KeyError(f"no factor of columns {wanted}; found {[f.columns for f in self.factors]}")
 
+    def _repr_html_(self) -> str:
+        factors = zip(self.factors, self.statistics, strict=True)
+        counted = ([_title(factor), brief(factor.family, 100), _rows(found)] for factor, found in factors)
+        domains = ([name, len(domain.levels), _levels(domain)] for name, domain in self.domains.items())
+        parts = [("", ["labels", "levels", ""], domains)] if self.domains else []
+        return html_parts((self._heading(), ["counted", "family", "weight"], counted), *parts)
+
+    def _heading(self) -> str:
+        return f"Tally: {len(self.factors)} factor{'s' * (len(self.factors) != 1)}"
+
     def __repr__(self) -> str:
-        plural = "" if len(self.factors) == 1 else "s"
         titles = [_title(factor) for factor in self.factors[:_MOST_LINES]]
         families = [brief(factor.family, 100) for factor in self.factors[:_MOST_LINES]]
         widths = max(map(len, titles), default=0), max(map(len, families), default=0)
-        lines = [f"Tally: {len(self.factors)} factor{plural}"]
+        lines = [self._heading()]
         for title, family, statistic in zip(titles, families, self.statistics, strict=False):
             lines.append(f"  {title:<{widths[0]}}  {family:<{widths[1]}}  weight {_rows(statistic):.12g}")
         if len(self.factors) > _MOST_LINES:
             lines.append(f"  … {len(self.factors) - _MOST_LINES} more")
         for name, domain in list(self.domains.items())[:_MOST_LINES]:
-            shown = ", ".join(repr(level) for level in domain.levels[:8])
-            more = len(domain.levels) - 8
-            lines.append(f"  {printable(name)}: {shown or 'no levels'}{f', … {more} more' if more > 0 else ''}")
+            lines.append(f"  {printable(name)}: {_levels(domain) or 'no levels'}")
         if len(self.domains) > _MOST_LINES:
             lines.append(f"  … {len(self.domains) - _MOST_LINES} more")
         return "\n".join(lines)
@@ -306,6 +314,12 @@ def realign(factor: Factor, statistic: Statistics, where: Mapping[Name, np.ndarr
             cells.append(np.where(local < 0, -1, local + start))
         statistic = statistic.take_cells(np.concatenate(cells), Segments([len(part) for part in cells]))
     return statistic
+
+
+def _levels(domain: Domain) -> str:
+    """The first levels of a domain."""
+    more = len(domain.levels) - 8
+    return ", ".join(repr(level) for level in domain.levels[:8]) + (f", … {more} more" if more > 0 else "")
 
 
 def _title(factor: Factor) -> str:

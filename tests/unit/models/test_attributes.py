@@ -1,4 +1,4 @@
-"""Every attribute of every model has a value or is an AttributeError, so that `dir` and `hasattr` never fail."""
+"""Every attribute of every model has a value or is an AttributeError: `dir`, `hasattr` and notebooks never fail."""
 
 import copy
 import inspect
@@ -61,6 +61,15 @@ def look_at(model) -> set[str]:
     return absent
 
 
+def show(model) -> None:
+    """Show it as a notebook does: scikit-learn's diagram and, where it is fitted, what it consists of."""
+    shown = model._repr_mimebundle_()
+    assert shown["text/plain"] == repr(model)
+    assert "sk-top-container" in shown["text/html"]
+    below = shown["text/html"].rsplit("</div>", 1)[1]
+    assert ("</table>" in below or "</pre>" in below) == model.__sklearn_is_fitted__()
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("estimate", ESTIMATES)
@@ -72,6 +81,7 @@ def test_every_attribute_has_a_value_or_is_not_there(name, estimate, rows):
         assert name in ("Mixture", "HiddenMarkovModel by EM") or estimate == "unbiased"
         return
     absent = look_at(model)
+    show(model)
     for other in (
         copy.copy(model),
         copy.deepcopy(model),
@@ -91,10 +101,48 @@ def test_models_that_are_not_fitted_and_models_of_strangers(tmp_path):
         tb.NaiveBayes(estimate="nope", prior="nope", unseen="nope").fit(X, CLASSES),
     ):
         look_at(model)
+        show(model)
     tb.BayesianNetwork({"b": ["a"]}).fit({"a": [0, 1], "b": [1, 0]}).to_bif(tmp_path / "x.bif")
     model = tb.BayesianNetwork.from_bif(tmp_path / "x.bif")
     assert not hasattr(model, "bic_")
     look_at(model)
+    show(model)
+
+
+FORGET = {
+    "NaiveBayes": lambda estimate: (tb.NaiveBayes(estimate=estimate), (X, CLASSES)),
+    "NaiveBayes of labels": lambda estimate: (tb.NaiveBayes(tb.Categorical(), estimate=estimate), (X.round(), CLASSES)),
+    **{
+        f"GaussianDiscriminant {covariance}": lambda estimate, covariance=covariance: (
+            tb.GaussianDiscriminant(covariance=covariance, estimate=estimate),
+            (X, CLASSES),
+        )
+        for covariance in COVARIANCES
+    },
+    "NearestClassMean": lambda estimate: (tb.NearestClassMean(), (X, CLASSES)),
+    "AveragedOneDependence": lambda estimate: (tb.AveragedOneDependence(), (X.round().astype(str), CLASSES)),
+    "TreeAugmentedNaiveBayes": lambda estimate: (tb.TreeAugmentedNaiveBayes(), (X.round().astype(str), CLASSES)),
+    "HiddenMarkovModel": lambda estimate: (tb.HiddenMarkovModel(estimate=estimate), ([X], [CLASSES])),
+    "HiddenMarkovModel of zeros": lambda estimate: (tb.HiddenMarkovModel(estimate=estimate), ([0 * X], [CLASSES])),
+    "BayesianNetwork": lambda estimate: (
+        tb.BayesianNetwork({"b": ["a"], "c": ["a"]}, estimate=estimate),
+        ({"a": CLASSES, "b": CLASSES % 2, "c": X[:, 0]},),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("estimate", ["bayes", "mle"])
+@pytest.mark.parametrize("name", FORGET)
+def test_models_that_have_forgotten_everything_and_models_from_files(name, estimate, tmp_path):
+    model, rows = FORGET[name](estimate)
+    for found in (model.fit(*rows), model.forget(*rows)):
+        absent = look_at(found)
+        show(found)
+        found.save(tmp_path / "model")
+        loaded = tb.load(tmp_path / "model")
+        assert look_at(loaded) == absent
+        show(loaded)
 
 
 def test_the_error_is_still_its_own_and_says_why():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
 
-from tallybayes.errors import FileError, printable
+from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.families.added_counts import is_amount
 from tallybayes.models.chains import decoding, generate, learning, messages
 from tallybayes.models.chains.chain import read_prior
@@ -289,5 +290,6 @@ class HiddenMarkovModel(Model):
             raise FileError(f"the model's factors {sorted(needed)} are not all in its tally.")
 
     def _check_loaded(self) -> None:
-        """Refuse a tally that is no chain."""
-        _ = self._counted.chain
+        """Refuse a tally that is no chain; what its counts could not answer when saved is no fault of the file."""
+        with suppress(EstimateError, DataError):
+            _ = self._counted.chain

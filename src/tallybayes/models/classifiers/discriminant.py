@@ -267,6 +267,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         assert isinstance(moments, Moments)
         weight, mean = moments.weight[..., 0], moments.mean
         n_classes = int((weight > 0).sum())
+        if not n_classes:
+            return np.empty((moments.n_columns, 0))
         within = moments.scatter.sum(axis=0) / max(weight.sum() - n_classes, 1.0)
         deviation = np.sqrt(np.diagonal(within))
         deviation = np.where(deviation > 0, deviation, 1.0)

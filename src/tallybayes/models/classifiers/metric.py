@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import EstimateError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.measurements import pooled_spread
 from tallybayes.families.multivariate_gaussian import TiedMultivariateGaussian
 from tallybayes.models.fitted.scoring import prepare, resolve
@@ -31,6 +31,10 @@ def whitening(moments: Moments, factor: Factor) -> np.ndarray:
         raise EstimateError(
             "metric='mahalanobis' needs the products of the columns, which were not counted under the metric of fit.\n"
             "    Fit with metric='mahalanobis'; any other metric can be had from that."
+        )
+    if not len(moments.weight):
+        raise DataError(
+            "no class is left to measure distances by: every row was forgotten.\n    Learn some rows first."
         )
     covariance = family.unbiased(moments).covariance[0]
     if family.is_definite(covariance):

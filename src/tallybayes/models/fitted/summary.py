@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import brief, printable
 from tallybayes.families.family import Family
+from tallybayes.html import html_parts
 from tallybayes.tally.factor import Factor
 
 _MOST_LINES = 40  # of a printed table
@@ -56,12 +57,21 @@ class Summary:
 
         return pd.DataFrame(self.columns, columns=list(ColumnSummary._fields))
 
-    def __repr__(self) -> str:
-        lines = [("column", "family", "levels", "missing", "prior")]
-        for one in self.columns[:_MOST_LINES]:
+    def _lines(self, columns: list[ColumnSummary]) -> list[tuple[str, str, str, str, str]]:
+        """A line for each of these columns, as text."""
+        found = []
+        for one in columns:
             levels = "" if one.levels is None else str(one.levels)
             missing = "" if one.missing is None else _percent(one.missing)
-            lines.append((printable(one.column), one.family, levels, missing, one.prior))
+            found.append((printable(one.column), one.family, levels, missing, one.prior))
+        return found
+
+    def _repr_html_(self) -> str:
+        left_out = [("left out", ["column", "because"], self.left_out.items())] if self.left_out else []
+        return html_parts((self.title, ColumnSummary._fields, self._lines(self.columns)), *left_out)
+
+    def __repr__(self) -> str:
+        lines = [ColumnSummary._fields, *self._lines(self.columns[:_MOST_LINES])]
         widths = [max(len(line[place]) for line in lines) for place in range(5)]
         out = [self.title]
         for name, family, levels, missing, prior in lines:

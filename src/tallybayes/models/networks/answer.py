@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError, printable
+from tallybayes.html import html_parts
 from tallybayes.models.inputs.features import free_name
 from tallybayes.tally.factor import Name
 
@@ -100,9 +101,17 @@ class Answer(Mapping[Any, float]):
         name = free_name("probability", self.nodes)
         return pd.DataFrame(rows, columns=list(self.nodes)).assign(**{name: self.probabilities.ravel()})
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         known = ", ".join(f"{printable(node)} = {value!r}" for node, value in self.given.items())
-        title = f"p({', '.join(map(printable, self.nodes))}{' | ' + known if known else ''})"
+        return f"p({', '.join(map(printable, self.nodes))}{' | ' + known if known else ''})"
+
+    def _repr_html_(self) -> str:
+        cells, numbers = list(product(*self.levels)), self.probabilities.ravel()
+        order = range(len(cells)) if len(cells) <= _SHOWN else np.argsort(-numbers, kind="stable").tolist()
+        rows = ([*cells[k], f"{numbers[k]:.4f}", "█" * round(_BAR * numbers[k])] for k in order)
+        return html_parts((self._title(), [*self.nodes, "probability", ""], rows))
+
+    def __repr__(self) -> str:
         names = [repr(level) if len(self.nodes) == 1 else ", ".join(map(repr, level)) for level in self]
         numbers = self.probabilities.ravel()
         order = range(len(names)) if len(names) <= _SHOWN else np.argsort(-numbers, kind="stable")[:_SHOWN].tolist()
@@ -110,7 +119,7 @@ class Answer(Mapping[Any, float]):
         lines = [f"  {names[k]:<{width}}  {numbers[k]:.4f}  {'█' * round(_BAR * numbers[k])}".rstrip() for k in order]
         if len(names) > _SHOWN:
             lines.append(f"  … {len(names) - _SHOWN} less probable, {1 - numbers[list(order)].sum():.4f} together")
-        return "\n".join([title, *lines])
+        return "\n".join([self._title(), *lines])
 
 
 class MostProbable(Mapping[Any, Any]):
@@ -142,7 +151,14 @@ class MostProbable(Mapping[Any, Any]):
     def __repr__(self) -> str:
         width = max(map(len, map(printable, self._levels)), default=0)
         lines = [f"  {printable(node):<{width}}  {level!r}{self._why(node)}" for node, level in self._levels.items()]
-        return "\n".join([f"most probable together, p = {np.exp(self.log_probability):.4g}", *lines])
+        return "\n".join([self._title(), *lines])
+
+    def _title(self) -> str:
+        return f"most probable together, p = {np.exp(self.log_probability):.4g}"
+
+    def _repr_html_(self) -> str:
+        rows = ([node, level, self._why(node).strip()] for node, level in self._levels.items())
+        return html_parts((self._title(), ["node", "level", ""], rows))
 
 
 class Posteriors(Mapping[Any, np.ndarray]):
@@ -181,6 +197,10 @@ class Posteriors(Mapping[Any, np.ndarray]):
         n_impossible = int(self.impossible.sum())
         more = f", {n_impossible} impossible" if n_impossible else ""
         return f"Posteriors: {len(self)} nodes, {len(self.log_likelihood)} rows{more}"
+
+    def _repr_html_(self) -> str:
+        rows = ([node, ", ".join(map(repr, self.levels[node]))] for node in self)
+        return html_parts((repr(self), ["node", "levels"], rows))
 
 
 def _is_bool(level: Any) -> bool:

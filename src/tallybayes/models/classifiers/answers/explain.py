@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import printable
 from tallybayes.families.block import Sparse, n_columns
+from tallybayes.html import html_parts
 from tallybayes.memory import require_memory
 from tallybayes.models.fitted.generate import check_class
 from tallybayes.models.fitted.scoring import Scored, chunk_of, chunk_rows
@@ -123,23 +124,35 @@ class Explanation:
         more = len(self.classes) - len(shown)
         return "\n\n".join(shown) + (f"\n\n… {more} more rows" if more > 0 else "")
 
-    def _table(self, row: int, most: int = 12) -> str:
-        """One row as a table with bars."""
-        found, cells = self._ordered(row), self.values[row]
-        weights = np.array([weight for _, weight in found])
+    def _repr_html_(self) -> str:
+        parts: list[Any] = []
+        for row in range(min(len(self.classes), 3)):
+            found, cells = self._ordered(row), self.values[row]
+            largest = _largest([weight for _, weight in found])
+            rows = [[self.columns[i], shown(cells[i]), *_bar_cells(weight, largest)] for i, weight in found]
+            parts.append((self._head(row), ["column", "value", "against", "weight", "for"], rows))
+        more = len(self.classes) - len(parts)
+        return html_parts(*parts, *([f"… {more} more rows"] if more > 0 else []))
+
+    def _head(self, row: int) -> str:
         top, other = printable(self.classes[row]), printable(self.others[row])
         head = f"row {row}: {top} against {other}, log-odds {self.log_odds[row]:+.3f}"
         head += f" ({self.note})" if self.note else ""
         if self._impossible[row]:
             head += " by the class prior alone: the row is impossible in both"
-        finite = np.abs(weights[np.isfinite(weights)])
-        largest = float(finite.max(initial=0.0)) or 1.0
+        return head
+
+    def _table(self, row: int, most: int = 12) -> str:
+        """One row as a table with bars."""
+        found, cells = self._ordered(row), self.values[row]
+        weights = np.array([weight for _, weight in found])
+        largest = _largest(weights)
         names = [printable(self.columns[place]) for place, _ in found[:most]]
         values = [shown(cells[place]) for place, _ in found[:most]]
         widths = max(map(len, names), default=0), max(map(len, values), default=0)
-        lines = [head]
+        lines = [self._head(row)]
         for name, value, (_, weight) in zip(names, values, found, strict=False):
-            bar = "█" * round(20 * min(abs(weight) / largest, 1.0)) if np.isfinite(weight) else "█" * 20
+            bar = _bar(weight, largest)
             side = f"{'':>20}│{bar}" if weight >= 0 else f"{bar:>20}│"
             text = f"{weight:+9.3f}  {side}" if not np.isnan(weight) else "impossible in both"
             lines.append(f"  {name:<{widths[0]}}  {value:>{widths[1]}}  {text}".rstrip())
@@ -165,6 +178,24 @@ class Explanation:
         from tallybayes.plots.models import plot_explanation
 
         return plot_explanation(self, row, ax)
+
+
+def _largest(weights: Any) -> float:
+    """The largest finite magnitude, which has the longest bar."""
+    magnitudes = np.abs(np.asarray(weights, dtype=float))
+    return float(magnitudes[np.isfinite(magnitudes)].max(initial=0.0)) or 1.0
+
+
+def _bar(weight: float, largest: float) -> str:
+    return "█" * (round(20 * min(abs(weight) / largest, 1.0)) if np.isfinite(weight) else 20)
+
+
+def _bar_cells(weight: float, largest: float) -> tuple[str, str, str]:
+    """A weight between bars: to the left of it against the class, to the right for it."""
+    if np.isnan(weight):
+        return "", "impossible in both", ""
+    bar = _bar(weight, largest)
+    return "" if weight >= 0 else bar, f"{weight:+.3f}", bar if weight >= 0 else ""
 
 
 class Part:

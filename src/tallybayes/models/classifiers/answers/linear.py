@@ -70,7 +70,7 @@ def linear_terms(part: Scored) -> tuple[np.ndarray, np.ndarray]:
         case Bell(mean, precision, _, True):
             return _about_means(mean, mean * precision)
         case RowBell(mean, covariance, True):
-            return _about_means(mean, np.linalg.solve(covariance[0], mean.T).T)
+            return _about_means(mean, np.linalg.solve(covariance[0], mean.T).T if len(mean) else mean)
     raise NotLinearError.factor(part.family, "bayes" if part.predictive else "plug-in")
 
 

@@ -7,7 +7,7 @@ import time
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
@@ -23,6 +23,7 @@ from tallybayes.models.classifiers.choice.choosing import try_all
 from tallybayes.models.classifiers.choice.mixing import bounded, mixed
 from tallybayes.models.classifiers.choice.summary import summary
 from tallybayes.models.classifiers.choice.views import refuse_columns
+from tallybayes.models.estimator import Estimator
 from tallybayes.models.fitted.bayes_rule import normalised
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.outside import answering, tolerated
@@ -47,7 +48,7 @@ class Member(NamedTuple):
         return bounded(self.choice.mending.apply(found, self.model._class_domain.levels))
 
 
-class Chosen(ClassifierMixin, BaseEstimator):
+class Chosen(ClassifierMixin, Estimator):
     """A classifier without choices to make: generative models tried on held-out rows, and mixed by how they did.
 
     Candidates are naive Bayes with suggested families, tree-augmented naive Bayes, averaged one-dependence estimators,
@@ -394,10 +395,6 @@ class Chosen(ClassifierMixin, BaseEstimator):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         members = [f"    {one.weight:.2f} {one.name}" for one, _ in getattr(self, "members_", ())]
         return "\n".join([super().__repr__(N_CHAR_MAX), *members])
-
-    def __dir__(self) -> list[str]:
-        # What is not there is not told of; newer versions of scikit-learn leave it out by themselves.
-        return [name for name in object.__dir__(self) if hasattr(self, name)]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "members_")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import printable
+from tallybayes.html import html_parts
 
 _SHOWN = 12
 
@@ -65,6 +66,19 @@ class Report:
         import pandas as pd
 
         return pd.DataFrame(self.tried)
+
+    def _repr_html_(self) -> str:
+        held_out, *_ = repr(self).split("\n\n")
+        head = ["candidate", "log-loss", "95 % interval", "weight", "seconds"]
+        tried = (
+            [one.name, f"{one.loss:.3f}", f"{one.low:.3f} to {one.high:.3f}", weight, f"{one.seconds:.2g}"]
+            for one in self.tried
+            for weight in [f"{one.weight:.2f}" if one.weight > 0 else "·"]
+        )
+        parts = [("", ["column", "suggested family"], self.columns.items())] if self.columns else []
+        parts += [("", ["left out", "because"], self.left_out.items())] if self.left_out else []
+        parts += [("", ["not tried", "because"], self.skipped.items())] if self.skipped else []
+        return html_parts((held_out, head, tried), *parts)
 
     def __repr__(self) -> str:
         chosen = [one for one in self.tried if one.weight > 0]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.html import html_text
 from tallybayes.models.classifiers.choice.views import BLOCK
 from tallybayes.models.fitted.summary import Summary
 
@@ -46,6 +47,10 @@ class ChosenSummary:
             _, *columns = repr(one.summary).splitlines()
             lines += [f"{one.weight:.2f} {one.name}", *columns]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        shown = (html_text(f"{one.weight:.2f} {one.name}") + one.summary._repr_html_() for one in self.members)
+        return html_text(self.title) + "".join(shown)
 
 
 def summary(model: Any) -> ChosenSummary:

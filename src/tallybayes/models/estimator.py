@@ -1,0 +1,47 @@
+"""Estimator: what every model gives to those who look at it: completion, `hasattr`, a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from tallybayes.errors import TallybayesError, as_attribute_error
+from tallybayes.html import html_text
+
+
+class Estimator(BaseEstimator):
+    """The base of what is fitted. What cannot be derived is an attribute that is not there."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """`hasattr` and `dir` must not raise: properties that cannot be derived are errors of attributes."""
+        super().__init_subclass__(**options)
+        for name, member in list(vars(cls).items()):
+            if isinstance(member, property):
+                setattr(cls, name, _Derived(member.fget, member.fset, member.fdel, member.__doc__))
+
+    def __dir__(self) -> list[str]:
+        # What cannot be derived is not there; newer versions of scikit-learn leave it out by themselves.
+        return [name for name in object.__dir__(self) if hasattr(self, name)]
+
+    def _html_repr(self) -> str:
+        """For a notebook: scikit-learn's diagram and, of a fitted model, what it consists of."""
+        diagram = super()._html_repr()
+        return f"{diagram}{self._consists_of()}" if self.__sklearn_is_fitted__() else diagram
+
+    def _consists_of(self) -> str:
+        """What a fitted model consists of, in HTML; its text where it cannot tell."""
+        try:
+            return self.summary()._repr_html_()
+        except (TallybayesError, AttributeError):
+            return html_text(repr(self))
+
+
+class _Derived(property):
+    """A property whose errors of this package are errors of attributes, too."""
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        try:
+            return super().__get__(model, owner)
+        except TallybayesError as error:
+            raise as_attribute_error(error).with_traceback(error.__traceback__) from error.__cause__
