@@ -186,7 +186,7 @@ def public_models():
 @pytest.mark.parametrize("name", public_models())
 def test_a_model_is_no_tower(name):
     # Who reads a model should not have to climb: its answers are functions, and their files are named in its class.
-    # What scikit-learn's base is here (`Estimator`: how any model is shown and spelled) is no storey, it has no answers.
+    # What scikit-learn's base is here (`Estimator`: how models are shown and spelled) is no storey: it has no answers.
     own = [kind for kind in getattr(tb, name).__mro__ if kind.__module__.startswith("tallybayes")]
     assert own.pop() is Estimator
     assert len(own) <= 4
