@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from tallybayes.models.classifiers.nearest_mean import NearestClassMean as NearestClassMean
     from tallybayes.models.classifiers.one_dependence import AveragedOneDependence as AveragedOneDependence
     from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes as TreeAugmentedNaiveBayes
+    from tallybayes.models.fitted.parameter_table import ParameterTable as ParameterTable
     from tallybayes.models.networks.answer import Answer as Answer
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.networks.prior import BDe as BDe
@@ -148,6 +149,7 @@ _PUBLIC = {
     "NotForgettableError": "errors",
     "NotLinearError": "errors",
     "OutsideWarning": "cautions",
+    "ParameterTable": "models.fitted.parameter_table",
     "Poisson": "families.poisson",
     "PredictiveCheck": "insight.predictive_check",
     "PriorError": "errors",

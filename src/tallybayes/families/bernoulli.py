@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
 from tallybayes import kernels
+from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.beta import Beta
 from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.errors import DataError, EstimateError
@@ -68,6 +69,10 @@ class Bernoulli(Family):
             "successes": statistics.total,
             "failures": statistics.failures,
         }
+
+    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+        """The probability of a success; of a posterior, its mean."""
+        return {"probability": np.asarray(parameters.mean() if isinstance(parameters, Belief) else parameters)}
 
     def maximum_likelihood(self, statistics: Totals) -> np.ndarray:
         """The proportion of successes."""

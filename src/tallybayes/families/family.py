@@ -266,6 +266,10 @@ class Family(Value):
         """
         return statistics
 
+    def without_spread(self, parameters: Any, flat: np.ndarray) -> Any:
+        """Point parameters as they are told of: without the unit that `with_spread` put in."""
+        return parameters
+
     def with_unseen(self, statistics: Any) -> Any:
         """The statistics with room for a level that nobody has seen, where there are levels."""
         return statistics

@@ -194,10 +194,10 @@ class Gaussian(Measurements):
         return (int(flat[0][0]), int(flat[0][1])) if len(flat) else None
 
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Mean and variance; of a posterior, what its predictive has."""
+        """Mean, variance and its root; of a posterior, what its predictive has."""
         found = self.student(parameters) if isinstance(parameters, NormalInverseGamma) else parameters
-        shape = np.shape(found[0])
-        return {name: np.broadcast_to(part, shape) for name, part in found._asdict().items()}
+        parts = {name: np.broadcast_to(part, np.shape(found[0])) for name, part in found._asdict().items()}
+        return parts | ({"deviation": np.sqrt(parts["variance"])} if "variance" in parts else {})
 
     def grid(self, parameters: Any, column: int, reach: float = 4.0) -> np.ndarray:
         """As many deviations as `reach` about every mean."""

@@ -49,6 +49,17 @@ class Measurements(Family):
         extra[flat] = 1.0
         return statistics.with_scatter(np.diag(extra) if statistics.full else extra)
 
+    def without_spread(self, parameters: Any, flat: np.ndarray) -> Any:
+        """Their variance, and covariance with others, is 0."""
+        mean, spread = parameters
+        if not len(flat) or ("columns" in self.shared and len(flat) < np.shape(mean)[-1]):
+            return parameters
+        spread = np.array(np.broadcast_to(spread, (*np.shape(mean), *np.shape(mean)[-1:] * (not self.columnwise))))
+        spread[..., flat] = 0.0
+        if not self.columnwise:
+            spread[..., flat, :] = 0.0
+        return type(parameters)(mean, spread)
+
 
 class PooledSpread(NamedTuple):
     """What a default prior knows of every column.

@@ -116,6 +116,10 @@ class Multinomial(Family):
         p = np.asarray(parameters.mean() if predictive else parameters)
         return xlogy(over_given(np.asarray(x, dtype=float), p.ndim - 1), p)
 
+    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+        """Every word's share of the tokens; of a posterior, its mean."""
+        return {"share": self.expected(parameters)}
+
     def like_rows(self, statistics: Totals) -> dict[str, Any]:
         """The tokens of a typical row."""
         rows = float(statistics.weight.sum())

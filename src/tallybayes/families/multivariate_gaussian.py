@@ -262,6 +262,12 @@ class MultivariateGaussian(Measurements):
         first = next(lost, None)
         return None if first is None else (int(first), None)
 
+    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+        """Every column by itself: its mean, variance and deviation; of a posterior, their means."""
+        found = self.from_belief(parameters, "mean") if isinstance(parameters, NormalInverseWishart) else parameters
+        variance = np.diagonal(np.asarray(found.covariance), axis1=-2, axis2=-1)
+        return {"mean": np.asarray(found.mean), "variance": variance, "deviation": np.sqrt(variance)}
+
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every column's share of a row's squared length, cross terms split equally; the rest evenly."""
         located = parameters.location if predictive else parameters.mean

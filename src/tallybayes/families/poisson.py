@@ -107,6 +107,10 @@ class Poisson(Family):
         """Sparse rows by their cells that are not 0."""
         return cells_left_out(self, counted, rows)
 
+    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+        """The rate; of a posterior, its mean."""
+        return {"rate": self.expected(parameters)}
+
     def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
         """Square roots, which vary alike whatever the rate."""
         if isinstance(cells, Sparse):

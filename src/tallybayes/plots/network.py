@@ -184,8 +184,8 @@ def _table_box(model: Any, node: Any) -> Box:
         what = "" if label else "measured" if n_columns == 1 else f"{n_columns} columns"
         levels = f"{' × '.join(sizes)} levels" if sizes else ""
         return Box(_cut(node, 24), note=", given ".join(part for part in (what, levels) if part))
-    head = [_cut(parent, 12) for parent in found.parents] + [_cut(column, 12) for column in found.columns]
-    above = [model.levels_[parent] for parent in found.parents]
+    head = [_cut(parent, 12) for parent in found.given] + [_cut(column, 12) for column in found.columns]
+    above = found.given_levels
     table = [head]
     for place, line in zip(np.ndindex(*map(len, above)), lines, strict=True):
         given = [_cut(levels[k], 12) for levels, k in zip(above, place, strict=True)]

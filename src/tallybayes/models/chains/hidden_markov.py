@@ -13,8 +13,8 @@ from tallybayes.families.added_counts import is_amount
 from tallybayes.models.chains import decoding, generate, learning, messages
 from tallybayes.models.chains.chain import read_prior
 from tallybayes.models.chains.names import PARTS, names_in
-from tallybayes.models.chains.parameters import Counted
-from tallybayes.models.fitted import measures
+from tallybayes.models.chains.parameters import Counted, told
+from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.summary import summary
 from tallybayes.models.inputs.column_priors import check_priors
@@ -138,6 +138,8 @@ class HiddenMarkovModel(Model):
     bic_ = property(measures.bic)
     aic_ = property(measures.aic)
     prior_ = property(measures.resolved_priors)
+    parameters_ = property(reading.parameters)
+    table = reading.table
     summary = summary
 
     def _weight(self) -> float:
@@ -191,6 +193,9 @@ class HiddenMarkovModel(Model):
             else:
                 found[names if len(names) > 1 else names[0]] = parameters
         return found
+
+    def _told(self) -> list[reading.Told]:
+        return told(self._counted, self)
 
     # ---- Pictures ---------------------------------------------------------------------------------------------------
 

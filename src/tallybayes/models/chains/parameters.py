@@ -10,6 +10,7 @@ from typing import Any
 from tallybayes.errors import DataError
 from tallybayes.models.chains.chain import Chain, log_shares, meaning_of, read_prior, share_of_new, with_kept, with_new
 from tallybayes.models.fitted.fitted import Fitted
+from tallybayes.models.fitted.reading import UNSEEN, Told, within_of
 from tallybayes.models.fitted.scoring import Scored, not_estimated
 from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.tally.domain import Domain
@@ -112,3 +113,20 @@ class Counted:
     def _estimated(self, fitted: Fitted) -> Counted:
         self.__dict__["fitted"] = fitted
         return self
+
+
+def told(counted: Counted, model: Any) -> list[Told]:
+    """Start, transition and end, and what every state emits, under the names that ``prior=`` has for them."""
+    states, fitted = counted.states.levels, counted.fitted
+    found = []
+    for part, (factor, _), scored in zip(counted.parts, counted.pairs, fitted.estimated, strict=False):
+        given, groups = (("state",), (states,)) if factor.given else ((), ())
+        found.append(Told(scored, given, groups, [states] if factor.level_columns else (), names=(part,)))
+    for scored, (factor, counts) in zip(fitted.estimated[len(found) :], counted.emissions, strict=True):
+        more: tuple[str, ...] = ()
+        if counted.meaning_of_unseen == "smooth" and factor.level_columns:
+            scored, more = with_kept(scored, share_of_new(counts)), (UNSEEN,)
+        levels = [(*counted.tally.domains[str(name)].levels, *more) for name in factor.level_columns]
+        names = [(name,) if name in counted.parts else name for name in factor.columns]
+        found.append(Told(scored, ("state",), (states,), levels, names, within_of(model, scored, counts.n_columns)))
+    return found

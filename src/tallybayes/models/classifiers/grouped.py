@@ -17,10 +17,11 @@ from tallybayes.models.classifiers.answers.explain import explain, plot_explanat
 from tallybayes.models.classifiers.answers.generate import fill, sample
 from tallybayes.models.classifiers.answers.joint import n_parameters_joint
 from tallybayes.models.classifiers.answers.linear import to_linear
+from tallybayes.models.classifiers.answers.reading import class_prior, told
 from tallybayes.models.classifiers.answers.show_work import show_work
 from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
 from tallybayes.models.classifiers.class_prior import check_word, class_belief, log_class_prior
-from tallybayes.models.fitted import measures
+from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.plan import Plan
@@ -260,6 +261,10 @@ class Grouped(Model):
     bic_ = property(measures.bic)
     aic_ = property(measures.aic)
     prior_ = property(measures.resolved_priors)
+    parameters_ = property(reading.parameters)
+    table = reading.table
+    class_prior_ = property(class_prior)
+    _told = told
     summary = summary
     _groups = "classes"
 

@@ -10,17 +10,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import warn
-from tallybayes.errors import DataError, EstimateError, FileError, StatisticsError
+from tallybayes.errors import EstimateError, FileError, StatisticsError
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import Climbed
 from tallybayes.models.classifiers import learning
+from tallybayes.models.classifiers.answers import distances
+from tallybayes.models.classifiers.answers.distances import check_whole
+from tallybayes.models.classifiers.answers.reading import class_prior
 from tallybayes.models.classifiers.metric import Trained, learn_metric, root_of, whitening
-from tallybayes.models.fitted.far_rows import far_leads, lost_rows
+from tallybayes.models.fitted import reading
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.models.inputs.labels import read_labels
-from tallybayes.models.inputs.shape import Shape, open_rows, read_more
+from tallybayes.models.inputs.shape import Shape, read_more
 from tallybayes.models.model import Model
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
@@ -104,7 +107,7 @@ class NearestClassMean(ClassifierMixin, Model):
         table.require_numbers(names)
         family: Family = MultivariateGaussian() if _is(self.metric, "mahalanobis") else Gaussian()
         factor = Factor(names, (target,), family)
-        _check_whole(chunk_of(rows_of(table, names, family, [], "missing"), slice(None)), factor)
+        check_whole(chunk_of(rows_of(table, names, family, [], "missing"), slice(None)), factor)
         return [factor]
 
     def _reading(self, factor: Factor) -> Factor:
@@ -302,6 +305,12 @@ class NearestClassMean(ClassifierMixin, Model):
         check_is_fitted(self, "tally_")
         return self._derive("means", lambda: self._moments().mean)
 
+    parameters_ = property(reading.parameters)
+    table = reading.table
+    class_prior_ = property(class_prior)
+    class_log_prior_ = property(distances.class_log_prior)
+    _told = distances.told
+
     @property
     def projection_(self) -> np.ndarray:
         """W of d² = ‖W(x − μ)‖²."""
@@ -323,69 +332,11 @@ class NearestClassMean(ClassifierMixin, Model):
         check_is_fitted(self, "tally_")
         return self._trained is None or self._trained.converged
 
-    def squared_distances(self, X: Any) -> np.ndarray:
-        """d² of every row to every class mean, shape (n, classes).
-
-        Parameters
-        ----------
-        X : array or data frame of numbers
-        """
-        check_is_fitted(self, "tally_")
-        if not len(self.means_):
-            raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
-        rows, means, projection = self._numbers(open_rows(self, X)), self.means_, self._projection()
-        out = np.empty((len(rows), len(means)))
-        if projection is not None:  # once for all classes, about the middle of the means, so that no offset hurts
-            middle = means.mean(axis=0)
-            rows, means = (rows - middle) @ projection.T, (means - middle) @ projection.T
-        for k, mean in enumerate(means):
-            if projection is not None:
-                out[:, k] = ((rows - mean) ** 2).sum(axis=1)
-                continue
-            found = np.asarray(self.metric(rows, mean), dtype=float)
-            if found.shape != (len(rows),):
-                raise DataError.wrong_shape("what metric(X, mean) returned", found.shape, f"({len(rows)},), d² per row")
-            out[:, k] = found
-        return out
-
-    def _numbers(self, table: Table) -> np.ndarray:
-        factor = self.tally_.factors[1]
-        rows = chunk_of(rows_of(table, factor.columns, factor.family, [], "missing"), slice(None))
-        _check_whole(rows, factor)
-        return rows
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """log p(class | x), shape (n, classes)."""
-        score = self._leads(X)
-        score -= score.max(axis=1, keepdims=True)
-        return score - np.log(np.exp(score).sum(axis=1, keepdims=True))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of the nearest mean; ties go to the first.
-
-        Parameters
-        ----------
-        X : array or data frame of numbers
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        nearest = self._leads(X).argmax(axis=1)
-        return self.classes_[nearest]
-
-    def _leads(self, X: Any) -> np.ndarray:
-        """−½ d² of every row to every mean; for rows so far off that all squares are one, less what they share."""
-        with np.errstate(over="ignore"):
-            score = -0.5 * self.squared_distances(X)
-        lost, projection = lost_rows(score.max(axis=1)), self._projection()
-        if lost is not None and projection is not None:
-            score[lost] = far_leads(self._numbers(open_rows(self, X))[lost], self.means_, projection)
-        return score
+    squared_distances = distances.squared_distances
+    predict = distances.predict
+    predict_proba = distances.predict_proba
+    predict_log_proba = distances.predict_log_proba
+    _numbers = distances.numbers
 
     def save(self, path: Any) -> None:
         """Write the model to a sealed file that `tb.load` reads; a metric that is code cannot be written.
@@ -430,17 +381,6 @@ class NearestClassMean(ClassifierMixin, Model):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False
         return tags
-
-
-def _check_whole(rows: np.ndarray, factor: Factor) -> None:
-    """Distances need whole rows: name the first cell that is missing or infinite."""
-    wrong = ~np.isfinite(rows)
-    if wrong.any():
-        row, column = (int(i) for i in np.argwhere(wrong)[0])
-        name = factor.column(column, rows.shape[1])
-        expected = "a finite number (distances need whole rows, without NaN)"
-        hint = "tb.NaiveBayes and tb.GaussianDiscriminant take rows with missing cells."
-        raise DataError.bad_cell(float(rows[row, column]), row, name, expected, hint)
 
 
 def _is(metric: Any, name: str) -> bool:

@@ -57,10 +57,15 @@ class Pairs(NamedTuple):
         total = self.known + np.add.reduceat(self.added, self.offsets[:-1], axis=1) if len(self.sizes) else self.known
         return (self.single + self.added) / total[:, self.column]
 
-    def given(self, strength: float) -> np.ndarray:
-        """p(level | class, other level): (classes, other levels, levels), from a prior worth `strength` rows."""
-        prior = strength * self.shares[:, None]
-        return (self.joint + prior) / (self.both[:, :, self.column] + strength)
+    def given(self, strength: float, above: int | None = None, column: int | None = None) -> np.ndarray:
+        """p(level | class, other level): (classes, other levels, levels), from a prior worth `strength` rows.
+
+        Of all columns given all others, or of one given the one `above`.
+        """
+        here = slice(None) if column is None else slice(self.offsets[column], self.offsets[column + 1])
+        other = slice(None) if above is None else slice(self.offsets[above], self.offsets[above + 1])
+        prior = strength * self.shares[:, None, here]
+        return (self.joint[:, other, here] + prior) / (self.both[:, other][:, :, self.column[here]] + strength)
 
 
 def make_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:

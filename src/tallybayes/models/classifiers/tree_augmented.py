@@ -91,6 +91,8 @@ class TreeAugmentedNaiveBayes(Classifier):
     explain = of_pairs.explain
     sample = of_pairs.sample
     fill = of_pairs.fill
+    parameters_ = property(of_pairs.parameters)
+    _told = of_pairs.told
     to_linear = pairs.refuse_linear
     show_work = pairs.refuse_work
     predict_interval = pairs.refuse_interval

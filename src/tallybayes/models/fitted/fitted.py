@@ -97,14 +97,26 @@ class Fitted:
         return self.starts if self.has_prior else (Resolved(None, np.zeros(0, dtype=np.intp)),) * len(self.pairs)
 
     @cached_property
+    def estimated(self) -> list[Scored]:
+        """Every factor's parameters, or its posterior, whether or not rows can be scored by them."""
+        return [
+            prepare(factor, counted, start, self.estimate, plug_in=self.plug_in)
+            for (factor, counted), start in zip(self.pairs, self.used, strict=True)
+        ]
+
+    @cached_property
     def scored(self) -> list[Scored]:
         """Every factor ready to score: plug-in parameters, or the posterior whose predictive is used."""
-        found = []
-        for (factor, counted), start in zip(self.pairs, self.used, strict=True):
-            found.append(prepare(factor, counted, start, self.estimate, plug_in=self.plug_in))
-            if self.groups is not None:
-                check_spread_within(found[-1], counted, self.groups)
-        return found
+        if self.groups is not None:
+            for found, (_, counted) in zip(self.estimated, self.pairs, strict=True):
+                check_spread_within(found, counted, self.groups)
+        return self.estimated
+
+    @property
+    def posteriors(self) -> list[Any]:
+        """The belief about every factor's parameters after the data, whatever the estimate makes of it."""
+        found = zip(self.pairs, self.starts, strict=True)
+        return [start.prior.update(f.family.with_spread(counted, start.constant)) for (f, counted), start in found]
 
     def over(self, pairs: Iterable[Pair]) -> Fitted:
         """The same over other counts of the same levels, its beliefs held."""

@@ -44,6 +44,11 @@ class Scored(NamedTuple):
         return self.family.from_belief(self.parameters, "mean") if self.predictive else self.parameters
 
     @property
+    def told(self) -> Any:
+        """The parameters as they are told of: columns that are the same in every row have no spread."""
+        return self.family.without_spread(self.point, self.constant) if len(self.constant) else self.point
+
+    @property
     def form(self) -> Form | None:
         """What the log probability looks like, constant columns left out; None where its family says nothing."""
         form = form_of(self.family, self.parameters, self.predictive)

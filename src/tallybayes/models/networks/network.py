@@ -12,7 +12,7 @@ import numpy as np
 from tallybayes.errors import printable, shortened
 from tallybayes.html import html_table
 from tallybayes.inference.em import Climbed
-from tallybayes.models.fitted import measures
+from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.inputs.columns import columns_of, refuse_other_choice
 from tallybayes.models.model import Model
@@ -133,7 +133,9 @@ class BayesianNetwork(Model):
     fill = rows.fill
 
     # What was learnt, and how well it fits
+    parameters_ = property(reading.parameters)
     table = parameters.table
+    _told = parameters.told
     unseen_configurations_ = property(parameters.unseen_configurations)
     n_parameters_ = property(measures.n_parameters)
     log_evidence = measures.log_evidence

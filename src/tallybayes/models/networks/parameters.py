@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import DataError, EstimateError, StatisticsError
+from tallybayes.families.categorical import Probabilities
 from tallybayes.families.family import Family
 from tallybayes.families.priors import PriorRule
 from tallybayes.models.fitted.fitted import Fitted
-from tallybayes.models.fitted.scoring import Scored
+from tallybayes.models.fitted.parameter_table import ParameterTable
+from tallybayes.models.fitted.reading import Told, within_of
+from tallybayes.models.fitted.scoring import NOTHING, Scored
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
-from tallybayes.models.networks.conditional import Conditional
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.prior import BDe
 from tallybayes.models.networks.tables import NetworkTables
+from tallybayes.statistics.segments import Segments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 
@@ -173,8 +176,8 @@ def check_prior(prior: Any, factors: Sequence[Factor]) -> None:
         check_priors(prior, [Factor(name, f.given, f.family) for f in factors for name in f.columns])
 
 
-def table(model: BayesianNetwork, node: Name) -> Conditional:
-    """p(node | its parents): it prints as a table.
+def table(model: BayesianNetwork, node: Name) -> ParameterTable:
+    """p(node | its parents): ``parameters_[node]``.
 
     Parameters
     ----------
@@ -182,15 +185,26 @@ def table(model: BayesianNetwork, node: Name) -> Conditional:
 
     Returns
     -------
-    Conditional
+    ParameterTable
     """
-    network = model._network
-    network.graph.require([node])
-    parents = network.graph.parents[node]
-    above = tuple(network.levels[name] for name in parents)
-    if node in network.levels:
-        return Conditional(node, parents, above, network.levels[node], network.tables[node])
-    return Conditional(node, parents, above, None, network.leaves[node])
+    model._network.graph.require([node])
+    return model.parameters_[node]
+
+
+def told(model: BayesianNetwork) -> list[Told]:
+    """p(node | its parents) of every node."""
+    network, found = model._network, []
+    for name, node in network.nodes.items():
+        parents = network.graph.parents[name]
+        above = tuple(network.levels[parent] for parent in parents)
+        if node.is_label:
+            table = Probabilities(network.tables[name], Segments([len(network.levels[name])]))
+            found.append(Told(Scored(node.factor, table, False, NOTHING), parents, above, [network.levels[name]]))
+        else:
+            scored = network.leaves[name]
+            within = within_of(model, scored, int(node.statistics.n_columns))
+            found.append(Told(scored, parents, above, within=within))
+    return found
 
 
 def unseen_configurations(model: BayesianNetwork) -> dict[Name, list[dict[Name, Any]]]:

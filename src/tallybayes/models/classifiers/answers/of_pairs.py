@@ -10,16 +10,22 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
+from tallybayes.families.categorical import Probabilities
 from tallybayes.models.classifiers.answers.explain import PRIOR, Explanation, Part, PriorPart, compared, log_odds_of
 from tallybayes.models.classifiers.answers.generate import draw_classes
+from tallybayes.models.classifiers.answers.reading import told_class
 from tallybayes.models.classifiers.pairs import codes_of
 from tallybayes.models.fitted.generate import Missing, fill_column
+from tallybayes.models.fitted.parameter_table import Parameters, ParameterTable
+from tallybayes.models.fitted.reading import Told, make_parameters
+from tallybayes.models.fitted.scoring import NOTHING, Scored
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows, shaped
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.table import Table, as_array
+from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import labels_at
-from tallybayes.tally.factor import Name
+from tallybayes.tally.factor import Factor, Name
 
 TOGETHER = "(together)"
 
@@ -51,6 +57,50 @@ class _Without(Part):
 def _cells(column: Any) -> list[Any]:
     values = as_array(column).tolist()
     return [None if value is None or value != value else value for value in values]
+
+
+def told(model: Any) -> list[Told]:
+    """p(class), and every column given the class and, in a tree, its parent."""
+    parents = getattr(model, "parents_", {})
+    return [told_class(model), *(told_given(model, name, parents.get(name)) for name in model._pairs.names)]
+
+
+def told_given(model: Any, column: Name, parent: Name | None = None) -> Told:
+    """A column given the class and another column, or the class alone."""
+    found = model._pairs
+    families, place = model._columns.families, found.names.index(column)
+    here = slice(found.offsets[place], found.offsets[place + 1])
+    given: tuple[Any, ...] = (model._target,)
+    groups: tuple[Any, ...] = (model.classes_.tolist(),)
+    shares = found.shares[:, here]
+    if parent is not None:
+        above = found.names.index(parent)
+        given, groups = (*given, parent), (*groups, families[parent].bins or found.domains[above].levels)
+        shares = found.given(float(model.strength), above, place)
+    factor = Factor(column, given, families[column])
+    scored = Scored(factor, Probabilities(shares, Segments(found.sizes[[place]])), False, NOTHING)
+    return Told(scored, given, groups, () if factor.family.bins else [found.domains[place].levels])
+
+
+def parameters(model: Any) -> Parameters:
+    """What was learnt, by column: p(column | class), in a tree given its parent, too.
+
+    ``parameters_[column, parent]`` is p(column | class, parent) of any two columns. Probabilities are posterior means.
+    """
+
+    def make() -> Parameters:
+        found = make_parameters(model)
+
+        def find(column: Any) -> ParameterTable:
+            names = model._pairs.names
+            if isinstance(column, tuple) and len(column) == 2 and set(column) <= set(names) and column not in names:
+                return told_given(model, *column).column(0)
+            return found[column]
+
+        return Parameters(found.title, list(found), list(found), find)
+
+    made: Parameters = model._derive("parameters", make)
+    return made
 
 
 @answering

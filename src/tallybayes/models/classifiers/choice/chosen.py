@@ -18,6 +18,7 @@ from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.decisions import decide
 from tallybayes.models.classifiers.answers.uncertainty import predict_set
+from tallybayes.models.classifiers.choice import reading
 from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice
 from tallybayes.models.classifiers.choice.choosing import try_all
 from tallybayes.models.classifiers.choice.mixing import bounded, mixed
@@ -104,6 +105,9 @@ class Chosen(ClassifierMixin, Estimator):
     decide = decide
     predict_set = predict_set
     summary = summary
+    parameters_ = property(reading.parameters)
+    table = reading.table
+    class_prior_ = property(reading.class_prior)
 
     # ---- Learning ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,112 @@
+"""Answers of the nearest class mean: by squared distances, which are no densities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError
+from tallybayes.models.classifiers.answers.reading import told_class
+from tallybayes.models.fitted.far_rows import far_leads, lost_rows
+from tallybayes.models.fitted.reading import Told
+from tallybayes.models.fitted.scoring import NOTHING, Scored, chunk_of, rows_of
+from tallybayes.models.inputs.shape import open_rows
+from tallybayes.sources.table import Table
+from tallybayes.tally.factor import Factor
+
+
+def class_log_prior(model: Any) -> np.ndarray:
+    """log p(class): distances alone decide, so all classes are as probable."""
+    n_classes = len(model.classes_)
+    return np.full(n_classes, -np.log(max(n_classes, 1)))
+
+
+def told(model: Any) -> list[Told]:
+    """p(class), and the means of every class; the metric is ``projection_``."""
+    factor = model._reading(model.tally_.factors[1])
+    scored = Scored(factor, factor.family.maximum_likelihood(model._moments().diagonal()), False, NOTHING)
+    return [told_class(model), Told(scored, (model._target,), (model.classes_.tolist(),), only=("mean",))]
+
+
+def squared_distances(model: Any, X: Any) -> np.ndarray:
+    """d² of every row to every class mean, shape (n, classes).
+
+    Parameters
+    ----------
+    X : array or data frame of numbers
+    """
+    check_is_fitted(model, "tally_")
+    if not len(model.means_):
+        raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
+    rows, means, projection = model._numbers(open_rows(model, X)), model.means_, model._projection()
+    out = np.empty((len(rows), len(means)))
+    if projection is not None:  # once for all classes, about the middle of the means, so that no offset hurts
+        middle = means.mean(axis=0)
+        rows, means = (rows - middle) @ projection.T, (means - middle) @ projection.T
+    for k, mean in enumerate(means):
+        if projection is not None:
+            out[:, k] = ((rows - mean) ** 2).sum(axis=1)
+            continue
+        found = np.asarray(model.metric(rows, mean), dtype=float)
+        if found.shape != (len(rows),):
+            raise DataError.wrong_shape("what metric(X, mean) returned", found.shape, f"({len(rows)},), d² per row")
+        out[:, k] = found
+    return out
+
+
+def numbers(model: Any, table: Table) -> np.ndarray:
+    """The cells of whole rows."""
+    factor = model.tally_.factors[1]
+    rows = chunk_of(rows_of(table, factor.columns, factor.family, [], "missing"), slice(None))
+    check_whole(rows, factor)
+    return rows
+
+
+def predict_proba(model: Any, X: Any) -> np.ndarray:
+    """p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
+    return np.exp(model.predict_log_proba(X))
+
+
+def predict_log_proba(model: Any, X: Any) -> np.ndarray:
+    """log p(class | x), shape (n, classes)."""
+    score = leads(model, X)
+    score -= score.max(axis=1, keepdims=True)
+    return score - np.log(np.exp(score).sum(axis=1, keepdims=True))
+
+
+def predict(model: Any, X: Any) -> np.ndarray:
+    """The class of the nearest mean; ties go to the first.
+
+    Parameters
+    ----------
+    X : array or data frame of numbers
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    nearest = leads(model, X).argmax(axis=1)
+    return model.classes_[nearest]
+
+
+def leads(model: Any, X: Any) -> np.ndarray:
+    """−½ d² of every row to every mean; for rows so far off that all squares are one, less what they share."""
+    with np.errstate(over="ignore"):
+        score = -0.5 * model.squared_distances(X)
+    lost, projection = lost_rows(score.max(axis=1)), model._projection()
+    if lost is not None and projection is not None:
+        score[lost] = far_leads(model._numbers(open_rows(model, X))[lost], model.means_, projection)
+    return score
+
+
+def check_whole(rows: np.ndarray, factor: Factor) -> None:
+    """Distances need whole rows: name the first cell that is missing or infinite."""
+    wrong = ~np.isfinite(rows)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        name = factor.column(column, rows.shape[1])
+        expected = "a finite number (distances need whole rows, without NaN)"
+        hint = "tb.NaiveBayes and tb.GaussianDiscriminant take rows with missing cells."
+        raise DataError.bad_cell(float(rows[row, column]), row, name, expected, hint)

@@ -1,0 +1,57 @@
+"""What a chosen mixture has learnt: that of its heaviest member, which it names."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.models.classifiers.choice.views import BLOCK
+from tallybayes.models.fitted.parameter_table import Parameters, ParameterTable
+from tallybayes.models.fitted.reading import looked_up
+
+
+def heaviest(model: Any) -> Any:
+    """The heaviest member's model, its columns called as the user calls them."""
+    check_is_fitted(model, "members_")
+    choice, member = model.members_[0]
+    names = choice.view.column_names()
+    if not names:
+        return member
+    named = copy.copy(member)
+    named._block_names = {BLOCK: tuple(names.values())}
+    named._derived = {key: found for key, found in named._derived.items() if key not in ("parameters", "posterior")}
+    return named
+
+
+def parameters(model: Any) -> Parameters:
+    """What the heaviest member has learnt, by column; the others are ``members_[k].model.parameters_``."""
+    found = heaviest(model).parameters_
+    choice = model.members_[0].choice
+    by = f"{choice.name}, the heaviest of {len(model.members_)}: {choice.weight:.2f}"
+    within = {name: place for place, name in choice.view.column_names().items()}
+    names = [one for name in found for one in (within if name == BLOCK else [name])]
+    shown = f"{found.title}\nby {by}"
+    return Parameters(shown, names, found._shown, lambda column: found[within.get(column, column)])
+
+
+def table(model: Any, column: Any) -> ParameterTable:
+    """What the heaviest member has learnt of one column: ``parameters_[column]``.
+
+    Parameters
+    ----------
+    column : name
+
+    Returns
+    -------
+    ParameterTable
+    """
+    found: ParameterTable = looked_up(parameters(model), column)
+    return found
+
+
+def class_prior(model: Any) -> ParameterTable:
+    """p(class), by the rows of every class: all members have the same."""
+    found: ParameterTable = heaviest(model).class_prior_
+    return found
