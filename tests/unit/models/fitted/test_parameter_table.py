@@ -87,9 +87,7 @@ def test_most_likely_parameters_are_those_of_the_cells():
 
 @pytest.mark.parametrize("estimate", ["map", "bayes"])
 def test_smoothed_parameters_are_their_closed_forms(estimate):
-    model = tb.NaiveBayes(
-        COLUMNS, estimate=estimate, prior={("sky", "wet"): 1.0, "smokes": 1.0}
-    ).fit(ROWS, "kind")
+    model = tb.NaiveBayes(COLUMNS, estimate=estimate, prior={("sky", "wet"): 1.0, "smokes": 1.0}).fit(ROWS, "kind")
     for kind in ("a", "b"):
         sky, smokes = of(kind, "sky"), of(kind, "smokes")
         assert model.table("sky")[kind, "fog"] == pytest.approx(((sky == "fog").sum() + 1) / (len(sky) + 3))
