@@ -214,7 +214,7 @@ def penguin_model() -> tb.NaiveBayes:
 
 def draw_penguin_columns() -> Figure:
     """p(column | species) for every column of the penguins."""
-    return penguin_model().plot_columns()
+    return penguin_model().plot_columns().figure
 
 
 def draw_explanation() -> Figure:

@@ -45,6 +45,6 @@ def draw_prior_path() -> Figure:
     images, digits = load_digits(return_X_y=True)
     figure = Figure(figsize=(6.6, 6.6), layout="constrained")
     path = tb.prior_path(tb.NaiveBayes(tb.Bernoulli(), prior=1), images > 7, digits, np.geomspace(0.01, 100, 9))
-    for axes in path.plot(figure.subplots(3, sharex=True)):
+    for axes in path.plot(figure.subplots(3, sharex=True)).axes:
         axes.yaxis.label.set_size(10)
     return figure

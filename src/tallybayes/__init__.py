@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.networks.prior import BDe as BDe
     from tallybayes.models.networks.tree import learn_tree as learn_tree
+    from tallybayes.plots.picture import Picture as Picture
     from tallybayes.sources.collect import count as count
     from tallybayes.sources.named import Named as Named
     from tallybayes.statistics.counts import Counts as Counts
@@ -150,6 +151,7 @@ _PUBLIC = {
     "NotLinearError": "errors",
     "OutsideWarning": "cautions",
     "ParameterTable": "models.fitted.parameter_table",
+    "Picture": "plots.picture",
     "Poisson": "families.poisson",
     "PredictiveCheck": "insight.predictive_check",
     "PriorError": "errors",

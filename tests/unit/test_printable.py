@@ -130,7 +130,7 @@ def test_pictures_show_labels_as_they_are(labels):
     from matplotlib.text import Text
 
     for found in pictures(labels):
-        figure = np.ravel(found)[0].figure
+        figure = found.figure
         figure.canvas.draw()  # a formula that is none raises here
         for text in figure.findobj(Text):
             shown = text.get_text()
@@ -144,7 +144,7 @@ def test_legends_show_every_class():
     import matplotlib.pyplot as plt
 
     pair, classes = rng.normal(size=(6, 2)), ["_a", "", "$b$"] * 2
-    ax = tb.GaussianDiscriminant(covariance="tied").fit(pair, classes).plot_projection(pair, classes)
+    ax = tb.GaussianDiscriminant(covariance="tied").fit(pair, classes).plot_projection(pair, classes).axes[0]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["''", "\\$b\\$", " _a"]
     plt.close(ax.figure)
     assert words("a$b") == "a\\$b"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -21,6 +21,9 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name, Schema
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 _CELLS = 1 << 22  # cells counted at a time, where a task can be cut into pieces
 _MOST_CELLS = 1 << 25  # of one piece that cannot be cut: some 0.3 GB each for counts, 1 GB for moments
@@ -105,7 +108,7 @@ class Dependence:
 
         return pd.DataFrame(self.table, columns=list(Pair._fields))
 
-    def plot(self, ax: Any = None, most: int = 30) -> Any:
+    def plot(self, ax: Any = None, most: int = 30) -> Picture:
         """A picture of the matrix; needs matplotlib.
 
         Parameters
@@ -116,7 +119,7 @@ class Dependence:
 
         Returns
         -------
-        matplotlib Axes
+        Picture
         """
         from tallybayes.plots.dependence import plot_dependence
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from tallybayes.insight.intervals import Measure, Measures, average
 from tallybayes.insight.measures import Reliability, Scores
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import open_table
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 ALL_GROUPS = "(all)"  # what a frame calls the rows of all groups together
 _HEADLINES = ("accuracy", "error_rate", "log_loss", "brier", "auc", "calibration_error", "bits_per_row")
@@ -304,7 +307,7 @@ class Evaluation:
     def _repr_html_(self) -> str:
         return as_html(self._shown())
 
-    def plot_confusion(self, ax: Any = None) -> Any:
+    def plot_confusion(self, ax: Any = None) -> Picture:
         """A picture of the confusion matrix, coloured by each true class's shares; needs matplotlib.
 
         Parameters
@@ -313,13 +316,13 @@ class Evaluation:
 
         Returns
         -------
-        matplotlib Axes
+        Picture
         """
         from tallybayes.plots.evaluation import plot_confusion
 
         return plot_confusion(self, ax)
 
-    def plot_reliability(self, ax: Any = None) -> Any:
+    def plot_reliability(self, ax: Any = None) -> Picture:
         """A picture of accuracy against confidence, and of how many rows have which; needs matplotlib.
 
         Parameters
@@ -328,13 +331,13 @@ class Evaluation:
 
         Returns
         -------
-        matplotlib Axes
+        Picture
         """
         from tallybayes.plots.evaluation import plot_reliability
 
         return plot_reliability(self, ax)
 
-    def plot_precision_recall(self, ax: Any = None) -> Any:
+    def plot_precision_recall(self, ax: Any = None) -> Picture:
         """A picture of precision against recall: of ``classes[1]``, or of every class; needs matplotlib.
 
         Parameters
@@ -343,7 +346,7 @@ class Evaluation:
 
         Returns
         -------
-        matplotlib Axes
+        Picture
         """
         from tallybayes.plots.evaluation import plot_precision_recall
 

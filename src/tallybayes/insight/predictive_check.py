@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -16,6 +16,9 @@ from tallybayes.insight.summaries import Counted
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.networks.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 
 class Check(NamedTuple):
@@ -82,7 +85,7 @@ class PredictiveCheck:
         names = ["class" if name == "label" else name for name in Check._fields]
         return pd.DataFrame(self.table, columns=names)
 
-    def plot(self, column: Any = None, ax: Any = None) -> Any:
+    def plot(self, column: Any = None, ax: Any = None) -> Picture:
         """A histogram of a column in every class over the envelope of the replicates; needs matplotlib.
 
         Parameters
@@ -94,7 +97,7 @@ class PredictiveCheck:
 
         Returns
         -------
-        array of matplotlib Axes
+        Picture
         """
         from tallybayes.plots.predictive_check import plot_predictive_check
 

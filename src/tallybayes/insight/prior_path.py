@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -19,6 +19,9 @@ from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.fitted.held_out import splits_of
 from tallybayes.models.inputs.folds import random_folds
 from tallybayes.progress import progress
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 _FOLDS = 10  # of models whose rows cannot be left out in closed form
 _TITLE = "The model's own prior, times a strength; * is best"
@@ -83,7 +86,7 @@ class PriorPath:
             found["accuracy"] = [result.accuracy.value for result in self.results]
         return pd.DataFrame(found)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None) -> Picture:
         """Evidence, log-loss and accuracy against the strength of the prior; needs matplotlib.
 
         Parameters

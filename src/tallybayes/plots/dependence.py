@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plots.style import new_axes, words
+from tallybayes.plots.picture import Picture, table_of
+from tallybayes.plots.style import WIDEST, bare, new_axes, words
 
 if TYPE_CHECKING:
     from tallybayes.insight.dependence import Dependence
 
 
-def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Any:
+def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Picture:
     """The information of every pair as a square of colours; of many columns, those of the strongest pairs."""
     places = list(range(len(found.columns)))
     if len(found.columns) > most:
@@ -28,12 +29,10 @@ def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Any:
     largest = float(np.nanmax(matrix)) if np.isfinite(matrix).any() else 0.0
     norm = PowerNorm(0.5, 0.0, largest or 1.0)
     image = ax.imshow(np.ma.masked_invalid(matrix), cmap="Blues", norm=norm)
-    names = [words(found.columns[place]) for place in places]
+    names = [words(found.columns[place], WIDEST) for place in places]
     ax.set_xticks(range(n), names, rotation=90)
     ax.set_yticks(range(n), names)
-    ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    bare(ax)
     if n <= 16:
         for i, j in np.argwhere(np.isfinite(matrix)):
             text = _short(matrix[i, j])
@@ -41,8 +40,9 @@ def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Any:
             ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
     ax.figure.colorbar(image, ax=ax, label="information (bits)", shrink=0.8)
     shown = "" if n == len(found.columns) else f" (the {n} of {len(found.columns)} columns that share most)"
-    ax.set_title(f"What columns share given {words(found.target)}{shown}")
-    return ax
+    ax.set_title(f"What columns share given {words(found.target, WIDEST)}{shown}", fontsize=11)
+    every = [found.columns[place] for place in places]
+    return Picture(ax, table_of(("first", "second", "information"), every, every, matrix))
 
 
 def _short(value: float) -> str:

@@ -7,31 +7,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.insight.evaluation_text import short_label
 from tallybayes.insight.measures import Curve, precision_recall
-from tallybayes.plots.style import COLOURS, new_axes, quiet, words
+from tallybayes.plots.picture import Picture, table_of
+from tallybayes.plots.style import COLOURS, WIDEST, new_axes, quiet, words
 
 if TYPE_CHECKING:
     from tallybayes.insight.evaluation import Evaluation
 
-_WIDEST = 24  # a label is cut here
 _MOST_NUMBERS = 25  # a larger confusion matrix has colours only
 _MOST_CURVES = 6  # more classes than this have their curves in grey, but for the hardest
 
 
-def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Any:
+def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Picture:
     """The confusion matrix: numbers are weights, colours the shares of each true class.
 
     Parameters
     ----------
     evaluation : Evaluation
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib Axes
     """
-    table, labels = evaluation.confusion, [words(short_label(label, _WIDEST)) for label in evaluation.classes.tolist()]
+    table, labels = (
+        evaluation.confusion,
+        [words(label, WIDEST) for label in evaluation.classes.tolist()],
+    )
     n, longest = len(labels), max(map(len, labels))
     side = min(max(0.42 * n, 2.4), 10.0)
     ax = new_axes(ax, figsize=(side + 1.6 + 0.08 * longest, side + 1.0 + 0.06 * longest), layout="constrained")
@@ -63,20 +61,17 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Any:
     ax.tick_params(which="minor", length=0)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, ticks=[0, 0.5, 1], label="share of the true class")
     bar.outline.set_visible(False)
-    return ax
+    classes = evaluation.classes.tolist()
+    return Picture(ax, table_of(("true", "predicted", "weight"), classes, classes, table))
 
 
-def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Any:
+def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Picture:
     """How often the predicted class is right, by the probability it was given; above, how many rows were given it.
 
     Parameters
     ----------
     evaluation : Evaluation
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib Axes
     """
     bins = evaluation.reliability
     ax = new_axes(ax, figsize=(5.6, 5.6), layout="constrained")
@@ -107,20 +102,18 @@ def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Any:
             text = f"{part:.0%}" if part >= 0.01 else "<1%"
             strip.text((left + right) / 2, part, text, ha="center", va="bottom", fontsize=7, color="0.4")
     strip.set_title(f"calibration error {evaluation.calibration_error!r}", fontsize=11)
-    return ax
+    columns = {"low": bins.edges[:, 0], "high": bins.edges[:, 1], "weight": bins.weight, "confidence": bins.confidence}
+    told = {"accuracy": found.value, "accuracy_low": found.low, "accuracy_high": found.high}
+    return Picture(ax, {**columns, **told})
 
 
-def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Any:
+def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Picture:
     """Precision against recall as the threshold falls, with a dot where the most probable class is predicted.
 
     Parameters
     ----------
     evaluation : Evaluation
     ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib Axes
     """
     scores, labels = evaluation._scores, evaluation.classes.tolist()
     total = scores.per_class.true
@@ -139,7 +132,7 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Any:
         _draw(ax, curves[k], color="0.8", linewidth=0.8, label=name, zorder=1)
     for place, k in enumerate(shown):
         colour = COLOURS[place % len(COLOURS)]
-        text = f"{words(short_label(labels[k], _WIDEST))}  (average {curves[k].average_precision:.3f})"
+        text = f"{words(labels[k], WIDEST)}  (average {curves[k].average_precision:.3f})"
         _draw(ax, curves[k], color=colour, linewidth=1.8, label=text, zorder=2)
         found = evaluation.recall[labels[k]].value, evaluation.precision[labels[k]].value
         if not np.isnan(found).any():
@@ -156,7 +149,8 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Any:
     place_of_legend = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if many else {"loc": "lower left"}
     ax.legend(frameon=False, fontsize=9, **place_of_legend)
     quiet(ax)
-    return ax
+    drawn = [{"class": labels[k], "recall": curves[k].recall, "precision": curves[k].precision} for k in places]
+    return Picture(ax, *drawn)
 
 
 def _draw(ax: Any, curve: Curve, **style: Any) -> None:

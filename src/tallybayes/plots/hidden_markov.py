@@ -6,63 +6,112 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.plots.style import COLOURS, new_axes, quiet, words
+from tallybayes.errors import DataError
+from tallybayes.plots.picture import Part, Picture, table_of
+from tallybayes.plots.style import (
+    COLOURS,
+    MOST_COLOURS,
+    NOTE,
+    WIDEST,
+    Look,
+    bare,
+    legend_beside,
+    looks,
+    name_of,
+    new_axes,
+    quiet,
+    ticks,
+    words,
+)
+
+_MOST = 6  # columns above each other
+_NUMBERS = 14  # states whose transitions are written out
+_LEVELS = 30  # labels of a column with a tick of their own
 
 
-def plot_states(model: Any, steps: Any, ax: Any = None) -> Any:
+def plot_states(model: Any, steps: Any, ax: Any = None) -> Picture:
     """One sequence: what was observed above, the probabilities of the states below.
 
     Parameters
     ----------
     model : HiddenMarkovModel
     steps : one sequence
-    ax : two matplotlib Axes, optional
+    ax : matplotlib Axes, optional
+        One for every column, and one more.
     """
-    axes = new_axes(ax, nrows=2, sharex=True, figsize=(9, 4.5), layout="constrained", height_ratios=[3, 1])
+    columns = _columns(model, steps)
     (proba,), (path,) = model.predict_proba([steps]), model.predict([steps])
-    time = np.arange(len(proba))
-    states = model.states_.tolist()
-    columns = _columns(steps)
-    for number, column in enumerate(columns.values()):
-        values, ticks = _as_numbers(column)
-        axes[0].plot(time, values, color="#999999", linewidth=0.9, zorder=1, marker="none")
-        for k, state in enumerate(states):
-            here = np.array([found == state for found in path], dtype=bool)
-            label = words(state) if number == 0 else None
-            axes[0].scatter(time[here], values[here], s=16, color=COLOURS[k % len(COLOURS)], label=label, zorder=2)
-        if ticks is not None and len(columns) == 1:
-            axes[0].set_yticks(range(len(ticks)), ticks)
-        if column.dtype.kind in "iu":
-            axes[0].yaxis.get_major_locator().set_params(integer=True)
-    axes[0].set_ylabel(", ".join(words(name) for name in columns) if list(columns) != [0] else "step")
-    axes[0].legend(title="state", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    bottom = np.zeros(len(proba))
-    for k in range(len(states)):
-        colour = COLOURS[k % len(COLOURS)]
-        axes[1].bar(time, proba[:, k], bottom=bottom, width=1.0, color=colour, linewidth=0)
-        bottom += proba[:, k]
-    axes[1].set_ylim(0, 1)
-    axes[1].set_xlim(-0.5, len(proba) - 0.5)
-    axes[1].set_ylabel("p(state)")
-    axes[1].set_xlabel("time")
-    axes[1].xaxis.get_major_locator().set_params(integer=True)
+    if not len(proba):
+        raise DataError("the sequence has no steps; expected one or more.")
+    most = _MOST if ax is None else max(1, np.size(ax) - 1)
+    shown = _that_tell(columns, proba, most)
+    heights = [3.0 if len(shown) == 1 else 1.6] * len(shown) + [1.0]
+    size = (9, 1.5 * sum(heights) if len(shown) > 1 else 4.5)
+    options = {"figsize": size, "layout": "constrained", "height_ratios": heights}
+    axes = np.ravel(new_axes(ax, nrows=len(shown) + 1, sharex=True, **options))
+    time, states = np.arange(len(proba)), model.states_.tolist()
+    look = looks(states, proba.sum(axis=0), "states")
+    of_step = [states.index(found) for found in path.tolist()]
+    for panel, (name, column) in zip(axes, shown.items(), strict=False):
+        _draw_column(panel, time, column, look, np.array(of_step))
+        panel.set_ylabel("step" if name == 0 and len(columns) == 1 else name_of(name, WIDEST))
+    _draw_proba(axes[-1], time, proba, look)
+    legend_beside(axes[0], "state", markerscale=1.5)
+    if len(shown) < len(columns):
+        note = f"showing {len(shown)} of {len(columns)} columns, those that tell most of the state"
+        axes[0].set_title(note, fontsize=10, color=NOTE)
     for each in axes:
         quiet(each)
-    return axes
+    lines = table_of(("time", "state", "probability"), time.tolist(), states, proba)
+    return Picture(axes, {**lines, "predicted": [states[k] for k in of_step for _ in states]})
 
 
-def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Any:
-    """The states as circles, as large as they are frequent, and the transitions between them as arrows.
+def _draw_column(panel: Any, time: np.ndarray, column: np.ndarray, look: list[Look], of_step: np.ndarray) -> None:
+    """The cells of a column over time, coloured by the states of the most probable path."""
+    values, levels = _as_numbers(column)
+    panel.plot(time, values, color="#999999", linewidth=0.9, zorder=1, marker="none")
+    for k in sorted(range(len(look)), key=lambda k: look[k].own):
+        here = of_step == k
+        label = look[k].label
+        panel.scatter(time[here], values[here], s=16, color=look[k].colour, label=label, zorder=2)
+    if levels is not None:
+        if len(levels) <= _LEVELS:
+            panel.set_ylim(len(levels) - 0.5, -0.5)
+            ticks(panel, "y", levels, 8.0, 16)
+        else:
+            panel.set_yticks([])
+    elif column.dtype.kind in "iu":
+        panel.yaxis.get_major_locator().set_params(integer=True)
+
+
+def _draw_proba(panel: Any, time: np.ndarray, proba: np.ndarray, look: list[Look]) -> None:
+    bottom = np.zeros(len(proba))
+    order = sorted(range(len(look)), key=lambda k: not look[k].own)
+    for k in order:
+        panel.bar(time, proba[:, k], bottom=bottom, width=1.0, color=look[k].colour, linewidth=0)
+        bottom += proba[:, k]
+    panel.set_ylim(0, 1)
+    panel.set_xlim(-0.5, len(proba) - 0.5)
+    panel.set_ylabel("p(state)")
+    panel.set_xlabel("time")
+    panel.xaxis.get_major_locator().set_params(integer=True)
+
+
+def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Picture:
+    """The transitions between states: circles and arrows of a few, a square of colours of more than eight.
 
     Parameters
     ----------
     model : HiddenMarkovModel
     ax : matplotlib Axes, optional
     least : float, default 0.01
-        Transitions less probable than this are not drawn.
+        Transitions less probable than this have no arrow.
     """
-    ax = new_axes(ax, figsize=(6.5, 6), layout="constrained")
     states, transition = model.states_.tolist(), model.transition_
+    part: Part = table_of(("state", "next", "probability"), states, states, transition)
+    if len(states) > MOST_COLOURS:
+        return Picture(_draw_square(states, transition, ax), part)
+    ax = new_axes(ax, figsize=(6.5, 6), layout="constrained")
     weight = np.asarray(model.tally_[model._names["to"]].table).sum(axis=1)
     share = weight / weight.sum() if weight.sum() > 0 else np.full(len(states), 1 / len(states))
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(states)) / max(len(states), 1)
@@ -71,28 +120,58 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Any:
     for i in range(len(states)):
         for j in range(len(states)):
             p = transition[i, j]
-            if p < least:
-                continue
-            _arrow(ax, place[i], place[j], radius[i], radius[j], float(p), COLOURS[i % len(COLOURS)], loop=i == j)
+            if p >= least and i != j:  # staying is written into the circle
+                _arrow(ax, place[i], place[j], radius[i], radius[j], float(p), COLOURS[i % len(COLOURS)])
     from matplotlib.patches import Circle
 
     for i, state in enumerate(states):
         colour = COLOURS[i % len(COLOURS)]
         ax.add_patch(Circle(place[i], radius[i], facecolor="white", edgecolor=colour, linewidth=2.5, zorder=3))
-        text = f"{words(state)}\n{transition[i, i]:.2f}" if transition[i, i] >= least else words(state)
-        ax.text(*place[i], text, ha="center", va="center", zorder=4, fontsize=10)
+        name = words(state, 14)
+        stay = f"\n{transition[i, i]:.2f}" if transition[i, i] >= least else ""
+        # Inside the circle where it fits; else outside, away from the middle.
+        if len(name) <= 30 * radius[i]:
+            ax.text(*place[i], name + stay, ha="center", va="center", zorder=4, fontsize=10)
+        else:
+            ax.text(*place[i], stay.strip(), ha="center", va="center", zorder=4, fontsize=10)
+            up = place[i][1] >= -1e-9 or len(states) == 1
+            edge = place[i][1] + (radius[i] + 0.03) * (1 if up else -1)
+            va = "bottom" if up else "top"
+            ax.text(place[i][0], edge, name, ha="center", va=va, zorder=4, fontsize=10)
     ax.set_aspect("equal")
-    low, high = np.minimum(place.min(axis=0) - 0.45, -1.0), np.maximum(place.max(axis=0) + 0.45, 1.0)
+    low, high = np.minimum(place.min(axis=0) - 0.5, -1.0), np.maximum(place.max(axis=0) + 0.5, 1.0)
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
     ax.axis("off")
     ax.set_title("p(next state | state); in the circles, p(stay)")
+    return Picture(ax, part)
+
+
+def _draw_square(states: list[Any], transition: np.ndarray, ax: Any) -> Any:
+    """p(next | state) as a square of colours; numbers where they fit."""
+    n = len(states)
+    side = min(max(0.34 * n, 4.0), 11.0)
+    ax = new_axes(ax, figsize=(side + 2.2, side + 1.2), layout="constrained")
+    # Colours by the square root, so that rare transitions are seen beside staying.
+    from matplotlib.colors import PowerNorm
+
+    image = ax.imshow(transition, cmap="Blues", norm=PowerNorm(0.5, 0.0, 1.0))
+    ticks(ax, "x", states, 9.0, 16)
+    ticks(ax, "y", states, 9.0, 16)
+    if n <= _NUMBERS:
+        for i, j in np.argwhere(transition >= 0.005):
+            colour = "white" if transition[i, j] > 0.3 else "black"
+            shown = f"{transition[i, j]:.2f}"
+            ax.text(j, i, shown, ha="center", va="center", fontsize=7, color=colour)
+    ax.set_xlabel("next state")
+    ax.set_ylabel("state")
+    ax.set_title("p(next state | state)")
+    bare(ax)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, ticks=[0, 0.01, 0.1, 0.5, 1]).outline.set_visible(False)
     return ax
 
 
-def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, colour: str, *, loop: bool) -> None:
-    if loop:  # staying is written into the circle
-        return
+def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, colour: str) -> None:
     gap = b - a
     length = float(np.hypot(*gap))
     unit, normal = gap / length, np.array([-gap[1], gap[0]]) / length
@@ -116,16 +195,52 @@ def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, colour: str,
     ax.text(*middle, f"{p:.2f}", color=colour, fontsize=9, ha="center", va="center", zorder=5, bbox=behind)
 
 
-def _columns(steps: Any) -> dict[Any, Any]:
+def _columns(model: Any, steps: Any) -> dict[Any, np.ndarray]:
+    """The columns of the steps that the model knows."""
     from tallybayes.models.inputs.sequences import open_sequences
 
-    return {name: np.asarray(column) for name, column in open_sequences([steps]).table.columns.items()}
+    known = [name for scored in model._counted.chain.scored for name in scored.factor.columns]
+    table = open_sequences([steps]).table.columns
+    found: dict[Any, np.ndarray] = {}
+    for name, column in table.items():
+        if name not in known:
+            continue
+        cells = np.asarray(column)
+        blocks = {name: cells} if cells.ndim == 1 else {(name, k): cells[:, k] for k in range(cells.shape[1])}
+        found |= blocks
+    return found
 
 
-def _as_numbers(values: np.ndarray) -> tuple[np.ndarray, list[str] | None]:
+def _that_tell(columns: dict[Any, np.ndarray], proba: np.ndarray, most: int) -> dict[Any, np.ndarray]:
+    """At most so many columns, those that tell most of the states of these steps: by how much a state explains."""
+    if len(columns) <= most:
+        return columns
+    told = {name: _explained(_as_numbers(column)[0], proba) for name, column in columns.items()}
+    kept = sorted(columns, key=lambda name: -told[name])[:most]
+    return {name: column for name, column in columns.items() if name in kept}
+
+
+def _explained(values: np.ndarray, proba: np.ndarray) -> float:
+    """The share of a column's variance that lies between the states."""
+    known = np.isfinite(values)
+    values, weight = values[known], proba[known]
+    total = values.var() if len(values) else 0.0
+    if not total > 0:
+        return 0.0
+    share = weight.sum(axis=0)
+    mean = weight.T @ values / np.where(share > 0, share, 1.0)
+    return float((share * (mean - values.mean()) ** 2).sum() / len(values) / total)
+
+
+def _as_numbers(values: np.ndarray) -> tuple[np.ndarray, list[Any] | None]:
     """Numbers as they are, labels by their places."""
     if values.dtype.kind in "biuf":
         return values.astype(float), None
-    known = sorted({value for value in values.tolist() if value is not None}, key=str)
+    known = sorted({value for value in values.tolist() if not _missing(value)}, key=str)
     index = {value: place for place, value in enumerate(known)}
-    return np.array([index.get(value, np.nan) for value in values.tolist()], dtype=float), [words(v) for v in known]
+    found = [np.nan if _missing(value) else index[value] for value in values.tolist()]
+    return np.array(found, dtype=float), known
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and np.isnan(value))

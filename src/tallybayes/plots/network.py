@@ -14,6 +14,7 @@ from tallybayes.models.networks.questions import refuse_impossible
 from tallybayes.models.networks.rows import require_labels
 from tallybayes.plots.boxes import AFTER, BEFORE, NOTE, ROOMY, TIGHT, Bars, Box, Brush, box_size, draw_box, text_width
 from tallybayes.plots.layered import lay_out
+from tallybayes.plots.picture import Part, Picture
 from tallybayes.plots.style import new_axes, quiet
 
 _MANY = 16  # more nodes than this are drawn small, with their names only
@@ -24,7 +25,7 @@ _INCHES = 30.0  # a figure is not made larger
 _MARGIN, _TITLE = 6.0, 10.0
 
 
-def plot_network(model: Any, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Any:
+def plot_network(model: Any, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Picture:
     """The graph, parents above children; in the boxes tables, or posteriors where something is known.
 
     Parameters
@@ -69,10 +70,10 @@ def plot_network(model: Any, ax: Any = None, *, given: Any = None, do: Any = Non
         brush.arrow(route, cut=child in (do or {}))
     for node, box in boxes.items():
         draw_box(brush, box, layout.centres[node], sizes[node], style)
-    return ax
+    return Picture(ax, _edges(model.graph_.parents) if not asked else _moved(model, before, after, nodes))
 
 
-def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *, do: Any = None) -> Any:
+def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *, do: Any = None) -> Picture:
     """The distributions of nodes before and after something is known, those that moved most first.
 
     Parameters
@@ -131,7 +132,28 @@ def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *
     for text in legend.get_texts():
         text.set_parse_math(False)
     quiet(ax)
-    return ax
+    return Picture(ax, _moved(model, before, after, wanted))
+
+
+def _edges(parents: Mapping[Any, Any]) -> Part:
+    """The arrows; a node without any stands alone."""
+    pairs = [(parent, child) for child, above in parents.items() for parent in above or (None,)]
+    return {"parent": [parent for parent, _ in pairs], "child": [child for _, child in pairs]}
+
+
+def _moved(model: Any, before: Mapping[Any, Any], after: Mapping[Any, Any], nodes: Any) -> Part:
+    """The distributions of nodes before and after: a line for every level; of measured nodes, their mean."""
+    lines: dict[str, list[Any]] = {"node": [], "level": [], "before": [], "after": []}
+    for node in nodes:
+        sides = [side.get(node) for side in (before, after)]
+        levels = model.levels_.get(node, ["mean"])
+        if all(side is None for side in sides) or (node not in model.levels_ and model._inference.widths[node] > 1):
+            continue
+        lines["node"] += [node] * len(levels)
+        lines["level"] += list(levels)
+        for name, side in zip(("before", "after"), sides, strict=True):
+            lines[name] += [np.nan] * len(levels) if side is None else list(side)
+    return dict(lines)
 
 
 # ---- What the network says -------------------------------------------------------------------------------------------

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plots.style import COLOURS, quiet, words
+from tallybayes.plots.picture import Part, Picture
+from tallybayes.plots.style import COLOURS, NOTE, name_of, panels, quiet, ticks, words
 
 if TYPE_CHECKING:
     from tallybayes.insight.predictive_check import PredictiveCheck
 
+_MOST = 12  # classes in a picture
 
-def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n_draws: int = 100) -> Any:
+
+def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n_draws: int = 100) -> Picture:
     """The histogram of a column in every class, over what 95 % of the draws look like."""
     observed, drawn, labels, levels = check.replicates(column, n_draws)
-    classes = list(dict.fromkeys(labels.tolist()))[:12]
-    axes = np.atleast_1d(ax) if ax is not None else _panels(len(classes))
-    for panel, label in zip(axes.ravel(), classes, strict=False):
+    rows_of = Counter(labels.tolist())
+    frequent = {label for label, _ in rows_of.most_common(_MOST)}
+    classes = [label for label in rows_of if label in frequent]
+    axes = np.ravel(ax) if ax is not None else panels(len(classes), 3, 4.5, 3.2)
+    parts: list[Part] = []
+    for panel, label in zip(axes, classes, strict=False):
         mine = labels == label
         cells, rows = observed[mine], drawn[:, mine]
         edges = _edges(cells, rows, levels)
@@ -28,29 +35,20 @@ def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n
         panel.bar(centre, high - low, width, low, color=COLOURS[1], alpha=0.45, label="95 % of the draws")
         panel.hlines(middle, edges[:-1], edges[1:], color=COLOURS[1], linewidth=1)
         panel.stairs(real, edges, color=COLOURS[0], linewidth=1.6, label="data")
-        panel.set_title(words(f"{column} in class {label}"))
+        panel.set_title(f"{name_of(column, 20)} in class {words(label, 20)}", fontsize=11)
+        where = {"low": edges[:-1], "high": edges[1:]}
+        drawn_there = {"rows": real, "drawn_low": low, "drawn": middle, "drawn_high": high}
+        parts.append({"class": label, **where, **drawn_there})
         panel.set_ylim(bottom=0)
         if levels:
-            long = len(levels) > 5 or max(len(str(level)) for level in levels) > 8
-            turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if long else {}
-            panel.set_xticks(range(len(levels)), [words(level) for level in levels], **turned)
+            ticks(panel, "x", levels, 8.0, 16)
         quiet(panel)
-    axes.ravel()[0].set_ylabel("rows")
-    axes.ravel()[0].legend(frameon=False)
-    return axes
-
-
-def _panels(n: int) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("pictures need matplotlib.\n    Install it with pip install 'tallybayes[plot]'.") from None
-    across = min(n, 3)
-    down = -(-n // across)
-    _, axes = plt.subplots(down, across, figsize=(4.5 * across, 3.2 * down), layout="constrained", squeeze=False)
-    for panel in axes.ravel()[n:]:
-        panel.set_visible(False)
-    return axes.ravel()[:n]
+    axes[0].set_ylabel("rows")
+    axes[0].legend(frameon=False)
+    if len(classes) < len(rows_of) and ax is None:
+        note = f"showing {len(classes)} of {len(rows_of)} classes, the most frequent"
+        axes[0].figure.suptitle(note, fontsize=10, color=NOTE)
+    return Picture(axes, *parts)
 
 
 def _edges(cells: np.ndarray, rows: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.plots.picture import Picture
 from tallybayes.plots.style import COLOURS, new_axes, quiet
 
 if TYPE_CHECKING:
     from tallybayes.insight.prior_path import PriorPath
 
 
-def plot_prior_path(path: PriorPath, ax: Any = None) -> Any:
+def plot_prior_path(path: PriorPath, ax: Any = None) -> Picture:
     """Evidence, loss and accuracy, one above the other, against the strength of the prior."""
     shown = [("loss", f"{path.results[0].loss_name}, rows left out")]
     if hasattr(path.results[0], "accuracy"):
@@ -45,4 +46,10 @@ def plot_prior_path(path: PriorPath, ax: Any = None) -> Any:
     axes[0].set_title("What the prior is worth")
     for each in axes:
         quiet(each)
-    return axes
+    drawn: dict[str, Any] = {"strength": path.strengths}
+    if path.has_evidence:
+        drawn["log2_evidence"] = path.log2_evidence
+    for name, _ in shown:
+        value, low, high = np.array([tuple(getattr(result, name)) for result in path.results]).T
+        drawn |= {name: value, f"{name}_low": low, f"{name}_high": high}
+    return Picture(axes, drawn)

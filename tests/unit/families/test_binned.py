@@ -247,7 +247,7 @@ def test_all_missing_and_one_row():
 def test_pictures():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     fitted = tb.NaiveBayes({"x": tb.Binned(EDGES)}).fit({"x": VALUES}, np.arange(60) % 2)
-    figure = fitted.plot_columns()
+    figure = fitted.plot_columns().figure
     across, up = figure.axes[0].lines[0].get_data()
     assert np.trapezoid(up, across) == pytest.approx(1.0, rel=1e-9)
     pyplot.close(figure)

@@ -167,7 +167,7 @@ def test_no_spread_under_maximum_likelihood_is_named():
 def test_pictures():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     fitted = tb.NaiveBayes({"price": tb.LogNormal()}).fit({"price": PRICES[:, 0]}, np.arange(40) % 2)
-    figure = fitted.plot_columns()
+    figure = fitted.plot_columns().figure
     across, up = figure.axes[0].lines[0].get_data()
     # the area under the drawn density is 1, but for the tails beyond three deviations
     assert np.trapezoid(up, across) == pytest.approx(1.0, abs=0.02)

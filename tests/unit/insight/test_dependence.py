@@ -363,12 +363,12 @@ def test_table_matrix_frame_and_picture():
     assert list(found.to_frame().columns) == ["first", "second", "information", "low", "high", "evidence"]
     assert "5 – 30" in repr(found)
     assert "1 of 780 pairs are dependent beyond doubt" in repr(found)
-    ax = found.plot(most=10)
+    (ax,) = found.plot(most=10).axes
     names = [text.get_text() for text in ax.get_xticklabels()]
     assert len(names) == 10
     assert {"5", "30"} <= set(names)
     mpl.pyplot.close(ax.figure)
-    ax = tb.dependence(X[:, :3], rng.integers(0, 2, 200)).plot()
+    ax = tb.dependence(X[:, :3], rng.integers(0, 2, 200)).plot().axes[0]
     assert len(ax.get_xticklabels()) == 3
     mpl.pyplot.close(ax.figure)
 

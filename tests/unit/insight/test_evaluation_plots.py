@@ -30,7 +30,8 @@ def drawn(n_classes, n=400, weight=None):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pictures(n_classes, weighted):
     found = drawn(n_classes, weight=np.random.default_rng(0).gamma(1.0, size=400) if weighted else None)
-    for ax in (found.plot_confusion(), found.plot_reliability(), found.plot_precision_recall()):
+    for picture in (found.plot_confusion(), found.plot_reliability(), found.plot_precision_recall()):
+        (ax,) = picture.axes
         ax.figure.canvas.draw()
         assert ax.get_xlabel()
         assert ax.get_ylabel()
@@ -38,7 +39,7 @@ def test_pictures(n_classes, weighted):
 
 def test_confusion_shows_the_table():
     found = drawn(3)
-    ax = found.plot_confusion()
+    (ax,) = found.plot_confusion().axes
     shown = np.zeros((3, 3))
     for text in ax.texts:
         shown[round(text.get_position()[1]), round(text.get_position()[0])] = float(text.get_text())
@@ -51,7 +52,7 @@ def test_confusion_shows_the_table():
 
 def test_reliability_shows_the_bins():
     found = drawn(3)
-    ax = found.plot_reliability()
+    (ax,) = found.plot_reliability().axes
     bins = found.reliability
     points = ax.containers[0].lines[0]
     np.testing.assert_allclose(points.get_xdata(), bins.confidence)
@@ -62,10 +63,10 @@ def test_reliability_shows_the_bins():
 
 def test_precision_recall_of_two_classes_and_of_many():
     found = drawn(2)
-    ax = found.plot_precision_recall()
+    (ax,) = found.plot_precision_recall().axes
     area = average_precision_score(found.codes, np.exp(found.log_proba[:, 1]))
     assert f"(average {area:.3f})" in ax.get_legend().get_texts()[0].get_text()
-    texts = [text.get_text() for text in drawn(20).plot_precision_recall().get_legend().get_texts()]
+    texts = [text.get_text() for text in drawn(20).plot_precision_recall().axes[0].get_legend().get_texts()]
     assert texts[0] == "14 other classes"
     assert len(texts) == 7
     nothing = tb.Evaluation(["a", "b"], np.array([0, 0]), np.log(np.full((2, 2), 0.5)))
@@ -76,7 +77,7 @@ def test_precision_recall_of_two_classes_and_of_many():
 def test_pictures_go_into_axes_that_are_given():
     found = drawn(3)
     figure, axes = plt.subplots(1, 3, figsize=(15, 5), layout="constrained")
-    assert found.plot_confusion(axes[0]) is axes[0]
-    assert found.plot_reliability(axes[1]) is axes[1]
-    assert found.plot_precision_recall(ax=axes[2]) is axes[2]
+    assert found.plot_confusion(axes[0]).axes[0] is axes[0]
+    assert found.plot_reliability(axes[1]).axes[0] is axes[1]
+    assert found.plot_precision_recall(ax=axes[2]).axes[0] is axes[2]
     figure.canvas.draw()

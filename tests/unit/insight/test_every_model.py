@@ -310,7 +310,7 @@ def test_every_point_of_a_path_is_the_model_with_that_prior(name):
     assert ("fitted again" in repr(path)) == case.refitted
     assert path.results[0].loss_name in repr(path)
     n_pictures = 2 if case.kind in ("classes", "states") else 1
-    assert len(path.plot()) == n_pictures + path.has_evidence
+    assert len(path.plot().axes) == n_pictures + path.has_evidence
     for strength, bits, found in zip(path.strengths, path.log2_evidence, path.results, strict=True):
         prior = {key: belief.scaled(strength) for key, belief in whole.prior_.items()}
         model = clone(case.model).set_params(prior=prior)
@@ -346,7 +346,7 @@ def test_what_a_model_draws_looks_like_itself(name):
     assert columns == (expected if case.kind not in ("states", "steps") else {0})
     assert found.surprising == []
     assert found.replicates(found.table[0].column, 3)[1].shape[0] == 3
-    assert len(found.plot()) >= 1
+    assert len(found.plot().axes) >= 1
 
 
 def test_a_wrong_family_of_a_measured_node_is_found():

@@ -273,9 +273,9 @@ def test_frame_repr_and_pictures():
     assert "36 statistics beside 30 draws" in repr(check)
     assert repr(check).endswith("Nothing is surprising.")
     for column in (None, "x", "l", "k"):
-        axes = check.plot(column)
+        axes = check.plot(column).axes
         assert len(axes) == 2
         mpl.pyplot.close(axes[0].figure)
     figure, panel = mpl.pyplot.subplots()
-    assert check.plot("x", panel)[0] is panel
+    assert check.plot("x", panel).axes[0] is panel
     mpl.pyplot.close(figure)

@@ -93,7 +93,7 @@ def test_it_shows_itself():
     path = tb.prior_path(tb.NaiveBayes(), X, y)
     assert len(path.to_frame()) == len(path.strengths) == 13
     assert repr(path).count("*") == 3
-    assert len(path.plot()) == 3
+    assert len(path.plot().axes) == 3
 
 
 @pytest.mark.parametrize(

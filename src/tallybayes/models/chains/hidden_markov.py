@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 
 class HiddenMarkovModel(Model):
@@ -140,7 +143,6 @@ class HiddenMarkovModel(Model):
     prior_ = property(measures.resolved_priors)
     parameters_ = property(reading.parameters)
     table = reading.table
-    posterior_ = property(reading.posterior)
     summary = summary
 
     def _weight(self) -> float:
@@ -200,23 +202,24 @@ class HiddenMarkovModel(Model):
 
     # ---- Pictures ---------------------------------------------------------------------------------------------------
 
-    def plot_states(self, steps: Any, ax: Any = None) -> Any:
+    def plot_states(self, steps: Any, ax: Any = None) -> Picture:
         """A picture of one sequence with its states; needs matplotlib.
 
         Parameters
         ----------
         steps : one sequence
-        ax : two matplotlib Axes, optional
+        ax : matplotlib Axes, optional
+            One for every column, and one more for the states; of fewer, the columns that tell most.
 
         Returns
         -------
-        array of two matplotlib Axes
+        Picture
         """
         from tallybayes.plots.hidden_markov import plot_states
 
         return plot_states(self, steps, ax)
 
-    def plot_transitions(self, ax: Any = None, least: float = 0.01) -> Any:
+    def plot_transitions(self, ax: Any = None, least: float = 0.01) -> Picture:
         """A picture of the states and their transitions; needs matplotlib.
 
         Parameters
@@ -227,7 +230,7 @@ class HiddenMarkovModel(Model):
 
         Returns
         -------
-        matplotlib Axes
+        Picture
         """
         from tallybayes.plots.hidden_markov import plot_transitions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -22,6 +22,9 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Name
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 
 class DiscriminantFunctions(NamedTuple):
@@ -312,27 +315,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         """
         return np.array([f"gaussiandiscriminant{k}" for k in range(self.scalings_.shape[1])], dtype=object)
 
-    def plot_decision(self, X: Any = None, y: Any = None, ax: Any = None) -> Any:
-        """The regions of the classes in two columns, with an ellipse of each class; needs matplotlib.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, 2), optional
-            Rows to draw on top.
-        y : array-like of shape (n,), optional
-            Their classes.
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        check_is_fitted(self, "tally_")
-        from tallybayes.plots.models import plot_decision
-
-        return plot_decision(self, X, y, ax)
-
-    def plot_projection(self, X: Any, y: Any, ax: Any = None) -> Any:
+    def plot_projection(self, X: Any, y: Any, ax: Any = None) -> Picture:
         """Rows on the first two discriminant directions, coloured by class; needs matplotlib.
 
         Parameters
@@ -343,9 +326,9 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
 
         Returns
         -------
-        matplotlib Axes
+        Picture
         """
-        from tallybayes.plots.models import plot_projection
+        from tallybayes.plots.decision import plot_projection
 
         return plot_projection(self, X, y, ax)
 

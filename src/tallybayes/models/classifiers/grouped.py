@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError, PriorError, printable
 from tallybayes.models.classifiers import learning
+from tallybayes.models.classifiers.answers import pictures
 from tallybayes.models.classifiers.answers.calibration import Calibration
 from tallybayes.models.classifiers.answers.decisions import decide, estimate_class_prior
 from tallybayes.models.classifiers.answers.explain import explain, plot_explanation
 from tallybayes.models.classifiers.answers.generate import fill, sample
 from tallybayes.models.classifiers.answers.joint import n_parameters_joint
 from tallybayes.models.classifiers.answers.linear import to_linear
-from tallybayes.models.classifiers.answers.reading import class_prior, covariances, means, told
+from tallybayes.models.classifiers.answers.reading import class_prior, told
 from tallybayes.models.classifiers.answers.show_work import show_work
 from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
 from tallybayes.models.classifiers.class_prior import check_word, class_belief, log_class_prior
@@ -249,6 +250,8 @@ class Grouped(Model):
     explain = explain
     show_work = show_work
     plot_explanation = plot_explanation
+    plot_columns = pictures.plot_columns
+    plot_decision = pictures.plot_decision
     predict_interval = predict_interval
     predict_set = predict_set
     decide = decide
@@ -263,10 +266,7 @@ class Grouped(Model):
     prior_ = property(measures.resolved_priors)
     parameters_ = property(reading.parameters)
     table = reading.table
-    posterior_ = property(reading.posterior)
     class_prior_ = property(class_prior)
-    means_ = property(means)
-    covariances_ = property(covariances)
     _told = told
     summary = summary
     _groups = "classes"
@@ -276,23 +276,6 @@ class Grouped(Model):
         shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(self._class_domain.levels, counts.table, strict=True)]
         shown = ", ".join(shares[:10]) + (f" and {len(shares) - 10} more" if len(shares) > 10 else "")
         return f"{type(self).__name__} of {n_rows:.12g} rows, {self._groups} {shown}"
-
-    def plot_columns(self, columns: Any = None) -> Any:
-        """A picture of every column's distribution in each class; needs matplotlib.
-
-        Parameters
-        ----------
-        columns : list of names, optional
-            Which to draw; the first twelve if left out.
-
-        Returns
-        -------
-        matplotlib Figure
-        """
-        check_is_fitted(self, "tally_")
-        from tallybayes.plots.models import plot_columns
-
-        return plot_columns(self, columns)
 
     # ---- What the answers stand on -----------------------------------------------------------------------------
 

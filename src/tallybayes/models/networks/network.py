@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from tallybayes.models.networks.parameters import Network
 from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 
 class BayesianNetwork(Model):
@@ -135,7 +138,6 @@ class BayesianNetwork(Model):
     # What was learnt, and how well it fits
     parameters_ = property(reading.parameters)
     table = parameters.table
-    posterior_ = property(parameters.posterior)
     _told = parameters.told
     unseen_configurations_ = property(parameters.unseen_configurations)
     n_parameters_ = property(measures.n_parameters)
@@ -179,7 +181,7 @@ class BayesianNetwork(Model):
     def _refuse_measure(self, what: str) -> None:
         parameters.refuse_given_tables(self, f"there is no {what} of")
 
-    def plot(self, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Any:
+    def plot(self, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Picture:
         """A picture of the network, parents above children; needs matplotlib.
 
         Parameters
@@ -192,7 +194,7 @@ class BayesianNetwork(Model):
 
         Returns
         -------
-        matplotlib Axes
+        Picture
         """
         from tallybayes.plots.network import plot_network
 
@@ -205,7 +207,7 @@ class BayesianNetwork(Model):
         ax: Any = None,
         *,
         do: Mapping[Name, Any] | None = None,
-    ) -> Any:
+    ) -> Picture:
         """A picture of what something known tells: nodes before and after, with the bits learned; needs matplotlib.
 
         Parameters
@@ -218,7 +220,7 @@ class BayesianNetwork(Model):
 
         Returns
         -------
-        matplotlib Axes
+        Picture
         """
         from tallybayes.plots.network import plot_posteriors
 

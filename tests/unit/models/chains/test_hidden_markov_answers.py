@@ -146,9 +146,9 @@ def test_pictures():
     rng = np.random.default_rng(0)
     state = np.repeat([0, 1], 20)
     model = tb.HiddenMarkovModel().fit([rng.normal(3.0 * state)], [state])
-    axes = model.plot_states(rng.normal(3.0 * state))
+    axes = model.plot_states(rng.normal(3.0 * state)).axes
     assert len(axes) == 2
     assert axes[1].get_ylabel() == "p(state)"
-    assert model.plot_transitions().get_title().startswith("p(next state")
+    assert model.plot_transitions().axes[0].get_title().startswith("p(next state")
     ice_cream().plot_states([3, 1, 2])
     plt.close("all")

@@ -124,7 +124,7 @@ class TestPictures:
     @pytest.mark.parametrize("covariance", COVARIANCES)
     def test_decision(self, covariance, estimate):
         model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X[:, :2], Y)
-        ax = model.plot_decision(X[:, :2], Y)
+        (ax,) = model.plot_decision(X[:, :2], Y).axes
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
         drawn = [line for line in ax.lines if line.get_marker() == "."]
         assert sum(len(line.get_xdata()) for line in drawn) == len(X)
@@ -140,26 +140,26 @@ class TestPictures:
 
         model = tb.GaussianDiscriminant("tied").fit(X[:, :2], Y)
         ax = plt.subplots()[1]
-        assert model.plot_decision(ax=ax) is ax
+        assert model.plot_decision(ax=ax).axes[0] is ax
         assert not [line for line in ax.lines if line.get_marker() == "."]
-        alone = model.plot_decision(X[:, :2])
+        (alone,) = model.plot_decision(X[:, :2]).axes
         assert [len(line.get_xdata()) for line in alone.lines if line.get_marker() == "."] == [len(X)]
         model.plot_decision(None, Y)
         one = tb.GaussianDiscriminant().fit(X[:, :2], np.zeros(len(X), int))
         one.plot_decision(X[:, :2], np.zeros(len(X), int))
         pandas = pytest.importorskip("pandas")
         named = tb.GaussianDiscriminant().fit(pandas.DataFrame(X[:, :2], columns=["width", "height"]), Y)
-        assert named.plot_decision().get_xlabel() == "width"
+        assert named.plot_decision().axes[0].get_xlabel() == "width"
 
     def test_decision_needs_two_columns(self):
-        with pytest.raises(DataError, match=r"has shape \(3,\); expected 2 columns"):
-            tb.GaussianDiscriminant().fit(X, Y).plot_decision()
+        with pytest.raises(DataError, match=r"has shape \(1,\); expected 2 columns"):
+            tb.GaussianDiscriminant().fit(X[:, :1], Y).plot_decision()
 
     def test_projection(self):
-        ax = tb.GaussianDiscriminant().fit(X, Y).plot_projection(X, Y)
+        (ax,) = tb.GaussianDiscriminant().fit(X, Y).plot_projection(X, Y).axes
         assert sum(len(line.get_xdata()) for line in ax.lines) == len(X)
         two = tb.GaussianDiscriminant().fit(X[Y < 2], Y[Y < 2]).plot_projection(X[Y < 2], Y[Y < 2])
-        assert two.get_ylabel() == ""
+        assert two.axes[0].get_ylabel() == ""
         one = tb.GaussianDiscriminant().fit(X, np.zeros(len(X), int))
         with pytest.raises(DataError, match="no discriminant direction"):
             one.plot_projection(X, np.zeros(len(X), int))
@@ -169,7 +169,7 @@ class TestPictures:
     def test_columns_and_explanation(self):
         model = tb.GaussianDiscriminant("diagonal").fit(X, Y)
         assert len([ax for ax in model.plot_columns().axes if ax.get_visible()]) == 3
-        ax = tb.GaussianDiscriminant().fit(X, Y).plot_explanation(NEW[:1])
+        (ax,) = tb.GaussianDiscriminant().fit(X, Y).plot_explanation(NEW[:1]).axes
         assert len(ax.patches) == 4  # the class prior and three columns
 
 

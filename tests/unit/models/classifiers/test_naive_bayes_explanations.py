@@ -291,18 +291,18 @@ def pyplot():
 def test_a_picture_of_an_explanation(pyplot):
     model, columns = mixed()
     row = {name: column[:1] for name, column in columns.items()}
-    axes = model.plot_explanation(row)
+    (axes,) = model.plot_explanation(row).axes
     found = model.explain(row)
     widths = sorted(bar.get_width() for bar in axes.patches)
     np.testing.assert_allclose(widths, np.sort(found.contributions[0]), atol=1e-12)
     assert f"{found.log_odds[0]:+.2f}" in axes.get_title()
     _, given = pyplot.subplots()
-    assert model.plot_explanation(row, against="q", ax=given) is given
+    assert model.plot_explanation(row, against="q", ax=given).axes[0] is given
 
 
 def test_a_picture_of_an_impossible_row(pyplot):
     model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit([[1, 0], [0, 1]], ["a", "b"])
-    axes = model.plot_explanation([[1, 1]])
+    (axes,) = model.plot_explanation([[1, 1]]).axes
     assert sorted(bar.get_width() for bar in axes.patches) == [-1.0, 0.0, 1.0]
     assert [text.get_text() for text in axes.texts] == ["∞", "∞"]
 
@@ -311,7 +311,7 @@ def test_pictures_of_columns(pyplot):
     model, _ = mixed()
     figure = model.plot_columns()
     drawn = [axes for axes in figure.axes if axes.get_visible()]
-    assert [axes.get_title() for axes in drawn] == ["sky", "calls", "warmth"]
+    assert [axes.get_title() for axes in drawn] == ["sky", "calls", "warmth", "words"]
     bars = [bar.get_height() for bar in drawn[0].patches]
     assert sum(bars) == pytest.approx(2.0)  # the levels of each of two classes
     for line in drawn[2].get_lines():  # Student t, over four scales

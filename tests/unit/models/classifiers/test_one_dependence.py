@@ -512,4 +512,4 @@ def test_pictures_and_checks_know_the_bins(kind):
     path = tb.prior_path(kind(), rows, y, [0.1, 1.0])
     assert "evidence" not in repr(path)
     assert list(path.to_frame()) == ["strength", "log_loss", "accuracy"]
-    assert len(path.plot()) == 2
+    assert len(path.plot().axes) == 2

@@ -33,7 +33,7 @@ def _no_figures_left():
 
 
 def test_what_is_known_on_one_side_is_drawn_on_that_side():
-    ax = unseen_network().plot(given={"a": 0})
+    ax = unseen_network().plot(given={"a": 0}).axes[0]
     texts = texts_in(ax)
     for node in ("c", "d"):
         assert texts[texts.index(node) :][:6] == [node, "not known before", "0", "0.750", "1", "0.250"]
@@ -46,7 +46,7 @@ def test_what_is_known_on_one_side_is_drawn_on_that_side():
 
 
 def test_observed_nodes_are_drawn_as_observed_whatever_was_known_before():
-    ax = unseen_network().plot(given={"c": 1})
+    ax = unseen_network().plot(given={"c": 1}).axes[0]
     texts = texts_in(ax)
     assert texts[texts.index("c = 1") :][:6] == ["c = 1", "not known before", "0", "0.000", "1", "1.000"]
     for node in ("a", "b"):  # what c tells of them depends on the row that is not known
@@ -69,7 +69,7 @@ def test_observed_nodes_are_drawn_as_observed_whatever_was_known_before():
 )
 def test_posteriors_show_what_is_known(observed, words):
     model = unseen_network()
-    ax = model.plot_posteriors(observed)
+    ax = model.plot_posteriors(observed).axes[0]
     assert texts_in(ax) == [text for pair in words.items() for text in pair]
     after = [
         model.query(node, observed).probabilities for node in words if words[node] in ("0.000 bits", "not known before")
@@ -81,7 +81,7 @@ def test_posteriors_show_what_is_known(observed, words):
 
 
 def test_a_picture_of_nothing_known_says_so():
-    ax = unseen_network().plot_posteriors({"a": 1}, "d")
+    ax = unseen_network().plot_posteriors({"a": 1}, "d").axes[0]
     assert texts_in(ax) == ["d", "not known"]
     assert len(ax.get_legend().get_texts()) == 2
 
@@ -146,7 +146,7 @@ def test_a_picture_asks_once_before_and_once_after(monkeypatch):
 
 def test_what_moved_most_comes_first():
     model, observed = random_network(20, 7), {"node 19": "level 2", "node 4": {f"level {k}": k + 1 for k in range(3)}}
-    ax = model.plot_posteriors(observed)
+    ax = model.plot_posteriors(observed).axes[0]
     free = [node for node in model.graph_.nodes if node != "node 19"]
     bits = {
         node: entropy(model.query(node, observed).probabilities, model.query(node).probabilities, base=2)
@@ -166,17 +166,17 @@ def test_what_moved_most_comes_first():
 
 def test_named_nodes_are_drawn_as_they_are_named():
     model = fire_alarm()
-    ax = model.plot_posteriors({"report": True}, ["tampering", "report", "fire"])
+    ax = model.plot_posteriors({"report": True}, ["tampering", "report", "fire"]).axes[0]
     assert headings(ax) == ["tampering", "report", "fire"]
     surprise = -np.log2(model.probability({"report": True}))
     assert ax.texts[3].get_text() == f"{surprise:.3f} bits"  # what is seen tells −log₂ of its probability
-    assert headings(model.plot_posteriors({"report": True}, "fire")) == ["fire"]
+    assert headings(model.plot_posteriors({"report": True}, "fire").axes[0]) == ["fire"]
 
 
 @pytest.mark.parametrize("observed", [None, {"report": True}], ids=["set", "both"])
 def test_nodes_can_be_set(observed):
     model, do = fire_alarm(), {"alarm": True}
-    ax = model.plot_posteriors(observed, do=do)
+    ax = model.plot_posteriors(observed, do=do).axes[0]
     free = [node for node in model.graph_.nodes if node not in {"alarm", *(observed or {})}]
     assert sorted(headings(ax)) == sorted(free)
     after = np.concatenate([model.query(node, observed, do=do).probabilities for node in headings(ax)])
@@ -190,7 +190,7 @@ def test_what_never_happens_and_is_set_tells_without_end():
     never = tb.BayesianNetwork.from_tables(
         {"b": ["a"]}, {"a": [0, 1], "b": [0, 1]}, {"a": [1.0, 0.0], "b": [[1.0, 0.0], [0.0, 1.0]]}
     )
-    assert texts_in(never.plot_posteriors(None, do={"a": 1})) == ["b", "∞ bits"]
+    assert texts_in(never.plot_posteriors(None, do={"a": 1}).axes[0]) == ["b", "∞ bits"]
 
 
 def test_nothing_learned_is_never_negative():
@@ -222,7 +222,7 @@ def test_where_all_is_known_nothing_is_left_to_ask():
     fire = {"fire": known.pop("fire")}
     with pytest.raises(DataError, match="nothing is left to ask"):
         model.plot_posteriors(known, do=fire)
-    assert headings(model.plot_posteriors({**known, **fire}, "fire")) == ["fire"]
+    assert headings(model.plot_posteriors({**known, **fire}, "fire").axes[0]) == ["fire"]
     with pytest.raises(DataError, match=r"nodes is .*; expected at least one"):
         model.plot_posteriors(fire, [])
     with pytest.raises(DataError, match="no node 'smell'"):
@@ -230,4 +230,4 @@ def test_where_all_is_known_nothing_is_left_to_ask():
     measured = tb.BayesianNetwork({"size": []}).fit({"size": [1.0, 2.0, 4.0]})
     with pytest.raises(DataError, match="nothing is left to ask"):
         measured.plot_posteriors({"size": 2.0})
-    assert texts_in(measured.plot(given={"size": 2.0})) == ["size = 2.0"]
+    assert texts_in(measured.plot(given={"size": 2.0}).axes[0]) == ["size = 2.0"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +20,9 @@ from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.frames import as_frame
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 PRIOR = "(class prior)"
 
@@ -163,7 +166,7 @@ class Explanation:
             lines.append(f"  {f'{len(found) - most} more':<{widths[0]}}  {'':>{widths[1]}}  {text}")
         return "\n".join(lines)
 
-    def plot(self, row: int = 0, ax: Any = None) -> Any:
+    def plot(self, row: int = 0, ax: Any = None) -> Picture:
         """A picture of one row's contributions; needs matplotlib.
 
         Parameters
@@ -173,9 +176,9 @@ class Explanation:
 
         Returns
         -------
-        matplotlib Axes
+        Picture
         """
-        from tallybayes.plots.models import plot_explanation
+        from tallybayes.plots.explanation import plot_explanation
 
         return plot_explanation(self, row, ax)
 
@@ -338,7 +341,7 @@ def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[
 
 
 @answering
-def plot_explanation(model: Any, row: Any, against: Any = None, ax: Any = None) -> Any:
+def plot_explanation(model: Any, row: Any, against: Any = None, ax: Any = None) -> Picture:
     """A picture of one row's weights of evidence; needs matplotlib.
 
     Parameters
@@ -350,7 +353,7 @@ def plot_explanation(model: Any, row: Any, against: Any = None, ax: Any = None) 
 
     Returns
     -------
-    matplotlib Axes
+    Picture
     """
     return model.explain(row, against).plot(0, ax)
 
