@@ -51,12 +51,13 @@ class Measurements(Family):
 
     def without_spread(self, parameters: Any, flat: np.ndarray) -> Any:
         """Their variance, and covariance with others, is 0."""
-        mean, spread = parameters
-        if not len(flat) or ("columns" in self.shared and len(flat) < np.shape(mean)[-1]):
+        mean, spread = (np.asarray(part, dtype=float) for part in parameters)
+        if not len(flat) or ("columns" in self.shared and len(flat) < mean.shape[-1]):
             return parameters
-        spread = np.array(np.broadcast_to(spread, (*np.shape(mean), *np.shape(mean)[-1:] * (not self.columnwise))))
+        full = spread.ndim > mean.ndim
+        spread = np.array(np.broadcast_to(spread, (*mean.shape, *mean.shape[-1:] * full)))
         spread[..., flat] = 0.0
-        if not self.columnwise:
+        if full:
             spread[..., flat, :] = 0.0
         return type(parameters)(mean, spread)
 

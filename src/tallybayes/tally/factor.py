@@ -52,6 +52,12 @@ class Factor(Value):
             return self.columns[place]
         return (self.columns[0], place)
 
+    def place_of(self, column: Any, width: int) -> int | None:
+        """The place of a column among several, by name or as (block, place); None where it is none of them."""
+        if isinstance(column, tuple) and len(column) == 2 and self.columns == column[:1]:
+            return column[1] if isinstance(column[1], int) and 0 <= column[1] < width else None
+        return self.columns.index(column) if column in self.columns else None
+
     @property
     def level_columns(self) -> tuple[Name, ...]:
         """The columns whose values are levels, each over a domain: those of labels."""

@@ -86,11 +86,15 @@ class Tally:
         return self.domains[name]
 
     def __getitem__(self, column: Name | tuple[Name, ...]) -> Statistics:
-        """The statistics of the factor of these columns."""
+        """The statistics of the factor of these columns; of one column of several, or (block, place), its own."""
         wanted = column if isinstance(column, tuple) else (column,)
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
             if factor.columns == wanted:
                 return statistic
+        for factor, statistic in zip(self.factors, self.statistics, strict=True):
+            place = factor.place_of(column, int(statistic.n_columns))  # type: ignore[attr-defined]
+            if place is not None:
+                return statistic.columns(np.array([place]))
         raise KeyError(f"no factor of columns {wanted}; found {[f.columns for f in self.factors]}")
 
     def _repr_html_(self) -> str:

@@ -143,6 +143,7 @@ class HiddenMarkovModel(Model):
     prior_ = property(measures.resolved_priors)
     parameters_ = property(reading.parameters)
     table = reading.table
+    posterior_ = property(reading.posterior)
     summary = summary
 
     def _weight(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -119,14 +119,20 @@ def told(counted: Counted, model: Any) -> list[Told]:
     """Start, transition and end, and what every state emits, under the names that ``prior=`` has for them."""
     states, fitted = counted.states.levels, counted.fitted
     found = []
-    for part, (factor, _), scored in zip(counted.parts, counted.pairs, fitted.estimated, strict=False):
+    beliefs = [partial(fitted.posterior, number) for number in range(len(counted.pairs))]
+    for part, (factor, _), scored, posterior in zip(
+        counted.parts, counted.pairs, fitted.estimated, beliefs, strict=False
+    ):
         given, groups = (("state",), (states,)) if factor.given else ((), ())
-        found.append(Told(scored, given, groups, [states] if factor.level_columns else (), names=(part,)))
-    for scored, (factor, counts) in zip(fitted.estimated[len(found) :], counted.emissions, strict=True):
+        levels = [states] if factor.level_columns else ()
+        found.append(Told(scored, given, groups, levels, names=(part,), posterior=posterior))
+    emitted = zip(fitted.estimated[len(found) :], counted.emissions, beliefs[len(found) :], strict=True)
+    for scored, (factor, counts), posterior in emitted:
         more: tuple[str, ...] = ()
         if counted.meaning_of_unseen == "smooth" and factor.level_columns:
             scored, more = with_kept(scored, share_of_new(counts)), (UNSEEN,)
         levels = [(*counted.tally.domains[str(name)].levels, *more) for name in factor.level_columns]
         names = [(name,) if name in counted.parts else name for name in factor.columns]
-        found.append(Told(scored, ("state",), (states,), levels, names, within_of(model, scored, counts.n_columns)))
+        within = within_of(model, scored, counts.n_columns)
+        found.append(Told(scored, ("state",), (states,), levels, names, within, posterior=posterior))
     return found

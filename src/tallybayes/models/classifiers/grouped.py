@@ -18,7 +18,7 @@ from tallybayes.models.classifiers.answers.explain import explain, plot_explanat
 from tallybayes.models.classifiers.answers.generate import fill, sample
 from tallybayes.models.classifiers.answers.joint import n_parameters_joint
 from tallybayes.models.classifiers.answers.linear import to_linear
-from tallybayes.models.classifiers.answers.reading import class_prior, told
+from tallybayes.models.classifiers.answers.reading import class_prior, covariances, means, told
 from tallybayes.models.classifiers.answers.show_work import show_work
 from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
 from tallybayes.models.classifiers.class_prior import check_word, class_belief, log_class_prior
@@ -266,7 +266,10 @@ class Grouped(Model):
     prior_ = property(measures.resolved_priors)
     parameters_ = property(reading.parameters)
     table = reading.table
+    posterior_ = property(reading.posterior)
     class_prior_ = property(class_prior)
+    means_ = property(means)
+    covariances_ = property(covariances)
     _told = told
     summary = summary
     _groups = "classes"

@@ -310,6 +310,12 @@ class NearestClassMean(ClassifierMixin, Model):
     class_prior_ = property(class_prior)
     class_log_prior_ = property(distances.class_log_prior)
     _told = distances.told
+    posterior_ = property(distances.refuse)
+    log_likelihood = distances.refuse
+    log_evidence = distances.refuse
+    bits = distances.refuse
+    bic_ = property(distances.refuse)
+    aic_ = property(distances.refuse)
 
     @property
     def projection_(self) -> np.ndarray:

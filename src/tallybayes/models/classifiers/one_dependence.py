@@ -103,6 +103,8 @@ class AveragedOneDependence(Classifier):
     sample = of_pairs.sample
     fill = of_pairs.fill
     parameters_ = property(of_pairs.parameters)
+    posterior_ = property(pairs.refuse_posterior)
+    n_parameters_ = property(of_pairs.n_parameters)
     _told = of_pairs.told
     to_linear = pairs.refuse_linear
     show_work = pairs.refuse_work

@@ -360,6 +360,14 @@ def refuse_interval(model: Any, *arguments: Any, **more: Any) -> NoReturn:
     )
 
 
+def refuse_posterior(model: Any) -> NoReturn:
+    """Refuse beliefs."""
+    raise EstimateError(
+        f"{type(model).__name__} has no posterior: the priors of its tables are made of the same counts.\n"
+        "    parameters_ has the tables; tb.NaiveBayes has beliefs."
+    )
+
+
 def refuse_work(model: Any, *arguments: Any, **more: Any) -> NoReturn:
     """Refuse to write a product of columns."""
     raise EstimateError(

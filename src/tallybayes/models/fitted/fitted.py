@@ -112,11 +112,10 @@ class Fitted:
                 check_spread_within(found, counted, self.groups)
         return self.estimated
 
-    @property
-    def posteriors(self) -> list[Any]:
-        """The belief about every factor's parameters after the data, whatever the estimate makes of it."""
-        found = zip(self.pairs, self.starts, strict=True)
-        return [start.prior.update(f.family.with_spread(counted, start.constant)) for (f, counted), start in found]
+    def posterior(self, number: int) -> Any:
+        """The belief about a factor's parameters after the data, whatever the estimate makes of it."""
+        (factor, counted), (belief, constant) = self.pairs[number], self.starts[number]
+        return belief.update(factor.family.with_spread(counted, constant))
 
     def over(self, pairs: Iterable[Pair]) -> Fitted:
         """The same over other counts of the same levels, its beliefs held."""

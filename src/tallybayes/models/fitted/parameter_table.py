@@ -143,8 +143,8 @@ class ParameterTable:
         return html_table("\n".join([self.title, *more]), head, lines)
 
 
-class Parameters(Mapping[Any, ParameterTable]):
-    """What a model has learnt, by column: a `ParameterTable` of each. Made by ``model.parameters_``.
+class ByColumn(Mapping[Any, Any]):
+    """What there is of every column, made when it is first asked for.
 
     A block of columns stands under its name; those in it are found by their own names, or as (block, place), and
     columns that a model describes together as a tuple of them, too.
@@ -152,9 +152,9 @@ class Parameters(Mapping[Any, ParameterTable]):
 
     def __init__(self, title: str, names: Sequence[Any], shown: Sequence[Any], find: Callable[[Any], Any]) -> None:
         self.title, self._names, self._shown, self._find = title, tuple(names), tuple(shown), find
-        self._made: dict[Any, ParameterTable] = {}
+        self._made: dict[Any, Any] = {}
 
-    def __getitem__(self, column: Any) -> ParameterTable:
+    def __getitem__(self, column: Any) -> Any:
         if column not in self._made:
             self._made[column] = self._find(column)
         return self._made[column]
@@ -164,6 +164,27 @@ class Parameters(Mapping[Any, ParameterTable]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+class Beliefs(ByColumn):
+    """What is believed of the parameters after the data, by column: beliefs. Made by ``model.posterior_``."""
+
+    def _lines(self) -> list[list[str]]:
+        return [[printable(name), *_shown_belief(self[name])] for name in self._names[:_MOST_LINES]]
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        widths = [max((len(line[k]) for line in lines), default=0) for k in range(3)]
+        shown = ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines]
+        more = [f"  … {len(self) - _MOST_LINES:,} more"] if len(self) > _MOST_LINES else []
+        return "\n".join([self.title, *(line.rstrip() for line in shown), *more])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title, ["column", "belief", "shape"], self._lines())
+
+
+class Parameters(ByColumn):
+    """What a model has learnt, by column: a `ParameterTable` of each. Made by ``model.parameters_``."""
 
     def to_frame(self) -> Any:
         """All of them in a pandas data frame, in long form: column, what is given, parameter, value."""
@@ -197,6 +218,13 @@ class Parameters(Mapping[Any, ParameterTable]):
     def _repr_html_(self) -> str:
         tables = [table._repr_html_() for table in self._told()]
         return "".join([html_table(self.title, [], []), *tables, *(html_table(line, [], []) for line in self._more())])
+
+
+def _shown_belief(belief: Any) -> tuple[str, str]:
+    """The kind of a belief, and how large it is."""
+    arrays = [np.asarray(value) for value in belief._fields().values() if isinstance(value, np.ndarray)]
+    shape = np.broadcast_shapes(*(array.shape for array in arrays)) if arrays else ()
+    return type(belief).__name__, " × ".join(map(str, shape))
 
 
 def _number(value: float) -> str:

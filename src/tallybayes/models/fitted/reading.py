@@ -6,7 +6,7 @@ here follows from that, from ``Scored`` and from what families say of themselves
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.beliefs.beta import Beta
+from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, brief, printable
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
-from tallybayes.models.fitted.parameter_table import Parameters, ParameterTable
+from tallybayes.models.fitted.parameter_table import Beliefs, Parameters, ParameterTable
 from tallybayes.models.fitted.scoring import Scored
 
 UNSEEN = "(unseen)"  # the level that nobody has seen, where it has a probability
@@ -42,6 +44,8 @@ class Told:
         The columns of a block by their own names, or numbers.
     only : tuple of str, optional
         The parameters that the model uses, if not all.
+    posterior : callable, optional
+        Makes the belief about all its parameters; None where there is none.
     """
 
     scored: Scored
@@ -51,6 +55,7 @@ class Told:
     names: Sequence[Any] = ()
     within: Sequence[Any] = ()
     only: tuple[str, ...] = ()
+    posterior: Callable[[], Any] | None = None
 
     @property
     def columns(self) -> Sequence[Any]:
@@ -135,6 +140,17 @@ class Told:
             return ParameterTable(title, self.given, self.groups, names, lambda: self._numbers(slice(None)))
         axes, groups = (*self.given, "column"), (*self.groups, names)
         return ParameterTable(title, axes, groups, columns, lambda: self._numbers(slice(None)))
+
+    def belief(self, place: int | None) -> Any:
+        """The belief about one column, or about all together."""
+        assert self.posterior is not None
+        found = self.posterior()
+        if place is None:
+            return found
+        if self.family.tokens and isinstance(found, Dirichlet):  # of one share, whatever the others are
+            alpha = np.asarray(found.concentration)
+            return Beta(alpha[..., place], alpha.sum(axis=-1) - alpha[..., place])
+        return found.column(place)
 
     def _moments(self) -> np.ndarray:
         mean, covariance = (np.asarray(part, dtype=float) for part in self.point)
@@ -231,6 +247,22 @@ def make_parameters(model: Any) -> Parameters:
         return told.column(place, told.within[place] if told.is_block else None)
 
     return Parameters(title_of(model), places.names, places.shown, find)
+
+
+def posterior(model: Any) -> Beliefs:
+    """What is believed of the parameters after the data, by column: beliefs, with `mean`, `interval`, `sample`.
+
+    Their arrays lead with the groups, in the order of the tables. They are ``prior_`` after the counts, whichever
+    ``estimate`` predicts; where EM filled something in, after the counts it expected.
+    """
+    check_is_fitted(model, "tally_")
+    places = _Places([told for told in model._told() if told.posterior is not None])
+
+    def find(column: Any) -> Any:
+        told, place = places.find(column)
+        return told.belief(place)
+
+    return Beliefs(f"Beliefs of {type(model).__name__} after the data", places.names, places.shown, find)
 
 
 def title_of(model: Any) -> str:

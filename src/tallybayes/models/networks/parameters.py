@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,9 @@ from tallybayes.errors import DataError, EstimateError, StatisticsError
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.family import Family
 from tallybayes.families.priors import PriorRule
+from tallybayes.models.fitted import reading
 from tallybayes.models.fitted.fitted import Fitted
-from tallybayes.models.fitted.parameter_table import ParameterTable
+from tallybayes.models.fitted.parameter_table import Beliefs, ParameterTable
 from tallybayes.models.fitted.reading import Told, within_of
 from tallybayes.models.fitted.scoring import NOTHING, Scored
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
@@ -191,19 +192,27 @@ def table(model: BayesianNetwork, node: Name) -> ParameterTable:
     return model.parameters_[node]
 
 
+def posterior(model: BayesianNetwork) -> Beliefs:
+    """What is believed of every node's table after the data: beliefs, their lines in the order of the table's."""
+    refuse_given_tables(model, "there is no posterior of")
+    return reading.posterior(model)
+
+
 def told(model: BayesianNetwork) -> list[Told]:
     """p(node | its parents) of every node."""
     network, found = model._network, []
-    for name, node in network.nodes.items():
+    for number, (name, node) in enumerate(network.nodes.items()):
+        posterior = None if network.given_tables is not None else partial(network.fitted.posterior, number)
         parents = network.graph.parents[name]
         above = tuple(network.levels[parent] for parent in parents)
         if node.is_label:
             table = Probabilities(network.tables[name], Segments([len(network.levels[name])]))
-            found.append(Told(Scored(node.factor, table, False, NOTHING), parents, above, [network.levels[name]]))
+            scored, levels = Scored(node.factor, table, False, NOTHING), [network.levels[name]]
+            found.append(Told(scored, parents, above, levels, posterior=posterior))
         else:
             scored = network.leaves[name]
             within = within_of(model, scored, int(node.statistics.n_columns))
-            found.append(Told(scored, parents, above, within=within))
+            found.append(Told(scored, parents, above, within=within, posterior=posterior))
     return found
 
 

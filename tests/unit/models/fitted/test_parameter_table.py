@@ -202,6 +202,10 @@ def test_columns_without_spread_are_told_as_they_are():
     ):
         table = model.fit(X, y).table(0)
         assert table[0] == table[1] == {"mean": 7.0, "variance": 0.0, "deviation": 0.0}
+    for covariance in tb.GaussianDiscriminant.families:
+        same = tb.GaussianDiscriminant(covariance, estimate="map", prior=None).fit(np.full((6, 2), 3.0), y[:6])
+        assert same.table(1)[0] == {"mean": 3.0, "variance": 0.0, "deviation": 0.0}
+        assert not same.covariances_.any()
     assert model.table(1)[0, "variance"] > 0  # though rows cannot be scored under mle
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.models.classifiers.answers.reading import told_class
 from tallybayes.models.fitted.far_rows import far_leads, lost_rows
 from tallybayes.models.fitted.reading import Told
@@ -28,6 +28,14 @@ def told(model: Any) -> list[Told]:
     factor = model._reading(model.tally_.factors[1])
     scored = Scored(factor, factor.family.maximum_likelihood(model._moments().diagonal()), False, NOTHING)
     return [told_class(model), Told(scored, (model._target,), (model.classes_.tolist(),), only=("mean",))]
+
+
+def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
+    """Refuse what takes a density of the rows, or a prior."""
+    raise EstimateError(
+        "NearestClassMean has no density of rows, and so no likelihood, posterior, bits or information criteria: it "
+        "compares\n    distances. tb.GaussianDiscriminant('tied', class_prior='uniform') decides alike and has them."
+    )
 
 
 def squared_distances(model: Any, X: Any) -> np.ndarray:

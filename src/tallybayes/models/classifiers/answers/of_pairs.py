@@ -14,6 +14,7 @@ from tallybayes.families.categorical import Probabilities
 from tallybayes.models.classifiers.answers.explain import PRIOR, Explanation, Part, PriorPart, compared, log_odds_of
 from tallybayes.models.classifiers.answers.generate import draw_classes
 from tallybayes.models.classifiers.answers.reading import told_class
+from tallybayes.models.classifiers.class_prior import class_belief
 from tallybayes.models.classifiers.pairs import codes_of
 from tallybayes.models.fitted.generate import Missing, fill_column
 from tallybayes.models.fitted.parameter_table import Parameters, ParameterTable
@@ -80,6 +81,21 @@ def told_given(model: Any, column: Name, parent: Name | None = None) -> Told:
     factor = Factor(column, given, families[column])
     scored = Scored(factor, Probabilities(shares, Segments(found.sizes[[place]])), False, NOTHING)
     return Told(scored, given, groups, () if factor.family.bins else [found.domains[place].levels])
+
+
+def n_parameters(model: Any) -> int:
+    """The number of free parameters of all tables that rows are scored by, and of the class probabilities."""
+    check_is_fitted(model, "tally_")
+    sizes, n_classes = model._pairs.sizes, len(model.classes_)
+    free = np.maximum(sizes - 1, 0)
+    if hasattr(model, "parents_"):
+        places = {name: place for place, name in enumerate(model._pairs.names)}
+        above = [1 if parent is None else sizes[places[parent]] for parent in model.parents_.values()]
+        tables = int((np.array(above, dtype=np.int64) * free).sum())
+    else:  # every column in turn, and all others given it
+        tables = int(free.sum() + (sizes * (free.sum() - free)).sum())
+    given = class_belief(model.class_prior, model.estimate) is None
+    return n_classes * tables + (0 if given else max(n_classes - 1, 0))
 
 
 def parameters(model: Any) -> Parameters:

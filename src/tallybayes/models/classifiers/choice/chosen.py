@@ -108,6 +108,12 @@ class Chosen(ClassifierMixin, Estimator):
     parameters_ = property(reading.parameters)
     table = reading.table
     class_prior_ = property(reading.class_prior)
+    posterior_ = property(reading.posterior)
+    log_likelihood = reading.refuse
+    log_evidence = reading.refuse
+    bits = reading.refuse
+    bic_ = property(reading.refuse)
+    aic_ = property(reading.refuse)
 
     # ---- Learning ---------------------------------------------------------------------------------------------------
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NoReturn
 
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.errors import EstimateError, as_attribute_error
 from tallybayes.models.classifiers.choice.views import BLOCK
-from tallybayes.models.fitted.parameter_table import Parameters, ParameterTable
+from tallybayes.models.fitted.parameter_table import Beliefs, Parameters, ParameterTable
 from tallybayes.models.fitted.reading import looked_up
 
 
@@ -55,3 +56,26 @@ def class_prior(model: Any) -> ParameterTable:
     """p(class), by the rows of every class: all members have the same."""
     found: ParameterTable = heaviest(model).class_prior_
     return found
+
+
+def posterior(model: Any) -> Beliefs:
+    """What is believed of the parameters of the heaviest member, by column."""
+    try:
+        found = heaviest(model).posterior_
+    except EstimateError as error:
+        raise as_attribute_error(error) from None
+    within = {name: place for place, name in model.members_[0].choice.view.column_names().items()}
+    names = [one for name in found for one in (within if name == BLOCK else [name])]
+    title = f"{found.title}, the heaviest of {len(model.members_)}"
+    return Beliefs(title, names, found._shown, lambda column: found[within.get(column, column)])
+
+
+def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
+    """Refuse what takes a density of the rows."""
+    check_is_fitted(model, "members_")
+    raise as_attribute_error(
+        EstimateError(
+            "Chosen mixes p(class | row) of its members, so it has no density of rows, and no likelihood, bits or "
+            "information criteria.\n    Its members may have: members_[0].model.log_likelihood(X, y)."
+        )
+    )
