@@ -239,12 +239,7 @@ class PriorError(TallybayesError, ValueError):
 
 
 class EstimateError(TallybayesError, ValueError):
-    """An estimate that does not exist, or a model that cannot answer."""
-
-    @classmethod
-    def unknown(cls, found: object, known: Iterable[str]) -> EstimateError:
-        """An estimate of that name is not in the table."""
-        return cls(f"estimate is {found!r}; expected one of {_listed(known)}.")
+    """An estimate or another setting that does not exist, or a model that cannot answer."""
 
     @classmethod
     def zero_variance(cls, where: str) -> EstimateError:

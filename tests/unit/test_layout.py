@@ -23,7 +23,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up: a part may import itself and what stands before it. `testing` and `demo` may use everything.
 LAYERS = [
     ["errors", "cautions"],
-    ["value", "html", "sealed_zip", "replacing", "progress", "memory"],
+    ["value", "words", "html", "sealed_zip", "replacing", "progress", "memory"],
     ["store"],
     ["kernels"],
     ["statistics", "versions"],

@@ -472,7 +472,7 @@ def test_bad_priors(prior, message):
 
 
 def test_unknown_estimates():
-    with pytest.raises(EstimateError, match=r"estimate is 'ml'; expected one of 'mle', 'unbiased', 'map', 'bayes'"):
+    with pytest.raises(EstimateError, match=r"estimate is 'ml'; expected 'mle', 'unbiased', 'map' or 'bayes'"):
         COIN.estimate("ml")
 
 

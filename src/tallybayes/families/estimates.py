@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tallybayes.beliefs.belief import Belief
-from tallybayes.errors import EstimateError
 from tallybayes.statistics.statistics import Statistics
+from tallybayes.words import Words
 
 if TYPE_CHECKING:
     from tallybayes.families.family import Family
@@ -37,12 +37,13 @@ ESTIMATES: dict[str, Estimate] = {
     "map": Estimate(_mode, has_prior=True, takes_mode=True),
     "bayes": Estimate(_mean, has_prior=True, integrates=True),
 }
+ESTIMATE_WORDS = Words(tuple(ESTIMATES))
 
 
 def read_estimate(name: str) -> Estimate:
     """The estimate of a name, if it is one."""
-    if name not in ESTIMATES:
-        raise EstimateError.unknown(name, ESTIMATES)
+    if not isinstance(name, str) or name not in ESTIMATES:
+        ESTIMATE_WORDS.check("estimate", name)
     return ESTIMATES[name]
 
 

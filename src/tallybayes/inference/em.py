@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tallybayes.cautions import warn
-from tallybayes.errors import DataError, EstimateError
+from tallybayes.errors import EstimateError
 from tallybayes.progress import progress
 
 Parameters = TypeVar("Parameters")
@@ -165,16 +165,16 @@ def warn_unless_converged(climbed: Climbed) -> None:
         )
 
 
-def check_settings(model: Any) -> None:
+def check_climb(model: Any) -> None:
     """Refuse settings that EM cannot follow: of ``max_iter``, ``tol`` and, where a model has them, of others."""
     for name in ("max_iter", "n_init"):
         number = getattr(model, name, 1)
         if not is_whole(number):
-            raise DataError(f"{name} is {number!r}; expected a whole number of at least 1.")
+            raise EstimateError(f"{name} is {number!r}; expected a whole number of at least 1.")
     for name in ("tol", "unlabelled_weight"):
         number = getattr(model, name, 1.0)
         if not isinstance(number, int | float | np.integer | np.floating) or not 0 < number < np.inf:
-            raise DataError(f"{name} is {number!r}; expected a positive number.")
+            raise EstimateError(f"{name} is {number!r}; expected a positive number.")
 
 
 def is_whole(number: Any, least: int = 1) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
 from tallybayes.errors import TallybayesError, as_attribute_error
 from tallybayes.html import html_text
+from tallybayes.inference.em import check_climb
+from tallybayes.words import Words
 
 
 class Estimator(BaseEstimator):
@@ -19,6 +22,16 @@ class Estimator(BaseEstimator):
         for name, member in list(vars(cls).items()):
             if isinstance(member, property):
                 setattr(cls, name, _Derived(member.fget, member.fset, member.fdel, member.__doc__))
+
+    # The words of every setting that has some; subclasses say theirs. They are checked when rows are learned from, and
+    # when settings of a fitted model change: never in `__init__`, for scikit-learn's sake.
+    _words: ClassVar[Mapping[str, Words]] = {}
+
+    def _check_settings(self) -> None:
+        """Refuse settings that no rows could make sense of."""
+        for name, words in self._words.items():
+            words.check(name, getattr(self, name))
+        check_climb(self)
 
     def __dir__(self) -> list[str]:
         # What cannot be derived is not there; newer versions of scikit-learn leave it out by themselves.

@@ -95,6 +95,7 @@ class Model(Estimator):
         """
         check_is_fitted(self, "tally_")
         other = clone(self).set_params(**parameters)
+        other._check_settings()
         tally = self._retally(other)
         other._take_from(self)._check_prior(other._with_prior(tally))
         other._frame, other._block_names = self._frame, self._block_names
@@ -123,7 +124,8 @@ class Model(Estimator):
             return super().set_params(**parameters)
         before = self.get_params(deep=False)
         try:
-            super().set_params(**parameters)._check_prior(self._with_prior(self.tally_))
+            super().set_params(**parameters)._check_settings()
+            self._check_prior(self._with_prior(self.tally_))
             return self._adopt(self.tally_, self._climb)
         except Exception:
             for name, value in before.items():

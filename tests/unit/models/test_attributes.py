@@ -98,7 +98,7 @@ def test_models_that_are_not_fitted_and_models_of_strangers(tmp_path):
         tb.Mixture(2),
         tb.HiddenMarkovModel(),
         tb.BayesianNetwork({"b": ["a"]}),
-        tb.NaiveBayes(estimate="nope", prior="nope", unseen="nope").fit(X, CLASSES),
+        tb.NaiveBayes(estimate="nope", prior="nope", unseen="nope"),
     ):
         look_at(model)
         show(model)

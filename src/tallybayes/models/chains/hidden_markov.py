@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.families.added_counts import is_amount
+from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.models.chains import decoding, generate, learning, messages
-from tallybayes.models.chains.chain import read_prior
+from tallybayes.models.chains.chain import UNSEEN, read_prior
 from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted, told
 from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.summary import summary
-from tallybayes.models.inputs.column_priors import check_priors
+from tallybayes.models.inputs.column_priors import check_priors, refuse_other
 from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
 from tallybayes.models.model import Model
 from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+from tallybayes.words import Words
 
 if TYPE_CHECKING:
     from tallybayes.plots.picture import Picture
@@ -274,9 +277,14 @@ class HiddenMarkovModel(Model):
         parts = {part: belief for part, (_, belief) in zip(counted.parts, found, strict=False)}
         return parts | {(key,) if key in parts else key: belief for key, belief in found[n_parts:]}
 
+    _words: ClassVar[Mapping[str, Words]] = {"estimate": ESTIMATE_WORDS, "unseen": Words(UNSEEN)}
+
     def _check_prior(self, factors: list[Factor]) -> None:
         if not is_amount(self.prior):  # start and transition have levels to add it to
-            check_priors(read_prior(self.prior)["emission"], factors, ("start", "transition", "end"))
+            given = read_prior(self.prior)
+            check_priors(given.pop("emission"), factors, tuple(given))
+            for prior in given.values():
+                refuse_other(prior)
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
         names = names_in(tally, self.end_state)

@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, LabelError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
-from tallybayes.inference.em import check_settings, is_whole
+from tallybayes.inference.em import is_whole
 from tallybayes.models.chains.names import free_names, names_in, state_schema
 from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.columns import read_columns
@@ -58,8 +57,7 @@ def fit(
     -------
     self
     """
-    read_estimate(model.estimate)
-    check_settings(model)
+    model._check_settings()
     sequences, y = open_labelled(X, y, lengths, sequence, order)
     weight = step_weights(sample_weight, sequences)
     if weight is not None and not weight.all():  # a sequence of weight 0 is absent, whatever it holds
@@ -157,6 +155,7 @@ def fit_tally(model: H, tally: Tally) -> H:
     -------
     self
     """
+    model._check_settings()
     model._check_prior(model._with_prior(tally))
     model._names = names_in(tally, model.end_state)
     return model._adopt(tally)

@@ -10,6 +10,7 @@ from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import PriorError
 from tallybayes.families.estimates import read_estimate
 from tallybayes.statistics.counts import Counts
+from tallybayes.words import Words
 
 
 def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, estimate: str) -> np.ndarray:
@@ -46,13 +47,7 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
         return np.broadcast_to(np.log(weights), rows.shape).copy()
 
 
-def check_word(class_prior: Any) -> None:
-    """Refuse a word that is none, before any row is counted; what else there is depends on the classes."""
-    if isinstance(class_prior, str) and class_prior not in ("uniform", "frequency"):
-        raise PriorError(
-            f"class_prior is {class_prior!r}; expected 'uniform', 'frequency' for the classes' share of the rows,\n"
-            "    probabilities by class, a tb.Dirichlet, or None."
-        )
+CLASS_PRIOR_WORDS = Words(("uniform", "frequency"), ("probabilities by class", "a tb.Dirichlet", "None"))
 
 
 def class_belief(class_prior: Any, estimate: str) -> Dirichlet | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,11 +13,12 @@ from tallybayes.cautions import CalibrationWarning, warn
 from tallybayes.inference.em import Climbed
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibrating import calibrate, calibrate_first, warn_uncalibrated
-from tallybayes.models.classifiers.answers.calibration import Calibration, check_method
+from tallybayes.models.classifiers.answers.calibration import METHODS, Calibration
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.unlabelled import count_first, count_more
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+from tallybayes.words import Words
 
 
 class Classifier(ClassifierMixin, Grouped):
@@ -30,6 +32,11 @@ class Classifier(ClassifierMixin, Grouped):
     unlabelled_weight: float
     n_classes: int | None
     calibration: str | None = None
+    _words: ClassVar[Mapping[str, Words]] = {
+        **Grouped._words,
+        "calibration": Words((*METHODS, None)),
+        "unlabelled": Words(("em", "skip", None)),
+    }
 
     fit = learning.fit
     partial_fit = learning.partial_fit
@@ -66,7 +73,6 @@ class Classifier(ClassifierMixin, Grouped):
         return super()._take_from(other)
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        check_method(self.calibration, None)
         super()._check_prior(factors)
 
     def reestimate(self, **parameters: Any) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.words import Words
 
 if TYPE_CHECKING:
     from tallybayes.plots.picture import Picture
@@ -100,6 +102,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         "tied_spherical": TiedSphericalGaussian,
     }
 
+    _words: ClassVar[Mapping[str, Words]] = {**Classifier._words, "covariance": Words(tuple(families))}
+
     def __init__(
         self,
         covariance: str = "full",
@@ -144,10 +148,12 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         tags.input_tags.sparse = False
         return tags
 
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self._family()
+
     def _family(self) -> Family:
         """The family that reads the moments."""
-        if self.covariance not in self.families:
-            raise EstimateError(f"covariance is {self.covariance!r}; expected one of {list(self.families)}.")
         shrinkage = self.shrinkage
         if shrinkage is not None:
             if self.covariance not in ("full", "tied"):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError, PriorError, printable
+from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers import pictures
 from tallybayes.models.classifiers.answers.calibration import Calibration
@@ -21,7 +23,7 @@ from tallybayes.models.classifiers.answers.linear import to_linear
 from tallybayes.models.classifiers.answers.reading import class_prior, covariances, means, told
 from tallybayes.models.classifiers.answers.show_work import show_work
 from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
-from tallybayes.models.classifiers.class_prior import check_word, class_belief, log_class_prior
+from tallybayes.models.classifiers.class_prior import CLASS_PRIOR_WORDS, class_belief, log_class_prior
 from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.fitted import Fitted
@@ -38,6 +40,7 @@ from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+from tallybayes.words import Words
 
 
 class Grouped(Model):
@@ -56,6 +59,11 @@ class Grouped(Model):
         "Fit it on rows with labels, and where columns have a full covariance without missing cells; or use\n"
         "    tb.Mixture, whose evidence_bound_ is below its evidence."
     )
+    _words: ClassVar[Mapping[str, Words]] = {
+        "estimate": ESTIMATE_WORDS,
+        "unseen": Words(("missing", "smooth", "error")),
+        "class_prior": CLASS_PRIOR_WORDS,
+    }
     _calibration: Calibration | None = None  # only a classifier has any
     _owed = False  # whether it was to have one, and has none
 
@@ -105,8 +113,6 @@ class Grouped(Model):
         return self._fitted.scored
 
     def _fit(self, *, smooth: bool) -> Fitted:
-        if self.unseen not in ("missing", "smooth", "error"):
-            raise DataError(f"unseen is {self.unseen!r}; expected 'missing', 'smooth' or 'error'.")
         pairs = self._feature_factors()
         self._check_prior([factor for factor, _ in pairs])
         priors = [self._prior_of(factor) for factor, _ in pairs]
@@ -355,7 +361,6 @@ class Grouped(Model):
         )
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        check_word(self.class_prior)
         if not isinstance(self.prior, Tally):
             check_priors(self.prior, [self._reading(factor) for factor in factors])
 

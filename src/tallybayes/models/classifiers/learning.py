@@ -104,6 +104,7 @@ def fit_tally(model: Model, tally: Tally) -> Model:
             "this tally is not a classifier's: expected one factor p(class) and factors p(columns | class), found\n"
             + "\n".join("    " + line for line in repr(tally).splitlines())
         )
+    model._check_settings()
     model._check_prior(features)
     fresh = clone(model)
     fresh._shape = Shape.of_tally(target[0].columns[0], [name for f in features for name in f.columns])
@@ -172,6 +173,7 @@ def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None,
     Where these are the `whole` of the rows, probabilities are calibrated by them, if that is wanted.
     """
     fresh = clone(model)
+    fresh._check_settings()
     fresh._shape, table, weight = read_first(X, y, sample_weight)
     if table.n_rows == 0:
         raise DataError("there are 0 rows to learn from; expected at least 1.")

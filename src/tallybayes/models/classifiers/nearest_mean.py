@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
@@ -30,6 +31,7 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+from tallybayes.words import Words
 
 
 class NearestClassMean(ClassifierMixin, Model):
@@ -90,6 +92,9 @@ class NearestClassMean(ClassifierMixin, Model):
         self.tol = tol
         self.verbose = verbose
 
+    _words: ClassVar[Mapping[str, Words]] = {
+        "metric": Words(("mahalanobis", "euclidean", "learned"), ("a matrix", "a callable"))
+    }
     classes_ = property(learning.classes)
     feature_names_in_ = property(learning.feature_names_in)
     n_features_in_ = property(learning.n_features_in)
@@ -135,7 +140,7 @@ class NearestClassMean(ClassifierMixin, Model):
         -------
         self
         """
-        self._check_metric()
+        self._check_settings()
         fresh = clone(self)
         learning.learn(fresh, X, y, sample_weight)
         if _is(self.metric, "learned"):
@@ -257,12 +262,8 @@ class NearestClassMean(ClassifierMixin, Model):
         """W of the metric, or None for a callable."""
         return self._kept if self._kept is not None else self._derive("projection", self._make_metric)
 
-    def _check_metric(self) -> None:
-        metric = self.metric
-        if isinstance(metric, str) and metric not in ("mahalanobis", "euclidean", "learned"):
-            raise EstimateError(
-                f"metric is {metric!r}; expected 'mahalanobis', 'euclidean', 'learned', a matrix or a callable."
-            )
+    def _check_settings(self) -> None:
+        super()._check_settings()
         if self.n_components is not None and self.n_components < 1:
             raise EstimateError(f"n_components is {self.n_components!r}; expected at least 1, or None for all.")
 
@@ -272,7 +273,6 @@ class NearestClassMean(ClassifierMixin, Model):
         return moments
 
     def _make_metric(self) -> np.ndarray | None:
-        self._check_metric()
         d = self._moments().n_columns
         if callable(self.metric):
             return None

@@ -96,6 +96,7 @@ class AveragedOneDependence(Classifier):
         self.unlabelled = unlabelled
         self.missing_label = missing_label
 
+    _words = pairs.WORDS
     columns_ = property(pairs.columns_of)
     left_out_ = property(pairs.left_out_of)
     fit_tally = pairs.fit_tally

@@ -31,6 +31,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.value import from_json, same, to_json
+from tallybayes.words import Words
 
 
 class Pairs(NamedTuple):
@@ -103,14 +104,17 @@ def check_memory(model: str, n_classes: int, sizes: list[int]) -> None:
     require_memory(8 * total * total * (2 * n_classes + padded), what, hint)
 
 
+WORDS = {
+    **Classifier._words,
+    "unseen": Words(("missing", "error")),
+    "unlabelled": Words(
+        ("skip", None),
+        note="Pairs are counted in rows with labels; tb.NaiveBayes(unlabelled='em') uses the others, too.",
+    ),
+}
+
+
 def _check_parameters(model: Any) -> None:
-    if model.unseen not in ("missing", "error"):
-        raise DataError(f"unseen is {model.unseen!r}; expected 'missing' or 'error'.")
-    if model.unlabelled not in (None, "skip"):
-        raise DataError(
-            f"unlabelled is {model.unlabelled!r}; expected 'skip' or None: pairs are counted in rows with labels.\n"
-            "    tb.NaiveBayes(unlabelled='em') uses the others, too."
-        )
     strength: Any = model.strength
     if isinstance(strength, str) or np.ndim(strength) or not 0 < float(strength) < np.inf:
         raise DataError.wrong_type("strength", repr(strength), "a positive number of rows")
@@ -261,6 +265,7 @@ def fit_tally(model: Any, tally: Tally) -> Any:
     -------
     self
     """
+    model._check_settings()
     targets = [factor.columns[0] for factor in tally.factors if not factor.given]
     names = [name for factor in tally.factors if len(factor.given) == 1 for name in factor.columns]
     families = {n: f.family for f in tally.factors if len(f.given) == 1 for n in f.columns}

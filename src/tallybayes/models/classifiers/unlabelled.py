@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.inference.em import Climbed, check_settings, is_whole, warn_unless_converged
+from tallybayes.inference.em import Climbed, is_whole, warn_unless_converged
 from tallybayes.models.classifiers.expectation import Expectation
 from tallybayes.models.classifiers.learning import count_rows
 from tallybayes.models.fitted.soft_counting import with_holes
@@ -23,7 +23,6 @@ from tallybayes.tally.tally import Tally
 def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, Climbed | None]:
     """The tally of the first rows, which decide what there is to count; and how EM ended, if it was needed."""
     labels, weights = _labels(model, table, model.unlabelled == "em"), check_weight(weight, table.n_rows)
-    check_settings(model)
     if labels.n_missing and model._shape.y_dtype is not None and model._shape.y_dtype.kind == "O":
         model._shape = model._shape._replace(y_dtype=None)  # objects only because None is among them
     if weights is not None and not weights.any():
@@ -68,8 +67,6 @@ def count_more(model: Any, table: Table, weight: Any) -> Tally:
 
 def _labels(model: Any, table: Table, missing: bool) -> Labels:
     """The labels of the rows; some may be missing only if they can be expected, or are to be skipped."""
-    if model.unlabelled not in (None, "em", "skip"):
-        raise DataError(f"unlabelled is {model.unlabelled!r}; expected 'em', 'skip' or None.")
     labels = read_labels(table, model._target, model.missing_label)
     if not missing and model.unlabelled != "skip":
         how = "Use fit with all rows at once" if model.unlabelled == "em" else "Pass unlabelled='em' or 'skip'"

@@ -6,15 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tallybayes.beliefs.belief import Belief
-from tallybayes.errors import PriorError
+from tallybayes.errors import PriorError, brief
 from tallybayes.families.added_counts import is_amount, no_levels
 from tallybayes.families.empirical import default_in_groups
 from tallybayes.tally.factor import Factor
+from tallybayes.words import Words
+
+PRIOR_WORDS = Words(
+    ("empirical",), ("a belief such as tb.Beta(1, 1)", "a number of counts", "a rule such as tb.K2()", "None")
+)
 
 
 def check_priors(prior: Any, factors: Iterable[Factor], parts: Sequence[str] = ()) -> None:
     """Refuse a belief that belongs to no factor's family, and one for a column, or other part, that is not there."""
     factors = list(factors)
+    for one in prior.values() if isinstance(prior, Mapping) else prior if isinstance(prior, list | tuple) else [prior]:
+        refuse_other(one)
     if isinstance(prior, Mapping):
         known = dict.fromkeys(name for factor in factors for name in factor.columns)
         blocks = {factor.columns for factor in factors}
@@ -38,6 +45,14 @@ def check_priors(prior: Any, factors: Iterable[Factor], parts: Sequence[str] = (
                 f"prior= has {one!r}, which belongs to no column's family; expected beliefs of the classes "
                 f"{', '.join(wanted)}.\n    Leave it out, or check the families in columns=."
             )
+
+
+def refuse_other(prior: Any) -> None:
+    """Refuse what is no prior of any family."""
+    if isinstance(prior, str):
+        PRIOR_WORDS.check("prior", prior)
+    elif prior is not None and not is_amount(prior) and not hasattr(prior, "resolve"):
+        raise PriorError(f"prior has {brief(prior)}; expected {', '.join(PRIOR_WORDS.others)} or 'empirical'.")
 
 
 def prior_for(prior: Any, factor: Factor) -> Any:

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import read_estimate
-from tallybayes.inference.em import check_settings
 from tallybayes.models.networks.factors import check_sizes, check_structure, check_sum, in_order, make_factors
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.parameters import refuse_given_tables
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
 
     N = TypeVar("N", bound=BayesianNetwork)
-
-CHOICES = {"missing": ("available", "em"), "unseen": ("missing", "error")}
 
 
 def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
@@ -106,6 +102,7 @@ def fit_tally(model: N, tally: Tally) -> N:
         raise DataError.wrong_type("tally", repr(tally)[:60], "a Tally, as tb.count or a fitted model has it")
     graph = Graph.read(model.parents)
     check_structure(graph, tally)
+    model._check_settings()
     model._check_prior(list(tally.factors))
     model._adopt(in_order(graph, tally))._given = None
     return model
@@ -113,10 +110,7 @@ def fit_tally(model: N, tally: Tally) -> N:
 
 def _learn(model: N, table: Table, sample_weight: Any) -> N:
     """Learn from all rows at once."""
-    read_estimate(model.estimate)
-    check_settings(model)
-    for name in CHOICES:
-        check_choice(model, name)
+    model._check_settings()
     weight = check_weight(named_weights(table, sample_weight), table.n_rows)
     if table.n_rows == 0 or (weight is not None and not (weight > 0).any()):
         found = "there are 0 rows to learn from" if table.n_rows == 0 else "the weight of every row is zero"
@@ -132,13 +126,6 @@ def _learn(model: N, table: Table, sample_weight: Any) -> N:
         tally, climbed = learn_network(model, table, weight, with_prior_levels(model, tally))
     model._given_tables = None
     return model._adopt(tally, climbed)
-
-
-def check_choice(model: BayesianNetwork, name: str) -> None:
-    """Refuse a setting that is none of the known ones."""
-    found, (one, other) = getattr(model, name), CHOICES[name]
-    if found not in (one, other):
-        raise DataError(f"{name} is {found!r}; expected {one!r} or {other!r}.")
 
 
 def open_rows(model: BayesianNetwork, X: Any, names: Any = None) -> Table:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from tallybayes.errors import printable, shortened
+from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.html import html_table
 from tallybayes.inference.em import Climbed
 from tallybayes.models.fitted import measures, reading
@@ -24,6 +25,7 @@ from tallybayes.models.networks.parameters import Network
 from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+from tallybayes.words import Words
 
 if TYPE_CHECKING:
     from tallybayes.plots.picture import Picture
@@ -278,7 +280,6 @@ class BayesianNetwork(Model):
     @property
     def _inference(self) -> NetworkInference:
         """The tables, ready for questions."""
-        learning.check_choice(self, "unseen")
         return self._network.inference
 
     def __add__(self, other: Self) -> Self:
@@ -288,6 +289,12 @@ class BayesianNetwork(Model):
             if hasattr(self, "tally_") and hasattr(other, "tally_"):
                 check_sum(self.tally_, other.tally_)
         return super().__add__(other)
+
+    _words: ClassVar[Mapping[str, Words]] = {
+        "estimate": ESTIMATE_WORDS,
+        "unseen": Words(("missing", "error")),
+        "missing": Words(("available", "em")),
+    }
 
     def _check_prior(self, factors: list[Factor]) -> None:
         parameters.check_prior(self.prior, factors)

@@ -9,7 +9,6 @@ from scipy.special import xlogy
 
 from tallybayes.errors import DataError, TooLargeError, shortened
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.estimates import read_estimate
 from tallybayes.memory import available_memory
 from tallybayes.models.networks.factors import node_families
 from tallybayes.models.networks.graph import Graph
@@ -112,7 +111,6 @@ def learn_tree(
         else:  # the pair was counted the other way round
             turned: Any = tally.statistics[found[(*given, name), above[-1]]]
             statistics_of.append(Counts(np.swapaxes(turned.table, -1, -2)))
-    read_estimate(model.estimate)
     whole = Tally(kept, statistics_of, tally.domains, schema).pruned()
     empty = [name for name, domain in whole.domains.items() if not domain.levels]
     if empty:

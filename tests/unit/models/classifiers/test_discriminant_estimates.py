@@ -128,7 +128,7 @@ def test_the_default_prior_is_shown():
 
 def test_wrong_parameters_are_refused_in_words():
     for bad, words in [
-        ({"covariance": "round"}, r"covariance is 'round'; expected one of \['full', 'tied'"),
+        ({"covariance": "round"}, r"covariance is 'round'; expected 'full', 'tied'"),
         ({"shrinkage": 1.5}, r"shrinkage is 1\.5; expected a number from 0 to 1, 'auto' or None"),
         ({"shrinkage": -0.1}, "expected a number from 0 to 1"),
         ({"shrinkage": float("nan")}, "expected a number from 0 to 1"),
@@ -139,7 +139,7 @@ def test_wrong_parameters_are_refused_in_words():
     ]:
         with pytest.raises(EstimateError, match=words):
             tb.GaussianDiscriminant(**bad).fit(X, Y)
-    with pytest.raises(EstimateError, match="estimate is 'best'; expected one of 'mle'"):
+    with pytest.raises(EstimateError, match="estimate is 'best'; expected 'mle'"):
         tb.GaussianDiscriminant(estimate="best").fit(X, Y).predict(X)
     with pytest.raises(PriorError, match="NormalInverseWishart"):
         tb.GaussianDiscriminant(prior=tb.NormalInverseGamma(0, 1, 2, 1)).fit(X, Y).predict(X)

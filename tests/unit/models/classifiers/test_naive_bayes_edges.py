@@ -295,5 +295,5 @@ def test_asking_before_fitting():
 
 @pytest.mark.parametrize("kind", [tb.NaiveBayes, tb.GaussianDiscriminant, tb.AveragedOneDependence])
 def test_a_word_that_is_no_class_prior_is_refused_when_fitted(kind):
-    with pytest.raises(tb.PriorError, match="class_prior is 'freq'; expected 'uniform'"):
+    with pytest.raises(tb.EstimateError, match="class_prior is 'freq'; expected 'uniform'"):
         kind(class_prior="freq").fit([[1.0], [2.0]], [0, 1])

@@ -334,7 +334,7 @@ def test_unseen_levels(kind):
     with pytest.raises(tb.LabelError, match="never"):
         kind(unseen="error").fit(frame, y).predict({**row, "c1": ["never"]})
     for wrong in ("smooth", "skip"):
-        with pytest.raises(tb.DataError, match="unseen is"):
+        with pytest.raises(tb.EstimateError, match="unseen is"):
             kind(unseen=wrong).fit(frame, y)
 
 
@@ -362,7 +362,7 @@ def test_rows_without_labels(kind):
     some = {name: [c for c, k in zip(column, known, strict=True) if k] for name, column in frame.items()}
     wanted = kind().fit(some, y[known])  # which may meet the levels in another order
     np.testing.assert_allclose(model.predict_log_proba(frame), wanted.predict_log_proba(frame), rtol=1e-12, atol=1e-12)
-    with pytest.raises(tb.DataError, match="unlabelled is 'em'"):
+    with pytest.raises(tb.EstimateError, match=r"unlabelled is 'em'; expected 'skip' or None\.\n.*tb.NaiveBayes"):
         kind(unlabelled="em").fit(frame, y)
 
 

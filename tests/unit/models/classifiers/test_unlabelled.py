@@ -307,7 +307,7 @@ class TestMoreClasses:
         ids=str,
     )
     def test_settings_that_cannot_be(self, labels, options, message):
-        with pytest.raises(DataError, match=message):
+        with pytest.raises((DataError, EstimateError), match=message):
             tb.NaiveBayes(**({"unlabelled": "em", "missing_label": -1} | options)).fit(X, labels)
 
     def test_an_estimate_that_is_none(self):

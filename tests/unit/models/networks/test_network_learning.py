@@ -341,9 +341,9 @@ def test_rows_that_cannot_be_learned_are_refused():
         model.fit({"a": [0], "b": [0]}, sample_weight=[0.0])
     with pytest.raises(DataError, match=r"no row shows 'a' together"):
         model.fit({"a": [None], "b": [0]})
-    with pytest.raises(DataError, match=r"missing is 'drop'"):
+    with pytest.raises(EstimateError, match=r"missing is 'drop'"):
         tb.BayesianNetwork({"b": ["a"]}, missing="drop").fit({"a": [0], "b": [0]})
-    with pytest.raises(DataError, match=r"unseen is 'smooth'"):
+    with pytest.raises(EstimateError, match=r"unseen is 'smooth'"):
         tb.BayesianNetwork({"b": ["a"]}, unseen="smooth").fit({"a": [0], "b": [0]})
     with pytest.raises(TypeError, match=r"positional"):  # a target is no weight
         model.fit({"a": [0], "b": [0]}, [1])

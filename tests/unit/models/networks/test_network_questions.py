@@ -13,7 +13,7 @@ from network_cases import given, joint, networks, questions, weigh
 from sklearn.exceptions import NotFittedError
 
 import tallybayes as tb
-from tallybayes.errors import DataError, ImpossibleError, LabelError
+from tallybayes.errors import DataError, EstimateError, ImpossibleError, LabelError
 from tallybayes.models.networks import inference as network_inference
 
 
@@ -200,8 +200,8 @@ def test_unseen_levels_are_unknown_or_an_error():
     np.testing.assert_allclose(model.predict_proba(strange)["a"], model.predict_proba({"b": ["v"]})["a"])
     with pytest.raises(LabelError, match=r"was not seen when fitting"):
         model.reestimate(unseen="error").predict_proba(strange)
-    with pytest.raises(DataError, match=r"unseen is 'smooth'"):
-        model.reestimate(unseen="smooth").query("a")
+    with pytest.raises(EstimateError, match=r"unseen is 'smooth'"):
+        model.reestimate(unseen="smooth")
 
 
 def test_answers_read_as_mappings():

@@ -121,7 +121,7 @@ def test_trees_take_the_settings_of_networks():
     assert halved.tally_[("y",)].table.sum() == 30
     named = tb.learn_tree({"y": rows["y"], "a": rows["a"], "w": np.full(60, 0.5)}, "y", sample_weight="w")
     assert named.tally_ == halved.tally_
-    with pytest.raises(DataError, match=r"missing is 'drop'"):
+    with pytest.raises(EstimateError, match=r"missing is 'drop'"):
         tb.learn_tree(holed, missing="drop")
     with pytest.raises(EstimateError, match=r"estimate is 'ml'"):
         tb.learn_tree(holed, estimate="ml")

@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import CalibrationWarning, warn
-from tallybayes.models.classifiers.answers.calibration import Calibration, check_method, fit_calibration
+from tallybayes.models.classifiers.answers.calibration import METHODS, Calibration, fit_calibration
 from tallybayes.models.classifiers.answers.held_out import FOLDS, held_out_scores
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.folds import group_folds
 from tallybayes.models.inputs.shape import read_more
 from tallybayes.sources.table import Table
+from tallybayes.words import Words
 
 Model = TypeVar("Model", bound=Any)
 
@@ -60,7 +61,7 @@ def calibrate(
     """
     check_is_fitted(model, "tally_")
     method = model.calibration or "temperature" if method is None else method
-    check_method(method)
+    Words(METHODS).check("method", method)
     if isinstance(groups, str):
         table = open_features(data)
         data, groups = table.without(groups), table._column(groups)

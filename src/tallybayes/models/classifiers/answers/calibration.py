@@ -11,6 +11,7 @@ from tallybayes.models.classifiers.answers.isotonic import fit_steps, stepped
 from tallybayes.models.classifiers.answers.tempering import doubted, fit_tempering, tempered
 from tallybayes.models.inputs.folds import random_folds
 from tallybayes.store import refuse_rest
+from tallybayes.words import Words
 
 METHODS = ("temperature", "isotonic", "auto")
 _FITTED = ("none", "temperature", "isotonic")  # what "auto" chooses among
@@ -113,13 +114,6 @@ def _is_rising(log_odds: np.ndarray, values: np.ndarray) -> bool:
     )
 
 
-def check_method(method: Any, *others: Any) -> None:
-    """Refuse what is no method of calibration."""
-    if not any(method is other or (isinstance(method, str) and method == other) for other in (*METHODS, *others)):
-        known = ", ".join(map(repr, (*METHODS, *others)))
-        raise DataError(f"the method of calibration is {method!r}; expected one of {known}.")
-
-
 def fit_calibration(
     method: str, log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None, total: float | None = None
 ) -> Calibration:
@@ -138,7 +132,7 @@ def fit_calibration(
     total : float, optional
         The weight the model had counted; that of these rows if left out.
     """
-    check_method(method)
+    Words(METHODS).check("method", method)
     weights = np.ones(len(codes)) if weight is None else weight
     truth = log_proba[np.arange(len(codes)), codes]
     # A row whose class was impossible without it, such as the only one of its class: no calibration brings that back.
