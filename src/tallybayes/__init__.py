@@ -193,7 +193,11 @@ _PUBLIC = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name not in _PUBLIC:  # with these arguments Python adds "did you mean"
+    if name not in _PUBLIC:
+        meant = {} if name.startswith("_") else import_module("tallybayes.models.near_misses").MODULE
+        if name in meant:
+            raise AttributeError(f"module 'tallybayes' has no attribute {name!r}; here it is tb.{meant[name]}.")
+        # With these arguments Python adds "did you mean".
         raise AttributeError(
             f"module 'tallybayes' has no attribute {name!r}", name=name, obj=import_module("tallybayes")
         )

@@ -43,7 +43,8 @@ ON_REQUEST = {("models", "plots"), ("insight", "plots")}
 ANYTHING = {"testing", "demo", "__init__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
 SHARED = {"inputs", "fitted", "estimator", "model"}
-ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "estimator": set()}
+ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "near_misses": set()}
+ROOMS["estimator"] = {"near_misses"}
 ROOMS["model"] = {"model_file", "estimator"}
 ROOMS |= dict.fromkeys(("chains", "networks"), SHARED)
 ROOMS["classifiers"] = SHARED | {"model_file"}  # one is made of others, and writes them into its file

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from tallybayes.errors import TallybayesError, as_attribute_error
 from tallybayes.html import html_text
 from tallybayes.inference.em import check_climb
+from tallybayes.models.near_misses import hint_for_attribute, with_hints
 from tallybayes.words import Words
 
 
@@ -22,6 +23,15 @@ class Estimator(BaseEstimator):
         for name, member in list(vars(cls).items()):
             if isinstance(member, property):
                 setattr(cls, name, _Derived(member.fget, member.fset, member.fdel, member.__doc__))
+        if "__init__" in vars(cls):
+            cls.__init__ = with_hints(cls.__init__)  # type: ignore[method-assign]
+
+    def __getattr__(self, name: str) -> Any:
+        """Only where an attribute is not there: near misses are answered, else Python, or a property, says so."""
+        hint = hint_for_attribute(type(self), name)
+        if hint is None:
+            return object.__getattribute__(self, name)
+        raise AttributeError(hint)
 
     # The words of every setting that has some; subclasses say theirs. They are checked when rows are learned from, and
     # when settings of a fitted model change: never in `__init__`, for scikit-learn's sake.
