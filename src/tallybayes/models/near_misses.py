@@ -13,8 +13,8 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
-# From a name to what is used here: an attribute, a method with its parentheses, a setting with "=", a function of tb; what
-# follows is for the reader. "Class:" before it says that only there it is the answer.
+# From a name to what is used here: an attribute, a method with its parentheses, a setting with "=", a function of tb;
+# what follows is for the reader. "Class:" before it says that only there it is the answer.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {}
 SETTINGS: dict[str, tuple[str, ...]] = {}
 

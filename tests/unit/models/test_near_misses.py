@@ -122,7 +122,7 @@ def test_what_is_not_in_the_table_is_said_by_python():
         _ = model.whatever
     with pytest.raises(TypeError, match=r"^NaiveBayes.__init__\(\) got an unexpected keyword argument 'whatever'$"):
         tb.NaiveBayes(whatever=1)
-    with pytest.raises(AttributeError, match="here it is tb.NaiveBayes"):
+    with pytest.raises(AttributeError, match=r"here it is tb\.NaiveBayes"):
         _ = tb.GaussianNB
 
 
