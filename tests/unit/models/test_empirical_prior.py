@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 import tallybayes as tb
-from tallybayes.errors import PriorError
+from tallybayes.errors import EstimateError
 
 COVARIANCES = ["full", "tied", "diagonal", "tied_diagonal", "spherical", "tied_spherical"]
 
@@ -63,8 +63,8 @@ def test_lists_and_mappings(frame):
     mapped = both.reestimate(prior={"length": "empirical", "width": "empirical"})
     assert mapped.prior_["length", "width"] == both.prior_["length", "width"]
     assert mapped.prior_["colour", "shape"] == both.prior_["colour", "shape"]  # the default of labels, too
-    with pytest.raises(PriorError, match="'empirical'"):
-        both.reestimate(prior={"length": "empiric", "width": "empiric"}).predict(frame)
+    with pytest.raises(EstimateError, match="'empirical'"):
+        both.reestimate(prior={"length": "empiric", "width": "empiric"})
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)

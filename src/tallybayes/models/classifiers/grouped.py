@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import warn
-from tallybayes.errors import DataError, LabelError, PriorError, printable
+from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers import pictures
@@ -89,10 +89,6 @@ class Grouped(Model):
 
     def _prior_of(self, factor: Factor) -> Any:
         """The prior meant for a factor; a tally was seen before, so it updates the default."""
-        if isinstance(self.prior, Model):  # scikit-learn's clone would forget what it learned
-            raise PriorError(
-                "prior= is a model; expected beliefs or a tally.\n    Pass its counts: prior=model.tally_."
-            )
         if not isinstance(self.prior, Tally):
             return prior_in_groups(self.prior, factor, self.estimate)
         before = self.prior.over(self.tally_)[factor.columns]

@@ -9,7 +9,9 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import PriorError, brief
 from tallybayes.families.added_counts import is_amount, no_levels
 from tallybayes.families.empirical import default_in_groups
+from tallybayes.families.family import Family
 from tallybayes.tally.factor import Factor
+from tallybayes.value import Value
 from tallybayes.words import Words
 
 PRIOR_WORDS = Words(
@@ -51,7 +53,12 @@ def refuse_other(prior: Any) -> None:
     """Refuse what is no prior of any family."""
     if isinstance(prior, str):
         PRIOR_WORDS.check("prior", prior)
-    elif prior is not None and not is_amount(prior) and not hasattr(prior, "resolve"):
+    elif hasattr(prior, "fit"):
+        raise PriorError(
+            "prior= is a model, and how much it is worth is not said; expected beliefs or a tally.\n"
+            "    Pass its counts: prior=model.tally_, or of a network prior=tb.BDe(network, sample_size)."
+        )
+    elif prior is not None and not is_amount(prior) and (not isinstance(prior, Value) or isinstance(prior, Family)):
         raise PriorError(f"prior has {brief(prior)}; expected {', '.join(PRIOR_WORDS.others)} or 'empirical'.")
 
 

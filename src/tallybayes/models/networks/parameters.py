@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import DataError, EstimateError, StatisticsError
+from tallybayes.errors import DataError, StatisticsError
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.family import Family
 from tallybayes.families.priors import PriorRule
@@ -108,11 +108,6 @@ class Network:
     def prior_of(self, node: Node) -> Any:
         """The prior meant for a node; a tally was seen before, so it updates the default."""
         name = node.factor.columns[0]
-        if hasattr(self.prior, "to_tables"):
-            raise EstimateError(
-                "prior= is a network, and how much it is worth is not said.\n"
-                "    Pass prior=tb.BDe(network, sample_size), worth so many rows, or its counts: prior=network.tally_."
-            )
         if isinstance(self.prior, BDe):
             return self.prior.concentration(name, node.factor.given, self.levels) if node.is_label else None
         if isinstance(self.prior, Tally):

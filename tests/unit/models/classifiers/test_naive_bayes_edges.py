@@ -203,8 +203,8 @@ def test_an_unseen_level_can_be_an_error():
     assert model.predict(FRUIT.assign(colour=None)).shape == (4,)
     with pytest.raises(LabelError, match=r"level 'blue' of column 'colour' was not seen.*'green', 'red', 'yellow'"):
         model.predict(FRUIT.assign(colour=["red", "blue", "red", "red"]))
-    with pytest.raises(DataError, match="'sometimes'"):
-        tb.NaiveBayes(unseen="sometimes").fit(FRUIT, NAMES).predict(FRUIT)
+    with pytest.raises(EstimateError, match="'sometimes'"):
+        tb.NaiveBayes(unseen="sometimes").fit(FRUIT, NAMES)
 
 
 def test_unseen_numbers_are_not_their_neighbours():

@@ -110,8 +110,8 @@ def test_another_network_as_prior_is_worth_its_sample_size():
         tb.BDe(expert, "x")
     with pytest.raises(PriorError, match=r"sample_size > 0"):
         tb.BDeu("x")
-    with pytest.raises(EstimateError, match=r"how much it is worth is not said"):
-        tb.BayesianNetwork({"b": ["a"]}).set_params(prior=model).fit({"a": ["u"], "b": [0]}).query("a")
+    with pytest.raises(PriorError, match=r"how much it is worth is not said"):
+        tb.BayesianNetwork({"b": ["a"]}).set_params(prior=model).fit({"a": ["u"], "b": [0]})
 
 
 @st.composite
