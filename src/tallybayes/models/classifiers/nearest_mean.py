@@ -310,6 +310,7 @@ class NearestClassMean(ClassifierMixin, Model):
     class_prior_ = property(class_prior)
     class_log_prior_ = property(distances.class_log_prior)
     _told = distances.told
+    show_work = distances.show_work
     posterior_ = property(distances.refuse)
     log_likelihood = distances.refuse
     log_evidence = distances.refuse

@@ -8,6 +8,7 @@ import numpy as np
 
 from tallybayes.models.classifiers import pairs
 from tallybayes.models.classifiers.answers import of_pairs
+from tallybayes.models.classifiers.answers.pairs_work import show_work_of_parents
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.pairs_plan import ParentsPlan
 
@@ -108,7 +109,7 @@ class AveragedOneDependence(Classifier):
     n_parameters_ = property(of_pairs.n_parameters)
     _told = of_pairs.told
     to_linear = pairs.refuse_linear
-    show_work = pairs.refuse_work
+    show_work = show_work_of_parents
     predict_interval = pairs.refuse_interval
     _make_factors = pairs.make_factors
     _cut = pairs.cut

@@ -373,14 +373,6 @@ def refuse_posterior(model: Any) -> NoReturn:
     )
 
 
-def refuse_work(model: Any, *arguments: Any, **more: Any) -> NoReturn:
-    """Refuse to write a product of columns."""
-    raise EstimateError(
-        f"the probability of a row is no product of columns in {type(model).__name__}.\n"
-        "    explain(row) says what every column adds, and what they add together."
-    )
-
-
 def dense_only(model: Any, tags: Any) -> Any:
     """What scikit-learn may pass: no sparse matrices."""
     tags.input_tags.sparse = False

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.models.classifiers import pairs
 from tallybayes.models.classifiers.answers import of_pairs
+from tallybayes.models.classifiers.answers.pairs_work import show_work_of_tree
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.pairs_plan import TreePlan
 
@@ -97,7 +98,7 @@ class TreeAugmentedNaiveBayes(Classifier):
     n_parameters_ = property(of_pairs.n_parameters)
     _told = of_pairs.told
     to_linear = pairs.refuse_linear
-    show_work = pairs.refuse_work
+    show_work = show_work_of_tree
     predict_interval = pairs.refuse_interval
     _make_factors = pairs.make_factors
     _cut = pairs.cut

@@ -376,8 +376,6 @@ def test_what_there_is_none_of(kind):
         model.to_linear()
     with pytest.raises(tb.EstimateError, match="intervals"):
         model.predict_interval(frame)
-    with pytest.raises(tb.EstimateError, match="explain"):
-        model.show_work(frame)
     assert not hasattr(model, "bic_")
 
 

@@ -7,8 +7,11 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError
+from tallybayes.errors import DataError, EstimateError, printable
+from tallybayes.models.classifiers.answers.explain import shown
 from tallybayes.models.classifiers.answers.reading import told_class
+from tallybayes.models.classifiers.answers.sheet import Sheet
+from tallybayes.models.classifiers.answers.show_work import MOST_COLUMNS, one_row
 from tallybayes.models.fitted.far_rows import far_leads, lost_rows
 from tallybayes.models.fitted.reading import Told
 from tallybayes.models.fitted.scoring import NOTHING, Scored, chunk_of, rows_of
@@ -107,6 +110,39 @@ def leads(model: Any, X: Any) -> np.ndarray:
     if lost is not None and projection is not None:
         score[lost] = far_leads(model._numbers(open_rows(model, X))[lost], model.means_, projection)
     return score
+
+
+def show_work(model: Any, row: Any) -> str:
+    """The squared distances of one row to every mean, direction by direction, and the probabilities they give.
+
+    Parameters
+    ----------
+    row : the features of one row
+
+    Returns
+    -------
+    str
+    """
+    table = one_row(model, row)
+    squares = model.squared_distances(row)[0]
+    sheet = Sheet("p(class | x) ∝ exp(−½ d²(x, μ)), d² = ‖W (x − μ)‖²", list(model.classes_))
+    projection, cells, names = model._projection(), model._numbers(table)[0], model.tally_.factors[1].columns
+    for place in range(min(len(cells), MOST_COLUMNS)):
+        name = model._called(model.tally_.factors[1].column(place, len(cells))) if len(names) == 1 else names[place]
+        sheet.add(f"  mean of {printable(name)}", model.means_[:, place], shown(float(cells[place])))
+    if projection is None:
+        sheet.note("  d² as the metric given has it")
+    else:
+        gaps = (cells - model.means_) @ projection.T
+        for k in range(min(len(projection), MOST_COLUMNS)):
+            sheet.add(f"(W (x − μ))² in direction {k}", gaps[:, k] ** 2)
+        if len(projection) > MOST_COLUMNS:
+            rest = (gaps[:, MOST_COLUMNS:] ** 2).sum(axis=1)
+            sheet.add(f"in {len(projection) - MOST_COLUMNS:,} more directions", rest)
+    sheet.rule()
+    sheet.add("d²(x, μ)", squares)
+    sheet.add("p(class | x)", model.predict_proba(row)[0])
+    return sheet.written(model.predict(row)[0])
 
 
 def check_whole(rows: np.ndarray, factor: Factor) -> None:

@@ -109,6 +109,7 @@ class Chosen(ClassifierMixin, Estimator):
     table = reading.table
     class_prior_ = property(reading.class_prior)
     posterior_ = property(reading.posterior)
+    show_work = reading.show_work
     log_likelihood = reading.refuse
     log_evidence = reading.refuse
     bits = reading.refuse

@@ -5,12 +5,16 @@ from __future__ import annotations
 import copy
 from typing import Any, NoReturn
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import EstimateError, as_attribute_error
+from tallybayes.errors import DataError, EstimateError, as_attribute_error
+from tallybayes.models.classifiers.answers.sheet import Sheet
 from tallybayes.models.classifiers.choice.views import BLOCK
 from tallybayes.models.fitted.parameter_table import Beliefs, Parameters, ParameterTable
 from tallybayes.models.fitted.reading import looked_up
+from tallybayes.models.inputs.outside import answering, tolerated
+from tallybayes.models.inputs.shape import open_columns
 
 
 def heaviest(model: Any) -> Any:
@@ -79,3 +83,30 @@ def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
             "information criteria.\n    Its members may have: members_[0].model.log_likelihood(X, y)."
         )
     )
+
+
+@answering
+def show_work(model: Any, row: Any) -> str:
+    """What every member says of one row, and how it is mixed; ``members_[k].model.show_work`` has a member's own.
+
+    Parameters
+    ----------
+    row : the features of one row
+
+    Returns
+    -------
+    str
+    """
+    check_is_fitted(model, "members_")
+    table = tolerated(open_columns(model, row), model._parts)
+    if table.n_rows != 1:
+        raise DataError.wrong_shape("row", (table.n_rows,), "the features of one row")
+    sheet = Sheet("p(class | x) = Σ weight · p(class | x) of every member", list(model.classes_))
+    said = [np.exp(member.log_proba(table)[0]) for member in model.members_]
+    weights = np.array([member.choice.weight for member in model.members_])
+    for member, shares, weight in zip(model.members_, said, weights / weights.sum(), strict=True):
+        sheet.add(f"by {member.choice.name}", shares, f"{weight:.4f}")
+    sheet.rule()
+    sheet.add("p(class | x), mixed", weights / weights.sum() @ np.array(said))
+    sheet.add("p(class | x), calibrated", model.predict_proba(row)[0])
+    return sheet.written(model.predict(row)[0])
