@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, printable
-from tallybayes.families.form import Cells, RowBell, RowStudent, form_of
+from tallybayes.families.form import form_of
+from tallybayes.families.worked import is_joint, worked_row, worked_words
 from tallybayes.models.classifiers.answers.explain import shown, shown_cells
 from tallybayes.models.classifiers.answers.sheet import Sheet
 from tallybayes.models.fitted.scoring import Scored, chunk_of
@@ -47,7 +48,7 @@ def show_work(model: Any, row: Any) -> str:
     table = one_row(model, row)
     word = "component" if model._groups == "components" else "class"
     joint = model._joint(row)[0]  # refuses what is not estimated
-    together = any(_is_joint(scored) for scored in model._scored)
+    together = any(is_joint(_form(scored)) for scored in model._scored)
     product = f"Π p(block | {word}), the columns of a block together" if together else f"Π p(x_j | {word})"
     if together and len(model._scored) == 1:
         product = f"p(x | {word}), all columns together"
@@ -56,7 +57,7 @@ def show_work(model: Any, row: Any) -> str:
     for scored in model._scored:
         cells = chunk_of(model._rows(table, scored), slice(None))
         levels = [domain.levels for domain in model._level_domains(scored)]
-        if _is_joint(scored):
+        if is_joint(_form(scored)):
             _write_joint(sheet, model, scored, cells, word)
         else:
             _write_columns(sheet, scored, cells, levels, word)
@@ -76,9 +77,9 @@ def finished(sheet: Sheet, model: Any, row: Any, joint: np.ndarray, word: str = 
     return sheet.written(model.predict(row)[0])
 
 
-def _is_joint(scored: Scored) -> bool:
-    """Whether the density is of whole rows: no product over columns."""
-    return isinstance(form_of(scored.family, scored.parameters, scored.predictive), RowBell | RowStudent)
+def _form(scored: Scored) -> Any:
+    """What its log probability looks like."""
+    return form_of(scored.family, scored.parameters, scored.predictive)
 
 
 def _title(name: Any, word: str) -> str:
@@ -87,13 +88,9 @@ def _title(name: Any, word: str) -> str:
 
 def _write_columns(sheet: Sheet, scored: Scored, cells: np.ndarray, levels: Sequence[Any], word: str) -> None:
     """Columns that are independent given the class, and words of one vocabulary."""
-    form = form_of(scored.family, scored.parameters, scored.predictive)
-    urn = isinstance(form, Cells) and form.row_term is not None
-    if urn:
-        assert isinstance(form, Cells)
-        terms = form.at_zero + form.term(cells[0], np.arange(cells.shape[1]))
-        common = form.row_term(cells.sum(axis=1))[..., 0]  # type: ignore[misc]
-        said = "log of the urn's sum term"
+    urn = worked_words(_form(scored), cells[0])
+    if urn is not None:
+        (terms, common), said = urn, "log of the urn's sum term"
     else:
         terms = scored.contributions(cells)[0]
         whole = terms.sum(axis=-1) if scored.family.columnwise else scored.log_prob(cells)[0]
@@ -104,9 +101,9 @@ def _write_columns(sheet: Sheet, scored: Scored, cells: np.ndarray, levels: Sequ
     if len(columns) != terms.shape[-1]:
         sheet.add(_title(columns[0], word), terms.sum(axis=-1) + common)
         return
-    described = {} if urn else scored.family.describe(scored.parameters)
+    described = {} if urn is not None else scored.family.describe(scored.parameters)
     for place, (name, value) in enumerate(zip(columns, shown_cells(levels, cells[0]), strict=True)):
-        title = f"log urn term of {printable(name)}" if urn else _title(name, word)
+        title = f"log urn term of {printable(name)}" if urn is not None else _title(name, word)
         sheet.add(title, terms[:, place], shown(value))
         if value is None:
             sheet.note("  missing: marginalised, adds 0")
@@ -119,37 +116,20 @@ def _write_columns(sheet: Sheet, scored: Scored, cells: np.ndarray, levels: Sequ
 
 def _write_joint(sheet: Sheet, model: Any, scored: Scored, cells: np.ndarray, word: str) -> None:
     """Columns that vary together, by their quadratic form."""
-    form = form_of(scored.family, scored.parameters, scored.predictive)
-    assert isinstance(form, RowBell | RowStudent)
-    row = scored._varied(cells)
-    mean = np.asarray(form.mean if isinstance(form, RowBell) else form.location)
-    known = np.flatnonzero(~np.isnan(row[0]))
-    names = [model._called(scored.factor.column(place, row.shape[1])) for place in range(row.shape[1])]
-    whole, k = scored.log_prob(cells)[0], len(known)
-    some = ", ".join(printable(names[place]) for place in known[:3]) + (", …" if k > 3 else "")
-    sheet.add(_title(some or "nothing", word), whole)
-    if k:
-        rows, at = form.turned(row[:, known], known)[0], form.turned(mean[:, known], known)[0]
-        each = np.arange(len(mean))
-        at = np.broadcast_to(at, (len(mean), len(mean), k))[each, each]
-        lengths = ((rows[0] - at) ** 2).sum(axis=-1)
-        if isinstance(form, RowBell):
-            sheet.note(f"  N(x | μ, Σ) by its quadratic form, {k} columns together")
-            sheet.add("  −½ log det(2πΣ)", whole + 0.5 * lengths)
-            sheet.add("  −½ (x − μ)ᵀ Σ⁻¹ (x − μ)", -0.5 * lengths)
-        else:
-            bent = -(form.shape + k / 2) * np.log1p(lengths)
-            sheet.note(f"  Student's t by its quadratic form, {k} columns together, parameters integrated out")
-            sheet.add("  log norm", whole - bent)
-            sheet.add("  q = (x − m)ᵀ S⁻¹ (x − m)", lengths)
-            sheet.add("  degrees of freedom ν", 2 * form.shape)
-            sheet.add(f"  −½ (ν + {k}) log(1 + q)", bent)
-    for place in range(min(row.shape[1], MOST_COLUMNS)):
+    row = scored._varied(cells)[0]
+    worked, known = worked_row(_form(scored), row), np.flatnonzero(~np.isnan(row))
+    names = [printable(model._called(scored.factor.column(place, len(row)))) for place in range(len(row))]
+    some = ", ".join(names[place] for place in known[:3]) + (", …" if len(known) > 3 else "")
+    sheet.add(_title(some or "nothing", word), scored.log_prob(cells)[0])
+    sheet.note(f"  {worked.note}")
+    for title, numbers in worked.parts.items():
+        sheet.add(f"  {title}", numbers)
+    for place in range(min(len(row), MOST_COLUMNS)):
         value = None if np.isnan(cells[0, place]) else float(cells[0, place])
-        sheet.add(f"  mean of {printable(names[place])}", mean[:, place], shown(value))
+        sheet.add(f"  mean of {names[place]}", worked.means[:, place], shown(value))
         if value is None:
             sheet.note("    missing: marginalised")
-        elif np.isnan(row[0, place]):
+        elif np.isnan(row[place]):
             sheet.note("    the same in every row that was learnt: adds nothing")
-    if row.shape[1] > MOST_COLUMNS:
-        sheet.note(f"  … and {row.shape[1] - MOST_COLUMNS:,} more columns")
+    if len(row) > MOST_COLUMNS:
+        sheet.note(f"  … and {len(row) - MOST_COLUMNS:,} more columns")
