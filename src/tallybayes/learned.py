@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 GROUP = "group"
 
@@ -218,6 +221,26 @@ class Learned:
         evidence = self.family.log_evidence(belief, self.statistics)
         model = shaped.log_prob(posterior.mode())
         return Bits(*(self._squeeze(0.0 - np.asarray(part) / np.log(2)) for part in (data, model, evidence)))
+
+    def plot(self, prior: Any = None, ax: Any = None) -> Picture:
+        """A picture of prior, likelihood and posterior, with the estimates marked; needs matplotlib.
+
+        Of several groups or columns, the posterior of each.
+
+        Parameters
+        ----------
+        prior : Belief, number, rule or None
+            None is the family's default.
+        ax : matplotlib Axes, optional
+            Two where there are means and variances.
+
+        Returns
+        -------
+        Picture
+        """
+        from tallybayes.plots.beliefs import plot_learned
+
+        return plot_learned(self, prior, ax)
 
     def __add__(self, other: Learned) -> Learned:
         if not isinstance(other, Learned):

@@ -39,7 +39,7 @@ LAYERS = [
 ]
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 # Upward, but only when asked for: models and results draw their own pictures.
-ON_REQUEST = {("models", "plots"), ("insight", "plots")}
+ON_REQUEST = {(part, "plots") for part in ("beliefs", "learned", "models", "insight")}
 ANYTHING = {"testing", "demo", "__init__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
 SHARED = {"inputs", "fitted", "estimator", "model"}

@@ -12,6 +12,7 @@ from tallybayes.value import Value, frozen_array
 
 if TYPE_CHECKING:
     from tallybayes.families.family import Family
+    from tallybayes.plots.picture import Picture
 
 
 class Interval(NamedTuple):
@@ -72,6 +73,22 @@ class Belief(Value):
     def scaled(self, factor: float) -> Self:
         """The same expectations, worth `factor` times as many observations."""
         raise PriorError(f"{type(self).__name__} has no strength to scale; expected one of the conjugate beliefs.")
+
+    def plot(self, ax: Any = None) -> Picture:
+        """A picture of the belief: densities, or the probabilities of levels and hypotheses; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Two where there are means and variances.
+
+        Returns
+        -------
+        Picture
+        """
+        from tallybayes.plots.beliefs import plot_belief
+
+        return plot_belief(self, ax)
 
     def column(self, index: int) -> Belief:
         """The belief about one column of a block."""

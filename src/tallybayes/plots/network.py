@@ -200,10 +200,13 @@ def _table_box(model: Any, node: Any) -> Box:
     found = model.table(node)
     label = node in model.levels_
     lines = found.values.reshape(-1, len(found.columns))
+    if not label and model._inference.widths[node] > 1:
+        sizes = [str(len(model.levels_[parent])) for parent in model.graph_.parents[node]]
+        told = f", given {' × '.join(sizes)} levels" if sizes else ""
+        return Box(_cut(node, 24), note=f"{model._inference.widths[node]} columns{told}")
     if len(lines) > _LINES or len(found.columns) > _LEVELS:
         sizes = [str(size) for size in (*found.values.shape[:-1], *([len(found.columns)] * label))]
-        n_columns = 1 if label else model._inference.widths[node]
-        what = "" if label else "measured" if n_columns == 1 else f"{n_columns} columns"
+        what = "" if label else "measured"
         levels = f"{' × '.join(sizes)} levels" if sizes else ""
         return Box(_cut(node, 24), note=", given ".join(part for part in (what, levels) if part))
     head = [_cut(parent, 12) for parent in found.given] + [_cut(column, 12) for column in found.columns]

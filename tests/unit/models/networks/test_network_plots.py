@@ -118,9 +118,9 @@ def test_what_is_known_is_marked():
 def test_measured_nodes_show_their_parameters_and_means():
     model = mixed_network(estimate="mle")
     texts = texts_in(model.plot().axes[0])
-    mean, variance = model.table("weight").values[0]
-    start = texts.index("weight")
-    assert texts[start + 1 : start + 7] == ["kind", "mean", "variance", "a", f"{mean:.4g}", f"{variance:.4g}"]
+    table, start = model.table("weight"), texts.index("weight")
+    heads, numbers = list(table.columns), [f"{value:.4g}" for value in table.values[0]]
+    assert texts[start + 1 : start + 3 + 2 * len(heads)] == ["kind", *heads, "a", *numbers]
     texts = texts_in(model.plot(given={"kind": "b"}).axes[0])
     before = model.predict({"kind": [None]}, "weight")[0]
     after = model.predict({"kind": ["b"]}, "weight")[0]
