@@ -88,6 +88,8 @@ if TYPE_CHECKING:
     from tallybayes.plots.picture import Picture as Picture
     from tallybayes.sources.collect import count as count
     from tallybayes.sources.named import Named as Named
+    from tallybayes.sources.opening import table as table
+    from tallybayes.sources.source import Source as Source
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
     from tallybayes.statistics.totals import Totals as Totals
@@ -159,6 +161,7 @@ _PUBLIC = {
     "Schema": "tally.factor",
     "Selection": "insight.selection",
     "SequenceValidation": "insight.validation",
+    "Source": "sources.source",
     "SphericalGaussian": "families.gaussian",
     "StatisticsError": "errors",
     "Suggestion": "insight.suggest",
@@ -187,6 +190,7 @@ _PUBLIC = {
     "set_threads": "kernels.threads",
     "show_versions": "versions",
     "suggest_columns": "insight.suggest",
+    "table": "sources.opening",
 }
 
 

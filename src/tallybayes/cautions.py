@@ -25,6 +25,10 @@ class OutsideWarning(TallybayesWarning):
     """Cells of rows that something is asked of cannot be what their columns were counted as: taken for missing."""
 
 
+class RowsWarning(TallybayesWarning):
+    """Rows are read into memory that could not be counted where they lie, or some were left out that are none."""
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn in the name of the line that called the package: filters go by it, and it is the one to be changed."""
     frame: FrameType | None = sys._getframe(1)

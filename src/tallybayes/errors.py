@@ -28,14 +28,21 @@ class CellError(TallybayesError, ValueError):
 class DataError(TallybayesError, ValueError):
     """The rows handed in cannot be counted as asked. Nothing was changed."""
 
+    cell: tuple[object, int, object, str, str] | None = None  # what `bad_cell` was given, for who knows more of the row
+
     @classmethod
-    def bad_cell(cls, value: object, row: int, column: object, expected: str, hint: str = "") -> DataError:
-        """A single value does not fit its family."""
+    def bad_cell(
+        cls, value: object, row: int, column: object, expected: str, hint: str = "", where: str = ""
+    ) -> DataError:
+        """A single value does not fit its family; `where` it is, if its row is one of a file."""
+        given = (value, row, column, expected, hint)
         if not hint and isinstance(value, float) and abs(value) > 1e100:
             infinite = abs(value) == float("inf")
             hint = "Leave such rows out." if infinite else "Divide the column: squares of such numbers are not finite."
         tail = f"\n    {hint}" if hint else ""
-        return cls(f"found {value!r} in row {row}, column {column!r}; expected {expected}.{tail}")
+        error = cls(f"found {value!r} in {where or f'row {row}'}, column {column!r}; expected {expected}.{tail}")
+        error.cell = given
+        return error
 
     @classmethod
     def lengths_differ(cls, lengths: dict[str, int]) -> DataError:

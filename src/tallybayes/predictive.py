@@ -11,7 +11,8 @@ from tallybayes.errors import DataError, LabelError
 from tallybayes.families.block import Codes, Sparse, cell, n_columns
 from tallybayes.families.family import Family
 from tallybayes.families.form import as_cells, form_of
-from tallybayes.sources.table import Table, open_table, unmerged
+from tallybayes.sources.arrays import unmerged
+from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain, labels_of
 
 if TYPE_CHECKING:

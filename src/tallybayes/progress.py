@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -22,3 +22,27 @@ def progress(items: Sequence[T], what: str, after: float = 2.0) -> Iterator[T]:
         yield item
     if shown > start:
         sys.stderr.write(f"\r{what}: done{' ' * 40}\n")
+
+
+def progress_of(
+    items: Iterable[T], what: str, size: Callable[[T], int], total: int | None = None, after: float = 1.0
+) -> Iterator[T]:
+    """As `progress`, for batches of rows, of which it may not be known how many there are."""
+    start = shown = time.monotonic()
+    done = 0
+    for item in items:
+        yield item
+        done += size(item)
+        now = time.monotonic()
+        if now - start > after and now - shown > 0.2 and sys.stderr.isatty():
+            shown, rate = now, done / (now - start)
+            if total:
+                filled = min(24, 24 * done // total)
+                left = f"{max(0, total - done) / rate:.0f} s left"
+                bar = f"[{'█' * filled}{'░' * (24 - filled)}] {done:,} of {total:,} rows, {left}"
+            else:
+                bar = f"{done:,} rows, {rate:,.0f} a second"
+            sys.stderr.write(f"\r{what}: {bar}   ")
+            sys.stderr.flush()
+    if shown > start:
+        sys.stderr.write(f"\r{what}: {done:,} rows in {time.monotonic() - start:.1f} s{' ' * 60}\n")

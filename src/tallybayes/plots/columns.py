@@ -24,7 +24,7 @@ from tallybayes.plots.style import (
     ticks,
     words,
 )
-from tallybayes.sources.table import as_array
+from tallybayes.sources.arrays import as_array
 
 _MOST = 12  # columns in a picture
 _LEVELS = 16  # levels with bars of their own

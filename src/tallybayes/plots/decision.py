@@ -13,7 +13,8 @@ from tallybayes.models.inputs.shape import open_rows, read_more
 from tallybayes.plots.marginals import Column, columns_in, covariances, pick, telling
 from tallybayes.plots.picture import Picture
 from tallybayes.plots.style import Look, legend_beside, looks, name_of, new_axes, quiet, set_title, ticks, words
-from tallybayes.sources.table import Table, as_array
+from tallybayes.sources.arrays import as_array
+from tallybayes.sources.table import Table
 
 _ACROSS = 200  # places of the plane along each side
 _MOST_POINTS = 5000  # rows that are drawn: more hide each other

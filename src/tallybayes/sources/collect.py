@@ -14,6 +14,8 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.kernels.joint import MOST_CELLS, count_joint
 from tallybayes.memory import SMALL, require_memory
+from tallybayes.sources.opening import open_source
+from tallybayes.sources.parts import located, parts_of
 from tallybayes.sources.table import Table, open_table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
@@ -42,10 +44,10 @@ def count(
 
     Parameters
     ----------
-    data : array, sparse matrix, data frame, mapping of columns or blocks, list of dicts, rows or values
+    data : array, sparse matrix, data frame, mapping of columns or blocks, list of dicts, rows or values; path or source
     factors : iterable of Factor
     weight : array-like of shape (n,), optional
-        How often every row counts.
+        How often every row counts; of a source, the name of a column.
     schema : Schema, optional
         Which columns share a domain of levels, and which domains are kept sorted.
     like : Tally, optional
@@ -61,7 +63,21 @@ def count(
     >>> tb.count({"x": ["a", "b", "a"]}, [tb.Factor("x", (), tb.Categorical())])["x"]
     Counts([2., 1.])
     """
-    return Collector(open_table(data), tuple(factors), weight, schema, like).collect()
+    factors, source = tuple(factors), open_source(data)
+    if source is None:
+        return Collector(open_table(data), factors, weight, schema, like).collect()
+    if weight is not None and not isinstance(weight, str):
+        raise DataError.wrong_type("weight", "values beside a source", f"the name of a column of {source.name}")
+    names = {name for factor in factors for name in (*factor.given, *factor.columns)}
+    source.check_columns(name for name in (*names, weight) if name is not None)
+    wanted = [name for name in source.schema.names if name in names or name == weight]
+    total: Tally | None = None
+    for table in parts_of(source, "counting", wanted):
+        weights = None if weight is None else np.asarray(table.columns[weight])
+        with located(table):
+            part = Collector(table, factors, weights, schema, like if total is None else total).collect()
+        total = part if total is None else total + part
+    return Collector(open_table(source.first()), factors, None, schema, like).collect() if total is None else total
 
 
 class Collector:
@@ -133,9 +149,8 @@ class Collector:
             statistic = factor.family.collect(block, group, n_groups, weight, like=like)
         except CellError as error:
             name = factor.column(error.column, n_columns(block))
-            raise DataError.bad_cell(
-                cell(block, error.row, error.column), error.row, name, factor.family.expects
-            ) from None
+            value = cell(block, error.row, error.column)
+            raise DataError.bad_cell(value, error.row, name, factor.family.expects) from None
         return statistic.reshape_groups(tuple(sizes))
 
     def _count_together(self) -> None:

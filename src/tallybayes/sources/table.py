@@ -11,9 +11,11 @@ import numpy as np
 
 from tallybayes.errors import DataError, brief, turned
 from tallybayes.families.block import Codes, Dense, Sparse
-from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing, plain_array
+from tallybayes.sources.arrays import as_array
+from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing
 from tallybayes.sources.named import Named
 from tallybayes.sources.numbers import is_number, numeric
+from tallybayes.sources.opening import open_source
 from tallybayes.sources.sparse import read_sparse
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -65,6 +67,7 @@ class Table:
         self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
         self._highest: list[np.ndarray | None] = []  # of the matrix, once it is asked for
         self._presence: dict[Name, np.ndarray] = {}
+        self.place: tuple[str, str, int] | None = None  # of a part of a file: its name, "line" or "row", and the first
         self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
 
     def kind(self, name: Name) -> str:
@@ -290,6 +293,10 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     """
     if isinstance(data, Table):
         return data
+    if not isinstance(data, np.ndarray | Mapping | list):
+        source = open_source(data)
+        if source is not None:
+            return open_table(source.read("this"), names)
     if isinstance(data, Named):
         return Table({"x": _column(data, "x")})
     if hasattr(data, "tocsr") and hasattr(data, "nnz"):
@@ -319,52 +326,6 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
         raise DataError.wrong_shape("the data", array.shape, f"{len(names)} columns, one for every name")
     matrix = array if array.dtype.kind in "biuf" else None
     return Table({name: array[:, position] for position, name in enumerate(names)}, matrix)
-
-
-def as_array(data: Any, name: Name = 0) -> np.ndarray:
-    """Values, or rows of them, as an array in which what differs still does: of objects, where NumPy would merge."""
-    if isinstance(data, np.ndarray):
-        return plain_array(data, name)
-    if isinstance(data, list | tuple) and set(map(type, data)) == {str}:
-        return np.fromiter(data, dtype=object, count=len(data))  # without a copy of every string
-    try:
-        listed = hasattr(data, "__iter__") or hasattr(data, "__array__")
-        array = np.asarray(data) if listed and not isinstance(data, str | bytes) else None
-    except ValueError:
-        raise DataError.wrong_type("the data", "ragged", "rows of one length") from None
-    if array is None or array.ndim == 0:  # a number, a string; a set, a generator; a query of a frame
-        hint = "Pass a list, an array, a frame or a mapping of columns."
-        hint = "Ask for its rows: data.collect()." if hasattr(data, "collect") else hint
-        raise DataError.wrong_type("the data", brief(data), "rows of values", hint)
-    # Strings always do: [1, "a"] becomes two of them, and a NUL at the end is dropped.
-    if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1) or _merges(array, data):
-        objects = np.empty(array.shape, dtype=object)
-        data = data if hasattr(data, "__iter__") else array
-        objects[...] = data if array.ndim == 1 else [list(row) for row in data]
-        return objects
-    return array
-
-
-def _merges(array: np.ndarray, data: Any) -> bool:
-    """Whether numbers that NumPy made of a list tell less apart: True from 1, or 2⁶³ from 2⁶³ + 1 as floats."""
-    if array.dtype.kind not in "iuf" or array.ndim > 2 or not hasattr(data, "__iter__"):
-        return False
-    rows = [data] if array.ndim == 1 else [row for row in data if isinstance(row, list | tuple)]
-    kinds = {kind for row in rows for kind in set(map(type, row))}
-    if not kinds.isdisjoint((bool, np.bool_)):
-        return True
-    whole = any(issubclass(kind, int | np.integer) for kind in kinds)
-    return whole and array.dtype.kind == "f" and bool((np.abs(array) >= 2.0**53).any())
-
-
-def unmerged(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Arrays to be put into one: as objects where NumPy would make one kind of two."""
-    kinds = {array.dtype.kind for array in arrays}
-    merging = len(kinds) > 1 and not kinds.isdisjoint("USb")
-    if not merging and len(kinds) > 1 and np.result_type(*arrays).kind == "f":
-        wide = [array for array in arrays if array.dtype.kind in "iu" and array.size]
-        merging = any(array.max() > 2**53 or array.min() < -(2**53) for array in wide)
-    return [array.astype(object) for array in arrays] if merging else list(arrays)
 
 
 def _column(value: Any, name: Name) -> Any:

@@ -277,7 +277,6 @@ def test_dates_in_frames_are_refused(name):
         np.rec.array([(1, 2)], dtype=[("a", int), ("b", int)]),
         [{"a": 1}, None],
         [{"a": 1}, [1]],
-        pl.DataFrame({"a": [1]}).lazy(),
         pd.DataFrame(ROWS, columns=["a", "a"]),
     ],
     ids=lambda data: type(data).__name__,

@@ -13,9 +13,9 @@ from tallybayes.models.fitted.generate import expected_cells, sample_factor
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.presence import with_absences
+from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.frames import as_frame, frame_kind
-from tallybayes.sources.table import unmerged
 from tallybayes.tally.domain import labels_at, labels_of
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.fitted.plan import check_cells
 from tallybayes.models.fitted.scoring import Scored, chunk_of
 from tallybayes.models.inputs.outside import answering
+from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
@@ -227,6 +228,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
             ) from None
         return DiscriminantFunctions(self.class_log_prior_ + bias, coef)
 
+    @by_batch
     @answering
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; ties go to the first.

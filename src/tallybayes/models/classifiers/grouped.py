@@ -33,6 +33,7 @@ from tallybayes.models.fitted.summary import summary
 from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering, looking
+from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.inputs.shape import Shape, open_rows, read_more, with_weight
 from tallybayes.models.model import Model
 from tallybayes.sources.table import Table
@@ -137,6 +138,7 @@ class Grouped(Model):
         counts = self.tally_[self._target] if counts is None else counts
         return log_class_prior(class_prior, self._class_domain.levels, counts, self.estimate)
 
+    @by_batch
     @answering
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; ties go to the first.
@@ -163,6 +165,7 @@ class Grouped(Model):
         """log p(class, row), shape (n, classes); −inf where a row is impossible in a class."""
         return self._joint(X)
 
+    @by_batch
     @answering
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """log p(class | row), shape (n, classes).
@@ -191,6 +194,7 @@ class Grouped(Model):
         mended = self._calibration.apply(found.log_proba)
         return mended if shift is None else normalised(mended + shift, prior).log_proba
 
+    @by_batch
     @answering
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """p(class | row), shape (n, classes). A row impossible in every class gets the class prior, with a warning.
@@ -203,6 +207,7 @@ class Grouped(Model):
         """
         return np.exp(self.predict_log_proba(X, class_prior))
 
+    @by_batch
     @answering
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(row), whatever its class, shape (n,); −inf for an impossible row."""

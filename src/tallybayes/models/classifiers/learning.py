@@ -16,13 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, LabelError, StatisticsError
 from tallybayes.families.categorical import Categorical
+from tallybayes.inference.em import Climbed
 from tallybayes.models.inputs.features import continuous_target, only_column, open_features
 from tallybayes.models.inputs.outside import answering
-from tallybayes.models.inputs.shape import Shape, read_first, read_more
+from tallybayes.models.inputs.parts import check_names
+from tallybayes.models.inputs.shape import Shape, read_first, read_more, with_weight
+from tallybayes.sources.arrays import as_array
 from tallybayes.sources.collect import check_size, count
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.named import names_of_blocks
-from tallybayes.sources.table import Table, as_array
+from tallybayes.sources.opening import open_source
+from tallybayes.sources.parts import located, parts_of
+from tallybayes.sources.source import Source
+from tallybayes.sources.table import Table, open_table, sources_of
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
@@ -62,7 +68,7 @@ def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes
     """
     if not hasattr(model, "tally_"):
         return learn(model, X, y, sample_weight, classes)
-    total = model.tally_ + model._count_more(*read_more(model, X, y, sample_weight))
+    total = model.tally_ + _count_all(model, X, y, sample_weight)
     return model._update(total if classes is None else total.declare(model._target, list(classes)))
 
 
@@ -82,7 +88,21 @@ def forget(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
     self
     """
     check_is_fitted(model, "tally_")
-    return model._update(model.tally_ - model._count_more(*read_more(model, X, y, sample_weight)))
+    return model._update(model.tally_ - _count_all(model, X, y, sample_weight))
+
+
+def _count_all(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
+    """The tally of more rows, whether in memory or not."""
+    source = open_source(X)
+    if source is None:
+        return model._count_more(*read_more(model, X, y, sample_weight))
+    check_names(source, y=y, sample_weight=sample_weight)
+    total: Tally | None = None
+    for table in parts_of(source, "counting"):
+        with located(table):
+            part = model._count_more(*read_more(model, table, y, sample_weight))
+        total = part if total is None else total + part
+    return model._count_more(*read_more(model, source.first(), y, sample_weight)) if total is None else total
 
 
 def fit_tally(model: Model, tally: Tally) -> Model:
@@ -172,14 +192,24 @@ def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None,
 
     Where these are the `whole` of the rows, probabilities are calibrated by them, if that is wanted.
     """
-    fresh = clone(model)
+    fresh, source = clone(model), open_source(X)
     fresh._check_settings()
-    fresh._shape, table, weight = read_first(X, y, sample_weight)
+    if source is not None:
+        check_names(source, y=y, sample_weight=sample_weight)
+    by_parts = (
+        source is not None
+        and getattr(model, "unlabelled", None) != "em"
+        and not (whole and model.calibration is not None)
+    )
+    fresh._shape, table, weight = read_first(source.first() if source and by_parts else X, y, sample_weight)
     if table.n_rows == 0:
         raise DataError("there are 0 rows to learn from; expected at least 1.")
     factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target, weight)]
     fresh._check_prior(factors[1:])
-    tally, climbed = fresh._count_first(table, weight, factors)
+    if source is not None and by_parts:
+        tally, climbed = _count_parts(fresh, source, y, sample_weight, factors)
+    else:
+        tally, climbed = fresh._count_first(table, weight, factors)
     if not tally.domains[str(fresh._target)].levels:
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if classes is not None:
@@ -190,6 +220,28 @@ def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None,
     model._take_from(fresh)._frame, model._block_names = frame_kind(X), names_of_blocks(X)
     model._adopt(tally, climbed)
     return model._settle(calibration) if whole else model
+
+
+def _count_parts(
+    model: Any, source: Source, y: Any, sample_weight: Any, factors: list[Factor]
+) -> tuple[Tally, Climbed | None]:
+    """The tally of the rows of a source, each batch counted as it comes."""
+    names = {name for factor in factors for name in factor.columns} | {y, sample_weight}
+    names |= {other for name in names for other in sources_of(name)}
+    tally: Tally | None = None
+    for table in parts_of(source, "learning", [name for name in source.schema.names if name in names]):
+        rows, weight = with_weight(table, sample_weight)
+        with located(table):
+            if tally is not None:
+                tally = tally + model._count_more(rows, weight)
+                continue
+            tally, climbed = model._count_first(rows, weight, factors)
+        if climbed is not None:  # what is missing is expected, from all rows at a time
+            rows, weight = with_weight(open_table(source), sample_weight)
+            return model._count_first(rows, weight, factors)
+        model._adopt(tally)
+    assert tally is not None  # there is a row, or it had been refused
+    return tally, None
 
 
 def class_factor(model: Any) -> Factor:

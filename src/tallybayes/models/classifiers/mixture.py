@@ -16,6 +16,7 @@ from tallybayes.models.classifiers.independent import column_factors, column_tag
 from tallybayes.models.classifiers.unlabelled import count_first
 from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
 from tallybayes.models.inputs.features import open_features
+from tallybayes.sources.opening import open_source
 
 
 class Mixture(Grouped):
@@ -118,6 +119,7 @@ class Mixture(Grouped):
         """
         if not is_whole(self.n_components):
             raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
+        X = X if open_source(X) is None else open_features(X)  # EM needs all rows at a time
         learning.learn(self, X, np.full(open_features(X).n_rows, None), sample_weight)
         self._shape = self._shape._replace(y_dtype=np.dtype(np.int64))
         return self

@@ -10,8 +10,10 @@ import numpy as np
 
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError
+from tallybayes.sources.arrays import as_array
 from tallybayes.sources.named import Named
-from tallybayes.sources.table import Table, as_array, open_table
+from tallybayes.sources.opening import open_source
+from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
 
 # Cells that are labels or, as dates are, nothing that is counted: of which scikit-learn would speak as numbers.
@@ -22,7 +24,7 @@ def open_features(X: Any) -> Table:
     """X as a table; plain numeric arrays take the short way, odd ones scikit-learn's checks."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.ndim == 2 and X.shape[1] > 0:
         return open_table(X)
-    if isinstance(X, Table | Mapping | Named) or _is_framed(X):
+    if isinstance(X, Table | Mapping | Named) or _is_framed(X) or open_source(X) is not None:
         table = open_table(X)
         if not table.columns:
             raise DataError("there is no column to learn from; expected at least 1.")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.sources.arrays import as_array
 from tallybayes.sources.encode import encode
-from tallybayes.sources.table import as_array
 
 
 def random_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> np.ndarray:

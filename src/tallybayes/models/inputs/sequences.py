@@ -10,8 +10,9 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.models.inputs.features import is_rows_of_mappings
+from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.collect import refuse_weights
-from tallybayes.sources.table import Table, open_table, unmerged
+from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
 
 

@@ -17,8 +17,9 @@ from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.learning import named_weights, open_rows
 from tallybayes.models.networks.observed import Known, read_given, read_rows
+from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.frames import as_frame, frame_kind
-from tallybayes.sources.table import Table, unmerged
+from tallybayes.sources.table import Table
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
 

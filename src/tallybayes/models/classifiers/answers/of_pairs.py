@@ -22,8 +22,9 @@ from tallybayes.models.fitted.reading import Told, make_parameters
 from tallybayes.models.fitted.scoring import NOTHING, Scored
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows, shaped
+from tallybayes.sources.arrays import as_array
 from tallybayes.sources.frames import frame_kind
-from tallybayes.sources.table import Table, as_array
+from tallybayes.sources.table import Table
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Factor, Name

@@ -1,0 +1,92 @@
+"""Files of Arrow's own: Parquet and Arrow IPC (Feather), one or many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tallybayes.errors import DataError
+from tallybayes.sources.source import BATCH, Source, in_batches, placed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ArrowFiles(Source):
+    """Rows of Parquet or IPC files that have the same columns, in the order of the files.
+
+    Parameters
+    ----------
+    paths : sequence of str
+    format : {"parquet", "ipc"}
+    """
+
+    def __init__(self, paths: Sequence[str], format: str) -> None:
+        super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
+        self.paths, self.format = list(paths), format
+
+    @cached_property
+    def _dataset(self) -> Any:
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        schemas: dict[str, pa.Schema] = {}
+        for path in self.paths:
+            try:
+                schemas[path] = ds.dataset(path, format=self.format).schema.remove_metadata()
+            except (pa.ArrowInvalid, OSError) as error:
+                raise DataError(f"{path} cannot be read as {self.format}: {error}.") from error
+        schema = united(schemas)
+        format = ds.IpcFileFormat()
+        if self.format == "parquet":  # labels are read as the codes that the file has for them
+            labels = [field.name for field in schema if pa.types.is_string(field.type)]
+            format = ds.ParquetFileFormat(dictionary_columns=labels)
+            for name in labels:
+                place = schema.get_field_index(name)
+                schema = schema.set(place, pa.field(name, pa.dictionary(pa.int32(), pa.string())))
+        return ds.dataset(self.paths, schema=schema, format=format)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types."""
+        return self._dataset.schema
+
+    @cached_property
+    def n_rows(self) -> int | None:
+        """How many rows there are, as the files say."""
+        return int(self._dataset.count_rows())
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows, some at a time."""
+        wanted = None if columns is None else list(columns)
+        if wanted is not None:
+            self.check_columns(wanted)
+        for fragment in self._dataset.get_fragments():
+            read = fragment.to_batches(self.schema, wanted, batch_size=BATCH, batch_readahead=4)
+            yield from placed(in_batches(read), fragment.path, "row", 0)
+
+
+def united(schemas: dict[str, pa.Schema]) -> pa.Schema:
+    """One schema for all files; a column that one of them lacks, or has as another kind, is refused by name."""
+    import pyarrow as pa
+
+    first_path, first = next(iter(schemas.items()))
+    for path, schema in schemas.items():
+        absent = [name for name in first.names if name not in schema.names]
+        more = [name for name in schema.names if name not in first.names]
+        if absent or more:
+            lacking, having = (path, first_path) if absent else (first_path, path)
+            raise DataError(
+                f"{lacking} has no column {(absent or more)[0]!r}, which {having} has; expected the same columns in "
+                "all files.\n    Name those to be read: tb.table(files, columns=[...])."
+            )
+        for name in first.names:
+            types = [one.field(name).type for one in (first, schema)]
+            numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types)
+            if types[0] != types[1] and not numbers and not any(map(pa.types.is_null, types)):
+                raise DataError(
+                    f"column {name!r} is {types[0]} in {first_path} and {types[1]} in {path}; expected one type.\n"
+                    f"    Say which: tb.table(files, types={{{name!r}: 'string'}})."
+                )
+    return pa.unify_schemas(list(schemas.values()), promote_options="permissive")

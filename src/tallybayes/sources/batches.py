@@ -1,0 +1,124 @@
+"""Batches that somebody else makes: an iterator of frames, a reader of Arrow's, a query of a lazy frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from tallybayes.errors import DataError, brief
+from tallybayes.sources.source import BATCH, Source, in_batches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Batches(Source):
+    """Rows that come as frames or Arrow batches; those of an iterator are there once.
+
+    Parameters
+    ----------
+    make : callable
+        Gives the parts in order, each time it is called, or once where `once`.
+    name : str
+    once : bool, default False
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Any]], name: str, *, once: bool = False) -> None:
+        super().__init__(name)
+        self._make, self._once = make, once
+        self._parts: Iterator[Any] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types, as the first batch has them."""
+        return self.first().schema
+
+    def first(self) -> pa.Table:
+        """The first batch; it is given again when all are asked for."""
+        if self._first is None:
+            parts = self._tables()
+            self._first = next(parts, None)
+            if self._first is None:
+                raise DataError(f"{self.name} has no rows; expected at least one batch.")
+            self._parts = parts if self._once else None
+        return self._first
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows, some at a time."""
+        first = self.first()
+        if self._once and self._parts is None:
+            raise DataError(
+                f"the rows of {self.name} were read before, and an iterator gives them once.\n"
+                "    Pass a function that makes it: tb.table(lambda: ...); or write them to a file."
+            )
+        parts = chain([first], self._parts) if self._parts is not None else self._tables()
+        self._parts = None
+        wanted = None if columns is None else list(columns)
+        if wanted is not None:
+            self.check_columns(wanted)
+        for table in in_batches(parts):
+            yield table if wanted is None else table.select(wanted)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """Every part as an Arrow table, with the columns of the first."""
+        schema = None
+        for number, part in enumerate(self._make()):
+            table = _as_arrow(part, number)
+            if schema is None:
+                schema = table.schema
+            elif set(table.schema.names) != set(schema.names):
+                absent = sorted(set(schema.names) ^ set(table.schema.names))[0]
+                raise DataError(
+                    f"batch {number} of {self.name} and the first do not both have column {absent!r}; expected the "
+                    "same columns in all."
+                )
+            elif table.schema != schema:
+                table = _as_first(table.select(schema.names), schema, number)
+            yield table
+
+
+def _as_first(table: pa.Table, schema: pa.Schema, number: int) -> pa.Table:
+    """A batch with the types of the first, which mean the same."""
+    import pyarrow as pa
+
+    columns = []
+    for field in schema:
+        column = table.column(field.name)
+        if column.type != field.type:
+            dictionary = pa.types.is_dictionary(column.type) or pa.types.is_dictionary(field.type)
+            try:
+                column = column if dictionary else column.cast(field.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                raise DataError(
+                    f"column {field.name!r} is {field.type} in the first batch and {column.type} in batch {number}; "
+                    "expected one type."
+                ) from None
+        columns.append(column)
+    return pa.Table.from_arrays(columns, names=schema.names)
+
+
+def _as_arrow(part: Any, number: int) -> pa.Table:
+    import narwhals as nw
+    import pyarrow as pa
+
+    if isinstance(part, pa.RecordBatch):
+        return pa.Table.from_batches([part])
+    if isinstance(part, pa.Table):
+        return part
+    frame = nw.from_native(part, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise DataError.wrong_type(f"batch {number}", brief(part), "a data frame, or a batch of Arrow's")
+    return frame.to_arrow()
+
+
+def lazy_frame(frame: Any) -> Source:
+    """The rows that a lazy frame of Polars stands for."""
+    if hasattr(frame, "collect_batches"):
+        return Batches(lambda: iter(frame.collect_batches(chunk_size=BATCH)), "the lazy frame")
+    return Batches(lambda: iter([frame.collect()]), "the lazy frame")
+
+
+def relation(found: Any) -> Source:
+    """The rows that a relation of DuckDB stands for."""
+    return Batches(lambda: iter(found.fetch_arrow_reader(BATCH)), "the relation")

@@ -1,0 +1,179 @@
+"""Opening what is no array: which source stands for which data."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tallybayes.errors import DataError, brief
+from tallybayes.sources.arrow_files import ArrowFiles
+from tallybayes.sources.batches import Batches, lazy_frame, relation
+from tallybayes.sources.csv_files import ON_BAD, CsvFiles
+from tallybayes.sources.json_files import JsonFiles
+from tallybayes.sources.source import Source
+from tallybayes.sources.view import View
+
+_PACKED = (".gz", ".zst", ".bz2", ".lz4")
+_KINDS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".data": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+
+
+def open_source(data: Any) -> Source | None:
+    """The source that some data are or name; None for what is in memory already. Nothing is imported to know."""
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return _open_files([os.fspath(data)], {})
+    kind = type(data)
+    library = kind.__module__.partition(".")[0]
+    if library == "polars" and kind.__name__ == "LazyFrame":
+        return lazy_frame(data)
+    if library in ("duckdb", "_duckdb") and kind.__name__ == "DuckDBPyRelation":
+        return relation(data)
+    if library == "pyarrow" and hasattr(data, "read_next_batch"):
+        return Batches(lambda: iter(data), "the reader", once=True)
+    if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "get_fragments"):
+        return Batches(lambda: iter(data.to_batches()), "the dataset")
+    if isinstance(data, Iterator):
+        return Batches(lambda: data, "the iterator", once=True)
+    return None
+
+
+def table(
+    data: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    types: Mapping[str, Any] | None = None,
+    null_values: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf8",
+    format: str | None = None,
+    on_bad: str = "error",
+) -> Source:
+    r"""Rows that are read batch by batch, wherever they lie: for `fit`, `predict` and all else that takes a table.
+
+    A plain path or frame needs none of this; it is for what a file does not say by itself.
+
+    Parameters
+    ----------
+    data : path, pattern or list of paths, iterator or function of batches, lazy frame, relation or reader
+        Paths may hold ``*``, and end in .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
+        (.gz, .zst, .bz2).
+    columns : sequence of str, optional
+        The columns to be read; all by default.
+    where : pyarrow Expression, optional
+        Which rows: ``pyarrow.compute.field("age") > 17``.
+    types : mapping from column to a type, optional
+        As Arrow calls them: ``{"zip": "string", "price": "float64"}``.
+    null_values : sequence of str, optional
+        What stands for a missing cell.
+    names : sequence of str, optional
+        The columns of text files without a line of names.
+    delimiter : str, optional
+        What parts the cells of text files; by default what their first line has most of.
+    encoding : str, default "utf8"
+        Of text files.
+    format : {"parquet", "ipc", "csv", "json"}, optional
+        By default what the name ends in.
+    on_bad : {"error", "missing", "skip"}
+        What becomes of a cell of a text file that is not of its column's type: an error that names the line, a missing
+        cell, or its row is left out; how many is said in a warning.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import tallybayes as tb
+    >>> path = os.path.join(tempfile.mkdtemp(), "days.csv")
+    >>> _ = open(path, "w").write("sky;picnic\nsun;yes\nsun;yes\nrain;no\n?;no\n")
+    >>> tb.NaiveBayes().fit(tb.table(path, null_values=["?"]), "picnic").predict([{"sky": "rain"}])
+    array(['no'], dtype=object)
+    """
+    import pyarrow as pa
+
+    if on_bad not in ON_BAD:
+        raise DataError(f"on_bad is {on_bad!r}; expected one of {list(ON_BAD)}.")
+    read = {name: pa.type_for_alias(kind) if isinstance(kind, str) else kind for name, kind in (types or {}).items()}
+    text = {"names": names, "delimiter": delimiter, "encoding": encoding, "null_values": null_values, "on_bad": on_bad}
+    paths = [data] if isinstance(data, str | os.PathLike) else data
+    if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths):
+        source: Source | None = _open_files([os.fspath(path) for path in paths], text, format, read)
+    elif callable(data) and not isinstance(data, Source):
+        source = Batches(lambda: iter(data()), "the batches")
+    else:
+        source = open_source(data)
+    if source is None:
+        found = brief(data)
+        raise DataError.wrong_type("the table", found, "a path, batches or a query", "Data in memory need no tb.table.")
+    done = isinstance(source, CsvFiles)
+    if columns is None and where is None and (done or (not read and null_values is None)):
+        return source
+    return View(source, columns, where, {} if done else read, None if done else null_values)
+
+
+def _open_files(
+    patterns: list[str], text: dict[str, Any], format: str | None = None, types: Mapping[str, Any] | None = None
+) -> Source:
+    """The source of some files, by what their names end in."""
+    paths = [path for pattern in patterns for path in _matching(pattern)]
+    kinds = {format or _kind(path) for path in paths}
+    if len(kinds) > 1:
+        raise DataError(f"the files are of several kinds, {sorted(kinds)}; expected one.\n    Name them with one *.")
+    (kind,) = kinds
+    if kind in ("parquet", "ipc"):
+        return ArrowFiles(paths, kind)
+    if kind == "json":
+        return JsonFiles(paths, types=types)
+    if kind != "csv":
+        raise DataError(f"format is {kind!r}; expected 'parquet', 'ipc', 'csv' or 'json'.")
+    return CsvFiles(paths, **text, types=types)
+
+
+def _matching(pattern: str) -> list[str]:
+    """The files that a path or pattern stands for; those of a folder, all that it holds."""
+    path = os.path.expanduser(pattern)
+    if os.path.isdir(path):
+        found = [os.path.join(path, name) for name in sorted(os.listdir(path)) if not name.startswith((".", "_"))]
+        found = [name for name in found if os.path.isfile(name)]
+    elif os.path.exists(path):
+        found = [path]
+    else:
+        found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        near = os.path.dirname(path) or "."
+        there = sorted(name for name in os.listdir(near) if name[0] != ".")[:5] if os.path.isdir(near) else []
+        hint = f"\n    {near} holds {', '.join(there)}." if there else ""
+        raise DataError(f"there is no file {pattern!r}; expected a path, or a pattern with *.{hint}")
+    return found
+
+
+def _kind(path: str) -> str:
+    stem, ending = os.path.splitext(path.lower())
+    if ending in _PACKED:
+        ending = os.path.splitext(stem)[1]
+    if ending not in _KINDS:
+        known = ", ".join(sorted(_KINDS))
+        raise DataError(
+            f"{path} ends in {ending or 'nothing'}, which tells no kind of file; expected one of {known}.\n"
+            "    Say which it is: tb.table(path, format='csv')."
+        )
+    return _KINDS[ending]

@@ -1,0 +1,40 @@
+"""Parts: the batches of a source as tables, read ahead, with the progress shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tallybayes.errors import DataError
+from tallybayes.progress import progress_of
+from tallybayes.sources.source import Source, ahead, place_of
+from tallybayes.sources.table import Table, open_table
+
+
+def parts_of(source: Source, what: str, columns: Sequence[str] | None = None) -> Iterator[Table]:
+    """The batches of a source as tables, each of which knows where its rows lie.
+
+    Parameters
+    ----------
+    source : Source
+    what : str
+        What is done with them, for the progress that is shown.
+    columns : sequence of names, optional
+        Those that are needed.
+    """
+    for batch in progress_of(ahead(source.batches(columns)), what, len, source.n_rows):
+        table = open_table(batch)
+        table.place = place_of(batch)
+        yield table
+
+
+@contextmanager
+def located(table: Table) -> Iterator[None]:
+    """Errors about a cell of a part name its file and line."""
+    try:
+        yield
+    except DataError as error:
+        if error.cell is None or table.place is None:
+            raise
+        file, word, first = table.place
+        raise DataError.bad_cell(*error.cell, where=f"{file}, {word} {first + error.cell[1]}") from None

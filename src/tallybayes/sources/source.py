@@ -1,0 +1,169 @@
+"""Source: rows that are read batch by batch, wherever they lie."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tallybayes.cautions import RowsWarning, warn
+from tallybayes.errors import DataError
+from tallybayes.memory import require_memory
+from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH = 2**18  # rows that are read together: enough for the kernels, few enough for memory
+_AHEAD = 2  # batches that are read while another one is counted
+T = TypeVar("T")
+
+
+class Source:
+    """Rows in batches. Every kind of source is one class in one file, which alone knows the library that it needs.
+
+    A subclass says what columns there are, and gives the batches as Arrow tables of one schema.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import tallybayes as tb
+    >>> source = tb.table(iter([pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [3]})]))
+    >>> [batch["x"].to_pylist() for batch in source.batches()]
+    [[1, 2, 3]]
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._first: pa.Table | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types."""
+        raise NotImplementedError
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are, if that is known without reading them; for the progress that is shown."""
+        return None
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows, some at a time, with these columns or all."""
+        raise NotImplementedError
+
+    def first(self) -> pa.Table:
+        """The first batch, which decides what there is to count; a table without rows where there are none."""
+        if self._first is None:
+            self._first = next(iter(self.batches()), None)
+            if self._first is None:
+                self._first = self.schema.empty_table()
+        return self._first
+
+    def read(self, why: str) -> pa.Table:
+        """All rows, in memory: for what cannot be done batch by batch, which the user is told.
+
+        Parameters
+        ----------
+        why : str
+            What needs all rows at a time.
+        """
+        import pyarrow as pa
+
+        found, size = [], 0
+        for batch in ahead(self.batches()):
+            found.append(batch)
+            size += batch.nbytes
+            if self.n_rows and len(found) == 1:
+                require_memory(2 * size * self.n_rows // max(1, len(batch)), f"all rows of {self.name}", _FEWER)
+        require_memory(size, f"all rows of {self.name}, a second time", _FEWER)
+        if size > _LARGE:
+            warn(f"{why} needs all rows at a time: {self.name} is read into memory ({size / 1e9:.1f} GB).", RowsWarning)
+        return pa.concat_tables(found) if found else self.schema.empty_table()
+
+    def check_columns(self, names: Iterable[Name]) -> None:
+        """Refuse names that are none of its columns."""
+        known = set(self.schema.names)
+        absent = [name for name in names if name not in known]
+        if absent:
+            raise DataError.unknown_column(absent, self.schema.names)
+
+
+_FEWER = "Fit it by counting (a plain fit reads batch by batch), or take some of the rows: tb.table(..., where=...)."
+_LARGE = 1 << 30
+
+
+def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
+    """The same items, the next ones made by another thread while one is used."""
+    done, waiting, stop = object(), queue.Queue[Any](maxsize=n), threading.Event()
+
+    def put(item: Any) -> bool:
+        while not stop.is_set():
+            try:
+                waiting.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put((item, None)):
+                    return
+            put((done, None))
+        except BaseException as error:
+            put((done, error))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = waiting.get()
+            if error is not None:
+                raise error
+            if item is done:
+                return
+            yield item
+    finally:
+        stop.set()
+        thread.join()
+
+
+def placed(batches: Iterable[pa.Table], file: str, word: str, first: int) -> Iterator[pa.Table]:
+    """The batches of one file, each with where its first row is: its line, or its number."""
+    for batch in batches:
+        yield batch.replace_schema_metadata({"file": file, "word": word, "first": str(first)})
+        first += len(batch)
+
+
+def place_of(batch: pa.Table) -> tuple[str, str, int] | None:
+    """What `placed` said of a batch."""
+    said = batch.schema.metadata or {}
+    if b"first" not in said or b"file" not in said:
+        return None
+    return said[b"file"].decode(), said[b"word"].decode(), int(said[b"first"])
+
+
+def in_batches(parts: Iterable[pa.RecordBatch | pa.Table], n: int = BATCH) -> Iterator[pa.Table]:
+    """Parts put together, or apart, so that each but the last has about so many rows."""
+    import pyarrow as pa
+
+    waiting: list[pa.Table] = []
+    for part in parts:
+        table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+        if waiting and table.schema != waiting[0].schema:  # categories of a frame, of which each part has its own
+            yield pa.concat_tables(waiting)
+            waiting = []
+        waiting += [table] if len(table) else []
+        if sum(map(len, waiting)) >= n // 2:
+            whole = pa.concat_tables(waiting) if len(waiting) > 1 else waiting[0]
+            yield from (whole.slice(start, 2 * n) for start in range(0, len(whole), 2 * n))
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)

@@ -1,0 +1,391 @@
+"""Wherever the rows come from, the counts are the same; what is wrong with a file is said with its name and line."""
+
+import gzip
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import tallybayes as tb
+from tallybayes.cautions import RowsWarning
+from tallybayes.sources import source as source_module
+
+SOURCES = {
+    "arrow": lambda frame, path: pa.Table.from_pandas(frame, preserve_index=False),
+    "polars": lambda frame, path: pl.from_pandas(frame),
+    "lazy": lambda frame, path: pl.from_pandas(frame).lazy(),
+    "iterator": lambda frame, path: (frame.iloc[k : k + 77] for k in range(0, len(frame), 77)),
+    "polars-iterator": lambda frame, path: iter(pl.from_pandas(frame).iter_slices(50)),
+    "function": lambda frame, path: tb.table(lambda: (frame.iloc[k : k + 77] for k in range(0, len(frame), 77))),
+    "reader": lambda frame, path: pa.Table.from_pandas(frame, preserve_index=False).to_reader(max_chunksize=64),
+    "parquet": lambda frame, path: _parquet(frame, path / "rows.parquet"),
+    "parquets": lambda frame, path: (
+        [_parquet(frame[:200], path / "1.pq"), _parquet(frame[200:], path / "2.pq")] and str(path / "*.pq")
+    ),
+    "folder": lambda frame, path: (
+        _parquet(frame[:200], path / "1.pq").parent if _parquet(frame[200:], path / "2.pq") else None
+    ),
+    "dataset": lambda frame, path: ds.dataset(_parquet(frame, path / "rows.parquet")),
+    "feather": lambda frame, path: _feather(frame, path / "rows.feather"),
+    "csv": lambda frame, path: _csv(frame, path / "rows.csv"),
+    "tsv": lambda frame, path: _csv(frame, path / "rows.tsv", sep="\t"),
+    "csv.gz": lambda frame, path: _csv(frame, path / "rows.csv.gz"),
+    "csv.zst": lambda frame, path: _packed(frame, path / "rows.csv.zst"),
+    "jsonl": lambda frame, path: _jsonl(frame, path / "rows.jsonl"),
+    "jsonl.gz": lambda frame, path: _jsonl(frame, path / "rows.jsonl.gz"),
+}
+
+
+def _parquet(frame, path):
+    frame.to_parquet(path, index=False, row_group_size=100)
+    return path
+
+
+def _feather(frame, path):
+    pyarrow.feather.write_feather(pa.Table.from_pandas(frame, preserve_index=False), str(path))
+    return path
+
+
+def _csv(frame, path, **options):
+    frame.to_csv(path, index=False, **options)
+    return path
+
+
+def _packed(frame, path):
+    with pa.CompressedOutputStream(str(path), "zstd") as out:
+        out.write(frame.to_csv(index=False).encode())
+    return path
+
+
+def _jsonl(frame, path):
+    frame.to_json(path, orient="records", lines=True)
+    return path
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    """Batches of some 64 rows, so that a few hundred are many."""
+    for module in ("source", "arrow_files", "batches"):
+        monkeypatch.setattr(f"tallybayes.sources.{module}.BATCH", 64)
+    monkeypatch.setattr(source_module.in_batches, "__defaults__", (64,))
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(3)
+    y = rng.choice(["no", "yes", "perhaps"], 390)
+    found = pd.DataFrame(
+        {
+            "far": 1e9 + rng.normal(size=390) + (y == "yes"),
+            "kids": rng.poisson(2, 390),
+            "a job, or none": rng.choice(["cook", 'the "boss"', "søn", "2"], 390),
+            "x.select": rng.random(390) < 0.3,
+            "id": 2**60 + rng.integers(0, 3, 390),
+            "weight": rng.integers(1, 4, 390),
+            "y": y,
+        }
+    )
+    found.loc[::11, "far"] = np.nan
+    found.loc[::7, "a job, or none"] = None
+    return found
+
+
+def _model():
+    columns = {"id": tb.Categorical(), "kids": tb.Poisson(), "weight": tb.Categorical(), ...: "auto"}
+    return tb.NaiveBayes(columns)
+
+
+def _assert_same(found, expected):
+    assert found.tally_.factors == expected.tally_.factors
+    assert found.tally_.domains == expected.tally_.domains
+    for one, other in zip(found.tally_.statistics, expected.tally_.statistics, strict=True):
+        assert one.isclose(other, {tb.Moments: 1e-9, tb.Totals: 1e-13}.get(type(one), 0.0))  # Σ log x! is no count
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_counts_alike(kind, frame, tmp_path, small_batches):
+    expected = _model().fit(frame, "y")
+    _assert_same(_model().fit(SOURCES[kind](frame, tmp_path), "y"), expected)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl", "iterator", "lazy"])
+def test_weights_more_rows_and_fewer(kind, frame, tmp_path, small_batches):
+    expected = tb.NaiveBayes().fit(frame, "y", sample_weight="weight")
+    first, rest = tmp_path / "first", tmp_path / "rest"
+    first.mkdir()
+    rest.mkdir()
+    made = SOURCES[kind]
+    found = tb.NaiveBayes().fit(made(frame[:150], first), "y", sample_weight="weight")
+    found.partial_fit(made(frame[150:], rest), "y", sample_weight="weight")
+    _assert_same(found, expected)
+    found.forget(made(frame[150:], rest), "y", sample_weight="weight")
+    _assert_same(found, tb.NaiveBayes().fit(frame[:150], "y", sample_weight="weight"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl", "iterator", "lazy"])
+def test_answers_come_batch_by_batch(kind, frame, tmp_path, small_batches):
+    model = _model().fit(frame, "y")
+    for method in ("predict", "predict_proba", "predict_log_proba", "score_samples"):
+        expected = getattr(model, method)(frame)
+        np.testing.assert_array_equal(getattr(model, method)(SOURCES[kind](frame, tmp_path)), expected)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tb.NaiveBayes("suggest"),
+        tb.NaiveBayes(calibration="temperature"),
+        tb.AveragedOneDependence(),
+        tb.TreeAugmentedNaiveBayes(),
+        tb.GaussianDiscriminant(),
+        tb.NearestClassMean(),
+        tb.Chosen(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_every_classifier_takes_a_file(model, frame, tmp_path, small_batches):
+    some = frame.drop(columns=["id", "weight"])
+    if isinstance(model, tb.GaussianDiscriminant | tb.NearestClassMean):
+        some = some[["kids", "far", "y"]].dropna().assign(far=lambda one: one["far"] - 1e9)
+    path = _parquet(some, tmp_path / "rows.parquet")
+    found, expected = (type(model)(**model.get_params(deep=False)).fit(rows, "y") for rows in (path, some))
+    if not isinstance(model, tb.AveragedOneDependence | tb.TreeAugmentedNaiveBayes) and model != "suggest":
+        np.testing.assert_array_equal(found.predict(path), expected.predict(some))
+    assert set(found.predict(path)) <= {"no", "yes", "perhaps"}
+
+
+def test_covariances_with_holes_are_expected_from_all_rows(frame, tmp_path, small_batches):
+    some = frame[["kids", "far", "y"]].assign(far=lambda one: one["far"] - 1e9)
+    found = tb.GaussianDiscriminant().fit(_csv(some, tmp_path / "rows.csv"), "y")
+    np.testing.assert_allclose(found.predict_proba(some), tb.GaussianDiscriminant().fit(some, "y").predict_proba(some))
+
+
+def test_networks_chains_mixtures_and_measures_take_files(frame, tmp_path):
+    path = _csv(frame, tmp_path / "rows.csv")
+    network = tb.BayesianNetwork({"y": ["kids"]}, columns={"kids": tb.Categorical()})
+    np.testing.assert_array_equal(network.fit(path).table("y").values, network.fit(frame).table("y").values)
+    steps = pd.DataFrame({"s": [1, 1, 2, 2], "word": ["the", "dog", "a", "cat"], "tag": ["D", "N", "D", "N"]})
+    chain = tb.HiddenMarkovModel().fit(_csv(steps, tmp_path / "steps.csv"), "tag", sequence="s")
+    assert [list(part) for part in chain.predict(tmp_path / "steps.csv", sequence="s")] == [["D", "N"], ["D", "N"]]
+    some = tb.table(path, columns=["kids"])
+    assert tb.Mixture(2).fit(some).predict(some).shape == (390,)
+    model = tb.NaiveBayes().fit(frame, "y")
+    assert tb.evaluate(model, path, "y").accuracy == tb.evaluate(model, frame, "y").accuracy
+    assert (
+        tb.cross_validate(tb.NaiveBayes(), path, "y").accuracy
+        == tb.cross_validate(tb.NaiveBayes(), frame, "y").accuracy
+    )
+
+
+def test_counting_without_a_model(frame, tmp_path, small_batches):
+    factors = [tb.Factor("kids", ("y",), tb.Poisson()), tb.Factor("far", (), tb.Gaussian())]
+    found = tb.count(_csv(frame, tmp_path / "rows.csv"), factors, weight="weight")
+    expected = tb.count(frame, factors, weight=frame["weight"])
+    assert found["kids"].isclose(expected["kids"], 1e-13)
+    assert found["far"].isclose(expected["far"], 1e-9)
+
+
+def test_some_rows_and_columns(frame, tmp_path):
+    path = _parquet(frame, tmp_path / "rows.parquet")
+    some = tb.table(path, columns=["kids", "y"], where=pc.field("y") != "perhaps", types={"kids": "string"})
+    model = tb.NaiveBayes().fit(some, "y")
+    assert list(model.classes_) == ["no", "yes"]
+    assert model.tally_.domains["kids"].kind == "string"
+    expected = frame[frame["y"] != "perhaps"].assign(kids=lambda one: one["kids"].astype(str))[["kids", "y"]]
+    _assert_same(model, tb.NaiveBayes().fit(expected, "y"))
+
+
+def test_spellings_of_missing_cells(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x;y\n?;a\n1;b\n2;?\n")
+    with pytest.raises(tb.DataError, match=r"column 'x'|label"):
+        tb.NaiveBayes({"x": tb.Gaussian()}).fit(path, "y")
+    model = tb.NaiveBayes(unlabelled="skip").fit(tb.table(path, null_values=["?"]), "y")
+    assert list(model.classes_) == ["a", "b"]
+    assert model.tally_["x"].weight.tolist() == [[0.0], [1.0]]
+    frame = pd.read_csv(path, sep=";")
+    again = tb.table(_parquet(frame, tmp_path / "rows.parquet"), null_values=["?"], types={"x": "int64"})
+    _assert_same(tb.NaiveBayes(unlabelled="skip").fit(again, "y"), model)
+
+
+def test_files_without_a_line_of_names(tmp_path):
+    path = tmp_path / "rows.data"
+    path.write_text("1,a\n2,b\n")
+    assert list(tb.NaiveBayes().fit(tb.table(path, names=["x", "y"]), "y").classes_) == ["a", "b"]
+
+
+def test_an_iterator_is_there_once(frame):
+    rows = iter([frame])
+    tb.NaiveBayes().fit(rows, "y")
+    source = tb.table(frame.iloc[k : k + 50] for k in range(0, 390, 50))
+    tb.NaiveBayes().fit(source, "y")
+    with pytest.raises(tb.DataError, match="were read before"):
+        tb.NaiveBayes().fit(source, "y")
+
+
+# ---- What is wrong with a file ---------------------------------------------------------------------------------------
+
+
+def _fails(path, match, **options):
+    with pytest.raises(tb.DataError, match=match):
+        tb.NaiveBayes().fit(tb.table(path, **options) if options else path, "y")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "rows.csv is empty"),
+        ("x,y\n", "0 rows"),
+        ("x,y\n1,a\n2,b,9\n3,c\n", "rows.csv, line 3: .*Expected 2 columns, got 3"),
+        ("x,x,y\n1,2,a\n", "two columns 'x'"),
+        ("x,z\n1,2\n", "no column 'y'"),
+    ],
+)
+def test_a_text_file_that_is_none(text, match, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    _fails(path, match)
+
+
+def test_a_cell_that_is_not_of_its_column(tmp_path, monkeypatch):
+    monkeypatch.setattr("tallybayes.sources.csv_files._BLOCK", 2000)
+    lines = [f"{k},{'ab'[k % 2]}" for k in range(1000)]
+    lines[900] = "foo,a"
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "\n".join(lines) + "\n")
+    _fails(path, "rows.csv, line 902, column 'x': 'foo' is no int64")
+    for on_bad, n_rows, n_cells in (("missing", 1000, 999), ("skip", 999, 999)):
+        with pytest.warns(RowsWarning, match=r"rows.csv: 1 bad (cell taken for missing|line left out)"):
+            model = tb.NaiveBayes().fit(tb.table(path, on_bad=on_bad), "y")
+        assert model.tally_["y"].table.sum() == n_rows
+        assert model.tally_["x"].weight.sum() == n_cells
+        assert model.tally_["x"].pooled().mean == pytest.approx((999 * 500 - 900) / 999)
+
+
+def test_lines_that_are_left_out_are_counted_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("tallybayes.sources.csv_files._BLOCK", 2000)
+    lines = [f"{k},{'ab'[k % 2]}" for k in range(1000)]
+    lines[10], lines[990], lines[900] = "1,a,too many", "too few", "foo,b"
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "\n".join(lines) + "\n")
+    with pytest.warns(RowsWarning, match=r"rows.csv: 3 bad lines left out"):
+        model = tb.NaiveBayes().fit(tb.table(path, on_bad="skip"), "y")
+    assert model.tally_["y"].table.sum() == 997
+
+
+def test_a_cell_that_its_family_refuses_is_named_with_its_line(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n1,a\n2,b\n-3,b\n")
+    with pytest.raises(tb.DataError, match=r"found -3 in .*rows.csv, line 4, column 'x'"):
+        tb.NaiveBayes({"x": tb.Poisson()}).fit(path, "y")
+    other = _parquet(pd.read_csv(path), tmp_path / "rows.parquet")
+    with pytest.raises(tb.DataError, match=r"found -3 in .*rows.parquet, row 2, column 'x'"):
+        tb.NaiveBayes({"x": tb.Poisson()}).fit(other, "y")
+
+
+def test_files_that_do_not_go_together(tmp_path):
+    (tmp_path / "a1.csv").write_text("x,y\n1,a\n")
+    (tmp_path / "a2.csv").write_text("x,y\nfoo,b\n")
+    _fails(str(tmp_path / "a*.csv"), "column 'x' is int64 in .*a1.csv and string in .*a2.csv")
+    model = tb.NaiveBayes().fit(tb.table(str(tmp_path / "a*.csv"), types={"x": "string"}), "y")
+    assert model.tally_.domains["x"].levels == ("1", "foo")
+    (tmp_path / "b1.csv").write_text("x,y\n1,a\n")
+    (tmp_path / "b2.csv").write_text("y\nb\n")
+    _fails(str(tmp_path / "b*.csv"), "b2.csv has no column 'x', which .*b1.csv has")
+    (tmp_path / "c1.csv").write_text("x,y\n1,a\n")
+    (tmp_path / "c2.csv").write_text("x,y\n2.5,b\n")
+    assert tb.NaiveBayes().fit(str(tmp_path / "c*.csv"), "y").tally_["x"].pooled().mean == 1.75
+    (tmp_path / "c3.jsonl").write_text('{"x": 1, "y": "a"}\n')
+    _fails(str(tmp_path / "c*"), "several kinds")
+
+
+def test_paths_that_lead_nowhere(tmp_path):
+    (tmp_path / "rows.csv").write_text("x,y\n1,a\n")
+    _fails(tmp_path / "row.csv", r"no file .*row.csv.*\n.*holds rows.csv")
+    (tmp_path / "rows.xyz").write_text("x,y\n1,a\n")
+    _fails(tmp_path / "rows.xyz", "ends in .xyz, which tells no kind of file")
+    assert tb.NaiveBayes().fit(tb.table(tmp_path / "rows.xyz", format="csv"), "y").classes_ == ["a"]
+    (tmp_path / "rows.parquet").write_text("x,y\n1,a\n")
+    _fails(tmp_path / "rows.parquet", "rows.parquet cannot be read as parquet")
+
+
+def test_other_encodings_and_broken_lines(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes("x,y\né,a\nà,b\n".encode("latin-1"))
+    _fails(path, "column 'x' of .*rows.csv is no text in utf8")
+    model = tb.NaiveBayes().fit(tb.table(path, encoding="latin-1"), "y")
+    assert model.tally_.domains["x"].levels == ("é", "à")
+    broken = tmp_path / "rows.jsonl"
+    broken.write_text('{"x": 1, "y": "a"}\n{"x": 2.5, "y":\n')
+    _fails(broken, "rows.jsonl: .*JSON parse error")
+    broken.write_text("")
+    _fails(broken, "is empty")
+    with gzip.open(tmp_path / "cut.csv.gz", "wb") as file:
+        file.write(b"x,y\n" + b"1,a\n" * 10_000)
+    whole = (tmp_path / "cut.csv.gz").read_bytes()
+    (tmp_path / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
+    _fails(tmp_path / "cut.csv.gz", "cut.csv.gz")
+
+
+def test_labels_and_weights_are_columns(frame, tmp_path):
+    path = _csv(frame, tmp_path / "rows.csv")
+    with pytest.raises(tb.DataError, match=r"y is values beside rows .* name of a column of .*rows.csv"):
+        tb.NaiveBayes().fit(path, frame["y"])
+    with pytest.raises(tb.DataError, match="sample_weight is values"):
+        tb.NaiveBayes().fit(path, "y", sample_weight=frame["weight"])
+    with pytest.raises(tb.DataError, match="no column 'z'"):
+        tb.NaiveBayes().fit(path, "z")
+
+
+def test_batches_that_differ(frame):
+    with pytest.raises(tb.DataError, match=r"batch 1 .*column 'kids'"):
+        tb.NaiveBayes().fit(iter([frame, frame.drop(columns="kids")]), "y")
+    with pytest.raises(tb.DataError, match=r"column 'kids' is int64 in the first batch and .*string in batch 1"):
+        tb.NaiveBayes().fit(iter([frame, frame.assign(kids="many")]), "y")
+    with pytest.raises(tb.DataError, match="batch 0 is 7"):
+        tb.NaiveBayes().fit(iter([7]), "y")
+    mixed = iter([frame.assign(y=frame["y"].astype("category")), frame])
+    twice = pd.concat([frame, frame])
+    _assert_same(tb.NaiveBayes().fit(mixed, "y"), tb.NaiveBayes().fit(twice, "y"))
+
+
+def test_an_error_in_the_middle_changes_nothing(frame, tmp_path, small_batches):
+    model = tb.NaiveBayes().fit(frame, "y")
+    before = model.tally_
+    with pytest.raises(tb.DataError):
+        model.partial_fit(iter([frame, frame.drop(columns="kids")]), "y")
+    assert model.tally_ is before
+
+    def stopped():
+        yield frame
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(stopped(), "y")
+    assert model.tally_ is before
+
+
+def test_memory_stays_flat(tmp_path):
+    rows = pa.table({"x": np.arange(400_000) % 7, "y": np.arange(400_000) % 3})
+    pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=50_000)
+    import tracemalloc
+
+    tb.NaiveBayes({"x": tb.Categorical()}).fit(tmp_path / "rows.parquet", "y")
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tb.NaiveBayes({"x": tb.Categorical()}).fit(
+            tb.table(lambda: (rows.slice(0, 10_000) for _ in range(400))), "y"
+        )  # 4,000,000 rows, 64 MB
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16e6
+    assert pa.total_allocated_bytes() - before < 16e6
