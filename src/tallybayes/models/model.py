@@ -200,6 +200,8 @@ class Model(Estimator):
         if self._frame not in (None, *KINDS):
             raise FileError(f"the model was fitted on a frame of {self._frame!r:.60}; expected one of {list(KINDS)}.")
 
+    _shows_given = False  # whether a summary says what every column is given
+
     def _family_of(self, factor: Factor, name: Any) -> Family:
         """The family of a column as it is told of: what it is counted in, unless cells are counted by their bins."""
         return factor.family

@@ -92,7 +92,7 @@ class Tally:
             if factor.columns == wanted:
                 return statistic
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
-            place = factor.place_of(column, int(statistic.n_columns))  # type: ignore[attr-defined]
+            place = factor.place_of(wanted[0] if len(wanted) == 1 else column, int(statistic.n_columns))  # type: ignore[attr-defined]
             if place is not None:
                 return statistic.columns(np.array([place]))
         raise KeyError(f"no factor of columns {wanted}; found {[f.columns for f in self.factors]}")

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import warn
-from tallybayes.errors import DataError, LabelError, printable
+from tallybayes.errors import DataError, LabelError
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers import pictures
@@ -29,7 +29,7 @@ from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import NOTHING, Resolved, Scored, chunk_of, not_estimated, rows_of
-from tallybayes.models.fitted.summary import summary
+from tallybayes.models.fitted.summary import rows_by_class, summary, title_by_class
 from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering, looking
@@ -281,11 +281,8 @@ class Grouped(Model):
     summary = summary
     _groups = "classes"
 
-    def _summary_title(self, n_rows: float) -> str:
-        counts: Any = self.tally_[self._target]
-        shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(self._class_domain.levels, counts.table, strict=True)]
-        shown = ", ".join(shares[:10]) + (f" and {len(shares) - 10} more" if len(shares) > 10 else "")
-        return f"{type(self).__name__} of {n_rows:.12g} rows, {self._groups} {shown}"
+    _summary_title = title_by_class
+    _weight = rows_by_class
 
     # ---- What the answers stand on -----------------------------------------------------------------------------
 
@@ -372,11 +369,6 @@ class Grouped(Model):
     def _reading(self, factor: Factor) -> Factor:
         """The factor in the family that rows are scored by."""
         return factor
-
-    def _weight(self) -> float:
-        """The weight of all rows that were counted."""
-        counts: Any = self.tally_[self._target]
-        return float(counts.table.sum())
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
         return [factor for factor in tally.factors if factor.given]

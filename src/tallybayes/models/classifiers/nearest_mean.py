@@ -23,6 +23,7 @@ from tallybayes.models.classifiers.answers.reading import class_prior
 from tallybayes.models.classifiers.metric import Trained, learn_metric, root_of, whitening
 from tallybayes.models.fitted import reading
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
+from tallybayes.models.fitted.summary import rows_by_class, summary, title_by_class
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.shape import Shape, read_more
 from tallybayes.models.model import Model
@@ -311,6 +312,20 @@ class NearestClassMean(ClassifierMixin, Model):
     class_log_prior_ = property(distances.class_log_prior)
     _told = distances.told
     show_work = distances.show_work
+    summary = summary
+    _weight = rows_by_class
+    _groups = "classes"
+
+    def _summary_title(self, n_rows: float) -> str:
+        metric = self.metric if isinstance(self.metric, str) else "given"
+        return f"{title_by_class(self, n_rows)}, metric {metric}"
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        return [factor for factor in tally.factors if factor.given]
+
+    def _with_beliefs(self) -> dict[Any, Any]:
+        return {}  # means have no prior here
+
     posterior_ = property(distances.refuse)
     log_likelihood = distances.refuse
     log_evidence = distances.refuse

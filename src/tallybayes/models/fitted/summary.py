@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.beliefs.belief import Belief
-from tallybayes.errors import brief, printable
+from tallybayes.errors import DataError, brief, printable
 from tallybayes.families.family import Family
 from tallybayes.html import html_parts
 from tallybayes.tally.factor import Factor
@@ -98,7 +98,11 @@ def summary(model: Any) -> Summary:
         It prints as a table.
     """
     check_is_fitted(model, "tally_")
-    n_rows, beliefs, found = model._weight(), model._with_beliefs(), []
+    n_rows, found = model._weight(), []
+    try:
+        beliefs = model._with_beliefs()
+    except DataError:  # no row is left that a default prior could go by
+        beliefs = {}
     for factor in model._with_prior(model.tally_):
         statistics: Any = model.tally_[factor.columns]
         prior = beliefs.get(factor.columns if len(factor.columns) > 1 else factor.columns[0])
@@ -106,6 +110,20 @@ def summary(model: Any) -> Summary:
     order = {name: place for place, name in enumerate(getattr(model, "feature_names_in_", ()))}
     found.sort(key=lambda one: order.get(one.column, len(order)))
     return Summary(model._summary_title(n_rows), found, getattr(model, "left_out_", {}))
+
+
+def rows_by_class(model: Any) -> float:
+    """The weight of all rows that were counted, of a model with classes."""
+    counts: Any = model.tally_[model._target]
+    return float(counts.table.sum())
+
+
+def title_by_class(model: Any, n_rows: float) -> str:
+    """The model, its rows, and how many there are of every class."""
+    counts: Any = model.tally_[model._target]
+    shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(model._class_domain.levels, counts.table, strict=True)]
+    shown = ", ".join(shares[:10]) + (f" and {len(shares) - 10} more" if len(shares) > 10 else "")
+    return f"{type(model).__name__} of {n_rows:.12g} rows, {model._groups} {shown}"
 
 
 def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: float) -> list[ColumnSummary]:
@@ -123,6 +141,8 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
             levels = len(model.tally_.domains[model.tally_.schema.domain(name)].levels)
         missing = round(max(0.0, 1 - float(known[place]) / n_rows), 9) if n_rows else None  # shares of rows are rounded
         shown = shown_family(model._family_of(factor, name))
+        if model._shows_given and factor.given:
+            shown = f"{shown}, given {', '.join(map(printable, factor.given))}"
         out.append(ColumnSummary(name, shown, levels, missing, _prior(prior, place, statistics)))
     return out
 
@@ -141,7 +161,7 @@ def _prior(prior: Any, place: int, statistics: Any) -> str:
         return "" if prior is None else brief(prior, 60)
     parts = []
     for value in prior._fields().values():
-        if isinstance(value, str | tuple):  # what is shared, and not about
+        if value is None or isinstance(value, str | tuple):  # what is shared, and not about
             continue
         array = np.asarray(value, dtype=float)
         if segments is not None and array.shape == (segments.n_cells,) and segments.n_cells > 1:  # of levels

@@ -15,13 +15,14 @@ from tallybayes.html import html_table
 from tallybayes.inference.em import Climbed
 from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.fitted import Fitted
+from tallybayes.models.fitted.summary import summary
 from tallybayes.models.inputs.columns import columns_of, refuse_other_choice
 from tallybayes.models.model import Model
 from tallybayes.models.networks import exchange, learning, parameters, questions, rows
 from tallybayes.models.networks.factors import check_structure, check_sum
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
-from tallybayes.models.networks.parameters import Network
+from tallybayes.models.networks.parameters import Network, nodes_of
 from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
@@ -149,6 +150,8 @@ class BayesianNetwork(Model):
     bic_ = property(measures.bic)
     aic_ = property(measures.aic)
     prior_ = property(measures.resolved_priors)
+    summary = summary
+    _shows_given = True
 
     # Tables and files
     from_tables = classmethod(exchange.from_tables)
@@ -180,6 +183,21 @@ class BayesianNetwork(Model):
 
     def _with_beliefs(self) -> dict[Any, Any]:
         return {} if self._given_tables is not None else measures.keyed(self._network.fitted)
+
+    def _weight(self) -> float:
+        """The weight of the rows behind the node that most rows show."""
+        return max((float(np.sum(node.flat().presence())) for node in self._network.nodes.values()), default=0.0)
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        """Every node by itself, parents before children."""
+        found = nodes_of(tally.factors, tally.statistics)
+        graph = Graph.read({name: node.factor.given for name, node in found.items()})
+        return [found[name].factor for name in graph.nodes]
+
+    def _summary_title(self, n_rows: float) -> str:
+        rows = f"{n_rows:.12g} rows" if self._given_tables is None else "given tables"
+        n_nodes, n_edges = len(self.graph_.nodes), len(self.graph_.edges)
+        return f"BayesianNetwork of {rows}, {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}"
 
     def _refuse_measure(self, what: str) -> None:
         parameters.refuse_given_tables(self, f"there is no {what} of")

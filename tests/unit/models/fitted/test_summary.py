@@ -72,6 +72,35 @@ def test_all_kinds_of_models():
         tb.NaiveBayes().summary()
 
 
+def test_networks_and_nearest_means_have_a_summary():
+    rows = FRAME[["sky", "age", "calls"]].assign(y=Y)
+    network = tb.BayesianNetwork({"sky": ["y"], "age": ["y"], "calls": ["y", "sky"]}, columns={"calls": tb.Poisson()})
+    found = network.fit(rows).summary()
+    assert repr(found).splitlines()[0] == "BayesianNetwork of 200 rows, 4 nodes, 4 edges"
+    columns = by_name(found)
+    assert list(columns) == list(network.graph_.nodes)
+    assert columns["sky"].family == "Categorical(), given y"
+    assert columns["calls"].family == "Poisson(), given y, sky"
+    assert (columns["y"].levels, columns["age"].levels) == (2, None)
+    assert columns["age"].missing == pytest.approx(FRAME["age"].isna().mean())
+    assert columns["y"].prior == "Dirichlet(1)"  # it was "Dirichlet(1, nan)"
+    given = tb.BayesianNetwork.from_tables({"a": []}, {"a": [True, False]}, {"a": [0.3, 0.7]}).summary()
+    assert repr(given).startswith("BayesianNetwork of given tables, 1 node, 0 edges")
+    nearest = tb.NearestClassMean("euclidean").fit(FRAME[["size", "calls"]], Y).summary()
+    assert repr(nearest).splitlines()[0].endswith(", metric euclidean")
+    assert [one.column for one in nearest.columns] == ["size", "calls"]
+    assert all(one.prior == "" and one.missing == 0 for one in nearest.columns)
+
+
+def test_emptied_models_have_a_summary():
+    rows = {"x": [1.0, 2.0, 4.0]}
+    for model in (tb.NaiveBayes(), tb.GaussianDiscriminant(), tb.NearestClassMean("euclidean")):
+        empty = model.fit(rows, ["a", "b", "b"]).forget(rows, ["a", "b", "b"])
+        assert " of 0 rows" in repr(empty.summary())
+    network = tb.BayesianNetwork({"x": ["y"]}).fit(rows | {"y": [0, 1, 1]}).forget(rows | {"y": [0, 1, 1]})
+    assert " of 0 rows" in repr(network.summary())
+
+
 def test_the_repr_says_what_was_chosen_and_left_out():
     assert repr(tb.NaiveBayes("suggest")) == "NaiveBayes(columns='suggest')"
     lines = repr(tb.NaiveBayes("suggest").fit(FRAME, Y)).splitlines()
