@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tallybayes.errors import FileError as FileError
     from tallybayes.errors import ImpossibleError as ImpossibleError
     from tallybayes.errors import LabelError as LabelError
+    from tallybayes.errors import NoCountsError as NoCountsError
     from tallybayes.errors import NotForgettableError as NotForgettableError
     from tallybayes.errors import NotLinearError as NotLinearError
     from tallybayes.errors import PriorError as PriorError
@@ -147,6 +148,7 @@ _PUBLIC = {
     "NaiveBayes": "models.classifiers.naive_bayes",
     "Named": "sources.named",
     "NearestClassMean": "models.classifiers.nearest_mean",
+    "NoCountsError": "errors",
     "NormalInverseGamma": "beliefs.normal_inverse_gamma",
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",
     "NotForgettableError": "errors",

@@ -207,6 +207,15 @@ class NotForgettableError(StatisticsError):
         )
 
 
+class NoCountsError(StatisticsError):
+    """A model whose parameters were stated, not counted, was asked for something that only counts tell."""
+
+    @classmethod
+    def of(cls, model: str, what: str, hint: str) -> NoCountsError:
+        """Something needs counts."""
+        return cls(f"{what} needs counts, and the parameters of this {model} were given, not counted.\n    {hint}")
+
+
 class PriorError(TallybayesError, ValueError):
     """A prior that is no distribution, or does not belong to the family."""
 

@@ -169,7 +169,7 @@ def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Sour
 def _label_node(network: Any, name: Any, used: Any) -> Scored:
     """A node of labels with one axis for all its parents: its posterior, or its table where that was given."""
     node = network.nodes[name]
-    if network.given_tables is not None:
+    if network.given is not None:
         table = network.tables[name]
         parameters = Probabilities(table.reshape(-1, table.shape[-1]), Segments([table.shape[-1]]))
         return Scored(node.factor, parameters, False, np.zeros(0, dtype=np.intp))

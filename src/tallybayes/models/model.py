@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import FileError, StatisticsError, brief
+from tallybayes.errors import FileError, NoCountsError, StatisticsError, brief
 from tallybayes.families.family import Family
 from tallybayes.inference.em import Climbed
 from tallybayes.models.estimator import Estimator
@@ -32,6 +32,7 @@ class Model(Estimator):
     _frame: str | None = None  # the kind of data frame that the first rows were in, if any
     _block_names: Mapping[Any, tuple[str, ...]] = MappingProxyType({})  # of the columns of blocks, where they have some
     _climb: Climbed | None = None  # how EM ended, while the counts are those it expected
+    _given: tuple[Any, ...] | None = None  # parameters that were stated, of every factor of a tally of no rows
 
     @property
     def history_(self) -> list[float]:
@@ -58,6 +59,10 @@ class Model(Estimator):
         """What a column is called where it is told of: one of a block by its own name, if it has any."""
         names = self._block_names.get(column[0], ()) if isinstance(column, tuple) else ()
         return names[column[1]] if isinstance(column, tuple) and column[1] < len(names) else column
+
+    _instead_of_given = (
+        "Use fit to learn from rows; or give them with strength=, worth so many rows, and go on from there."
+    )
 
     def _check_prior(self, factors: list[Factor]) -> None:
         """Refuse a prior that none of the factors that have one would use: before anything changes."""
@@ -94,12 +99,13 @@ class Model(Estimator):
         A fitted model of the same class
         """
         check_is_fitted(self, "tally_")
+        self._check_given(parameters)
         other = clone(self).set_params(**parameters)
         other._check_settings()
         tally = self._retally(other)
         other._take_from(self)._check_prior(other._with_prior(tally))
         other._frame, other._block_names = self._frame, self._block_names
-        return other._adopt(tally, self._climb)
+        return other._adopt(tally, self._climb)._state(self._given)
 
     def _check_added(self, other: Self) -> None:
         """Refuse a model of the same parameters that has chosen otherwise."""
@@ -122,11 +128,12 @@ class Model(Estimator):
         """
         if not hasattr(self, "tally_"):
             return super().set_params(**parameters)
-        before = self.get_params(deep=False)
+        before, given = self.get_params(deep=False), self._given
+        self._check_given(parameters)
         try:
             super().set_params(**parameters)._check_settings()
             self._check_prior(self._with_prior(self.tally_))
-            return self._adopt(self.tally_, self._climb)
+            return self._adopt(self.tally_, self._climb)._state(given)
         except Exception:
             for name, value in before.items():
                 setattr(self, name, value)
@@ -137,6 +144,7 @@ class Model(Estimator):
             return NotImplemented
         for model in (self, other):
             check_is_fitted(model, "tally_")
+            model._need_counts("adding models")
         mine, its = self.get_params(deep=False), other.get_params(deep=False)
         other_ones = [name for name in mine if not _same(mine[name], its[name])]
         if other_ones:
@@ -165,9 +173,25 @@ class Model(Estimator):
 
         How EM ended is of those very counts: where they have changed, it is forgotten.
         """
-        self.tally_, self._climb = tally, climbed
+        self.tally_, self._climb, self._given = tally, climbed, None
         self._derived: dict[str, Any] = {}  # what was made of the tally so far
         return self
+
+    def _state(self, given: tuple[Any, ...] | None) -> Self:
+        """Take parameters that were stated for those of a tally of no rows, which was adopted."""
+        self._given, self._derived = given, {}
+        return self
+
+    def _check_given(self, parameters: Mapping[str, Any]) -> None:
+        """Refuse settings that say how counts are read, where there are none."""
+        changed = sorted(set(parameters) & _OF_COUNTS)
+        if changed:
+            self._need_counts(f"another {changed[0]}=")
+
+    def _need_counts(self, what: str) -> None:
+        """Refuse what only counts tell."""
+        if self._given is not None:
+            raise NoCountsError.of(type(self).__name__, what, self._instead_of_given)
 
     def _update(self, tally: Tally) -> Self:
         """Go on with more rows or fewer: as `_adopt`, for what was learned from the rows before and still serves."""
@@ -219,6 +243,10 @@ class Model(Estimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tally_")
+
+
+# Settings that say how counts are read: stated parameters are as they were stated.
+_OF_COUNTS = frozenset({"columns", "end_state", "estimate", "n_components", "n_states", "parents", "prior"})
 
 
 def _same(first: Any, second: Any) -> bool:

@@ -14,6 +14,7 @@ from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import FileError
 from tallybayes.sources.encode import is_missing
 from tallybayes.tally.factor import Factor
+from tallybayes.tally.stated import stated_from_parts, stated_to_parts
 from tallybayes.tally.tally_file import tally_from_parts, tally_to_parts
 from tallybayes.value import from_json, to_json
 
@@ -60,10 +61,13 @@ def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if hasattr(model, "_to_file"):
         content["state"], arrays = model._to_file()
         return content, arrays
-    manifest, arrays = tally_to_parts(model.tally_)
+    if model._given is None:
+        manifest, arrays = tally_to_parts(model.tally_)
+    else:
+        manifest, arrays = stated_to_parts(model.tally_, model._given)
     state = model._shape_to_json()
     state["own"], more = model._to_parts()  # what this kind of model keeps besides its tally
-    return content | {"state": state, "tally": manifest}, arrays | more
+    return content | {"state": state, "tally" if model._given is None else "stated": manifest}, arrays | more
 
 
 @store.register("Model")
@@ -84,6 +88,10 @@ def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
     if hasattr(model, "_from_file"):
         store.refuse_rest("the model", manifest)
         model._from_file(state, arrays)
+    elif "stated" in manifest:
+        tally, given = stated_from_parts(manifest.pop("stated"), arrays)
+        store.refuse_rest("the model", manifest)
+        _fill(model, state, tally, arrays, given=given)
     else:
         tally = tally_from_parts(manifest.pop("tally"), arrays)
         store.refuse_rest("the model", manifest)
@@ -92,12 +100,20 @@ def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
     return model
 
 
-def _fill(model: Any, state: dict[str, Any], tally: Any, arrays: dict[str, np.ndarray], *, old: bool) -> None:
-    """Give a model its tally and all else that it knows."""
+def _fill(
+    model: Any,
+    state: dict[str, Any],
+    tally: Any,
+    arrays: dict[str, np.ndarray],
+    *,
+    old: bool = False,
+    given: Any = None,
+) -> None:
+    """Give a model its tally, or the parameters that were stated, and all else that it knows."""
     own = state.pop("own", {})
     model._shape_from_json(state, tally)
     store.refuse_rest("the model's state", state)
-    model._adopt(tally)
+    model._adopt(tally)._state(given)
     model._check_loaded()
     if old:
         _spell_out(model, type(model).__name__)

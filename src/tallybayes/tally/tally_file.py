@@ -30,16 +30,7 @@ def save_tally(tally: Tally, path: Any) -> None:
 
 def tally_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A tally as plain JSON and named arrays, for its own file or within a model's."""
-    arrays: dict[str, np.ndarray] = {}
-    domains = []
-    for number, (key, domain) in enumerate(tally.domains.items()):
-        prefix = f"domain/{number}"
-        if domain.kind == "string":
-            arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = store.pack_strings(list(domain.levels))
-        else:
-            arrays[f"{prefix}/levels"] = _pack_levels(domain)
-        arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in domain.levels], dtype=bool)
-        domains.append({"key": key, "name": domain.name, "kind": domain.kind, "ordered": domain.ordered})
+    manifest, arrays = axes_to_parts(tally)
     statistics = []
     for number, statistic in enumerate(tally.statistics):
         prefix = f"statistics/{number}"
@@ -53,14 +44,23 @@ def tally_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]
                 arrays[f"{prefix}/{name}.high"], arrays[f"{prefix}/{name}.low"] = part.high, part.low
             else:
                 arrays[f"{prefix}/{name}"] = part
-    manifest = {
-        "factors": [factor.to_config() for factor in tally.factors],
-        "schema": tally.schema.to_config(),
-        "domains": domains,
-        "statistics": statistics,
-        "soft": tally.soft,
-    }
-    return manifest, arrays
+    return manifest | {"statistics": statistics, "soft": tally.soft}, arrays
+
+
+def axes_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A tally's factors and levels without what was counted, as plain JSON and named arrays."""
+    arrays: dict[str, np.ndarray] = {}
+    domains = []
+    for number, (key, domain) in enumerate(tally.domains.items()):
+        prefix = f"domain/{number}"
+        if domain.kind == "string":
+            arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = store.pack_strings(list(domain.levels))
+        else:
+            arrays[f"{prefix}/levels"] = _pack_levels(domain)
+        arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in domain.levels], dtype=bool)
+        domains.append({"key": key, "name": domain.name, "kind": domain.kind, "ordered": domain.ordered})
+    factors = [factor.to_config() for factor in tally.factors]
+    return {"factors": factors, "schema": tally.schema.to_config(), "domains": domains}, arrays
 
 
 def _pack_levels(domain: Domain) -> np.ndarray:
@@ -80,19 +80,27 @@ def load_tally(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally
 
 def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     """The tally that `tally_to_parts` described, every part checked and taken out of both."""
-    domains = {}
-    for number, config in enumerate(_checked(manifest.pop("domains"), list)):
-        key = _checked(config.pop("key"), str)
-        domains[key] = _domain(config, f"domain/{number}", arrays)
-    factors = [_checked(from_config(config), Factor) for config in manifest.pop("factors")]
+    factors, domains, schema = axes_from_parts(manifest, arrays)
     kinds = _checked(manifest.pop("statistics"), list)
     statistics = [_statistic(kind, f"statistics/{number}", arrays) for number, kind in enumerate(kinds)]
-    schema, soft = _checked(from_config(manifest.pop("schema")), Schema), _checked(manifest.pop("soft"), bool)
+    soft = _checked(manifest.pop("soft"), bool)
     store.refuse_rest("the tally", manifest)
     tally = Tally(factors, statistics, domains, schema, soft=soft)
     for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
         _check_kept(factor, statistic)
     return tally
+
+
+def axes_from_parts(
+    manifest: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[list[Factor], dict[str, Domain], Schema]:
+    """The factors and levels that `axes_to_parts` described, checked and taken out of both."""
+    domains = {}
+    for number, config in enumerate(_checked(manifest.pop("domains"), list)):
+        key = _checked(config.pop("key"), str)
+        domains[key] = _domain(config, f"domain/{number}", arrays)
+    factors = [_checked(from_config(config), Factor) for config in manifest.pop("factors")]
+    return factors, domains, _checked(from_config(manifest.pop("schema")), Schema)
 
 
 def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) -> Domain:

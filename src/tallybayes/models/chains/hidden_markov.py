@@ -12,7 +12,7 @@ import numpy as np
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.families.added_counts import is_amount
 from tallybayes.families.estimates import ESTIMATE_WORDS
-from tallybayes.models.chains import decoding, generate, learning, messages
+from tallybayes.models.chains import decoding, generate, learning, messages, stating
 from tallybayes.models.chains.chain import UNSEEN, read_prior
 from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted, told
@@ -120,6 +120,7 @@ class HiddenMarkovModel(Model):
     partial_fit = learning.partial_fit
     forget = learning.forget
     fit_tally = learning.fit_tally
+    from_tables = classmethod(stating.from_tables)
 
     # Sequences
     score_samples = decoding.score_samples
@@ -157,7 +158,8 @@ class HiddenMarkovModel(Model):
     def _summary_title(self, n_rows: float) -> str:
         levels = self._counted.states.levels
         shown = ", ".join(map(printable, levels[:10])) + (f" and {len(levels) - 10} more" if len(levels) > 10 else "")
-        return f"{type(self).__name__} of {n_rows:.12g} steps, states {shown}"
+        whose = f"of {n_rows:.12g} steps" if self._given is None else "as it was given"
+        return f"{type(self).__name__} {whose}, states {shown}"
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
 
@@ -247,7 +249,9 @@ class HiddenMarkovModel(Model):
         """What follows from the tally."""
 
         def make() -> Counted:
-            return Counted(self.tally_, self._names, self.estimate, self.prior, self.unseen, self.end_state)
+            return Counted(
+                self.tally_, self._names, self.estimate, self.prior, self.unseen, self.end_state, self._given
+            )
 
         return self._derive("counted", make)
 

@@ -114,6 +114,7 @@ def partial_fit(
     """
     if not hasattr(model, "tally_"):
         return model.fit(X, y, lengths, sequence=sequence, order=order, sample_weight=sample_weight)
+    model._need_counts("adding sequences")
     return model._adopt(model.tally_ + _count_labelled(model, X, y, lengths, sequence, order, sample_weight))
 
 
@@ -139,6 +140,7 @@ def forget(
     self
     """
     check_is_fitted(model, "tally_")
+    model._need_counts("taking sequences out")
     return model._adopt(model.tally_ - _count_labelled(model, X, y, lengths, sequence, order, sample_weight))
 
 

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, NoCountsError
 from tallybayes.models.chains.chain import Chain, log_shares, meaning_of, read_prior, share_of_new, with_kept, with_new
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.reading import UNSEEN, Told, within_of
@@ -31,6 +31,7 @@ class Counted:
     prior: Any
     unseen: str
     end_state: bool
+    given: tuple[Any, ...] | None = None  # parameters that were not learned, but given: of every factor of the tally
 
     @property
     def parts(self) -> list[str]:
@@ -59,6 +60,9 @@ class Counted:
     @cached_property
     def fitted(self) -> Fitted:
         """Start, transition, end and emissions after estimating; the predictive of a sequence has no closed form."""
+        if self.given is not None:
+            known = dict(zip((factor.columns for factor in self.tally.factors), self.given, strict=True))
+            return Fitted.given(self.pairs, [known[factor.columns] for factor, _ in self.pairs], self.states.levels)
         given, emissions = read_prior(self.prior), [factor for factor, _ in self.emissions]
         priors = [given[part] for part in self.parts] + [
             prior_in_groups(given["emission"], factor, self.estimate) for factor in emissions
@@ -77,8 +81,11 @@ class Counted:
 
     @property
     def meaning_of_unseen(self) -> str:
-        """What a label is that no step had."""
-        return meaning_of(self.unseen, self.estimate)
+        """What a label is that no step had; those that were seen once tell of new ones, and without counts none was."""
+        found = meaning_of(self.unseen, self.estimate)
+        if self.given is not None and found == "smooth":
+            raise NoCountsError.of("HiddenMarkovModel", "unseen='smooth'", "Use unseen='missing' or 'error'.")
+        return "missing" if self.given is not None and found == "new" else found
 
     @cached_property
     def chain(self) -> Chain:

@@ -13,8 +13,10 @@ from tallybayes.errors import EstimateError, NotLinearError
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
+from tallybayes.families.stated import stated
 from tallybayes.models.classifiers.answers.linear import linear_terms
 from tallybayes.models.classifiers.classifier import Classifier
+from tallybayes.models.classifiers.stating import discriminant_from_parameters
 from tallybayes.models.fitted.plan import check_cells
 from tallybayes.models.fitted.scoring import Scored, chunk_of
 from tallybayes.models.inputs.outside import answering
@@ -138,6 +140,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         self.n_init = n_init
         self.random_state = random_state
 
+    from_parameters = classmethod(discriminant_from_parameters)
+
     def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
         self._family()
         names = tuple(name for name in table.columns if name != target)
@@ -175,6 +179,22 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         if self.shrinkage is not None:
             moments = shrunk(moments, self.shrinkage, tied=self.covariance == "tied")
         return [(self._reading(factor), moments)]
+
+    def _given_features(self) -> list[Any]:
+        """The means and covariances that were given, read as `covariance` says: as most likely if so counted."""
+        mean, matrices = super()._given_features()[0]
+        assert self._given is not None
+        family, weight = self._family(), self._given[0].table[:, None, None]
+        if "groups" in family.shared:
+            matrices = np.broadcast_to((weight * matrices).sum(axis=0), matrices.shape)
+        if self.shrinkage is not None:
+            if self.shrinkage == "auto":
+                self._need_counts("shrinkage='auto'")
+            matrices = matrices * (1 - self.shrinkage * (1 - np.eye(matrices.shape[-1])))
+        variance = np.diagonal(matrices, axis1=-2, axis2=-1)
+        if "columns" in family.shared:
+            variance = np.broadcast_to(variance.mean(axis=-1, keepdims=True), variance.shape)
+        return [stated(family, {"mean": mean, "covariance": matrices, "variance": variance}, [], "the model")]
 
     def _reading(self, factor: Factor) -> Factor:
         """The factor in the family of `covariance`."""
@@ -274,13 +294,10 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         return self._derive("scalings", self._make_scalings)
 
     def _make_scalings(self) -> np.ndarray:
-        moments = super()._feature_factors()[0][1]
-        assert isinstance(moments, Moments)
-        weight, mean = moments.weight[..., 0], moments.mean
+        weight, mean, within = self._spreads()
         n_classes = int((weight > 0).sum())
         if not n_classes:
-            return np.empty((moments.n_columns, 0))
-        within = moments.scatter.sum(axis=0) / max(weight.sum() - n_classes, 1.0)
+            return np.empty((len(within), 0))
         deviation = np.sqrt(np.diagonal(within))
         deviation = np.where(deviation > 0, deviation, 1.0)
         values, vectors = np.linalg.eigh(within / np.outer(deviation, deviation))
@@ -291,6 +308,16 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         _, sizes, rotation = np.linalg.svd(between, full_matrices=False)
         n_directions = min(n_classes - 1, int((sizes > 1e-10 * sizes.max(initial=0.0)).sum())) if sizes.size else 0
         return white @ rotation[:n_directions].T
+
+    def _spreads(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What every class weighs, its mean, and the covariance within classes."""
+        if self._given is not None:
+            weight, (mean, matrices) = self._given[0].table, super()._given_features()[0]
+            return weight, mean, (weight[:, None, None] * matrices).sum(axis=0)
+        moments = super()._feature_factors()[0][1]
+        assert isinstance(moments, Moments)
+        weight = moments.weight[..., 0]
+        return weight, moments.mean, moments.scatter.sum(axis=0) / max(weight.sum() - (weight > 0).sum(), 1.0)
 
     @answering
     def transform(self, X: Any) -> np.ndarray:
@@ -310,9 +337,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         scored = self._scored[0]
         rows = chunk_of(self._rows(table, scored), slice(None))
         check_cells(scored, rows)
-        moments = super()._feature_factors()[0][1]
-        assert isinstance(moments, Moments)
-        return (rows - moments.pooled().mean) @ self.scalings_
+        weight, mean, _ = self._spreads()
+        return (rows - weight @ mean / weight.sum()) @ self.scalings_
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the directions that `transform` gives, numbered as scikit-learn does: "gaussiandiscriminant0".

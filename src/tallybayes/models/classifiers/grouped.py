@@ -111,9 +111,18 @@ class Grouped(Model):
 
     def _fit(self, *, smooth: bool) -> Fitted:
         pairs = self._feature_factors()
+        if self._given is not None:
+            if smooth:
+                self._need_counts("unseen='smooth'")
+            return Fitted.given(pairs, self._given_features(), self._class_domain.levels)
         self._check_prior([factor for factor, _ in pairs])
         priors = [self._prior_of(factor) for factor, _ in pairs]
         return Fitted(pairs, priors, self.estimate, groups=self._class_domain.levels, smooth=smooth)
+
+    def _given_features(self) -> list[Any]:
+        """The parameters of the features, where they were given."""
+        assert self._given is not None
+        return [found for factor, found in zip(self.tally_.factors, self._given, strict=True) if factor.given]
 
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
@@ -136,6 +145,11 @@ class Grouped(Model):
 
     def _log_prior(self, class_prior: Any, counts: Any = None) -> np.ndarray:
         counts = self.tally_[self._target] if counts is None else counts
+        if self._given is not None:
+            if class_prior is None:
+                class_prior = self._given[0].table
+            elif class_belief(class_prior, self.estimate) is not None:
+                self._need_counts(f"class_prior={class_prior!r}")
         return log_class_prior(class_prior, self._class_domain.levels, counts, self.estimate)
 
     @by_batch
@@ -296,6 +310,8 @@ class Grouped(Model):
         if belief is None:
             return known
         pairs = [(learning.class_factor(self), self.tally_[self._target]), *known.pairs]
+        if self._given is not None:
+            return Fitted.given(pairs, [self._given[0], *self._given_features()])
         return Fitted(pairs, [belief, *known.priors], self.estimate, starts=(Resolved(belief, NOTHING), *known.starts))
 
     @property

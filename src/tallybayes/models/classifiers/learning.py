@@ -68,6 +68,7 @@ def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes
     """
     if not hasattr(model, "tally_"):
         return learn(model, X, y, sample_weight, classes)
+    model._need_counts("adding rows")
     total = model.tally_ + _count_all(model, X, y, sample_weight)
     return model._update(total if classes is None else total.declare(model._target, list(classes)))
 
@@ -88,6 +89,7 @@ def forget(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
     self
     """
     check_is_fitted(model, "tally_")
+    model._need_counts("taking rows out")
     return model._update(model.tally_ - _count_all(model, X, y, sample_weight))
 
 
@@ -166,6 +168,7 @@ def drop_class(model: Model, label: Any) -> Model:
     self
     """
     check_is_fitted(model, "tally_")
+    model._need_counts("dropping a class")
     domain = model._class_domain
     if label not in domain.index:
         raise LabelError.no_such_class(label, domain.levels)

@@ -13,6 +13,7 @@ from tallybayes.inference.em import is_whole
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
+from tallybayes.models.classifiers.stating import mixture_from_parameters
 from tallybayes.models.classifiers.unlabelled import count_first
 from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
 from tallybayes.models.inputs.features import open_features
@@ -94,6 +95,7 @@ class Mixture(Grouped):
     unlabelled_weight = 1.0
     missing_label = None
     n_classes = property(lambda model: model.n_components)
+    from_parameters = classmethod(mixture_from_parameters)
     columns_ = property(columns_of)
     left_out_ = property(left_out_of)
     _shown = shown_choice

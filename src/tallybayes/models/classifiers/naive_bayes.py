@@ -6,6 +6,7 @@ from typing import Any
 
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
+from tallybayes.models.classifiers.stating import naive_bayes_from_parameters
 from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
 
 
@@ -109,6 +110,7 @@ class NaiveBayes(Classifier):
         self.n_init = n_init
         self.random_state = random_state
 
+    from_parameters = classmethod(naive_bayes_from_parameters)
     columns_ = property(columns_of)
     left_out_ = property(left_out_of)
     _shown = shown_choice

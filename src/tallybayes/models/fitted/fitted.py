@@ -12,11 +12,11 @@ import numpy as np
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
-from tallybayes.errors import EstimateError
+from tallybayes.errors import EstimateError, NoCountsError
 from tallybayes.families.empirical import GroupsOrOne, default_in_groups, is_found
 from tallybayes.families.estimates import read_estimate
 from tallybayes.learned import Bits
-from tallybayes.models.fitted.scoring import Resolved, Scored, check_spread_within, prepare, resolve
+from tallybayes.models.fitted.scoring import NOTHING, Resolved, Scored, check_spread_within, prepare, resolve
 from tallybayes.tally.factor import Factor
 
 Pair = tuple[Factor, Any]
@@ -46,6 +46,8 @@ class Fitted:
         Whether rows are scored by point estimates under ``"bayes"``, too: posterior means.
     smooth : bool, default False
         Whether columns of labels have one level more, which nobody has seen.
+    stated : sequence, optional
+        Parameters that were stated, not counted, one for every pair; the counts are of no rows. See `given`.
     """
 
     def __init__(
@@ -58,12 +60,24 @@ class Fitted:
         plug_in: bool = False,
         smooth: bool = False,
         starts: tuple[Resolved, ...] | None = None,
+        stated: Sequence[Any] | None = None,
     ) -> None:
         self._counted, self.priors, self.estimate = tuple(pairs), tuple(priors), estimate
         self.groups, self.plug_in, self.smooth = groups, plug_in, smooth
         self.has_prior = read_estimate(estimate).has_prior
+        self.stated = stated
         if starts is not None:
             self.__dict__["starts"] = starts
+
+    @classmethod
+    def given(cls, pairs: Iterable[Pair], parameters: Sequence[Any], groups: Sequence[Any] | None = None) -> Fitted:
+        """Factors whose parameters were stated, with counts of no rows: what needs any raises `NoCountsError`."""
+        pairs = tuple(pairs)
+        return cls(pairs, [None] * len(pairs), "mle", groups=groups, plug_in=True, stated=tuple(parameters))
+
+    def _need_counts(self, what: str) -> None:
+        if self.stated is not None:
+            raise NoCountsError.of("model", what, "Use fit to learn from rows.")
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
@@ -75,6 +89,7 @@ class Fitted:
     @cached_property
     def starts(self) -> tuple[Resolved, ...]:
         """What every factor starts from, or would if the estimate had a prior."""
+        self._need_counts("a prior")
         asked = zip(self.pairs, self.priors, strict=True)
         rules = [n for n, prior in enumerate(self.priors) if isinstance(prior, GroupsOrOne)]
         if len(rules) < 2 or len({self.pairs[n][1].given_shape for n in rules}) > 1:
@@ -99,6 +114,9 @@ class Fitted:
     @cached_property
     def estimated(self) -> list[Scored]:
         """Every factor's parameters, or its posterior, whether or not rows can be scored by them."""
+        if self.stated is not None:
+            given = zip(self.pairs, self.stated, strict=True)
+            return [Scored(factor, parameters, False, NOTHING) for (factor, _), parameters in given]
         return [
             prepare(factor, counted, start, self.estimate, plug_in=self.plug_in)
             for (factor, counted), start in zip(self.pairs, self.used, strict=True)
@@ -107,7 +125,7 @@ class Fitted:
     @cached_property
     def scored(self) -> list[Scored]:
         """Every factor ready to score: plug-in parameters, or the posterior whose predictive is used."""
-        if self.groups is not None:
+        if self.groups is not None and self.stated is None:
             for found, (_, counted) in zip(self.estimated, self.pairs, strict=True):
                 check_spread_within(found, counted, self.groups)
         return self.estimated
@@ -119,6 +137,7 @@ class Fitted:
 
     def over(self, pairs: Iterable[Pair]) -> Fitted:
         """The same over other counts of the same levels, its beliefs held."""
+        self._need_counts("leaving rows out")
         return self._with(pairs, self.starts if self.has_prior else None)
 
     def scaled(self, strength: float) -> Fitted:
@@ -152,6 +171,7 @@ class Fitted:
     @property
     def best_log_likelihood(self) -> float:
         """log p(data | the most likely parameters)."""
+        self._need_counts("the likelihood of the rows")
         total = 0.0
         for factor, counted in self.pairs:
             logs = factor.family.log_likelihood(factor.family.maximum_likelihood(counted), counted)

@@ -91,6 +91,7 @@ def weighted_sum(each: np.ndarray, sample_weight: Any) -> float:
 def resolved_priors(model: Any) -> dict[Any, Any]:
     """The prior of every column, or tuple of columns that are one block, as resolved; ``prior=`` takes it."""
     check_is_fitted(model, "tally_")
+    model._need_counts("a prior")
     return model._with_beliefs()
 
 
@@ -115,6 +116,7 @@ def _at_best(model: Any, what: str) -> float:
 def _of_rows(model: Any, what: str) -> Fitted:
     """The factors after estimating, if their statistics are of rows, not expected."""
     check_is_fitted(model, "tally_")
+    model._need_counts(f"the {what}")
     model._refuse_measure(what)
     if model.tally_.soft:
         raise EstimateError(

@@ -267,6 +267,8 @@ def posterior(model: Any) -> Beliefs:
 
 def title_of(model: Any) -> str:
     """What the parameters are."""
+    if getattr(model, "_given", None) is not None:
+        return f"Parameters of {type(model).__name__}, as they were given"
     estimate = getattr(model, "estimate", None)
     how = f", estimate {estimate!r}" if estimate is not None else ""
     means = " (posterior means)" if estimate is not None and read_estimate(estimate).integrates else ""

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.beliefs.belief import Belief
-from tallybayes.errors import DataError, brief, printable
+from tallybayes.errors import DataError, NoCountsError, brief, printable
 from tallybayes.families.family import Family
 from tallybayes.html import html_parts
 from tallybayes.tally.factor import Factor
@@ -101,7 +101,7 @@ def summary(model: Any) -> Summary:
     n_rows, found = model._weight(), []
     try:
         beliefs = model._with_beliefs()
-    except DataError:  # no row is left that a default prior could go by
+    except (DataError, NoCountsError):  # there is no row that a default prior could go by
         beliefs = {}
     for factor in model._with_prior(model.tally_):
         statistics: Any = model.tally_[factor.columns]
@@ -120,10 +120,11 @@ def rows_by_class(model: Any) -> float:
 
 def title_by_class(model: Any, n_rows: float) -> str:
     """The model, its rows, and how many there are of every class."""
-    counts: Any = model.tally_[model._target]
+    counts: Any = model.tally_[model._target] if model._given is None else model._given[0]
     shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(model._class_domain.levels, counts.table, strict=True)]
     shown = ", ".join(shares[:10]) + (f" and {len(shares) - 10} more" if len(shares) > 10 else "")
-    return f"{type(model).__name__} of {n_rows:.12g} rows, {model._groups} {shown}"
+    rows = f"of {n_rows:.12g} rows" if model._given is None else "as it was given"
+    return f"{type(model).__name__} {rows}, {model._groups} {shown}"
 
 
 def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: float) -> list[ColumnSummary]:

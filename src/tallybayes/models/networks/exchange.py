@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError, EstimateError, FileError
-from tallybayes.families.categorical import Categorical
+from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.tables import NetworkTables
-from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.tally import Tally
+from tallybayes.tally.stated import tally_of_none
 
 if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
@@ -70,9 +70,13 @@ def _from(cls: type[BayesianNetwork], given: NetworkTables) -> BayesianNetwork:
     model = cls(dict(given.parents), columns=families)
     domains = {str(node): Domain(found, str(node), declared=found) for node, found in given.levels.items()}
     factors = [Factor(node, parents, families[node]) for node, parents in given.parents.items()]
-    nothing = [Counts(np.zeros(table.shape)) for table in given.tables.values()]
-    model._given_tables = given
-    return model._adopt(Tally(factors, nothing, domains))
+    tally = tally_of_none(factors, [1] * len(factors), domains)
+    return model._adopt(tally)._state(_parameters(given))
+
+
+def _parameters(given: NetworkTables) -> tuple[Probabilities, ...]:
+    """The tables as parameters of their factors."""
+    return tuple(Probabilities(table, Segments([table.shape[-1]])) for table in given.tables.values())
 
 
 def to_tables(model: BayesianNetwork) -> NetworkTables:
@@ -128,22 +132,12 @@ def to_networkx(model: BayesianNetwork) -> Any:
     return graph
 
 
-def given_to_parts(model: BayesianNetwork) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Tables that were given, for a file."""
-    if model._given_tables is None:
-        return {}, {}
-    tables = model._given_tables.tables
-    return {"given": True}, {f"given/{place}": tables[node] for place, node in enumerate(model.graph_.nodes)}
-
-
-def given_from_parts(
-    model: BayesianNetwork, state: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> NetworkTables | None:
-    """What `given_to_parts` gave; None where the tables were counted."""
-    if not state.pop("given", None):
-        return None
+def given_from_parts(model: BayesianNetwork, arrays: dict[str, np.ndarray]) -> tuple[Probabilities, ...]:
+    """Tables that were given, in files from before they were kept as all stated parameters are."""
     nodes = model.graph_.nodes
     if any(f"given/{place}" not in arrays for place in range(len(nodes))):
         raise FileError("the network's tables are not all in its file.")
     tables = {node: arrays.pop(f"given/{place}") for place, node in enumerate(nodes)}
-    return NetworkTables(model.graph_.parents, model.levels_, tables)
+    checked = NetworkTables(model.graph_.parents, model.levels_, tables).tables
+    order = [name for factor in model.tally_.factors for name in factor.columns]
+    return tuple(Probabilities(checked[name], Segments([checked[name].shape[-1]])) for name in order)

@@ -13,7 +13,6 @@ from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.networks.factors import check_sizes, check_structure, check_sum, in_order, make_factors
 from tallybayes.models.networks.graph import Graph
-from tallybayes.models.networks.parameters import refuse_given_tables
 from tallybayes.models.networks.prior import BDe
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.frames import frame_kind
@@ -63,7 +62,7 @@ def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = Non
     if not hasattr(model, "tally_"):
         _learn(model, table, sample_weight)._frame = frame_kind(X)
         return model
-    refuse_given_tables(model, "more rows cannot be added to")
+    model._need_counts("adding rows")
     more = count_more(model, table, sample_weight)
     check_sum(model.tally_, more)
     return model._adopt(model.tally_ + more)
@@ -82,7 +81,7 @@ def forget(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) ->
     self
     """
     check_is_fitted(model, "tally_")
-    refuse_given_tables(model, "no row can be taken out of")
+    model._need_counts("taking rows out")
     return model._adopt(model.tally_ - count_more(model, open_rows(model, X, names), sample_weight))
 
 
@@ -104,8 +103,7 @@ def fit_tally(model: N, tally: Tally) -> N:
     check_structure(graph, tally)
     model._check_settings()
     model._check_prior(list(tally.factors))
-    model._adopt(in_order(graph, tally))._given = None
-    return model
+    return model._adopt(in_order(graph, tally))
 
 
 def _learn(model: N, table: Table, sample_weight: Any) -> N:
@@ -124,7 +122,6 @@ def _learn(model: N, table: Table, sample_weight: Any) -> N:
         from tallybayes.models.networks.em import learn_network
 
         tally, climbed = learn_network(model, table, weight, with_prior_levels(model, tally))
-    model._given_tables = None
     return model._adopt(tally, climbed)
 
 

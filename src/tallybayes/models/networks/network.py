@@ -23,7 +23,6 @@ from tallybayes.models.networks.factors import check_structure, check_sum
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.parameters import Network, nodes_of
-from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.words import Words
@@ -116,8 +115,6 @@ class BayesianNetwork(Model):
         self.tol = tol
         self.random_state = random_state
 
-    _given_tables: NetworkTables | None = None  # tables that were not learned, but given
-
     # Learning
     fit = learning.fit
     partial_fit = learning.partial_fit
@@ -181,8 +178,12 @@ class BayesianNetwork(Model):
     def _whole(self) -> Fitted:
         return self._network.fitted
 
+    _instead_of_given = (
+        "Use fit to learn from rows, or pass prior=tb.BDe(network, sample_size) to let what is given count as so many."
+    )
+
     def _with_beliefs(self) -> dict[Any, Any]:
-        return {} if self._given_tables is not None else measures.keyed(self._network.fitted)
+        return measures.keyed(self._network.fitted)
 
     def _weight(self) -> float:
         """The weight of the rows behind the node that most rows show."""
@@ -195,12 +196,9 @@ class BayesianNetwork(Model):
         return [found[name].factor for name in graph.nodes]
 
     def _summary_title(self, n_rows: float) -> str:
-        rows = f"{n_rows:.12g} rows" if self._given_tables is None else "given tables"
+        rows = f"{n_rows:.12g} rows" if self._given is None else "given tables"
         n_nodes, n_edges = len(self.graph_.nodes), len(self.graph_.edges)
         return f"BayesianNetwork of {rows}, {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}"
-
-    def _refuse_measure(self, what: str) -> None:
-        parameters.refuse_given_tables(self, f"there is no {what} of")
 
     def plot(self, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Picture:
         """A picture of the network, parents above children; needs matplotlib.
@@ -280,7 +278,7 @@ class BayesianNetwork(Model):
     @property
     def _network(self) -> Network:
         """What follows from the tally, or from the tables that were given."""
-        return self._derive("network", lambda: Network(self.tally_, self.estimate, self.prior, self._given_tables))
+        return self._derive("network", lambda: Network(self.tally_, self.estimate, self.prior, self._given))
 
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
@@ -303,7 +301,7 @@ class BayesianNetwork(Model):
     def __add__(self, other: Self) -> Self:
         if isinstance(other, BayesianNetwork):
             for model in (self, other):
-                parameters.refuse_given_tables(model, "nothing can be added to")
+                model._need_counts("adding models")
             if hasattr(self, "tally_") and hasattr(other, "tally_"):
                 check_sum(self.tally_, other.tally_)
         return super().__add__(other)
@@ -325,7 +323,6 @@ class BayesianNetwork(Model):
     _check_added = refuse_other_choice
 
     def _take_from(self, other: Any) -> Self:
-        self._given_tables = other._given_tables
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
@@ -339,11 +336,7 @@ class BayesianNetwork(Model):
         """Refuse a tally that is no network."""
         _ = self._network.levels
 
-    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        (state, arrays), (given, tables) = super()._to_parts(), exchange.given_to_parts(self)
-        return state | given, arrays | tables
-
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._from_parts(state, arrays)
-        self._given_tables = exchange.given_from_parts(self, state, arrays)
-        self._derived = {}  # it was made without them
+        if state.pop("given", None):
+            self._state(exchange.given_from_parts(self, arrays))

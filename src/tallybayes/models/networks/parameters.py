@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import DataError, StatisticsError
+from tallybayes.errors import DataError
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.family import Family
 from tallybayes.families.priors import PriorRule
@@ -23,7 +23,6 @@ from tallybayes.models.inputs.column_priors import check_priors, prior_for
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.prior import BDe
-from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
@@ -79,7 +78,7 @@ class Network:
     tally: Tally
     estimate: str
     prior: Any
-    given_tables: NetworkTables | None = None  # tables that were not learned, but given
+    given: tuple[Any, ...] | None = None  # parameters that were not learned, but given: of every factor
 
     @cached_property
     def graph(self) -> Graph:
@@ -103,6 +102,9 @@ class Network:
         nodes = self.nodes.values()
         check_prior(self.prior, [node.factor for node in nodes])
         pairs = [(node.factor, node.counted) for node in nodes]
+        if self.given is not None:
+            known = {f.columns: parameters for f, parameters in zip(self.tally.factors, self.given, strict=True)}
+            return Fitted.given(pairs, [known[node.factor.columns] for node in nodes])
         return Fitted(pairs, [self.prior_of(node) for node in nodes], self.estimate)
 
     def prior_of(self, node: Node) -> Any:
@@ -121,8 +123,6 @@ class Network:
     @cached_property
     def tables(self) -> dict[Name, np.ndarray]:
         """p(node | parents) of every node with labels, (*parents, levels); NaN where maximum likelihood has no row."""
-        if self.given_tables is not None:
-            return dict(self.given_tables.tables)
         nodes = zip(self.nodes.items(), self.fitted.scored, strict=True)
         return {name: scored.point.table for (name, node), scored in nodes if node.is_label}
 
@@ -218,18 +218,9 @@ def unseen_configurations(model: BayesianNetwork) -> dict[Name, list[dict[Name, 
     depends on it is refused.
     """
     found: dict[Name, list[dict[Name, Any]]] = {}
-    for name, node in model._network.nodes.items() if model._given_tables is None else ():
+    for name, node in model._network.nodes.items() if model._given is None else ():
         never = np.flatnonzero(np.asarray(node.flat().presence()) == 0)
         if node.factor.given and len(never):
             every = model._network.configurations(node.factor.given)
             found[name] = [every[k] for k in never]
     return found
-
-
-def refuse_given_tables(model: BayesianNetwork, what: str) -> None:
-    """Refuse what needs counts where the tables were given."""
-    if model._given_tables is not None:
-        raise StatisticsError(
-            f"{what} a network whose tables were given, not counted.\n    Use fit to learn them from rows, or pass "
-            "prior=tb.BDe(network, sample_size) to let the given ones count as so many rows."
-        )

@@ -60,6 +60,7 @@ def calibrate(
     Calibration('temperature', temperature 4.891, doubt 0.005: log-loss 1.012 to 0.6438 on rows left out)
     """
     check_is_fitted(model, "tally_")
+    model._need_counts("leaving rows out")
     method = model.calibration or "temperature" if method is None else method
     Words(METHODS).check("method", method)
     if isinstance(groups, str):

@@ -57,6 +57,7 @@ def predict_interval(model: Any, X: Any, mass: float = 0.95, *, n_draws: int = 4
     (True, True)
     """
     check_is_fitted(model, "tally_")
+    model._need_counts("how sure a probability is")
     ends = tails(mass)
     _check_draws(n_draws, mass)
     if not read_estimate(model.estimate).integrates:

@@ -1,0 +1,151 @@
+"""Hidden Markov models from tables that are known: without sequences, or as a prior worth so many steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from tallybayes.errors import DataError
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.stated import stated
+from tallybayes.models.chains.names import PARTS, state_schema
+from tallybayes.models.inputs.features import free_name
+from tallybayes.models.inputs.stated import (
+    Stated,
+    belief_of,
+    by_label,
+    check_strength,
+    read_columns_stated,
+    read_labels,
+    read_probabilities,
+    read_row,
+    read_table,
+    tally_and_parameters,
+)
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor
+
+if TYPE_CHECKING:
+    from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+
+    H = TypeVar("H", bound=HiddenMarkovModel)
+
+
+def from_tables(
+    cls: type[H],
+    start: Any,
+    transition: Any,
+    emission: Any,
+    end: Any = None,
+    *,
+    states: Any = None,
+    columns: Any = None,
+    levels: Any = None,
+    strength: float | None = None,
+    **options: Any,
+) -> H:
+    """A model whose tables are given, not learned.
+
+    It answers whatever needs no counts; what does (`partial_fit`, `forget`, ``+``, evidence …) raises `NoCountsError`.
+
+    Parameters
+    ----------
+    start : p(first state), as a mapping, series or array
+    transition : p(next state | state), as a mapping of mappings, a data frame (a row for every state) or an array
+        A state that a mapping leaves out has 0. Where `end` is given, of steps that the sequence goes on after.
+    emission : p(step | state), by state
+        ``{label: probability}``, or numbers by name such as ``{"mean": …, "variance": …}`` or ``{"rate": …}``; as a
+        data frame or an array, too. Of steps with several columns, a mapping from column to these.
+    end : p(end | state), as a mapping, series or array, optional
+    states : sequence of labels, optional
+        The states of arrays, 0, 1, … if left out.
+    columns : Family, or mapping from columns to families, optional
+        Where a family does not follow from the names of the numbers.
+    levels : sequence of labels, or mapping from column to them, optional
+        For arrays of probabilities; 0, 1, … if left out.
+    strength : float, optional
+        Makes it a prior instead: a model of no sequences yet, in which every line of every table is worth so many
+        observations, to be fitted or to go on with by `partial_fit`.
+    **options
+        Of the constructor.
+
+    Returns
+    -------
+    HiddenMarkovModel
+        ``fit(X, start=model)`` of another one climbs from there.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> model = tb.HiddenMarkovModel.from_tables(
+    ...     start={"hot": 0.8, "cold": 0.2},
+    ...     transition={"hot": {"hot": 0.6, "cold": 0.4}, "cold": {"hot": 0.5, "cold": 0.5}},
+    ...     emission={"hot": {1: 0.2, 2: 0.4, 3: 0.4}, "cold": {1: 0.5, 2: 0.4, 3: 0.1}})
+    >>> model.predict([[3, 1, 3]])
+    [array(['hot', 'cold', 'hot'], dtype='<U4')]
+    """
+    named = read_labels(start, states, "states")
+    found = _columns(emission, named, columns, levels)
+    names = {part: free_name(part, [name for one in found for name in one.columns]) for part in PARTS}
+    domain = Domain(named, names["state"], declared=named, ordered=True)
+    order = [named.index(state) for state in domain.levels]
+    first = read_probabilities(start, named, "start")[order]
+    moves = read_table(transition, named, named, "transition")[np.ix_(order, order)]
+    for state, row in zip(domain.levels, moves, strict=True):
+        stated(Categorical(), {"probability": row}, [len(named)], f"transition, {state!r},")
+    found = [one._replace(numbers={name: part[order] for name, part in one.numbers.items()}) for one in found]
+    parts = [
+        (
+            Factor(names["to"], (names["from"],), Categorical()),
+            Stated((), Categorical(), {"probability": moves}, [named]),
+        )
+    ]
+    parts += [(Factor(one.columns, (names["state"],), one.family), one) for one in found]
+    if end is not None:
+        ends = read_row(end, named, "end", absent=None)[order]
+        parts.append(
+            (
+                Factor(names["end"], (names["state"],), Bernoulli()),
+                Stated((), Bernoulli(), {"probability": ends[:, None]}, []),
+            )
+        )
+    families: dict[Any, Any] = {}
+    for one in found:
+        together = not one.family.columnwise and len(one.columns) > 1
+        families |= {one.columns: one.family} if together else dict.fromkeys(one.columns, one.family)
+    model = cls(len(named), families, end_state=end is not None, **options)
+    model._names = names
+    tally, given = tally_and_parameters(
+        Factor(names["start"], (), Categorical()), first, parts, {names["state"]: domain}, state_schema(names)
+    )
+    if strength is None:
+        return model._adopt(tally)._state(given)
+    worth = np.full(len(named), check_strength(strength))
+    beliefs = [belief_of(f, p, worth if f.given else worth[0]) for f, p in zip(tally.factors, given, strict=True)]
+    emitted = zip(tally.factors[2 : 2 + len(found)], beliefs[2:], strict=False)
+    model.prior = {"start": beliefs[0], "transition": beliefs[1]} | ({} if end is None else {"end": beliefs[-1]})
+    model.prior |= {"emission": {f.columns if len(f.columns) > 1 else f.columns[0]: belief for f, belief in emitted}}
+    return model._adopt(tally)
+
+
+def _columns(emission: Any, states: list[Any], columns: Any, levels: Any) -> list[Stated]:
+    """What is known of every column of a step: one without a name, or those of a mapping."""
+    emission = by_label(emission)
+    if isinstance(emission, Mapping) and not set(map(str, emission)) & set(map(str, states)):
+        return read_columns_stated(emission, states, columns, levels)
+    if isinstance(columns, Mapping) and len(columns) == 1:
+        name, columns = next(iter(columns.items()))
+    else:
+        name = 0
+    if isinstance(levels, Mapping):
+        levels = levels.get(name)
+    if levels is None and columns is None and not isinstance(emission, Mapping):
+        if np.ndim(emission) != 2:
+            raise DataError.wrong_type(
+                "emission", f"of {np.ndim(emission)} axes", "a row of probabilities for every state"
+            )
+        levels = range(np.shape(emission)[1])
+    return read_columns_stated({name: emission}, states, columns, levels)

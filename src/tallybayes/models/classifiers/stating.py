@@ -1,0 +1,287 @@
+"""Classifiers and mixtures from parameters that are known: without rows, or as a prior worth so many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.errors import DataError, EstimateError
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.families.stated import stated
+from tallybayes.models.inputs.features import free_name
+from tallybayes.models.inputs.shape import Shape
+from tallybayes.models.inputs.stated import (
+    Stated,
+    belief_of,
+    by_label,
+    check_strength,
+    read_columns_stated,
+    read_groups,
+    read_labels,
+    read_probabilities,
+    read_row,
+    tally_and_parameters,
+)
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Name, Schema
+
+Model = TypeVar("Model", bound=Any)
+
+
+def naive_bayes_from_parameters(
+    cls: type[Model],
+    parameters: Mapping[Any, Any],
+    class_prior: Any,
+    *,
+    classes: Any = None,
+    columns: Any = None,
+    levels: Any = None,
+    strength: float | None = None,
+    **options: Any,
+) -> Model:
+    """A model whose parameters are given, not learned.
+
+    It answers whatever needs no counts; what does (`partial_fit`, `forget`, ``+``, evidence …) raises `NoCountsError`.
+
+    Parameters
+    ----------
+    parameters : mapping from column, or tuple of columns that are one block, to what is known of it in every class
+        By class: ``{label: probability}`` of a column of labels; ``{"mean": …, "variance": …}`` of a Gaussian one,
+        ``{"mean": …, "covariance": …}`` of a block, ``{"rate": …}`` of a Poisson one; one number is the probability of
+        a 1. As mappings, data frames (a row for every class) or arrays. A label that a mapping leaves out has 0.
+    class_prior : p(class), as a mapping, series or array
+    classes : sequence of labels, optional
+        The classes of arrays, 0, 1, … if left out.
+    columns : Family, or mapping from columns to families, optional
+        Where a family does not follow from the names above, such as ``tb.LogNormal()`` or ``tb.Multinomial()``.
+    levels : mapping from column to its labels, optional
+        For arrays of probabilities.
+    strength : float, optional
+        Makes it a prior instead, worth so many rows, of every class as many as it is probable: a model of no rows yet,
+        whose beliefs expect these parameters, to be fitted or to go on with by `partial_fit`. Under ``"bayes"`` labels
+        have the given probabilities; Gaussian columns are as much wider as so few rows leave them unsure.
+    **options
+        Of the constructor.
+
+    Returns
+    -------
+    A fitted model
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> model = tb.NaiveBayes.from_parameters(
+    ...     {"sky": {"yes": {"sun": 0.75, "rain": 0.25}, "no": {"sun": 0.25, "rain": 0.75}},
+    ...      "warmth": {"yes": {"mean": 24, "variance": 9}, "no": {"mean": 15, "variance": 16}}},
+    ...     class_prior={"yes": 0.5, "no": 0.5})
+    >>> model.predict_proba({"sky": ["sun"], "warmth": [None]})        # of no, of yes
+    array([[0.25, 0.75]])
+    """
+    if not isinstance(parameters, Mapping):
+        raise DataError.wrong_type("parameters", type(parameters).__name__, "a mapping from columns")
+    groups = _classes(class_prior, classes)
+    read = read_columns_stated(parameters, groups, columns, levels)
+    model = cls(columns=_families(read), **options)
+    return _make(model, groups, class_prior, read, strength)
+
+
+def mixture_from_parameters(
+    cls: type[Model],
+    parameters: Mapping[Any, Any],
+    class_prior: Any,
+    *,
+    columns: Any = None,
+    levels: Any = None,
+    strength: float | None = None,
+    **options: Any,
+) -> Model:
+    """A mixture whose parameters are given, not learned.
+
+    Parameters
+    ----------
+    parameters, columns, levels, strength, **options
+        As for `NaiveBayes.from_parameters`; the components are 0, 1, …
+    class_prior : p(component), as an array, series or mapping
+
+    Returns
+    -------
+    Mixture
+        ``fit(X, start=mixture)`` of another one climbs from there.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> two = tb.Mixture.from_parameters({0: [{"mean": 0, "variance": 1}, {"mean": 3, "variance": 1}]}, [0.5, 0.5])
+    >>> two.predict_proba([[1.5]])
+    array([[0.5, 0.5]])
+    """
+    groups = _classes(class_prior, None)
+    if sorted(groups, key=str) != sorted(range(len(groups)), key=str):
+        raise DataError.wrong_type("class_prior", f"of the components {groups}", "one for each of 0, 1, …")
+    read = read_columns_stated(parameters, sorted(groups), columns, levels)
+    model = cls(len(groups), columns=_families(read), **options)
+    return _make(model, sorted(groups), class_prior, read, strength)
+
+
+def discriminant_from_parameters(
+    cls: type[Model],
+    means: Any,
+    covariances: Any,
+    class_prior: Any = None,
+    *,
+    classes: Any = None,
+    covariance: str = "full",
+    columns: Sequence[Name] | None = None,
+    strength: float | None = None,
+    **options: Any,
+) -> Model:
+    """A model whose means and covariances are given, not learned.
+
+    Parameters
+    ----------
+    means : by class, a number for every column
+        A mapping of lists, arrays or mappings by column, a data frame with a row for every class, or an array.
+    covariances : as `covariance` says
+        A matrix for every class (``"full"``), one for all (``"tied"``), the variances of every class (``"diagonal"``),
+        of all (``"tied_diagonal"``), one variance for every class (``"spherical"``) or one for all
+        (``"tied_spherical"``). A matrix for every class may always be given: it is read as `covariance` says, a shared
+        one being their mean by `class_prior`, as counting would have it.
+    class_prior : p(class), as a mapping, series or array; all the same if left out
+    classes : sequence of labels, optional
+        The classes of arrays, 0, 1, … if left out.
+    covariance : as for the constructor
+    columns : sequence of names, optional
+        Of the columns; those of mappings and frames, or 0, 1, …, if left out.
+    strength : float, optional
+        Makes it a prior instead: see `NaiveBayes.from_parameters`.
+    **options
+        Of the constructor; ``shrinkage=`` shrinks the covariances that are given.
+
+    Returns
+    -------
+    GaussianDiscriminant
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> means, covariances = {"a": [0, 0], "b": [4, 0]}, {"a": [[1, 0], [0, 1]], "b": [[1, 0], [0, 1]]}
+    >>> tb.GaussianDiscriminant.from_parameters(means, covariances).predict_proba([[2, 7]])
+    array([[0.5, 0.5]])
+    """
+    means = by_label(means)
+    groups = read_labels(means, classes, "classes")
+    groups = sorted(groups) if len({type(label) for label in groups}) == 1 else groups
+    given = classes if classes is not None else groups
+    rows = [by_label(row) for row in read_groups(means, list(given), "means")]
+    rows = [rows[list(given).index(label)] for label in groups]
+    names = list(columns) if columns is not None else read_labels(rows[0], None, "the columns of means")
+    mean = np.stack(
+        [read_row(row, names, f"the mean of {label!r}", absent=None) for row, label in zip(rows, groups, strict=True)]
+    )
+    order = [list(given).index(label) for label in groups]
+    model = cls(covariance, **options)
+    model._family()  # refuses what it does not know
+    matrices = _covariances(covariances, covariance, groups, order, names)
+    numbers = {"mean": mean, "covariance": matrices}
+    for k, label in enumerate(groups):
+        stated(MultivariateGaussian(), {name: part[k] for name, part in numbers.items()}, [], f"class {label!r}")
+    if class_prior is None:
+        class_prior = np.full(len(groups), 1 / len(groups))
+    elif not isinstance(by_label(class_prior), Mapping):
+        class_prior = dict(zip(given, np.asarray(class_prior, dtype=float), strict=True))
+    return _make(model, groups, class_prior, [Stated(tuple(names), MultivariateGaussian(), numbers, [])], strength)
+
+
+def _covariances(value: Any, kind: str, groups: list[Any], order: list[int], names: list[Any]) -> np.ndarray:
+    """A matrix for every class."""
+    d, value = len(names), by_label(value)
+    if isinstance(value, Mapping) and set(value) != set(groups) and set(value) == set(names):
+        value = (
+            [read_row(value[row], names, "the covariance", absent=None) for row in names]
+            if kind == "tied"
+            else [value[n] for n in names]
+        )
+    if isinstance(value, Mapping):
+        parts = [by_label(part) for part in read_groups(value, groups, "covariances")]
+        parts = [[_line(part[n], names) for n in names] if isinstance(part, Mapping) else part for part in parts]
+    else:
+        array = np.asarray(value, dtype=float)
+        own = array.ndim == 3 or (array.ndim == 2 and kind == "diagonal") or (array.ndim == 1 and kind == "spherical")
+        parts = [array] * len(groups) if not own else [array[k] for k in order if k < len(array)]
+        if len(parts) != len(groups) or (own and len(array) != len(groups)):
+            raise DataError.wrong_shape("covariances", array.shape, f"one for each of the {len(groups)} classes")
+    out = []
+    for part, label in zip(parts, groups, strict=True):
+        array = np.asarray(part, dtype=float)
+        if array.ndim == 0:
+            array = array * np.eye(d)
+        elif array.shape == (d,):
+            array = np.diag(array)
+        if array.shape != (d, d):
+            raise DataError.wrong_shape(f"the covariance of {label!r}", array.shape, f"({d}, {d}), for {d} columns")
+        out.append(array)
+    return np.stack(out)
+
+
+def _line(value: Any, names: list[Any]) -> Any:
+    """A row of a covariance by name, or a variance."""
+    return (
+        read_row(value, names, "the covariance", absent=None)
+        if np.ndim(by_label(value)) or isinstance(by_label(value), Mapping)
+        else value
+    )
+
+
+def _classes(class_prior: Any, classes: Any) -> list[Any]:
+    if class_prior is None:
+        raise DataError.wrong_type("class_prior", "None", "p(class): a mapping, a series, or an array with classes=")
+    return read_labels(class_prior, classes, "classes")
+
+
+def _families(read: Sequence[Stated]) -> dict[Any, Any]:
+    """``columns=`` that says the same of rows."""
+    found: dict[Any, Any] = {}
+    for one in read:
+        together = not one.family.columnwise and len(one.columns) > 1
+        found |= {one.columns: one.family} if together else dict.fromkeys(one.columns, one.family)
+    return found
+
+
+def _make(model: Model, groups: list[Any], class_prior: Any, read: Sequence[Stated], strength: float | None) -> Model:
+    """The model of what was read: as it is, or as a prior worth so many rows."""
+    names = [name for one in read for name in one.columns]
+    target = free_name("class", names)
+    domain = Domain(groups, target, declared=groups, ordered=True)
+    order = [groups.index(label) for label in domain.levels]
+    probabilities = read_probabilities(class_prior, groups, "class_prior")[order]
+    sorted_ones = [one._replace(numbers={name: part[order] for name, part in one.numbers.items()}) for one in read]
+    factors = [Factor(one.columns, (target,), one.family) for one in read]
+    schema = Schema(ordered=(target,))
+    tally, given = tally_and_parameters(
+        Factor(target, (), Categorical()),
+        probabilities,
+        list(zip(factors, sorted_ones, strict=True)),
+        {target: domain},
+        schema,
+    )
+    model._shape = Shape.of_tally(target, names)
+    if not model._shape.by_name:  # one number may stand for a block
+        model._shape = model._shape._replace(n_features=sum(int(part.n_columns) for part in tally.statistics[1:]))
+    if strength is None:
+        return model._adopt(tally)._state(given)
+    worth = check_strength(strength)
+    if (probabilities <= 0).any():
+        raise EstimateError(
+            f"class {domain.levels[int(probabilities.argmin())]!r} is impossible, so it is worth no row."
+        )
+    model._adopt(tally)._state(given)
+    parameters = zip(factors, model._given_features(), strict=True)
+    priors = {f.columns: belief_of(model._reading(f), found, worth * probabilities) for f, found in parameters}
+    model._state(None)
+    model.prior = {columns[0] if len(columns) == 1 else columns: belief for columns, belief in priors.items()}
+    model.class_prior = Dirichlet(worth * probabilities)
+    return model._adopt(tally)
