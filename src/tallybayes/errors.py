@@ -208,12 +208,7 @@ class NotForgettableError(StatisticsError):
 
 
 class NoCountsError(StatisticsError):
-    """A model whose parameters were stated, not counted, was asked for something that only counts tell."""
-
-    @classmethod
-    def of(cls, model: str, what: str, hint: str) -> NoCountsError:
-        """Something needs counts."""
-        return cls(f"{what} needs counts, and the parameters of this {model} were given, not counted.\n    {hint}")
+    """A model whose parameters were given, not counted, was asked for something that only counts tell."""
 
 
 class PriorError(TallybayesError, ValueError):

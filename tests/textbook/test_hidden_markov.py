@@ -20,6 +20,15 @@ def diaries(**options):
     return tb.HiddenMarkovModel(columns=tb.Categorical(), **options).fit(DIARY, WEATHER)
 
 
+START = {"hot": 0.8, "cold": 0.2}
+MOVES = {"hot": {"hot": 0.6, "cold": 0.4}, "cold": {"hot": 0.5, "cold": 0.5}}
+EATEN = {"hot": {1: 0.2, 2: 0.4, 3: 0.4}, "cold": {1: 0.5, 2: 0.4, 3: 0.1}}
+
+
+def machine():
+    return tb.HiddenMarkovModel.from_tables(START, MOVES, EATEN)
+
+
 def test_T29_sequences_however_they_come():
     model = diaries()
     flat, sky = np.ravel(DIARY), np.ravel(WEATHER)
@@ -50,7 +59,18 @@ def test_T32_how_many_numbers():
     assert model.start_.size - 1 + 2 * (2 - 1) + 2 * (3 - 1) == 7
 
 
+def test_T33_a_state_machine_typed_in():
+    model = machine()
+    near(model.start_, [0.2, 0.8])
+    near(model.transition_, [[0.5, 0.5], [0.4, 0.6]])
+    near([model.emission_[0][k] for k in (1, 2, 3)], [[0.5, 0.2], [0.4, 0.4], [0.1, 0.4]])
+    assert model.n_parameters_ == 7
+
+
 def test_T35_forward():
+    alpha = machine().forward([[3, 1, 3]])[0]
+    near(np.exp(alpha.log), [[0.02, 0.32], [0.069, 0.0404], [0.005066, 0.023496]])
+    near(np.exp(machine().log_likelihood([[3, 1, 3]])), 0.028562)
     model = diaries()
     alpha = model.forward([[1, 2, 3]])[0]
     near(np.exp(alpha.log), [[2 / 5, 0], [8 / 75, 1 / 30], [0, 13 / 300]])
@@ -62,6 +82,8 @@ def test_T35_forward():
 
 
 def test_T35b_backward():
+    near(np.exp(machine().backward([[3, 1, 3]])[0].log), [[0.0905, 0.0836], [0.25, 0.28], [1, 1]])
+    near(machine().predict_proba([[3, 1, 3]])[0][:, 1], np.array([13376, 5656, 11748]) / 14281)
     model = diaries()
     beta = model.backward([[1, 2, 3]])[0]
     near(np.exp(beta.log), [[13 / 120, 7 / 60], [1 / 4, 1 / 2], [1, 1]])
@@ -71,6 +93,9 @@ def test_T35b_backward():
 
 
 def test_T36_decoding():
+    best = machine().trellis([[3, 1, 3]])[0]
+    assert best.path.tolist() == ["hot", "cold", "hot"]
+    near(np.exp(best.log_prob), 8 / 625)
     model = diaries()
     first, second = model.trellis([[1, 2, 3], [3, 2, 3]])
     assert first.path.tolist() == ["cold", "cold", "hot"]

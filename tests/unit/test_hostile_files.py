@@ -43,6 +43,12 @@ MAKERS = {
     "given tables": lambda: tb.BayesianNetwork.from_tables(
         {"a": (), "b": ("a",)}, {"a": ("x", "y"), "b": (0, 1)}, {"a": [0.5, 0.5], "b": [[0.1, 0.9], [0.2, 0.8]]}
     ),
+    "given classes": lambda: tb.NaiveBayes.from_parameters(
+        {"a": {0: {"p": 0.5, "q": 0.5}, 1: {"q": 1.0}}, "b": {0: 0.5, 1: 0.1}, "c": {k: {"rate": 2.0} for k in (0, 1)}},
+        [0.5, 0.5],
+    ),
+    "given moments": lambda: tb.GaussianDiscriminant.from_parameters([[0, 0], [1, 2]], [np.eye(2)] * 2),
+    "given chain": lambda: tb.HiddenMarkovModel.from_tables([0.5, 0.5], np.eye(2), [[0.5, 0.5], [0, 1]], [0.1, 0.2]),
 }
 
 
@@ -334,3 +340,51 @@ def test_the_forger_here_is_as_good_as_save(tmp_path):
     tally = MAKERS["Tally"]()
     write_any(tmp_path / "a", "Tally", *tally_to_parts(tally))
     assert tb.load(tmp_path / "a") == tally
+
+
+# ---- Parameters that were given -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "value", "message"),
+    [
+        ("given classes", "stated/1/probability", [[0.5, 0.6], [0, 1]], "sums to 1.1"),
+        ("given classes", "stated/1/probability", [[1.5, -0.5], [0, 1]], "has the probability 1.5"),
+        ("given classes", "stated/1/probability", [[0.5, 0.5]], r"shape \(1, 2\); expected \(2, 2\)"),
+        ("given classes", "stated/1/probability", [[1.0], [1.0]], r"shape \(2, 1\); expected \(2, 2\)"),
+        ("given classes", "stated/0/probability", [0.5, np.nan], "is no number"),
+        ("given classes", "stated/2/probability", [[0.5], [2.0]], "has the probability 2"),
+        ("given classes", "stated/3/rate", [[-1.0], [2.0]], "has the rate -1"),
+        ("given moments", "stated/1/covariance", [[[1, 2], [2, 1]], np.eye(2)], "not positive definite"),
+        ("given moments", "stated/1/covariance", [[[1, 0.5], [0, 1]], np.eye(2)], "not symmetric"),
+        ("given moments", "stated/1/covariance", np.zeros((2, 3, 3)), r"expected \(2, 2, 2\)"),
+        ("given moments", "stated/1/mean", np.zeros((2, 3)), r"shape \(2, 3\); expected \(2, 2\)"),
+        ("given moments", "stated/1/mean", np.zeros((0, 2**40)), r"expected \(2, 2\)"),
+        ("given chain", "stated/1/probability", [[0.5, 0.4], [0, 1]], "sums to 0.9"),
+        ("given chain", "stated/3/probability", [[0.5]], r"expected \(2, 1\)"),
+    ],
+)
+def test_parameters_that_are_none_are_refused(name, array, value, message, tmp_path):
+    MAKERS[name]().save(tmp_path / "a")
+    kind, manifest, arrays = store.read(tmp_path / "a")
+    assert array in arrays
+    write_any(tmp_path / "a", kind, manifest, arrays | {array: np.array(value, dtype=float)})
+    with pytest.raises(FileError, match=message):
+        tb.load(tmp_path / "a")
+
+
+def test_given_networks_of_earlier_files_are_read(tmp_path):
+    model = MAKERS["given tables"]()
+    model.save(tmp_path / "a")
+    kind, manifest, _ = store.read(tmp_path / "a")
+    tally, arrays = tally_to_parts(model.tally_)
+    del manifest["stated"]
+    manifest |= {"tally": tally, "state": {"own": {"given": True}}}
+    tables = {f"given/{k}": model.table(node).values for k, node in enumerate(model.graph_.nodes)}
+    write_any(tmp_path / "a", kind, manifest, arrays | tables)
+    found = tb.load(tmp_path / "a")
+    assert found.query("b") == model.query("b")
+    with pytest.raises(tb.NoCountsError):
+        found.log_evidence()
+    found.save(tmp_path / "b")
+    assert tb.load(tmp_path / "b").query("b") == model.query("b")

@@ -191,7 +191,10 @@ class Model(Estimator):
     def _need_counts(self, what: str) -> None:
         """Refuse what only counts tell."""
         if self._given is not None:
-            raise NoCountsError.of(type(self).__name__, what, self._instead_of_given)
+            raise NoCountsError(
+                f"{what} needs counts, and the parameters of this {type(self).__name__} were given, not counted.\n"
+                f"    {self._instead_of_given}"
+            )
 
     def _update(self, tally: Tally) -> Self:
         """Go on with more rows or fewer: as `_adopt`, for what was learned from the rows before and still serves."""

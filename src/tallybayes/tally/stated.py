@@ -72,21 +72,21 @@ def stated_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -
     given, widths = [], []
     for number, factor in enumerate(factors):
         names = stated_names(factor.family)
-        numbers = {name: arrays.pop(f"stated/{number}/{name}", None) for name in names}
-        if not names or any(array is None for array in numbers.values()):
+        if not names or any(f"stated/{number}/{name}" not in arrays for name in names):
             raise FileError(f"the parameters of {factor!r} are not all in the file.")
+        numbers = {name: arrays.pop(f"stated/{number}/{name}") for name in names}
         unknown = [name for name in (*factor.given, *factor.level_columns) if schema.domain(name) not in domains]
         if unknown:
             raise FileError(f"the file has no levels of {unknown[0]!r}.")
-        shape, found = given_shape(factor, domains, schema), np.shape(numbers[names[0]])
+        shape, found = given_shape(factor, domains, schema), numbers[names[0]].shape
         cells = found[-1] if found else 0
         width = cells if not factor.family.bins else cells // len(factor.family.bins)
         n_named = len(factor.columns) if len(factor.columns) > 1 else width
         expected = (*shape, sum(level_sizes(factor, domains, schema, width)) if _falls(factor) else n_named)
         for name, array in numbers.items():
             size = (*expected, expected[-1]) if name == "covariance" else expected
-            if np.shape(array) != size or array.dtype.kind not in "fiu":  # type: ignore[union-attr]
-                raise FileError(f"the {name} of {factor!r} has shape {np.shape(array)}; expected {size}, of numbers.")
+            if array.shape != size or array.dtype.kind not in "fiu":
+                raise FileError(f"the {name} of {factor!r} has shape {array.shape}; expected {size}, of numbers.")
         try:
             given.append(stated(factor.family, numbers, level_sizes(factor, domains, schema, width), repr(factor)))
         except EstimateError as error:

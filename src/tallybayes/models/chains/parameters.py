@@ -84,7 +84,9 @@ class Counted:
         """What a label is that no step had; those that were seen once tell of new ones, and without counts none was."""
         found = meaning_of(self.unseen, self.estimate)
         if self.given is not None and found == "smooth":
-            raise NoCountsError.of("HiddenMarkovModel", "unseen='smooth'", "Use unseen='missing' or 'error'.")
+            raise NoCountsError(
+                "unseen='smooth' needs counts, and these tables were given.\n    Use unseen='missing' or 'error'."
+            )
         return "missing" if self.given is not None and found == "new" else found
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tallybayes.models.inputs.stated import (
     belief_of,
     by_label,
     check_strength,
+    families_of,
     read_columns_stated,
     read_labels,
     read_probabilities,
@@ -31,11 +32,10 @@ from tallybayes.tally.factor import Factor
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 
-    H = TypeVar("H", bound=HiddenMarkovModel)
-
 
 def from_tables(
-    cls: type[H],
+    cls: type[HiddenMarkovModel],
+    /,
     start: Any,
     transition: Any,
     emission: Any,
@@ -46,7 +46,7 @@ def from_tables(
     levels: Any = None,
     strength: float | None = None,
     **options: Any,
-) -> H:
+) -> HiddenMarkovModel:
     """A model whose tables are given, not learned.
 
     It answers whatever needs no counts; what does (`partial_fit`, `forget`, ``+``, evidence …) raises `NoCountsError`.
@@ -97,26 +97,14 @@ def from_tables(
     for state, row in zip(domain.levels, moves, strict=True):
         stated(Categorical(), {"probability": row}, [len(named)], f"transition, {state!r},")
     found = [one._replace(numbers={name: part[order] for name, part in one.numbers.items()}) for one in found]
-    parts = [
-        (
-            Factor(names["to"], (names["from"],), Categorical()),
-            Stated((), Categorical(), {"probability": moves}, [named]),
-        )
-    ]
+    to = Factor(names["to"], (names["from"],), Categorical())
+    parts = [(to, Stated((), to.family, {"probability": moves}, [tuple(named)]))]
     parts += [(Factor(one.columns, (names["state"],), one.family), one) for one in found]
     if end is not None:
+        last = Factor(names["end"], (names["state"],), Bernoulli())
         ends = read_row(end, named, "end", absent=None)[order]
-        parts.append(
-            (
-                Factor(names["end"], (names["state"],), Bernoulli()),
-                Stated((), Bernoulli(), {"probability": ends[:, None]}, []),
-            )
-        )
-    families: dict[Any, Any] = {}
-    for one in found:
-        together = not one.family.columnwise and len(one.columns) > 1
-        families |= {one.columns: one.family} if together else dict.fromkeys(one.columns, one.family)
-    model = cls(len(named), families, end_state=end is not None, **options)
+        parts.append((last, Stated((), last.family, {"probability": ends[:, None]}, [])))
+    model = cls(len(named), families_of(found), end_state=end is not None, **options)
     model._names = names
     tally, given = tally_and_parameters(
         Factor(names["start"], (), Categorical()), first, parts, {names["state"]: domain}, state_schema(names)

@@ -19,6 +19,8 @@ from tallybayes.models.inputs.stated import (
     belief_of,
     by_label,
     check_strength,
+    families_of,
+    is_marginal,
     read_columns_stated,
     read_groups,
     read_labels,
@@ -33,16 +35,17 @@ Model = TypeVar("Model", bound=Any)
 
 
 def naive_bayes_from_parameters(
-    cls: type[Model],
+    cls: Any,
+    /,
     parameters: Mapping[Any, Any],
-    class_prior: Any,
+    class_prior: Any = None,
     *,
     classes: Any = None,
     columns: Any = None,
     levels: Any = None,
     strength: float | None = None,
     **options: Any,
-) -> Model:
+) -> Any:
     """A model whose parameters are given, not learned.
 
     It answers whatever needs no counts; what does (`partial_fit`, `forget`, ``+``, evidence …) raises `NoCountsError`.
@@ -53,7 +56,9 @@ def naive_bayes_from_parameters(
         By class: ``{label: probability}`` of a column of labels; ``{"mean": …, "variance": …}`` of a Gaussian one,
         ``{"mean": …, "covariance": …}`` of a block, ``{"rate": …}`` of a Poisson one; one number is the probability of
         a 1. As mappings, data frames (a row for every class) or arrays. A label that a mapping leaves out has 0.
+        ``parameters_`` of a fitted model is such a mapping.
     class_prior : p(class), as a mapping, series or array
+        May be left out where `parameters` has it, as ``parameters_`` does.
     classes : sequence of labels, optional
         The classes of arrays, 0, 1, … if left out.
     columns : Family, or mapping from columns to families, optional
@@ -83,14 +88,18 @@ def naive_bayes_from_parameters(
     """
     if not isinstance(parameters, Mapping):
         raise DataError.wrong_type("parameters", type(parameters).__name__, "a mapping from columns")
+    marginal = [part for part in parameters.values() if is_marginal(part)]
+    class_prior = marginal[0] if class_prior is None and marginal else class_prior
+    parameters = {name: part for name, part in parameters.items() if not is_marginal(part)}
     groups = _classes(class_prior, classes)
     read = read_columns_stated(parameters, groups, columns, levels)
-    model = cls(columns=_families(read), **options)
+    model = cls(columns=families_of(read), **options)
     return _make(model, groups, class_prior, read, strength)
 
 
 def mixture_from_parameters(
-    cls: type[Model],
+    cls: Any,
+    /,
     parameters: Mapping[Any, Any],
     class_prior: Any,
     *,
@@ -98,7 +107,7 @@ def mixture_from_parameters(
     levels: Any = None,
     strength: float | None = None,
     **options: Any,
-) -> Model:
+) -> Any:
     """A mixture whose parameters are given, not learned.
 
     Parameters
@@ -123,12 +132,13 @@ def mixture_from_parameters(
     if sorted(groups, key=str) != sorted(range(len(groups)), key=str):
         raise DataError.wrong_type("class_prior", f"of the components {groups}", "one for each of 0, 1, …")
     read = read_columns_stated(parameters, sorted(groups), columns, levels)
-    model = cls(len(groups), columns=_families(read), **options)
+    model = cls(len(groups), columns=families_of(read), **options)
     return _make(model, sorted(groups), class_prior, read, strength)
 
 
 def discriminant_from_parameters(
-    cls: type[Model],
+    cls: Any,
+    /,
     means: Any,
     covariances: Any,
     class_prior: Any = None,
@@ -138,7 +148,7 @@ def discriminant_from_parameters(
     columns: Sequence[Name] | None = None,
     strength: float | None = None,
     **options: Any,
-) -> Model:
+) -> Any:
     """A model whose means and covariances are given, not learned.
 
     Parameters
@@ -242,13 +252,8 @@ def _classes(class_prior: Any, classes: Any) -> list[Any]:
     return read_labels(class_prior, classes, "classes")
 
 
-def _families(read: Sequence[Stated]) -> dict[Any, Any]:
-    """``columns=`` that says the same of rows."""
-    found: dict[Any, Any] = {}
-    for one in read:
-        together = not one.family.columnwise and len(one.columns) > 1
-        found |= {one.columns: one.family} if together else dict.fromkeys(one.columns, one.family)
-    return found
+def _width(statistics: Any) -> int:
+    return int(statistics.n_columns)
 
 
 def _make(model: Model, groups: list[Any], class_prior: Any, read: Sequence[Stated], strength: float | None) -> Model:
@@ -270,7 +275,7 @@ def _make(model: Model, groups: list[Any], class_prior: Any, read: Sequence[Stat
     )
     model._shape = Shape.of_tally(target, names)
     if not model._shape.by_name:  # one number may stand for a block
-        model._shape = model._shape._replace(n_features=sum(int(part.n_columns) for part in tally.statistics[1:]))
+        model._shape = model._shape._replace(n_features=sum(_width(part) for part in tally.statistics[1:]))
     if strength is None:
         return model._adopt(tally)._state(given)
     worth = check_strength(strength)

@@ -77,7 +77,9 @@ class Fitted:
 
     def _need_counts(self, what: str) -> None:
         if self.stated is not None:
-            raise NoCountsError.of("model", what, "Use fit to learn from rows.")
+            raise NoCountsError(
+                f"{what} needs counts, and these parameters were given.\n    Use fit to learn from rows."
+            )
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:

@@ -42,9 +42,11 @@ class Stated(NamedTuple):
 
 
 def by_label(value: Any) -> Any:
-    """A data frame or series as nested mappings, rows first; anything else as it is."""
+    """A data frame, series or table of this package as nested mappings, rows first; anything else as it is."""
+    if is_marginal(value):
+        return {level: value[level] for level in value.columns}
     if hasattr(value, "to_frame") and not isinstance(value, Mapping) and not hasattr(value, "index"):
-        value = value.to_frame()  # a table of this package
+        value = value.to_frame()
     if hasattr(value, "index") and hasattr(value, "to_numpy"):
         rows = list(value.index)
         if hasattr(value, "columns"):
@@ -54,6 +56,11 @@ def by_label(value: Any) -> Any:
             }
         return dict(zip(rows, value.to_numpy(), strict=True))
     return value
+
+
+def is_marginal(value: Any) -> bool:
+    """Whether this is a table of this package that depends on nothing, such as p(class)."""
+    return hasattr(value, "given") and not value.given
 
 
 def read_labels(value: Any, given: Any, what: str) -> list[Any]:
@@ -101,8 +108,8 @@ def read_groups(value: Any, groups: Sequence[Any], what: str) -> list[Any]:
             has = "has" if wrong[0] in known else "lacks"
             raise LabelError(f"{what} {has} {wrong[0]!r}; expected {', '.join(map(repr, list(groups)[:8]))}.")
         return [known[group] for group in groups]
-    if np.ndim(value) == 0 or len(value) != len(groups):
-        n_found = "one number" if np.ndim(value) == 0 else f"{len(value)} parts"
+    if not hasattr(value, "__len__") or len(value) != len(groups):
+        n_found = f"{len(value)} parts" if hasattr(value, "__len__") else brief(value)
         raise DataError.wrong_type(what, n_found, f"one for each of {brief(list(groups))}")
     return list(value)
 
@@ -289,6 +296,15 @@ def tally_and_parameters(
         *(one.numbers[stated_names(one.family)[0]].shape[-1] // (len(one.family.bins) or 1) for _, one in given),
     ]
     return tally_of_none([group, *(factor for factor, _ in given)], widths, domains, schema), tuple(parameters)
+
+
+def families_of(read: Sequence[Stated]) -> dict[Any, Family]:
+    """``columns=`` that says the same of rows."""
+    found: dict[Any, Family] = {}
+    for one in read:
+        together = not one.family.columnwise and len(one.columns) > 1
+        found |= {one.columns: one.family} if together else dict.fromkeys(one.columns, one.family)
+    return found
 
 
 def check_strength(strength: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import networkx as nx
@@ -498,12 +499,19 @@ def test_given_networks_can_be_learned_anew_but_not_added_to():
         lambda: model.forget({"a": ["n"], "b": ["n"]}),
         lambda: model.log_evidence(),
     ):
-        with pytest.raises(StatisticsError, match=r"tables were given, not counted"):
+        with pytest.raises(
+            StatisticsError, match=r"needs counts, and the parameters of this BayesianNetwork were given"
+        ):
             change()
-    with pytest.raises(StatisticsError, match=r"tables were given"):
+    with pytest.raises(StatisticsError, match=r"were given, not counted"):
         model + model
-    assert model.reestimate(estimate="mle").query("b")["y"] == pytest.approx(0.05)
-    assert (model.unseen_configurations_, model.prior_) == ({}, {})
+    with pytest.raises(tb.NoCountsError, match=r"another estimate="):
+        model.reestimate(estimate="mle")
+    assert model.reestimate(unseen="error").query("b")["y"] == pytest.approx(0.05)
+    assert model.unseen_configurations_ == {}
+    assert not hasattr(model, "prior_")
+    counted = tb.BayesianNetwork({"b": ["a"]}, estimate="mle").fit({"a": ["n", "n"], "b": ["n", "y"]})
+    assert copy.copy(model).fit_tally(counted.tally_).n_parameters_ == 1  # what was given is gone
     model.fit({"a": ["n", "n"], "b": ["n", "n"]})
     assert model.levels_ == {"a": ("n", "y"), "b": ("n", "y")}
     np.testing.assert_allclose(model.table("a").values, [0.75, 0.25])
