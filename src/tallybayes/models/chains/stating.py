@@ -105,6 +105,7 @@ def from_tables(
         ends = read_row(end, named, "end", absent=None)[order]
         parts.append((last, Stated((), last.family, {"probability": ends[:, None]}, [])))
     model = cls(len(named), families_of(found), end_state=end is not None, **options)
+    model._check_settings()
     model._names = names
     tally, given = tally_and_parameters(
         Factor(names["start"], (), Categorical()), first, parts, {names["state"]: domain}, state_schema(names)

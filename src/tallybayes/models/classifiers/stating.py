@@ -94,6 +94,7 @@ def naive_bayes_from_parameters(
     groups = _classes(class_prior, classes)
     read = read_columns_stated(parameters, groups, columns, levels)
     model = cls(columns=families_of(read), **options)
+    model._check_settings()
     return _make(model, groups, class_prior, read, strength)
 
 
@@ -133,6 +134,7 @@ def mixture_from_parameters(
         raise DataError.wrong_type("class_prior", f"of the components {groups}", "one for each of 0, 1, …")
     read = read_columns_stated(parameters, sorted(groups), columns, levels)
     model = cls(len(groups), columns=families_of(read), **options)
+    model._check_settings()
     return _make(model, sorted(groups), class_prior, read, strength)
 
 
@@ -194,7 +196,7 @@ def discriminant_from_parameters(
     )
     order = [list(given).index(label) for label in groups]
     model = cls(covariance, **options)
-    model._family()  # refuses what it does not know
+    model._check_settings()
     matrices = _covariances(covariances, covariance, groups, order, names)
     numbers = {"mean": mean, "covariance": matrices}
     for k, label in enumerate(groups):

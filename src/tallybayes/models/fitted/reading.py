@@ -256,6 +256,7 @@ def posterior(model: Any) -> Beliefs:
     ``estimate`` predicts; where EM filled something in, after the counts it expected.
     """
     check_is_fitted(model, "tally_")
+    model._need_counts("a posterior")
     places = _Places([told for told in model._told() if told.posterior is not None])
 
     def find(column: Any) -> Any:

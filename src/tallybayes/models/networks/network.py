@@ -138,7 +138,7 @@ class BayesianNetwork(Model):
     # What was learnt, and how well it fits
     parameters_ = property(reading.parameters)
     table = parameters.table
-    posterior_ = property(parameters.posterior)
+    posterior_ = property(reading.posterior)
     _told = parameters.told
     unseen_configurations_ = property(parameters.unseen_configurations)
     n_parameters_ = property(measures.n_parameters)

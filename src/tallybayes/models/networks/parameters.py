@@ -14,9 +14,8 @@ from tallybayes.errors import DataError
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.family import Family
 from tallybayes.families.priors import PriorRule
-from tallybayes.models.fitted import reading
 from tallybayes.models.fitted.fitted import Fitted
-from tallybayes.models.fitted.parameter_table import Beliefs, ParameterTable
+from tallybayes.models.fitted.parameter_table import ParameterTable
 from tallybayes.models.fitted.reading import Told, within_of
 from tallybayes.models.fitted.scoring import NOTHING, Scored
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
@@ -187,17 +186,11 @@ def table(model: BayesianNetwork, node: Name) -> ParameterTable:
     return model.parameters_[node]
 
 
-def posterior(model: BayesianNetwork) -> Beliefs:
-    """What is believed of every node's table after the data: beliefs, their lines in the order of the table's."""
-    refuse_given_tables(model, "there is no posterior of")
-    return reading.posterior(model)
-
-
 def told(model: BayesianNetwork) -> list[Told]:
     """p(node | its parents) of every node."""
     network, found = model._network, []
     for number, (name, node) in enumerate(network.nodes.items()):
-        posterior = None if network.given_tables is not None else partial(network.fitted.posterior, number)
+        posterior = None if network.given is not None else partial(network.fitted.posterior, number)
         parents = network.graph.parents[name]
         above = tuple(network.levels[parent] for parent in parents)
         if node.is_label:
