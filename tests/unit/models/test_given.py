@@ -379,7 +379,7 @@ def test_moments_that_are_none():
         make({**MEANS, "red": [1]}, SPREADS)
     with pytest.raises(tb.EstimateError, match="covariance"):
         make(MEANS, SPREADS, covariance="fll")
-    with pytest.raises(tb.EstimateError, match="unseen|estimate"):
+    with pytest.raises(tb.EstimateError, match=r"unseen|estimate"):
         picnic(estimate="baies")
     with pytest.raises(tb.NoCountsError, match="shrinkage='auto'"):
         make(MEANS, SPREADS, shrinkage="auto").predict([[3, 3]])
