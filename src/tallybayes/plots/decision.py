@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.fitted.bayes_rule import normalised
-from tallybayes.models.fitted.scoring import chunk_of
+from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.models.inputs.shape import open_rows, read_more
 from tallybayes.plots.marginals import Column, columns_in, covariances, pick, telling
 from tallybayes.plots.picture import Picture
@@ -108,6 +109,48 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None,
     return Picture(ax, {**dict(zip(names, _sides(here), strict=True)), "predicted": labels})
 
 
+def plot_nearest(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> Picture:
+    """The regions of a `NearestClassMean` of two columns, and its means.
+
+    Parameters
+    ----------
+    model : NearestClassMean
+    X, y : as for `fit`, optional
+    ax : matplotlib Axes, optional
+    """
+    factor, means = next(one for one in model.tally_.factors if one.given), np.asarray(model.means_)
+    if means.shape[1] != 2:
+        raise DataError.wrong_shape("the model's columns", (means.shape[1],), "2 columns: distances need them all")
+    points = None
+    if X is not None:
+        points = chunk_of(rows_of(open_rows(model, X), factor.columns, factor.family, [], "missing"), slice(None))
+    seen = means if points is None else np.vstack([means, points])
+    low, high = np.nanmin(seen, axis=0), np.nanmax(seen, axis=0)
+    edge = np.where(high > low, 0.08 * (high - low), 0.5)
+    sides = [np.linspace(a, b, _ACROSS) for a, b in zip(low - edge, high + edge, strict=True)]
+    names = [factor.column(place, 2) for place in range(2)]
+    shown = [Column(name, SimpleNamespace(family=factor.family), place, ()) for place, name in enumerate(names)]
+    here = Plane(model, shown, "", *np.meshgrid(*sides))
+    grid = np.column_stack([here.across.ravel(), here.up.ravel()])
+    one_block = len(factor.columns) == 1
+    rows = Table({factor.columns[0]: grid} if one_block else dict(zip(factor.columns, grid.T, strict=True)))
+    classes = model.classes_.tolist()
+    found = model.predict(rows).tolist()
+    codes = {label: k for k, label in enumerate(classes)}
+    region = np.array([codes[label] for label in found]).reshape(here.across.shape)
+    ax = new_axes(ax, figsize=(6.6, 5), layout="constrained")
+    look = looks(classes)
+    draw_regions(ax, here, region, look)
+    draw_points(ax, here, look, points, None if y is None else labels_of(model, X, y))
+    for k, one in enumerate(look):
+        if one.own:
+            ax.plot(*means[k], marker="+", color="black", markersize=10, markeredgewidth=2)
+    frame_plane(ax, here)
+    metric = model.metric if isinstance(model.metric, str) else "given"
+    set_title(ax, f"the nearest mean, {metric} metric")
+    return Picture(ax, {"first": grid[:, 0], "second": grid[:, 1], "predicted": found})
+
+
 def draw_regions(ax: Any, here: Plane, region: np.ndarray, look: list[Look]) -> None:
     """Every class's region in its colour, with lines between them."""
     from matplotlib.colors import ListedColormap
@@ -167,6 +210,7 @@ def _sides(here: Plane) -> list[Any]:
 def points_of(model: Any, X: Any, two: list[Column]) -> np.ndarray:
     """The cells of two columns of some rows: numbers, or codes of levels; NaN where missing."""
     table = open_rows(model, X)
+    table = model._cut(table) if hasattr(model, "_cut") else table
     sides = []
     for column in two:
         cells = chunk_of(model._rows(table, column.scored), slice(None))[:, column.place].astype(float)
@@ -219,6 +263,7 @@ def _as_cells(column: Column, at: np.ndarray) -> np.ndarray:
         return np.asarray(np.maximum(np.round(at), 0.0) if whole else at)
     levels = np.empty(len(column.levels), dtype=object)
     levels[:] = column.levels
+    levels = levels if column.middles is None else column.middles
     return levels[np.clip(np.round(at).astype(int), 0, len(levels) - 1)]
 
 
@@ -236,7 +281,8 @@ def _rows(model: Any, given: dict[Any, np.ndarray], n: int) -> Table:
             found[names[0]] = block
             continue
         for name in names:
-            found[name] = given.get(name, np.full(n, None if codes else np.nan, dtype=object if codes else float))
+            labels = codes and not model._family_of(scored.factor, name).bins
+            found[name] = given.get(name, np.full(n, None if labels else np.nan, dtype=object if labels else float))
     return Table(found)
 
 

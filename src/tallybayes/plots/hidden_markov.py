@@ -26,6 +26,7 @@ from tallybayes.plots.style import (
 
 _MOST = 6  # columns above each other
 _NUMBERS = 14  # states whose transitions are written out
+_LONG = 300  # steps
 _LEVELS = 30  # labels of a column with a tick of their own
 
 
@@ -112,8 +113,7 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Picture
     if len(states) > MOST_COLOURS:
         return Picture(_draw_square(states, transition, ax), part)
     ax = new_axes(ax, figsize=(6.5, 6), layout="constrained")
-    weight = np.asarray(model.tally_[model._names["to"]].table).sum(axis=1)
-    share = weight / weight.sum() if weight.sum() > 0 else np.full(len(states), 1 / len(states))
+    share = _in_the_long_run(model.start_, transition)
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(states)) / max(len(states), 1)
     place = np.stack([np.cos(angle), np.sin(angle)], axis=-1) if len(states) > 1 else np.zeros((1, 2))
     radius = np.clip(0.16 + 0.22 * np.sqrt(share), 0.16, 0.34) * min(1.0, 5 / max(len(states), 1))
@@ -145,6 +145,15 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Picture
     ax.axis("off")
     ax.set_title("p(next state | state); in the circles, p(stay)")
     return Picture(ax, part)
+
+
+def _in_the_long_run(start: np.ndarray, transition: np.ndarray) -> np.ndarray:
+    """How much of a long sequence is spent in every state."""
+    now, spent = start, np.zeros(len(start))
+    for _ in range(_LONG):
+        spent = spent + now
+        now = now @ transition
+    return np.nan_to_num(spent / _LONG)
 
 
 def _draw_square(states: list[Any], transition: np.ndarray, ax: Any) -> Any:

@@ -20,6 +20,7 @@ class Column(NamedTuple):
     scored: Any
     place: int
     levels: tuple[Any, ...]  # of a column of labels
+    middles: np.ndarray | None = None  # of bins, which are levels to some models
 
 
 class Marginal(NamedTuple):
@@ -50,10 +51,13 @@ def columns_in(model: Any) -> list[Column]:
         n = len(factor.columns) if codes else np.shape(family.expected(scored.parameters))[-1]
         for place in range(n):
             name = factor.column(place, n)
-            levels = ()
-            if codes:
-                levels = model._family_of(factor, name).bins or model._level_domains(scored)[place].levels
-            found.append(Column(name, scored, place, levels))
+            if not codes:
+                found.append(Column(name, scored, place, ()))
+                continue
+            bins = model._family_of(factor, name)
+            middles = (bins.ends[:-1] + bins.ends[1:]) / 2 if bins.bins else None
+            levels = bins.bins or model._level_domains(scored)[place].levels
+            found.append(Column(name, scored, place, levels, middles))
     return found
 
 

@@ -140,6 +140,7 @@ def ticks(ax: Any, axis: str, labels: Sequence[Any], size: float = 9.0, widest: 
     getattr(ax, f"set_{axis}ticks")(range(0, n, step), shown[::step], fontsize=size, **looks_of)
 
 
-def amount(n: int, what: str) -> str:
-    """So many of something, in words."""
-    return f"{n} {what}" if n != 1 else f"1 {what.removesuffix('s')}"
+def amount(n: float, what: str) -> str:
+    """So many of something, in words; where the number is not known, the word alone."""
+    one = {"classes": "class"}.get(what, what.removesuffix("s"))
+    return what if not n else f"1 {one}" if n == 1 else f"{n:.6g} {what}"

@@ -225,6 +225,21 @@ class HiddenMarkovModel(Model):
 
         return plot_states(self, steps, ax)
 
+    def plot_graph(self, ax: Any = None) -> Picture:
+        """The model as a graph with plates: what depends on what; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Picture
+        """
+        from tallybayes.plots.plates import plot_chain
+
+        return plot_chain(self, ax)
+
     def plot_transitions(self, ax: Any = None, least: float = 0.01) -> Picture:
         """A picture of the states and their transitions; needs matplotlib.
 

@@ -16,6 +16,7 @@ from tallybayes.models.inputs.outside import answering
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+    from tallybayes.plots.picture import Picture
 
 _STEPS, _STATES = 8, 24  # that are shown
 
@@ -183,6 +184,21 @@ class Trellis:
                 "on_path": np.repeat(self._places, n_states) == state,
             }
         )
+
+    def plot(self, ax: Any = None) -> Picture:
+        """A picture: states against steps, back-pointers as lines, the best path in colour; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Picture
+        """
+        from tallybayes.plots.trellis import plot_trellis
+
+        return plot_trellis(self, ax)
 
     def _cells(self) -> tuple[str, list[str], list[list[str]]]:
         title, numbers = _readable("trellis, p(steps so far, the best path to the state)", self.log_delta)

@@ -273,6 +273,9 @@ class Grouped(Model):
     plot_explanation = plot_explanation
     plot_columns = pictures.plot_columns
     plot_decision = pictures.plot_decision
+    plot_joint = pictures.plot_joint
+    plot_classes = pictures.plot_classes
+    plot_graph = pictures.plot_graph
     predict_interval = predict_interval
     predict_set = predict_set
     decide = decide

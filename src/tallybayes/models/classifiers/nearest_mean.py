@@ -17,7 +17,7 @@ from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import Climbed
 from tallybayes.models.classifiers import learning
-from tallybayes.models.classifiers.answers import distances
+from tallybayes.models.classifiers.answers import distances, pictures
 from tallybayes.models.classifiers.answers.distances import check_whole
 from tallybayes.models.classifiers.answers.reading import class_prior
 from tallybayes.models.classifiers.metric import Trained, learn_metric, root_of, whitening
@@ -312,6 +312,7 @@ class NearestClassMean(ClassifierMixin, Model):
     class_log_prior_ = property(distances.class_log_prior)
     _told = distances.told
     show_work = distances.show_work
+    plot_decision = pictures.plot_nearest
     summary = summary
     _weight = rows_by_class
     _groups = "classes"

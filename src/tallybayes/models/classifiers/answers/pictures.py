@@ -54,3 +54,84 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None,
     from tallybayes.plots.decision import plot_decision
 
     return plot_decision(model, X, y, columns, ax)
+
+
+def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
+    """Two columns together beside the product of each alone, in every class; needs matplotlib.
+
+    Lines are where the density is e^(−½) and e^(−2) of its peak: of a Gaussian, one and two deviations. What the
+    product loses is the information that the columns have about each other given the class, under the model: of naive
+    Bayes nothing, since it multiplies itself.
+
+    Parameters
+    ----------
+    X, y, columns
+        As for `plot_decision`.
+    ax : two matplotlib Axes, optional
+
+    Returns
+    -------
+    Picture
+    """
+    check_is_fitted(model, "tally_")
+    from tallybayes.plots.joint import plot_joint
+
+    return plot_joint(model, X, y, columns, ax)
+
+
+def plot_classes(model: Any, shape: tuple[int, int]) -> Picture:
+    """Every class as an image: what is expected of its columns, which are pixels row by row; needs matplotlib.
+
+    Parameters
+    ----------
+    shape : (rows, columns)
+        Of the image, such as (28, 28).
+
+    Returns
+    -------
+    Picture
+    """
+    check_is_fitted(model, "tally_")
+    from tallybayes.plots.classes import plot_classes
+
+    return plot_classes(model, shape)
+
+
+def plot_graph(model: Any, ax: Any = None) -> Picture:
+    """The model as a graph with plates: what depends on what, and how often it is repeated; needs matplotlib.
+
+    Shaded is what is seen; small circles are parameters.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Picture
+    """
+    check_is_fitted(model, "tally_")
+    from tallybayes.plots.plates import plot_groups
+
+    return plot_groups(model, ax)
+
+
+def plot_nearest(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> Picture:
+    """The regions of the nearest means in the plane of two columns; needs matplotlib.
+
+    Parameters
+    ----------
+    X : as for `fit`, optional
+        Rows to draw on top.
+    y : array-like of shape (n,), optional
+        Their classes.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Picture
+    """
+    check_is_fitted(model, "tally_")
+    from tallybayes.plots.decision import plot_nearest
+
+    return plot_nearest(model, X, y, ax)
