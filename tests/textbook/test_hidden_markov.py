@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import tallybayes as tb
 
@@ -115,6 +116,20 @@ def test_E_T4_the_best_path_is_of_both_together():
     }
     assert max(given, key=given.get) == ("hot", "cold", "hot")
     near([given["hot", "cold", "hot"], given["hot", "hot", "hot"]], [9 / 40, 9 / 64])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_T37_one_step_of_baum_and_welch():
+    given = machine()
+    near(np.exp(given.log_likelihood([[3, 1, 3]])), 0.028562)
+    model = tb.HiddenMarkovModel(columns=given.columns_, estimate="mle", max_iter=1).fit([[3, 1, 3]], start=given)
+    near(model.start_[1], 13376 / 14281)
+    near(model.transition_[:, 1], [718 / 953, 426 / 793])
+    near(model.emission_[0][3][1], 6281 / 7695)
+    near(model.emission_[0][1][0], 2875 / 4021)
+    near(model.emission_[0][2], [0, 0])
+    np.testing.assert_allclose(np.exp(model.log_likelihood([[3, 1, 3]])), 0.220007, atol=6e-7)
+    near(np.exp(model.history_), [0.028562])
 
 
 def test_T38_T39_E_T3_counting_the_diaries():

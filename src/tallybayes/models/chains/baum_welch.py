@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -17,7 +17,7 @@ from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.chain import Chain, is_coded, log_shares, meaning_of, read_prior, share_of_new, stretches
 from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
-from tallybayes.models.fitted.climbing import Hill, widened
+from tallybayes.models.fitted.climbing import Hill, started, widened
 from tallybayes.models.fitted.scoring import Scored, not_estimated
 from tallybayes.models.fitted.soft_counting import Nearest, SoftCounter, uncorrelated
 from tallybayes.models.inputs.column_priors import prior_in_groups
@@ -46,8 +46,9 @@ def learn_chain(
     weight: np.ndarray | None,
     names: dict[str, str],
     emissions: list[Factor],
+    start: Any = None,
 ) -> tuple[Tally, Climbed]:
-    """Learn by EM from several starts: the tally of what the best of them expects, and how it ended."""
+    """Learn by EM from several starts, or from another model: the tally of what the best expects, and how it ended."""
     n_more = n_unnamed(model, domain)
     moves, n_states = Factor(names["to"], (names["from"],), Categorical()), len(domain.levels) + n_more
     hint, name = "Pass a smaller n_states.", type(model).__name__
@@ -62,7 +63,9 @@ def learn_chain(
     if not len(codes):
         raise DataError("there are 0 steps to learn from; expected at least 1.")
     learner = _Learner(model, sequences, codes, states, weight, names, emissions)
-    starts = learner.starts(np.random.default_rng(model.random_state))
+    starts: Iterable[Callable[[], Any]] = [partial(learner.from_model, start)]
+    if start is None:
+        starts = learner.starts(np.random.default_rng(model.random_state))
     best, climbed = learner.hill.climb_best(learner, starts)
     warn_unless_converged(climbed)
     return learner.tally(best.expected), climbed
@@ -94,6 +97,7 @@ class _Learner:
         self.priors += [prior_in_groups(given["emission"], factor, model.estimate) for factor in emissions]
         self.counter = SoftCounter(emissions, sequences.table, self.n_states)
         self.settled = False  # whether the priors are found
+        self.start_log_prior = 0.0  # of the model that EM starts from
         self.clamped = bool((codes >= 0).any())
         self.labels = self._labels() if is_coded(emissions) else None
         # Codes need no room for emissions, so all sequences are one block, unless some of their states are known.
@@ -111,8 +115,10 @@ class _Learner:
 
     # ---- The steps ------------------------------------------------------------------------------------------------
 
-    def maximise(self, expected: Expected) -> tuple[Chain, float]:
-        """The M-step: the most probable chain for some statistics, and its log prior."""
+    def maximise(self, expected: Expected | Chain) -> tuple[Chain, float]:
+        """The M-step: the most probable chain for some statistics, and its log prior; a chain to start from is one."""
+        if isinstance(expected, Chain):
+            return expected, self.start_log_prior
         found, log_prior = self.hill.top(expected, [self.states.levels] * len(expected))
         parts, scored = found[: len(self.parts)], found[len(self.parts) :]
         for code, column in chain.from_iterable(map(not_estimated, scored)):
@@ -175,6 +181,25 @@ class _Learner:
         return emission
 
     # ---- The start ------------------------------------------------------------------------------------------------
+
+    def from_model(self, start: Any) -> Chain:
+        """The chain of another model, over the levels that there are now; priors are found from what it expects."""
+        counted, found = start._counted, start._counted.answering
+        if self.model.end_state and found.end is None:
+            raise DataError("start= does not model the end of sequences, and end_state is True; expected both to.")
+        end = found.end if self.model.end_state else None
+        scored = started(counted.scored, counted.domains, self.emissions, self.counter)
+        domains = [self.counter.level_domains(number) for number in range(len(scored))]
+        chain = Chain(found.start, found.transition, end, scored, domains, "missing")
+        expected, _ = self.expect(chain)
+        if not expected[0].table.sum():
+            raise DataError("every sequence is impossible under start=.\n    Give no step the probability 0.")
+        if self.hill.has_prior:
+            self._hold(self._known(expected))
+            shares = [part._replace(factor=f) for part, f in zip(counted.fitted.scored, self.parts, strict=False)]
+            points = [part._replace(parameters=part.point, predictive=False) for part in shares]
+            self.start_log_prior = self.hill.log_prior([*points, *scored], expected)
+        return chain
 
     def starts(self, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
         """Where to start: at what labelled steps expect of the others or, if a state has none, at nearest centres."""

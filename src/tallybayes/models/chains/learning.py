@@ -39,6 +39,7 @@ def fit(
     sequence: str | None = None,
     order: str | None = None,
     sample_weight: Any = None,
+    start: HiddenMarkovModel | None = None,
 ) -> H:
     """Count labelled sequences, or learn from those without labels by EM; forget any learned before.
 
@@ -52,6 +53,9 @@ def fit(
     sequence, order : str, optional
         The columns of a frame that say to which sequence a step belongs, and where in it.
     sample_weight : array-like of shape (sequences,), optional
+    start : HiddenMarkovModel, optional
+        Where EM starts: at the parameters of this one, fitted or from tables, whose states it keeps. Its first step is
+        what these expect of the sequences. Where every state is known there is nothing to climb.
 
     Returns
     -------
@@ -72,6 +76,8 @@ def fit(
     found = read_columns(model.columns, table, [names["state"]], given, weight)
     emissions = [Factor(columns, (names["state"],), family) for columns, family in found.blocks]
     labels, domain = read_states(y)
+    if start is not None:
+        labels, domain = _states_of_start(model, start, labels, domain)
     n_more, known = n_unnamed(model, domain), labels is not None and len(labels) > 0 and (labels >= 0).all()
     if known and n_more:
         raise DataError(
@@ -85,7 +91,7 @@ def fit(
     else:
         from tallybayes.models.chains.baum_welch import learn_chain
 
-        tally, climbed = learn_chain(model, sequences, labels, domain, weight, names, emissions)
+        tally, climbed = learn_chain(model, sequences, labels, domain, weight, names, emissions, start)
     model._names, model._left_out = names, found.left_out
     model._frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
     return model._adopt(tally, climbed)
@@ -185,6 +191,24 @@ def read_states(y: Any) -> tuple[np.ndarray | None, Domain]:
     where = np.full(len(local.levels) + 1, -1)
     where[used] = domain.positions_of([local.levels[k] for k in used])
     return where[codes], domain
+
+
+def _states_of_start(
+    model: HiddenMarkovModel, start: Any, labels: np.ndarray | None, domain: Domain
+) -> tuple[np.ndarray | None, Domain]:
+    """The states as codes among those of the model that EM starts from."""
+    if not isinstance(start, type(model)):
+        raise DataError.wrong_type("start", type(start).__name__, f"a {type(model).__name__}, fitted or from tables")
+    check_is_fitted(start, "tally_")
+    states = Domain(start._counted.states.levels, "state", ordered=True)
+    if model.n_states not in (None, len(states.levels)):
+        raise DataError(
+            f"start= has {len(states.levels)} states, and n_states is {model.n_states!r}; expected as many."
+        )
+    unknown = [level for level in domain.levels if level not in states.index]
+    if unknown:
+        raise LabelError.unseen(unknown[0], "state", states.levels)
+    return None if labels is None else np.append(states.positions_of(domain.levels), -1)[labels], states
 
 
 def n_unnamed(model: HiddenMarkovModel, domain: Domain) -> int:

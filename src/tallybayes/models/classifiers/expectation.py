@@ -17,7 +17,7 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.inference.em import Climbed
 from tallybayes.models.classifiers.class_prior import log_class_prior
 from tallybayes.models.fitted.bayes_rule import normalised
-from tallybayes.models.fitted.climbing import Hill, varied, widened
+from tallybayes.models.fitted.climbing import Hill, started, varied, widened
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored, not_estimated
 from tallybayes.models.fitted.soft_counting import Nearest, SoftCounter, uncorrelated, with_holes
@@ -93,18 +93,21 @@ class Expectation:
         self.hill = Hill(model, [model._reading(factor) for factor in self.features], float(weights.sum()))
         self.rows = table, codes, weights
         self.settled = False  # whether the priors are found
+        self.start_log_prior = 0.0  # of the model that EM starts from
         self.measuring = False  # whether to find out how unsure the classes of the rows are
         self.weighted = bool((self.weights != 1).any())
 
     def run(self) -> tuple[Tally, Climbed]:
         """Take turns: from the labelled rows or, where classes have none, from the best of several seeded starts."""
         ways = self.hill.ways if self.unlabelled else (1,)
-        starts: list[Callable[[], Expected]] = [partial(self._from_labels, n_steps) for n_steps in ways]
+        starts: list[Callable[[], Any]] = [partial(self._from_labels, n_steps) for n_steps in ways]
         if not self.named.all():
             # The priors are found from the first start and held for all, so it had better be the best one.
             rng = np.random.default_rng(self.model.random_state)
             seeds = self.counter.seeds(*self.rows, self.model.n_init, rng)
             starts = [partial(self._from_seeds, nearest, n_steps) for nearest in seeds for n_steps in ways]
+        if self.model._start is not None:
+            starts = [partial(self._from_model, self.model._start)]
         belief = self.unlabelled and isinstance(self.model.class_prior, Dirichlet)
         best, climbed = self.hill.climb_best(self, starts, has_prior=belief)
         self.measuring = True
@@ -116,8 +119,10 @@ class Expectation:
 
     # ---- The steps ------------------------------------------------------------------------------------------------
 
-    def maximise(self, expected: Expected) -> tuple[Estimated, float]:
-        """The M-step: the most probable parameters, and their log prior."""
+    def maximise(self, expected: Expected | Estimated) -> tuple[Estimated, float]:
+        """The M-step: the most probable parameters, and their log prior; those to start from are found."""
+        if isinstance(expected, Estimated):
+            return expected, self.start_log_prior
         log_prior, density = self._maximise_classes(expected.classes)
         scored, density = self.hill.top(expected.statistics, [self.classes.levels] * len(self.features), density)
         for code, column in chain.from_iterable(map(not_estimated, scored)):
@@ -167,16 +172,26 @@ class Expectation:
 
     def _maximise_classes(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """log p(class), and the log prior of it. One pseudo-row a class, where none is given, keeps each alive."""
-        given, counts = self.model.class_prior, Counts(weights, (self.n_classes,))
-        if given is None and not (self.unlabelled and self.hill.has_prior):
-            given = "frequency"
-        if not self.unlabelled or not _is_belief(given):
+        counts, belief = Counts(weights, (self.n_classes,)), self._class_belief()
+        if belief is None:
+            given = "frequency" if self.model.class_prior is None else self.model.class_prior
             return log_class_prior(given, self.classes.levels, counts, "map"), 0.0
-        belief = Dirichlet(np.full(self.n_classes, 2.0)) if given is None else given
-        belief = belief if given is None or read_estimate(self.model.estimate).takes_mode else belief.for_mode()
         mode = belief.update(counts).mode()
         with np.errstate(divide="ignore"):
-            return np.log(mode), float(belief.update(counts.scale(0.0)).log_prob(mode))
+            return np.log(mode), self._at(belief, mode)
+
+    def _class_belief(self) -> Dirichlet | None:
+        """What is believed of the shares of classes, where they are climbed with the rest."""
+        given = self.model.class_prior
+        if not self.unlabelled or not _is_belief(given) or (given is None and not self.hill.has_prior):
+            return None
+        belief = Dirichlet(np.full(self.n_classes, 2.0)) if given is None else given
+        return belief if given is None or read_estimate(self.model.estimate).takes_mode else belief.for_mode()
+
+    def _at(self, belief: Dirichlet, shares: np.ndarray) -> float:
+        """The log density of shares of the classes."""
+        nothing = Counts(np.zeros(self.n_classes), (self.n_classes,))
+        return float(belief.update(nothing).log_prob(shares))
 
     # ---- The rows -------------------------------------------------------------------------------------------------
 
@@ -225,6 +240,20 @@ class Expectation:
         expected = self._softened(start, n_steps)
         self._resolve(self._known(expected))  # the prior is that of all rows
         return expected
+
+    def _from_model(self, start: Any) -> Estimated:
+        """The parameters of another model, over the levels that there are; priors are found from what it expects."""
+        levels = [start._level_domains(scored) for scored in start._known.scored]
+        scored = started(start._known.scored, levels, self.hill.factors, self.counter)
+        found = Estimated(start.class_log_prior_, scored)
+        expected, _ = self.expect(found)
+        self._resolve(self._known(expected))
+        if self.hill.has_prior:
+            density = self._class_belief()
+            with np.errstate(divide="ignore"):
+                classes = 0.0 if density is None else self._at(density, np.exp(found.log_prior))
+            self.start_log_prior = self.hill.log_prior(scored, expected.statistics) + classes
+        return found
 
     def _warn_swamped(self, start: Expected) -> None:
         """Say when a prior over many words is worth more than all that the labelled rows say."""

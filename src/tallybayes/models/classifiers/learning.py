@@ -190,12 +190,23 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     return float(accuracy_score(y, model.predict(X), sample_weight=sample_weight))
 
 
-def learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, whole: bool = False) -> Model:
+def learn(
+    model: Model,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    classes: Any = None,
+    *,
+    whole: bool = False,
+    start: Any = None,
+) -> Model:
     """Count the first rows. A copy of the model does the work, so that an error leaves the model as it was.
 
-    Where these are the `whole` of the rows, probabilities are calibrated by them, if that is wanted.
+    Where these are the `whole` of the rows, probabilities are calibrated by them, if that is wanted. EM may `start`
+    from another model.
     """
     fresh, source = clone(model), open_source(X)
+    fresh._start = start
     fresh._check_settings()
     if source is not None:
         check_names(source, y=y, sample_weight=sample_weight)

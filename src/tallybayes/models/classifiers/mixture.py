@@ -105,7 +105,7 @@ class Mixture(Grouped):
     fit_tally = learning.fit_tally
     drop_class = learning.drop_class
 
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None, *, start: Any = None) -> Self:
         """Find the components.
 
         Parameters
@@ -114,15 +114,25 @@ class Mixture(Grouped):
         y : None
             Not used: scikit-learn's pipelines pass it.
         sample_weight : array-like of shape (n,), or the name of a column of X, optional
+        start : Mixture, optional
+            Where EM starts: at the parameters of this one, fitted or from parameters; its components keep their
+            numbers. The first step is what these expect of the rows.
 
         Returns
         -------
         self
         """
+        if start is not None:
+            if not isinstance(start, Mixture):
+                raise DataError.wrong_type("start", type(start).__name__, "a Mixture, fitted or from parameters")
+            check_is_fitted(start, "tally_")
+            if len(start.classes_) != self.n_components:
+                found = f"{len(start.classes_)} components, and n_components is {self.n_components!r}"
+                raise DataError(f"start= has {found}; expected as many.")
         if not is_whole(self.n_components):
             raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
         X = X if open_source(X) is None else open_features(X)  # EM needs all rows at a time
-        learning.learn(self, X, np.full(open_features(X).n_rows, None), sample_weight)
+        learning.learn(self, X, np.full(open_features(X).n_rows, None), sample_weight, start=start)
         self._shape = self._shape._replace(y_dtype=np.dtype(np.int64))
         return self
 

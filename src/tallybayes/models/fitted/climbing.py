@@ -11,11 +11,15 @@ import numpy as np
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
-from tallybayes.errors import PriorError
+from tallybayes.errors import DataError, PriorError
+from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.priors import PriorRule
 from tallybayes.inference.em import Climb, Climbed, climb, climb_best
 from tallybayes.models.fitted.scoring import Scored, check_spread_within
+from tallybayes.models.fitted.soft_counting import SoftCounter
+from tallybayes.statistics.segments import Segments
+from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 
 _NONE = np.zeros(0, dtype=np.intp)
@@ -121,6 +125,18 @@ class Hill:
             raise PriorError.no_highest_point()
         return found, log_prior
 
+    def log_prior(self, found: Sequence[Scored], statistics: Sequence[Any]) -> float:
+        """That of some parameters, where the columns of all factors vary; else they are not to be compared: −inf."""
+        total = 0.0
+        for scored, belief, flat, counted in zip(found, self.beliefs, self.flat, statistics, strict=True):
+            if len(flat):
+                return -np.inf
+            if belief is not None:
+                point = getattr(scored.parameters, "table", scored.parameters)
+                with np.errstate(divide="ignore"):
+                    total += float(np.sum(belief.update(counted.scale(0.0)).log_prob(point)))
+        return total
+
     def climb(self, steps: Steps, start: Any, n_steps: int) -> Any:
         """What is expected after at most so many steps."""
         return climb(start, steps.maximise, steps.expect, max_iter=n_steps, **self.settings).expected
@@ -149,6 +165,42 @@ def _resolved(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[An
     belief = family.prior(prior, varied(known, flat), "map")
     meant = isinstance(prior, Belief | PriorRule) and read_estimate(estimate).integrates
     return belief.for_mode() if meant else belief, flat
+
+
+def started(
+    found: Sequence[Scored], known: Sequence[Sequence[Domain]], factors: Sequence[Factor], counter: SoftCounter
+) -> list[Scored]:
+    """The parameters of another model, over the levels that are counted now: where EM shall start.
+
+    Parameters
+    ----------
+    found : sequence of Scored
+    known : sequence of sequences of Domain
+        Their levels, of every column of labels.
+    factors : sequence of Factor
+        As they are counted, by `counter`.
+    """
+    its = {scored.factor.columns: (scored, domains) for scored, domains in zip(found, known, strict=True)}
+    out = []
+    for number, factor in enumerate(factors):
+        scored, domains = its.get(factor.columns, (None, ()))
+        if scored is None or scored.family.layout != factor.family.layout:
+            other = "others" if scored is None else repr(scored.family)
+            raise DataError(
+                f"start= has {other} where the columns {factor.columns} are {factor.family!r}.\n"
+                "    Pass columns=start.columns_, so that both read the same."
+            )
+        parameters = scored.point
+        if factor.level_columns:
+            columns = []
+            mine = counter.level_domains(number)
+            for table, before, now in zip(parameters.segments.split(parameters.table), domains, mine, strict=True):
+                place = before.positions_of(now.levels)
+                columns.append(np.where(place >= 0, table[..., np.maximum(place, 0)], 0.0))
+            sizes = [len(domain.levels) for domain in mine]
+            parameters = Probabilities(np.concatenate(columns, axis=-1), Segments(sizes))
+        out.append(Scored(factor, parameters, False, _NONE))
+    return out
 
 
 def varied(statistics: Any, flat: np.ndarray) -> Any:
