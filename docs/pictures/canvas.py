@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -29,11 +26,6 @@ def new_figure(n_panels: int) -> tuple[Figure, list[Axes]]:
     """A figure with one panel, or some side by side."""
     figure = Figure(figsize=(6.6, 4.0) if n_panels == 1 else (10.6, 4.0), layout="constrained")
     return figure, [figure.add_subplot(1, n_panels, place + 1) for place in range(n_panels)]
-
-
-def density(belief: Any, theta: np.ndarray) -> np.ndarray:
-    """The density of a belief about a probability."""
-    return np.exp(np.asarray(belief.log_prob(theta)))
 
 
 def label(

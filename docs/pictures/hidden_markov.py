@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from canvas import BLUE, GREY, ORANGE, label, new_figure
+from canvas import BLUE, ORANGE, label, new_figure
 from matplotlib.figure import Figure
 from real_data import DATA
 
@@ -22,50 +22,13 @@ def ice_cream() -> tb.HiddenMarkovModel:
 
 
 def draw_trellis() -> Figure:
-    """All paths through three days, the forward probabilities, and the best path."""
+    """Viterbi's way through three days."""
     figure, (axes,) = new_figure(1)
-    model, eaten = ice_cream(), [1, 2, 3]
-    states = model.states_.tolist()
-    emission = model.emission_[0]
-    forward = np.empty((3, 2))
-    forward[0] = model.start_ * emission[eaten[0]]
-    for day in (1, 2):
-        forward[day] = forward[day - 1] @ model.transition_ * emission[eaten[day]]
-    path = [states.index(state) for state in model.predict([eaten])[0]]
-    for day in (0, 1):
-        for a in range(2):
-            for b in range(2):
-                best = path[day] == a and path[day + 1] == b
-                dead = forward[day, a] == 0 or emission[eaten[day + 1]][b] == 0
-                looks = {"color": BLUE if best else GREY, "lw": 3.5 if best else 1.2, "ls": ":" if dead else "-"}
-                axes.annotate(
-                    "",
-                    (day + 0.8, 1 - b),
-                    (day + 0.2, 1 - a),
-                    arrowprops={"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, **looks},
-                )
-                value = f"{model.transition_[a, b]:.2f} · {emission[eaten[day + 1]][b]:.2f}"
-                axes.text(
-                    day + 0.35,
-                    1 - a + 0.35 * (a - b) + (0.06 if a == b else 0.02 + 0.05 * (b - a)),
-                    value,
-                    fontsize=9.5,
-                    ha="left" if a == b else "center",
-                    color=BLUE if best else GREY,
-                    backgroundcolor="white",
-                    zorder=1 if a == b else 3,
-                )
-    for day in range(3):
-        for state in range(2):
-            on = path[day] == state
-            box = {"boxstyle": "round,pad=0.45", "fc": "white", "ec": BLUE if on else GREY, "lw": 2.5 if on else 1.2}
-            text = f"{states[state]}\nα = {forward[day, state]:.3f}"
-            axes.text(day, 1 - state, text, ha="center", va="center", bbox=box, fontsize=11, zorder=4)
-        axes.text(day, -0.42, f"day {day + 1}: {eaten[day]} eaten", ha="center", va="center", fontsize=11)
-    axes.set_title(f"p(1, 2, 3) = {forward[2].sum():.4f}, the sum of the last α; best path in blue")
-    axes.set_xlim(-0.35, 2.35)
-    axes.set_ylim(-0.6, 1.35)
-    axes.axis("off")
+    (trellis,) = ice_cream().trellis([[1, 2, 3]])
+    trellis.plot(axes)
+    axes.grid(visible=False)
+    axes.set_xticks(range(3), ["day 1: 1 eaten", "day 2: 2 eaten", "day 3: 3 eaten"])
+    axes.set_xlabel("")
     return figure
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from canvas import BLUE, GREEN, GREY, ORANGE, RED, label, new_figure
 from holes import birds, split_columns
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from real_data import DATA
 from sklearn.metrics import adjusted_rand_score
@@ -44,32 +43,13 @@ def draw_geyser() -> Figure | None:
     figure, panels = new_figure(3)
     rows = pd.read_csv(path)
     two = tb.Mixture(2, tb.MultivariateGaussian(), random_state=0).fit(rows)
-    _draw_components(panels[0], two, rows)
+    two.plot_decision(rows, two.predict(rows), ax=panels[0])
+    panels[0].get_legend().remove()
+    panels[0].grid(visible=False)
+    panels[0].set(title="Old Faithful", xlabel="eruption, minutes", ylabel="wait for the next, minutes")
     _draw_climbs(panels[1], rows)
     _draw_number(panels[2], rows)
     return figure
-
-
-def _draw_components(axes: Any, model: tb.Mixture, rows: pd.DataFrame) -> None:
-    """The eruptions, coloured by how much they count in each component, and ellipses at one and two deviations."""
-    between = LinearSegmentedColormap.from_list("between", (ORANGE, BLUE))
-    axes.scatter(*rows.to_numpy().T, c=model.predict_proba(rows)[:, 0], cmap=between, vmin=0, vmax=1, s=10, alpha=0.5)
-    span, height = (1.2, 5.6), (38, 102)
-    across, up = np.meshgrid(np.linspace(*span, 201), np.linspace(*height, 201))
-    grid = pd.DataFrame({"eruptions": across.ravel(), "waiting": up.ravel()})
-    joint = model.reestimate(estimate="map").predict_joint_log_proba(grid)
-    for k, colour in enumerate((BLUE, ORANGE)):
-        log_density = (joint[:, k] - joint[:, k].max()).reshape(across.shape)
-        axes.contour(across, up, log_density, levels=[-2, -0.5], colors=colour, linewidths=2, linestyles="-")
-    label(
-        axes,
-        "Old Faithful",
-        "eruption, minutes",
-        "wait for the next, minutes",
-        bottom=height[0],
-        top=height[1],
-        span=span,
-    )
 
 
 def _draw_climbs(axes: Any, rows: pd.DataFrame) -> None:

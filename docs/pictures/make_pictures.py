@@ -14,7 +14,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from assumption import draw_dependence, draw_predictive_check
-from canvas import BLUE, GREEN, GREY, ORANGE, RED, STYLE, density, label, new_figure
+from canvas import BLUE, GREEN, GREY, ORANGE, RED, STYLE, label, new_figure
 from comparing import draw_log_normal, draw_occam
 from deciding import draw_expected_cost, draw_intervals
 from hidden_markov import draw_earthquakes, draw_starts, draw_trellis
@@ -36,33 +36,20 @@ HERE = Path(__file__).parent
 def draw_beta_priors() -> Figure:
     """Four Beta densities: what each believes about a coin before the first toss."""
     figure, (axes,) = new_figure(1)
-    theta = np.linspace(0, 1, 401)
-    looks = [((1, 1), GREY, "-"), ((2, 2), BLUE, "-"), ((10, 10), RED, "--"), ((2, 3), GREEN, "-.")]
-    for (a, b), colour, line in looks:
-        axes.plot(theta, density(tb.Beta(a, b), theta), line, color=colour, label=f"Beta({a}, {b})")
+    tb.Beta([1, 2, 10, 2], [1, 2, 10, 3]).plot(axes)
     label(axes, "Four beliefs about a coin", "θ, the probability of heads", "density", top=4)
-    axes.legend(loc="upper right")
     return figure
 
 
 def draw_coin_posteriors() -> Figure:
     """Prior, likelihood and posterior after 2 and after 100 tosses."""
     figure, panels = new_figure(2)
-    theta = np.linspace(0, 1, 801)
-    prior = tb.Beta(2, 2)
     tosses = [([1, 1], "2 tosses: 2 heads"), ([1] * 55 + [0] * 45, "100 tosses: 55 heads, 45 tails")]
     for axes, (values, title) in zip(panels, tosses, strict=True):
-        coin = tb.learn(values, tb.Bernoulli())
-        posterior = density(coin.posterior(prior), theta)
-        # A likelihood is no density: give it the area 1, so that it can stand beside the other two.
-        log_likelihood = np.array([coin.log_likelihood(p) for p in theta])
-        likelihood = np.exp(log_likelihood - log_likelihood.max())
-        likelihood /= likelihood.sum() * (theta[1] - theta[0])
-        axes.plot(theta, density(prior, theta), "-.", color=GREEN, label="prior Beta(2, 2)")
-        axes.plot(theta, posterior, "-", color=BLUE, linewidth=4, label="posterior")
-        axes.plot(theta, likelihood, "--", color=ORANGE, label="likelihood (scaled to area 1)")
-        label(axes, title, "θ, the probability of heads", "density", top=1.45 * max(posterior.max(), likelihood.max()))
-        axes.legend(loc="upper left")
+        tb.learn(values, tb.Bernoulli()).plot(tb.Beta(2, 2), axes)
+        axes.set(title=title, xlabel="θ, the probability of heads")
+        axes.legend(loc="upper left", fontsize=9)
+    panels[0].set_ylim(0, 5.2)
     return figure
 
 
@@ -169,16 +156,12 @@ def draw_strange_prior() -> Figure:
     figure, panels = new_figure(2)
     grid = tb.Hypotheses.grid(np.linspace(0, 1, 101).round(2), prior=strange_density)
     coin = tb.learn([1] * 8 + [0] * 2, tb.Bernoulli())
-    steps = [
-        (grid, GREEN, "Prior: fair, or filed to favour heads"),
-        (coin.posterior(grid), BLUE, "After 8 heads, 2 tails"),
-    ]
-    for axes, (belief, colour, title) in zip(panels, steps, strict=True):
-        found = belief.probabilities
-        axes.fill_between(list(found), list(found.values()), step="mid", color=colour, alpha=0.35, linewidth=0)
-        axes.step(list(found), list(found.values()), where="mid", color=colour, linewidth=1.6)
-        label(axes, title, "θ, the probability of heads", "probability of each of 101 values")
-        axes.set_ylim(0)
+    grid.plot(panels[0])
+    coin.plot(grid, panels[1])
+    for axes, title in zip(panels, ("Prior: fair, or filed to favour heads", "After 8 heads, 2 tails"), strict=True):
+        axes.set(title=title, xlabel="θ, the probability of heads")
+    panels[1].set_ylabel("")
+    panels[1].legend(loc="upper left")
     return figure
 
 
@@ -228,31 +211,14 @@ def draw_explanation() -> Figure:
 def draw_product_of_marginals() -> Figure:
     """Two classes whose columns are correlated, and what naive Bayes makes of them."""
     figure, panels = new_figure(2)
-    centre, correlation = np.array([0.7, 0.7]), 0.8
-    covariance = np.array([[1, correlation], [correlation, 1]])
-    rng = np.random.default_rng(2)
     y = np.repeat([0, 1], 5000)
-    X = np.where(y[:, None] == 1, 1, -1) * centre + rng.multivariate_normal([0, 0], covariance, len(y))
-    naive = tb.NaiveBayes().fit(X, y)
-    across, up = np.meshgrid(np.linspace(-3.6, 3.6, 241), np.linspace(-3.6, 3.6, 241))
-    grid = np.column_stack([across.ravel(), up.ravel()])
-    gaps = [grid - sign * centre for sign in (-1, 1)]
-    true = np.stack([-0.5 * ((gap @ np.linalg.inv(covariance)) * gap).sum(axis=1) for gap in gaps], axis=1)
-    shown = [(true, "The true joint"), (naive.predict_joint_log_proba(grid), "Naive: the product of the marginals")]
-    for axes, (joint, title) in zip(panels, shown, strict=True):
-        rows = slice(None, None, 25)
-        for k, colour in enumerate((BLUE, ORANGE)):
-            mine = y[rows] == k
-            axes.plot(*X[rows][mine].T, ".", color=colour, markersize=4, alpha=0.7)
-            log_density = (joint[:, k] - joint[:, k].max()).reshape(across.shape)
-            # On the ellipses the density is e^(−½) and e^(−2) of its peak: one and two deviations.
-            axes.contour(across, up, log_density, levels=[-2, -0.5], colors=colour, linewidths=2, linestyles="-")
-        proba = 1 / (1 + np.exp(joint[:, 0] - joint[:, 1])).reshape(across.shape)
-        lines = axes.contour(across, up, proba, levels=[0.05, 0.5, 0.95], colors="black", linewidths=1.2)
-        axes.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=10)
-        label(axes, title, "x₁", "x₂", bottom=-3.6, top=3.6, span=(-3.6, 3.6))
-        axes.set_aspect("equal")
-    figure.suptitle("Black lines: the probability of the orange class", fontsize=12)
+    noise = np.random.default_rng(2).multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], len(y))
+    X = np.where(y[:, None] == 1, 0.7, -0.7) + noise
+    tb.GaussianDiscriminant().fit(X, y).plot_joint(X[::25], y[::25], ax=panels)
+    for axes in panels:
+        axes.grid(visible=False)
+        axes.set(xlim=(-3.6, 3.6), ylim=(-3.6, 3.6), aspect="equal", xlabel="x₁")
+    panels[0].set_ylabel("x₂")
     return figure
 
 
@@ -299,14 +265,11 @@ def draw_decisions() -> Figure:
     model = tb.GaussianDiscriminant(estimate="unbiased").fit(X, y)
     for axes, covariance in zip(panels, ("full", "tied", "diagonal"), strict=True):
         model.reestimate(covariance=covariance).plot_decision(X, y, ax=axes)
-        axes.set_title(covariance)
         axes.grid(visible=False)
-        axes.set(xlabel="sepal width, cm", ylabel="petal length, cm", xlim=(1.8, 4.6), ylim=(0.9, 7.05))
-        axes.get_legend().remove()
-        if axes is not panels[0]:
-            axes.set_ylabel("")
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3, markerscale=3)
+        axes.set(title=covariance, xlabel="sepal width, cm", ylabel="", xlim=(1.8, 4.6), ylim=(0.9, 7.05))
+        if axes is not panels[2]:
+            axes.get_legend().remove()
+    panels[0].set_ylabel("petal length, cm")
     return figure
 
 
@@ -333,19 +296,15 @@ def draw_nearest_means() -> Figure:
     """The nearest mean under three metrics."""
     figure, panels = new_figure(3)
     X, y = stretched()
-    across, up = np.meshgrid(np.linspace(-4.5, 4.5, 241), np.linspace(-20, 20, 241))
-    grid = np.column_stack([across.ravel(), up.ravel()])
-    colours = (BLUE, ORANGE, GREEN)
     for axes, metric in zip(panels, ("euclidean", "mahalanobis", "learned"), strict=True):
         model = tb.NearestClassMean(metric).fit(X, y)
-        region = model.predict(grid).reshape(across.shape)
-        axes.contourf(across, up, region, levels=[-0.5, 0.5, 1.5, 2.5], colors=colours, alpha=0.18)
-        for k, colour in enumerate(colours):
-            axes.plot(*X[y == k][::3].T, ".", color=colour, markersize=4)
-            axes.plot(*model.means_[k], "+", color="black", markersize=11, markeredgewidth=2.4)
-        title, y_title = f"{metric}: {model.score(X, y):.0%} right", "x₂" if axes is panels[0] else ""
-        label(axes, title, "x₁", y_title, bottom=-20, top=20, span=(-4.5, 4.5))
+        model.plot_decision(X[::3], y[::3], ax=axes)
         axes.grid(visible=False)
+        title = f"{metric}: {model.score(X, y):.0%} right"
+        axes.set(title=title, xlabel="x₁", ylabel="", xlim=(-4.5, 4.5), ylim=(-20, 20))
+        if axes is not panels[2]:
+            axes.get_legend().remove()
+    panels[0].set_ylabel("x₂")
     return figure
 
 

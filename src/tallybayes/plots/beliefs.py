@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,8 +58,8 @@ def plot_belief(belief: Any, ax: Any = None) -> Picture:
     parts: list[Part] = []
     for panel, (name, margin) in zip(axes, margins.items(), strict=False):
         several = _several(margin)
-        names = [None] if len(several) == 1 else list(range(len(several)))
-        look = looks(names, what="others") if len(several) > 1 else [Look(POSTERIOR, None, own=True)]
+        names = _each(belief, len(several))
+        look = looks(names, what="beliefs") if len(several) > 1 else [Look(POSTERIOR, None, own=True)]
         at = _range(name, several)
         for k, (one, how) in enumerate(zip(several, look, strict=True)):
             density = one.pdf(at)
@@ -66,11 +67,23 @@ def plot_belief(belief: Any, ax: Any = None) -> Picture:
             panel.plot(at, density, color=how.colour, linewidth=1.8 if how.own else 0.7, label=label)
             if len(several) == 1:
                 _shade(panel, one, at, density)
-            parts.append({"belief": k, "parameter": name, "value": at, "density": density})
+            parts.append({"belief": names[k], "parameter": name, "value": at, "density": density})
         _frame(panel, name, [_density_of(several, at)])
         panel.legend(frameon=False, fontsize=9) if len(several) == 1 else legend_beside(panel)
-    set_title(axes[0], words(belief, 80))
+    if len(parts) == len(margins):
+        set_title(axes[0], words(belief, 80))
     return Picture(axes, *parts)
+
+
+def _each(belief: Any, n: int) -> list[str]:
+    """The name of every one of the beliefs in an array of them: how it would be written alone."""
+    if isinstance(belief, NormalInverseWishart):
+        return [f"column {k}" for k in range(n)]
+    arrays = [
+        np.ravel(part) for part in np.broadcast_arrays(*(getattr(belief, one.name) for one in fields(belief)[:4]))
+    ]
+    kind = type(belief)
+    return [repr(kind(*(float(part) for part in values))) for values in zip(*arrays, strict=True)]
 
 
 def plot_hypotheses(belief: Hypotheses, ax: Any = None, *, learned: Learned | None = None) -> Picture:

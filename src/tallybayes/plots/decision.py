@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.fitted.bayes_rule import normalised
-from tallybayes.models.fitted.scoring import chunk_of, rows_of
+from tallybayes.models.fitted.scoring import chunk_of, chunk_rows, rows_of
 from tallybayes.models.inputs.shape import open_rows, read_more
 from tallybayes.plots.marginals import Column, columns_in, covariances, pick, telling
 from tallybayes.plots.picture import Picture
@@ -17,7 +17,7 @@ from tallybayes.plots.style import Look, legend_beside, looks, name_of, new_axes
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.table import Table
 
-_ACROSS = 200  # places of the plane along each side
+_ACROSS = 240  # places of the plane along each side
 _MOST_POINTS = 5000  # rows that are drawn: more hide each other
 
 
@@ -35,7 +35,12 @@ class Plane(NamedTuple):
         model, grid = self.model, (self.across.ravel(), self.up.ravel())
         model._check_estimated(model.class_log_prior_)
         given = {self.columns[k].name: _as_cells(self.columns[k], grid[k]) for k in known}
-        return np.asarray(model._plan.joint(_rows(model, given, self.across.size), whole=True))
+        step = chunk_rows(1, sum(len(one.factor.columns) for one in model._scored))
+        parts = []
+        for start in range(0, self.across.size, step):  # missing cells take memory, too
+            some = {name: cells[start : start + step] for name, cells in given.items()}
+            parts.append(model._plan.joint(_rows(model, some, min(step, self.across.size - start)), whole=True))
+        return np.concatenate(parts)
 
     def region(self) -> np.ndarray:
         """The class that is predicted at every place, as a code."""
