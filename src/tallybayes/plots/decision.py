@@ -18,6 +18,7 @@ from tallybayes.sources.arrays import as_array
 from tallybayes.sources.table import Table
 
 _ACROSS = 240  # places of the plane along each side
+_FAR = 1e6  # a lead that is as good as any larger one
 _MOST_POINTS = 5000  # rows that are drawn: more hide each other
 
 
@@ -42,12 +43,12 @@ class Plane(NamedTuple):
             parts.append(model._plan.joint(_rows(model, some, min(step, self.across.size - start)), whole=True))
         return np.concatenate(parts)
 
-    def region(self) -> np.ndarray:
-        """The class that is predicted at every place, as a code."""
+    def scores(self) -> np.ndarray:
+        """By what the class of every place is predicted: the largest of its row, (places, classes)."""
         found, model = self.log_joint(0, 1), self.model
         if model._calibration is not None:  # it may change the order
             found = model._calibration.apply(normalised(found, model.class_log_prior_).log_proba)
-        return found.argmax(axis=1).reshape(self.across.shape)
+        return np.asarray(found)
 
 
 def plane(model: Any, columns: Any, points: np.ndarray | None = None, chosen: Any = None) -> Plane:
@@ -96,11 +97,11 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None,
     chosen = choose(model, columns)
     points = None if X is None else points_of(model, X, chosen[0])
     here = plane(model, columns, points, chosen)
-    region = here.region()
+    scores = here.scores()
     ax = new_axes(ax, figsize=(6.6, 5), layout="constrained")
     classes = model.classes_.tolist()
     look = looks(classes, np.exp(model.class_log_prior_))
-    draw_regions(ax, here, region, look)
+    draw_regions(ax, here, scores, look)
     for k, one in enumerate(look):
         if one.own:
             _draw_ellipse(ax, here.columns, k, one.colour)
@@ -110,7 +111,7 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None,
     set_title(ax, f"{what}, {model.estimate} estimate", here.note)
     names = [str(column.name) for column in here.columns]
     names = names if names[0] != names[1] else [f"{name} {k}" for k, name in enumerate(names)]
-    labels = [classes[code] for code in region.ravel()]
+    labels = [classes[code] for code in scores.argmax(axis=1)]
     return Picture(ax, {**dict(zip(names, _sides(here), strict=True)), "predicted": labels})
 
 
@@ -140,12 +141,10 @@ def plot_nearest(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> Pi
     one_block = len(factor.columns) == 1
     rows = Table({factor.columns[0]: grid} if one_block else dict(zip(factor.columns, grid.T, strict=True)))
     classes = model.classes_.tolist()
-    found = model.predict(rows).tolist()
-    codes = {label: k for k, label in enumerate(classes)}
-    region = np.array([codes[label] for label in found]).reshape(here.across.shape)
+    scores = model.predict_log_proba(rows)
     ax = new_axes(ax, figsize=(6.6, 5), layout="constrained")
     look = looks(classes)
-    draw_regions(ax, here, region, look)
+    draw_regions(ax, here, scores, look)
     draw_points(ax, here, look, points, None if y is None else labels_of(model, X, y))
     for k, one in enumerate(look):
         if one.own:
@@ -153,20 +152,21 @@ def plot_nearest(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> Pi
     frame_plane(ax, here)
     metric = model.metric if isinstance(model.metric, str) else "given"
     set_title(ax, f"the nearest mean, {metric} metric")
-    return Picture(ax, {"first": grid[:, 0], "second": grid[:, 1], "predicted": found})
+    return Picture(ax, {"first": grid[:, 0], "second": grid[:, 1], "predicted": model.predict(rows).tolist()})
 
 
-def draw_regions(ax: Any, here: Plane, region: np.ndarray, look: list[Look]) -> None:
-    """Every class's region in its colour, with lines between them."""
-    from matplotlib.colors import ListedColormap
-
+def draw_regions(ax: Any, here: Plane, scores: np.ndarray, look: list[Look], *, filled: bool = True) -> None:
+    """Every class's region in its colour, with lines where the lead of one class over all others ends."""
     n = len(look)
-    shades = ListedColormap([one.colour for one in look])
-    ax.contourf(here.across, here.up, region, levels=np.arange(n + 1) - 0.5, cmap=shades, alpha=0.15)
-    for k in range(n):  # one after the other: between the first and the third there is one line, not two
-        inside = (region == k).astype(float)
-        if 0 < inside.mean() < 1:
-            ax.contour(here.across, here.up, inside, levels=[0.5], colors="#555555", linewidths=0.6)
+    for k in range(n):
+        others = np.delete(scores, k, axis=1).max(axis=1) if n > 1 else np.full(len(scores), -np.inf)
+        with np.errstate(invalid="ignore"):  # impossible in both
+            lead = np.nan_to_num(scores[:, k] - others, nan=-1.0, posinf=_FAR, neginf=-_FAR)
+        lead = np.clip(lead, -_FAR, _FAR).reshape(here.across.shape)
+        if filled and (lead > 0).any():
+            ax.contourf(here.across, here.up, lead, levels=[0, 2 * _FAR], colors=[look[k].colour], alpha=0.15)
+        if (lead > 0).any() and (lead < 0).any():
+            ax.contour(here.across, here.up, lead, levels=[0], colors="#555555", linewidths=0.6)
 
 
 def draw_points(ax: Any, here: Plane, look: list[Look], points: np.ndarray | None, labels: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from tallybayes.plots.decision import Plane, choose, draw_points, frame_plane, labels_of, plane, points_of
+from tallybayes.plots.decision import Plane, choose, draw_points, draw_regions, frame_plane, labels_of, plane, points_of
 from tallybayes.plots.picture import Picture
 from tallybayes.plots.style import Look, looks, new_axes, set_title
 
@@ -39,7 +39,7 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
     titles = "The joint of both columns", "The product of each alone"
     for panel, log_density, title in zip(axes, (together, apart), titles, strict=False):
         _draw_density(panel, here, log_density, look)
-        _draw_border(panel, here, log_density + prior)
+        draw_regions(panel, here, log_density + prior, look, filled=False)
         draw_points(panel, here, look, points, labels)
         frame_plane(panel, here)
         set_title(panel, title, here.note if panel is axes[0] else "")
@@ -64,15 +64,6 @@ def _draw_density(panel: Any, here: Plane, log_density: np.ndarray, look: list[L
             floor = np.where(np.isfinite(height), height - top, -1e3)
             line = {"colors": one.colour, "linewidths": 1.6, "linestyles": "-"}
             panel.contour(here.across, here.up, floor, levels=list(_LEVELS), **line)
-
-
-def _draw_border(panel: Any, here: Plane, joint: np.ndarray) -> None:
-    """Where the most probable class changes."""
-    region = joint.argmax(axis=1).reshape(here.across.shape)
-    for k in range(joint.shape[1]):
-        inside = (region == k).astype(float)
-        if 0 < inside.mean() < 1:
-            panel.contour(here.across, here.up, inside, levels=[0.5], colors="#555555", linewidths=0.6)
 
 
 def _lost(here: Plane, together: np.ndarray, apart: np.ndarray, log_prior: np.ndarray) -> float:
