@@ -13,6 +13,7 @@ from tallybayes import kernels
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError
+from tallybayes.families.aggregates import Expression, Steps
 from tallybayes.families.block import Block, Dense, Sparse, dense, first_infinite, n_columns
 from tallybayes.families.categorical import Levels, Probabilities
 from tallybayes.families.form import LevelTable
@@ -159,6 +160,15 @@ class Binned(Levels):
         codes = self.transform(dense(block, "Binned"))
         sizes = np.full(n_columns(codes), len(self.edges) - 1)
         return Counts(kernels.count_codes(codes, sizes, group, n_groups, weight), sizes)
+
+    def grouped_by(self, column: Expression) -> Expression:
+        """The bin."""
+        return Steps(column, tuple(float(cut) for cut in self.edges[1:-1] if cut is not None))
+
+    def value_of(self, groups: np.ndarray) -> np.ndarray:
+        """The middle of a bin."""
+        ends = self.ends
+        return np.asarray(((ends[:-1] + ends[1:]) / 2)[groups.astype(np.intp)])
 
     def transform(self, columns: Dense) -> Dense:
         """The numbers of the bins."""

@@ -16,6 +16,7 @@ from tallybayes.statistics.statistics import Statistics
 from tallybayes.value import Value
 
 if TYPE_CHECKING:
+    from tallybayes.families.aggregates import Expression, Sum
     from tallybayes.families.form import Form
     from tallybayes.families.left_out import Counted, Removed
 
@@ -96,6 +97,25 @@ class Family(Value):
         -------
         Statistics with one axis of groups
         """
+        raise NotImplementedError
+
+    def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum] | None:
+        """The sums that a database makes of a block of columns, from which `from_aggregates` makes its statistics.
+
+        None, unless said: then the database counts how often every value occurs, and those are collected as rows are.
+        """
+        return None
+
+    def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Statistics:
+        """The statistics of groups, from their `aggregates`: (groups, sums)."""
+        raise NotImplementedError
+
+    def grouped_by(self, column: Expression) -> Expression | None:
+        """What a database counts by instead of the values; `value_of` has one value for each."""
+        return None
+
+    def value_of(self, groups: np.ndarray) -> np.ndarray:
+        """Values that stand for what `grouped_by` tells apart."""
         raise NotImplementedError
 
     def nonnegative(self, statistics: Any) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ from tallybayes import kernels
 from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.errors import EstimateError
+from tallybayes.families.aggregates import Column, Sum, moments_of_sums, sums_of_powers
 from tallybayes.families.block import Block, dense
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import known_sum, over_given, ratio
@@ -68,6 +69,14 @@ class Gaussian(Measurements):
         columns = dense(block, "Gaussian")
         anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
         return Moments.from_kernel(anchor, kernels.sum_moments(columns, anchor, group, n_groups, weight))
+
+    def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
+        """Weights, values and squares about an anchor."""
+        return sums_of_powers([Column(place) for place in range(n_columns)], anchor, full=False)
+
+    def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
+        """The moments of groups."""
+        return moments_of_sums(anchor, sums, full=False)
 
     def _pool(self, array: np.ndarray) -> np.ndarray:
         """The sum over what shares one variance, keeping the axes."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
+from tallybayes.families.aggregates import Column, Log, Sum, sums_of_powers
 from tallybayes.families.block import Block, Dense, Sparse, dense
 from tallybayes.families.family import over_given
 from tallybayes.families.gaussian import Gaussian
@@ -63,6 +64,10 @@ class LogNormal(Gaussian):
     ) -> Moments:
         """Sum weights, logarithms and their squares about an anchor."""
         return super().collect(self.transform(dense(block, "LogNormal")), group, n_groups, weight, like=like)
+
+    def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
+        """Weights, logarithms and their squares about an anchor."""
+        return sums_of_powers([Log(Column(place)) for place in range(n_columns)], anchor, full=False)
 
     form, predictive_form = Gaussian.form, Gaussian.predictive_form
 

@@ -11,6 +11,7 @@ from tallybayes import kernels
 from tallybayes.beliefs.log_gamma import log_rising
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, grown_root
 from tallybayes.errors import EstimateError
+from tallybayes.families.aggregates import Column, Sum, moments_of_sums, sums_of_powers
 from tallybayes.families.block import Block, dense
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import over_given, ratio
@@ -74,6 +75,14 @@ class MultivariateGaussian(Measurements):
         columns = dense(block, "MultivariateGaussian")
         anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
         return Moments.from_kernel(anchor, kernels.sum_scatter(columns, anchor, group, n_groups, weight))
+
+    def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
+        """Weights, values and products about an anchor."""
+        return sums_of_powers([Column(place) for place in range(n_columns)], anchor, full=True)
+
+    def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
+        """The moments of groups."""
+        return moments_of_sums(anchor, sums, full=True)
 
     def maximum_likelihood(self, statistics: Moments) -> MultivariateNormal:
         """The mean, and the scatter over the number of rows."""

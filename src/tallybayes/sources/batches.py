@@ -117,8 +117,3 @@ def lazy_frame(frame: Any) -> Source:
     if hasattr(frame, "collect_batches"):
         return Batches(lambda: iter(frame.collect_batches(chunk_size=BATCH)), "the lazy frame")
     return Batches(lambda: iter([frame.collect()]), "the lazy frame")
-
-
-def relation(found: Any) -> Source:
-    """The rows that a relation of DuckDB stands for."""
-    return Batches(lambda: iter(found.fetch_arrow_reader(BATCH)), "the relation")

@@ -16,7 +16,7 @@ from tallybayes.kernels.joint import MOST_CELLS, count_joint
 from tallybayes.memory import SMALL, require_memory
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import located, parts_of
-from tallybayes.sources.table import Table, open_table
+from tallybayes.sources.table import Table, open_table, sources_of
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain
@@ -68,10 +68,14 @@ def count(
         return Collector(open_table(data), factors, weight, schema, like).collect()
     if weight is not None and not isinstance(weight, str):
         raise DataError.wrong_type("weight", "values beside a source", f"the name of a column of {source.name}")
-    names = {name for factor in factors for name in (*factor.given, *factor.columns)}
-    source.check_columns(name for name in (*names, weight) if name is not None)
-    wanted = [name for name in source.schema.names if name in names or name == weight]
-    total: Tally | None = None
+    known = source.schema.names
+    names = [name for factor in factors for name in (*factor.given, *factor.columns)] + ([weight] if weight else [])
+    names = [name if name in known else (*sources_of(name), name)[0] for name in names]
+    source.check_columns(names)
+    wanted = [name for name in known if name in set(names)]
+    total = source.count(factors, weight, schema, like)
+    if total is not None:
+        return total
     for table in parts_of(source, "counting", wanted):
         weights = None if weight is None else np.asarray(table.columns[weight])
         with located(table):

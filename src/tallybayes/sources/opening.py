@@ -9,8 +9,9 @@ from typing import Any
 
 from tallybayes.errors import DataError, brief
 from tallybayes.sources.arrow_files import ArrowFiles
-from tallybayes.sources.batches import Batches, lazy_frame, relation
+from tallybayes.sources.batches import Batches, lazy_frame
 from tallybayes.sources.csv_files import ON_BAD, CsvFiles
+from tallybayes.sources.dialects import Dialect, Relation, dialect_of
 from tallybayes.sources.json_files import JsonFiles
 from tallybayes.sources.source import Source
 from tallybayes.sources.view import View
@@ -43,7 +44,7 @@ def open_source(data: Any) -> Source | None:
     if library == "polars" and kind.__name__ == "LazyFrame":
         return lazy_frame(data)
     if library in ("duckdb", "_duckdb") and kind.__name__ == "DuckDBPyRelation":
-        return relation(data)
+        return _open_query(Relation(data), Relation.NAME)
     if library == "pyarrow" and hasattr(data, "read_next_batch"):
         return Batches(lambda: iter(data), "the reader", once=True)
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "get_fragments"):
@@ -55,6 +56,7 @@ def open_source(data: Any) -> Source | None:
 
 def table(
     data: Any,
+    query: str | None = None,
     *,
     columns: Sequence[str] | None = None,
     where: Any = None,
@@ -72,9 +74,12 @@ def table(
 
     Parameters
     ----------
-    data : path, pattern or list of paths, iterator or function of batches, lazy frame, relation or reader
+    data : path, pattern or list of paths, iterator or function of batches, lazy frame, relation or reader; connection
         Paths may hold ``*``, and end in .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
-        (.gz, .zst, .bz2).
+        (.gz, .zst, .bz2). Connections are those of DuckDB, PostgreSQL (psycopg) and ``sqlite3``.
+    query : str, optional
+        Of a connection: the name of a table, or a query. The database counts by itself what a plain `fit` needs, in a
+        transaction that only reads; no row leaves it.
     columns : sequence of str, optional
         The columns to be read; all by default.
     where : pyarrow Expression, optional
@@ -117,6 +122,8 @@ def table(
     paths = [data] if isinstance(data, str | os.PathLike) else data
     if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths):
         source: Source | None = _open_files([os.fspath(path) for path in paths], text, format, read)
+    elif query is not None:
+        source = _open_query(data, query)
     elif callable(data) and not isinstance(data, Source):
         source = Batches(lambda: iter(data()), "the batches")
     else:
@@ -128,6 +135,17 @@ def table(
     if columns is None and where is None and (done or (not read and null_values is None)):
         return source
     return View(source, columns, where, {} if done else read, None if done else null_values)
+
+
+def _open_query(connection: Any, query: str) -> Source:
+    """A table of a database, or the answer to a query."""
+    from tallybayes.sources.queries import Query
+
+    dialect = connection if isinstance(connection, Dialect) else dialect_of(connection)
+    if dialect is None:
+        expected = "a connection of DuckDB, psycopg or sqlite3"
+        raise DataError.wrong_type("the connection", brief(connection), expected)
+    return Query(dialect, query)
 
 
 def _open_files(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tallybayes.errors import DataError
 from tallybayes.progress import progress_of
-from tallybayes.sources.source import Source, ahead, place_of
+from tallybayes.sources.source import Source, place_of
 from tallybayes.sources.table import Table, open_table
 
 
@@ -22,7 +22,7 @@ def parts_of(source: Source, what: str, columns: Sequence[str] | None = None) ->
     columns : sequence of names, optional
         Those that are needed.
     """
-    for batch in progress_of(ahead(source.batches(columns)), what, len, source.n_rows):
+    for batch in progress_of(source.read_ahead(columns), what, len, source.n_rows):
         table = open_table(batch)
         table.place = place_of(batch)
         yield table

@@ -5,12 +5,14 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tallybayes.cautions import RowsWarning, warn
 from tallybayes.errors import DataError
 from tallybayes.memory import require_memory
-from tallybayes.tally.factor import Name
+from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +41,9 @@ class Source:
     [[1, 2, 3]]
     """
 
+    counts = False  # whether it counts rows itself
+    in_threads = True  # whether another thread may read it
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._first: pa.Table | None = None
@@ -57,6 +62,16 @@ class Source:
         """The rows, some at a time, with these columns or all."""
         raise NotImplementedError
 
+    def count(
+        self, factors: Sequence[Factor], weight: str | None, schema: Schema | None, like: Tally | None
+    ) -> Tally | None:
+        """The tally of all rows, where the source counts them itself; None where its batches are to be counted."""
+        return None
+
+    def n_missing(self, column: str, weight: str | None) -> int:
+        """How many rows of a source that counts lack the cell of a column."""
+        raise NotImplementedError
+
     def first(self) -> pa.Table:
         """The first batch, which decides what there is to count; a table without rows where there are none."""
         if self._first is None:
@@ -64,6 +79,14 @@ class Source:
             if self._first is None:
                 self._first = self.schema.empty_table()
         return self._first
+
+    def read_ahead(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """As `batches`; the next ones are read while one is used, where that can be."""
+        return ahead(self.batches(columns)) if self.in_threads else self.batches(columns)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """While it lasts, the rows are the same whenever they are asked for."""
+        return nullcontext()
 
     def read(self, why: str) -> pa.Table:
         """All rows, in memory: for what cannot be done batch by batch, which the user is told.
@@ -76,7 +99,7 @@ class Source:
         import pyarrow as pa
 
         found, size = [], 0
-        for batch in ahead(self.batches()):
+        for batch in self.read_ahead():
             found.append(batch)
             size += batch.nbytes
             if self.n_rows and len(found) == 1:

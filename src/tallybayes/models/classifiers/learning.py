@@ -93,13 +93,33 @@ def forget(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
     return model._update(model.tally_ - _count_all(model, X, y, sample_weight))
 
 
+def _count_there(
+    model: Any, source: Source, y: Any, sample_weight: Any, factors: list[Factor], like: Tally | None = None
+) -> Tally | None:
+    """The tally of rows that lie where they can be counted; None where they have to be read."""
+    columns = getattr(model, "_columns", None)
+    bins = columns is not None and any(family.bins for family in columns.families.values())
+    if not source.counts or bins or y != model._target or getattr(model, "missing_label", None) is not None:
+        return None
+    n_missing = source.n_missing(y, sample_weight)
+    if n_missing and getattr(model, "unlabelled", None) != "skip":
+        raise LabelError(
+            f"Input y contains NaN: {n_missing} rows of {source.name} have no {y!r}; expected a label for every row.\n"
+            "    Pass unlabelled='skip', or leave those rows out in the query."
+        )
+    return source.count(factors, sample_weight, Schema(ordered=(str(y),)), like)
+
+
 def _count_all(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
     """The tally of more rows, whether in memory or not."""
     source = open_source(X)
     if source is None:
         return model._count_more(*read_more(model, X, y, sample_weight))
     check_names(source, y=y, sample_weight=sample_weight)
-    total: Tally | None = None
+    with source.snapshot():
+        total = _count_there(model, source, y, sample_weight, list(model.tally_.factors), model.tally_)
+    if total is not None:
+        return total
     for table in parts_of(source, "counting"):
         with located(table):
             part = model._count_more(*read_more(model, table, y, sample_weight))
@@ -205,11 +225,27 @@ def learn(
     Where these are the `whole` of the rows, probabilities are calibrated by them, if that is wanted. EM may `start`
     from another model.
     """
-    fresh, source = clone(model), open_source(X)
+    source = open_source(X)
+    if source is None:
+        return _learn(model, X, None, y, sample_weight, classes, whole, start)
+    check_names(source, y=y, sample_weight=sample_weight)
+    with source.snapshot():
+        return _learn(model, X, source, y, sample_weight, classes, whole, start)
+
+
+def _learn(
+    model: Model,
+    X: Any,
+    source: Source | None,
+    y: Any,
+    sample_weight: Any,
+    classes: Any,
+    whole: bool,
+    start: Any,
+) -> Model:
+    fresh = clone(model)
     fresh._start = start
     fresh._check_settings()
-    if source is not None:
-        check_names(source, y=y, sample_weight=sample_weight)
     by_parts = (
         source is not None
         and getattr(model, "unlabelled", None) != "em"
@@ -240,6 +276,9 @@ def _count_parts(
     model: Any, source: Source, y: Any, sample_weight: Any, factors: list[Factor]
 ) -> tuple[Tally, Climbed | None]:
     """The tally of the rows of a source, each batch counted as it comes."""
+    there = _count_there(model, source, y, sample_weight, factors)
+    if there is not None:
+        return there, None
     names = {name for factor in factors for name in factor.columns} | {y, sample_weight}
     names |= {other for name in names for other in sources_of(name)}
     tally: Tally | None = None

@@ -1,0 +1,207 @@
+"""Dialects: how an expression, a name and a grouped count are written for each database, and how it is asked."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tallybayes.families.aggregates import Column, Const, Expression, Log, Minus, Product, Steps, Sum, Weight, Where
+from tallybayes.sources.source import BATCH
+
+_NUMBERS = itertools.count()  # of cursors: two may be open
+
+
+class Dialect:
+    """What the databases have in common.
+
+    Parameters
+    ----------
+    connection : a connection of the database's library
+    """
+
+    grouping_sets = True  # whether several groupings are counted in one pass
+    double = "DOUBLE PRECISION"
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self._in_snapshot = False
+
+    def quote(self, name: Any) -> str:
+        """A name of the user's, whatever it holds."""
+        return '"' + str(name).replace('"', '""') + '"'
+
+    def run(self, query: str) -> list[tuple[Any, ...]]:
+        """All rows of an answer."""
+        return [tuple(row) for row in self.connection.execute(query).fetchall()]
+
+    def columns(self, table: str) -> list[str]:
+        """The names of the columns of a table or query."""
+        cursor = self.connection.execute(f"SELECT * FROM {table} LIMIT 0")
+        return [column[0] for column in cursor.description]
+
+    def rows(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of an answer, some at a time."""
+        cursor = self.connection.execute(query)
+        while found := cursor.fetchmany(BATCH):
+            yield found
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """While it lasts all queries see the same rows: in a transaction, unless the user has begun one."""
+        if self._in_snapshot or self.in_transaction():
+            yield
+            return
+        self._in_snapshot = True
+        try:
+            with self.transaction():
+                yield
+        finally:
+            self._in_snapshot = False
+
+    def in_transaction(self) -> bool:
+        """Whether the user has begun a transaction, which then is the snapshot."""
+        raise NotImplementedError
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction that ends as if it had not been."""
+        self.connection.execute("BEGIN TRANSACTION")
+        try:
+            yield
+        finally:
+            self.connection.execute("ROLLBACK")
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Queries of which one may fail, and nothing else shall."""
+        yield
+
+    def number(self, column: str) -> str:
+        """A column as a number; NaN is missing."""
+        return f"CAST({column} AS {self.double})"
+
+    def write(self, expression: Expression, columns: Sequence[str], weight: str | None) -> str:
+        """An expression over these columns, which are written already."""
+
+        def text(one: Expression) -> str:
+            return self.write(one, columns, weight)
+
+        match expression:
+            case Column(place):
+                return self.number(columns[place])
+            case Weight():
+                return "1" if weight is None else self.number(weight)
+            case Const(value):
+                return f"CAST({value!r} AS {self.double})"
+            case Product(first, second):
+                return f"({text(first)} * {text(second)})"
+            case Minus(first, second):
+                return f"({text(first)} - {text(second)})"
+            case Log(of):
+                return f"CASE WHEN {text(of)} > 0 THEN LN({text(of)}) END"
+            case Where(there, then):
+                return f"CASE WHEN {text(there)} IS NOT NULL THEN {text(then)} END"
+            case Steps(of, cuts):
+                steps = " ".join(f"WHEN {text(of)} < {text(Const(cut))} THEN {k}" for k, cut in enumerate(cuts))
+                return f"CASE WHEN {text(of)} IS NULL THEN NULL {steps} ELSE {len(cuts)} END"
+        raise TypeError(f"no SQL is known for {expression!r}")
+
+    def sum(self, sum: Sum, columns: Sequence[str], weight: str | None) -> str:
+        """A sum; 0 over no row."""
+        return f"COALESCE(SUM({self.write(sum.of, columns, weight)}), 0)"
+
+
+class DuckDB(Dialect):
+    """DuckDB, its files and views included."""
+
+    double = "DOUBLE"
+
+    def number(self, column: str) -> str:
+        """A column as a number; NaN, which DuckDB compares as equal to itself, is missing."""
+        return f"NULLIF(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
+
+    def in_transaction(self) -> bool:
+        """Whether two queries are of one transaction: DuckDB does not say it otherwise."""
+        first, second = (self.run("SELECT txid_current()") for _ in range(2))
+        return first == second
+
+
+class Relation(DuckDB):
+    """A relation of DuckDB: a query that has been written already, on a connection that only it knows."""
+
+    NAME = "rows of the relation"
+
+    def run(self, query: str) -> list[tuple[Any, ...]]:
+        """All rows of an answer."""
+        return self.connection.query(self.NAME, query).fetchall()
+
+    def columns(self, table: str) -> list[str]:
+        """The names of its columns."""
+        return list(self.connection.columns)
+
+    def rows(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of an answer, some at a time."""
+        found = self.connection.query(self.NAME, query)
+        while rows := found.fetchmany(BATCH):
+            yield rows
+
+    def in_transaction(self) -> bool:
+        """What it is a part of is not ours to begin or end."""
+        return True
+
+
+class PostgreSQL(Dialect):
+    """PostgreSQL by psycopg."""
+
+    def number(self, column: str) -> str:
+        """A column as a number; NaN, which PostgreSQL compares as equal to itself, is missing."""
+        return f"NULLIF(CAST({column} AS DOUBLE PRECISION), 'NaN')"
+
+    def rows(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of an answer, which stay on the server until they are asked for."""
+        with self.connection.transaction(), self.connection.cursor(name=f"tallybayes {next(_NUMBERS)}") as cursor:
+            cursor.execute(query)
+            while found := cursor.fetchmany(BATCH):
+                yield found
+
+    def in_transaction(self) -> bool:
+        """Whether the connection is not idle."""
+        return bool(self.connection.info.transaction_status != 0)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction that only reads."""
+        with self.connection.transaction(force_rollback=True):
+            self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """A savepoint: otherwise what fails would end the transaction."""
+        with self.connection.transaction():
+            yield
+
+
+class SQLite(Dialect):
+    """SQLite of Python itself."""
+
+    grouping_sets = False
+    double = "REAL"
+
+    def in_transaction(self) -> bool:
+        """Whether the user has begun one."""
+        return bool(self.connection.in_transaction)
+
+
+def dialect_of(connection: Any) -> Dialect | None:
+    """The dialect that a connection speaks, by its library; None for what is no connection."""
+    library, name = type(connection).__module__.partition(".")[0], type(connection).__name__
+    if name == "DuckDBPyConnection":
+        return DuckDB(connection)
+    if library == "psycopg" and name == "Connection":
+        return PostgreSQL(connection)
+    if library == "sqlite3" and name == "Connection":
+        return SQLite(connection)
+    return None

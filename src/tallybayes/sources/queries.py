@@ -1,0 +1,317 @@
+"""Queries: rows that lie in a database, which counts them where they are; only statistics travel."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes.errors import DataError
+from tallybayes.families.aggregates import Column
+from tallybayes.sources.dialects import Dialect
+from tallybayes.sources.source import BATCH, Source
+from tallybayes.sources.table import Table, open_table, sources_of
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.tally import Tally
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FIRST = 20_000  # rows by which it is decided what there is to count
+_TOGETHER = 30  # columns in one query
+_QUERY = re.compile(r"\s*(select|with|values|from|table)\b", re.IGNORECASE)
+
+
+class Query(Source):
+    """A table, a view or the answer to a query, in a database.
+
+    Parameters
+    ----------
+    dialect : Dialect
+    query : str
+        The name of a table, which may have a schema before it, or a query.
+    """
+
+    counts, in_threads = True, False
+
+    def __init__(self, dialect: Dialect, query: str) -> None:
+        super().__init__(f"the table {query}" if not _QUERY.match(query) else "the query")
+        self.dialect, self._asked = dialect, query
+
+    @cached_property
+    def table(self) -> str:
+        """What stands after FROM."""
+        if _QUERY.match(self._asked):
+            return f"({self._asked.strip().rstrip(';')}) AS {self.dialect.quote('rows of it')}"
+        whole = self.dialect.quote(self._asked)
+        parts = ".".join(map(self.dialect.quote, self._asked.split(".")))
+        errors = []
+        for name in dict.fromkeys((whole, parts)):
+            try:
+                with self.dialect.attempt():
+                    self.dialect.columns(name)
+                return name
+            except Exception as error:  # every library has its own
+                errors.append(str(error).split("\n")[0])
+        raise DataError(f"there is no table {self._asked!r} to be read: {errors[-1]}.")
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        try:
+            table = self.table
+            with self.dialect.attempt():
+                found = self.dialect.columns(table)
+        except DataError:
+            raise
+        except Exception as error:  # every library has its own
+            raise DataError(f"the query cannot be asked: {str(error).strip()}.") from error
+        twice = next((name for name in found if found.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"{self.name} has two columns {twice!r}; expected a name for every column.")
+        return found
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types, as the first rows have them."""
+        return self.first().schema
+
+    def first(self) -> pa.Table:
+        """The first rows."""
+        if self._first is None:
+            names = ", ".join(map(self.dialect.quote, self.names))
+            with self.dialect.snapshot():
+                rows = self.dialect.run(f"SELECT {names} FROM {self.table} LIMIT {_FIRST}")
+            self._first = _as_arrow(rows, self.names, None, self.name)
+        return self._first
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows, some at a time, for what the database cannot do."""
+        wanted = list(self.names if columns is None else columns)
+        self.check_columns(wanted)
+        schema = self.first().select(wanted).schema
+        query = f"SELECT {', '.join(map(self.dialect.quote, wanted))} FROM {self.table}"
+        for rows in self.dialect.rows(query):
+            for start in range(0, len(rows), BATCH):
+                yield _as_arrow(rows[start : start + BATCH], wanted, schema, self.name)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """A transaction that reads."""
+        return self.dialect.snapshot()
+
+    # ---- Counting where the rows are --------------------------------------------------------------------------------
+
+    def count(
+        self, factors: Sequence[Factor], weight: str | None, schema: Schema | None, like: Tally | None
+    ) -> Tally | None:
+        """The tally of factors, or None where one of them cannot be counted by the database alone."""
+        from tallybayes.sources.collect import Collector
+
+        total: Tally | None = None
+        with self.dialect.snapshot():
+            if weight is not None:
+                self._check_weights(weight)
+            for factor in factors:
+                found: Tally | None
+                if factor.family.aggregates(1, np.zeros(1)) is None:
+                    table, times = self._values(factor, weight)
+                    found = Collector(table, (factor,), times, schema, None).collect()
+                else:
+                    found = self._sums(factor, weight, schema or Schema())
+                if found is None:
+                    return None
+                total = found if total is None else total | found
+        return None if total is None else Tally(tuple(factors), total.statistics, total.domains, schema or Schema())
+
+    def n_missing(self, column: str, weight: str | None) -> int:
+        """How many rows lack the cell of a column."""
+        counted = "1" if weight is None else f"CASE WHEN {self.dialect.quote(weight)} > 0 THEN 1 ELSE 0 END"
+        query = f"SELECT COALESCE(SUM({counted}), 0) FROM {self.table} WHERE {self.dialect.quote(column)} IS NULL"
+        return int(self.dialect.run(query)[0][0])
+
+    def _written(self, name: Name) -> str:
+        """A column, or whether the cells of one are there."""
+        if name in self.names:
+            return self.dialect.quote(name)
+        source = next(other for other in sources_of(name) if other in self.names)
+        return f"CASE WHEN {self.dialect.quote(source)} IS NULL THEN 0 ELSE 1 END"
+
+    def _check_weights(self, weight: str) -> None:
+        name = self.dialect.quote(weight)
+        lowest, nulls = self.dialect.run(
+            f"SELECT MIN({name}), SUM(CASE WHEN {name} IS NULL THEN 1 ELSE 0 END) FROM {self.table}"
+        )[0]
+        if nulls or (lowest is not None and not lowest >= 0):
+            found = "missing in some rows" if nulls else f"{lowest} in some row"
+            raise DataError.wrong_type(f"the weight {weight!r}", found, "finite numbers of at least 0")
+
+    def _values(self, factor: Factor, weight: str | None) -> tuple[Table, np.ndarray]:
+        """How often every value of each column occurs in every group, as rows with weights: other cells are missing."""
+        import pyarrow as pa
+
+        dialect, given = self.dialect, [self._written(name) for name in factor.given]
+        counted = "COUNT(*)" if weight is None else f"SUM({dialect.number(dialect.quote(weight))})"
+        written = []
+        for name in factor.columns:
+            binned = factor.family.grouped_by(Column(0))
+            text = self._written(name)
+            written.append(text if binned is None else dialect.write(binned, [text], None))
+        parts: list[tuple[int, list[tuple[Any, ...]]]] = []
+        for start in range(0, len(written), _TOGETHER):
+            for place, rows in self._grouped(given, written[start : start + _TOGETHER], counted):
+                parts.append((start + place, rows))
+        n_rows = sum(len(rows) for _, rows in parts)
+        columns: dict[Name, Any] = {}
+        for axis, name in enumerate(factor.given):
+            columns[name] = _values_of([row[axis] for _, rows in parts for row in rows])
+        first = 0
+        for place, rows in parts:
+            name, values = factor.columns[place], _values_of([row[len(given)] for row in rows])
+            if factor.family.grouped_by(Column(0)) is not None:
+                codes = values.to_numpy(zero_copy_only=False).astype(float)
+                known = ~np.isnan(codes)
+                codes[known] = factor.family.value_of(codes[known])
+                values = pa.array(codes, from_pandas=True)
+            gaps = pa.nulls(first, values.type), pa.nulls(n_rows - first - len(values), values.type)
+            columns[name] = pa.concat_arrays([gaps[0], values, gaps[1]])
+            first += len(values)
+        times = np.array([row[-1] or 0 for _, rows in parts for row in rows], dtype=float)
+        return open_table(
+            pa.table({str(k): v for k, v in enumerate(columns.values())}).rename_columns(
+                [str(name) for name in columns]
+            )
+        ), times
+
+    def _grouped(
+        self, given: list[str], columns: list[str], counted: str
+    ) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
+        """By column: (*given, value, how often) of every combination that there is."""
+        if not self.dialect.grouping_sets or len(columns) == 1:
+            for place, column in enumerate(columns):
+                by = ", ".join([*given, column])
+                yield place, self.dialect.run(f"SELECT {by}, {counted} FROM {self.table} GROUP BY {by}")
+            return
+        inner = ", ".join(
+            [f"{text} AS g{k}" for k, text in enumerate(given)]
+            + [f"{text} AS c{k}" for k, text in enumerate(columns)]
+            + ([] if counted == "COUNT(*)" else [f"{counted[4:-1]} AS w"])
+        )
+        groups, cells = [f"g{k}" for k in range(len(given))], [f"c{k}" for k in range(len(columns))]
+        sets = ", ".join(f"({', '.join([*groups, cell])})" for cell in cells)
+        which = " ".join(f"WHEN GROUPING({cell}) = 0 THEN {k}" for k, cell in enumerate(cells))
+        n = counted if counted == "COUNT(*)" else "SUM(w)"
+        found = self.dialect.run(
+            f"SELECT CASE {which} END, {', '.join([*groups, *cells])}, {n} "
+            f"FROM (SELECT {inner} FROM {self.table}) AS t GROUP BY GROUPING SETS ({sets})"
+        )
+        by_place: dict[int, list[tuple[Any, ...]]] = {place: [] for place in range(len(columns))}
+        for row in found:
+            place = int(row[0])
+            by_place[place].append((*row[1 : 1 + len(given)], row[1 + len(given) + place], row[-1]))
+        yield from by_place.items()
+
+    def _sums(self, factor: Factor, weight: str | None, schema: Schema) -> Tally | None:
+        """The sums that a family makes of its columns, in every group."""
+        dialect, family, d = self.dialect, factor.family, len(factor.columns)
+        columns, given = (
+            [self._written(name) for name in factor.columns],
+            [self._written(name) for name in factor.given],
+        )
+        numbers = [dialect.number(text) for text in columns]
+        ends = self._ends(factor, numbers)
+        if family.needs_whole_rows:
+            gap = " OR ".join(f"{text} IS NULL" for text in numbers)
+            if dialect.run(f"SELECT COUNT(*) FROM {self.table} WHERE {gap}")[0][0]:
+                return None  # they are expected, from all rows
+        with np.errstate(all="ignore"):
+            anchor = _anchor(*np.asarray(family.transform(ends)).astype(float))
+        sums = family.aggregates(d, anchor)
+        assert sums is not None
+        counted = None if weight is None else dialect.quote(weight)
+        texts = [dialect.sum(one, columns, counted) for one in sums]
+        by = ", ".join(given)
+        rows: dict[tuple[Any, ...], list[float]] = {}
+        for start in range(0, len(texts), 20 * _TOGETHER):
+            asked = ", ".join([*given, *texts[start : start + 20 * _TOGETHER]])
+            for row in dialect.run(f"SELECT {asked} FROM {self.table}" + (f" GROUP BY {by}" if by else "")):
+                rows.setdefault(row[: len(given)], []).extend(float(value) for value in row[len(given) :])
+        rows = {group: values for group, values in rows.items() if None not in group}
+        domains = {}
+        for axis, name in enumerate(factor.given):
+            key = schema.domain(name)
+            levels = dict.fromkeys(_plain(group[axis]) for group in rows)
+            domains[key] = Domain(levels, key, ordered=key in schema.ordered)
+        sizes = [len(domains[schema.domain(name)].levels) for name in factor.given]
+        table = np.zeros((*sizes, len(texts)))
+        for group, values in rows.items():
+            place = [domains[schema.domain(n)].index[_plain(v)] for n, v in zip(factor.given, group, strict=True)]
+            table[tuple(place)] = values
+        if not np.isfinite(table).all():
+            raise DataError(f"sums of {factor.columns} are not finite: the columns hold numbers that are too large.")
+        statistics = family.from_aggregates(table.reshape(-1, len(texts)), anchor).reshape_groups(tuple(sizes))
+        return Tally((factor,), [statistics], domains, schema).pruned()
+
+    def _ends(self, factor: Factor, numbers: list[str]) -> np.ndarray:
+        """The smallest and the largest number of every column, (2, columns); one that cannot be counted is refused."""
+        asked = ", ".join(f"MIN({text}), MAX({text})" for text in numbers)
+        ends = np.array(self.dialect.run(f"SELECT {asked} FROM {self.table}")[0], dtype=float).reshape(-1, 2).T
+        outside = factor.family.outside(ends)
+        wrong = np.isinf(ends) if outside is None else np.isinf(ends) | outside
+        for name, cells, is_wrong in zip(factor.columns, ends.T, wrong.T, strict=True):
+            if is_wrong.any():
+                found = f"found {float(cells[is_wrong][0])!r} in column {name!r} of {self.name}"
+                raise DataError(f"{found}; expected {factor.family.expects}.")
+        return ends
+
+
+def _anchor(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """A reference point per column: 0 unless all numbers are far from it, then one among them.
+
+    A database sums in float64, so it has to be near; where rows are added to others, moments are moved exactly.
+    """
+    width, middle = high - low, (low + high) / 2
+    far = np.abs(middle) > 16 * width
+    grid = np.exp2(np.ceil(np.log2(np.where(width > 0, width, np.abs(middle) * 2.0**-20 + 1e-300))))
+    return np.where(far & np.isfinite(middle), np.round(middle / grid) * grid, 0.0)
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _values_of(values: list[Any]) -> Any:
+    """Values of a database as an Arrow array; those of several kinds are refused when they are encoded."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in values])
+
+
+def _as_arrow(rows: list[tuple[Any, ...]], names: Sequence[str], schema: Any, source: str) -> pa.Table:
+    """Rows as an Arrow table; decimals as numbers."""
+    import decimal
+
+    import pyarrow as pa
+
+    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    arrays = []
+    for place, (name, values) in enumerate(zip(names, columns, strict=True)):
+        kind = None if schema is None else schema.field(place).type
+        if any(isinstance(value, decimal.Decimal) for value in itertools.islice(values, 1000)):
+            values, kind = [None if value is None else float(value) for value in values], pa.float64()
+        try:
+            arrays.append(pa.array(values, None if kind is None or pa.types.is_null(kind) else kind, from_pandas=True))
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise DataError(
+                f"column {name!r} of {source} holds values of several kinds; expected one.\n"
+                "    Say which in the query: CAST(column AS ...)."
+            ) from None
+    return pa.Table.from_arrays(arrays, names=list(names))

@@ -1,0 +1,269 @@
+"""Databases count by themselves what an array is counted as; what they cannot do is read."""
+
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.unit.sources import postgresql as server
+
+import tallybayes as tb
+from tallybayes.sources import dialects
+
+NAMES = ["far", "kids", 'a "job"', "select", "x.y", "size", "at", "weight", "y"]
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(5)
+    y = rng.choice(["no", "yes", "perhaps"], 500)
+    found = pd.DataFrame(
+        {
+            "far": 1e9 + rng.normal(size=500) + (y == "yes"),
+            "kids": rng.poisson(2, 500),
+            'a "job"': rng.choice(["cook", "it's; DROP TABLE t", "søn"], 500),
+            "select": rng.integers(0, 2, 500),
+            "x.y": 2**60 + rng.integers(0, 3, 500),
+            "size": rng.lognormal(size=500),
+            "at": rng.normal(size=500),
+            "weight": rng.integers(1, 4, 500),
+            "y": y,
+        }
+    )
+    found.loc[::11, "far"] = np.nan
+    found.loc[::7, 'a "job"'] = None
+    return found
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(tmp_path_factory):
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    folder = tmp_path_factory.mktemp("pg")
+    yield server.start(folder)
+    server.stop(folder)
+
+
+def _tuples(frame):
+    return [
+        tuple(None if pd.isna(cell) else cell for cell in row) for row in frame.astype(object).itertuples(index=False)
+    ]
+
+
+_TYPES = [
+    "double precision",
+    "integer",
+    "text",
+    "integer",
+    "bigint",
+    "double precision",
+    "double precision",
+    "integer",
+    "text",
+]
+
+
+@pytest.fixture(params=["duckdb", "sqlite", "postgresql"])
+def connect(request, frame):
+    """A connection to a database that has the rows as a table "my.rows", and what makes one of any frame."""
+    columns = ", ".join(
+        f"{dialects.Dialect(None).quote(name)} {kind}" for name, kind in zip(NAMES, _TYPES, strict=True)
+    )
+    if request.param == "duckdb":
+        duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+        connection, mark = duckdb.connect(), "?"
+    elif request.param == "sqlite":
+        connection, mark = sqlite3.connect(":memory:"), "?"
+    else:
+        import psycopg
+
+        connection, mark = psycopg.connect(request.getfixturevalue("postgresql_server"), autocommit=True), "%s"
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    connection.execute(f'CREATE TABLE "my.rows" ({columns})')
+    cursor = connection.cursor()
+    cursor.executemany(f'INSERT INTO "my.rows" VALUES ({", ".join([mark] * len(NAMES))})', _tuples(frame))
+    if request.param == "sqlite":
+        connection.commit()
+    yield connection
+    connection.close()
+
+
+COLUMNS = {"kids": tb.Poisson(), "size": tb.LogNormal(), "at": tb.Binned((None, -1.0, 0.0, 1.0, None))}
+COLUMNS |= {"x.y": tb.Categorical(), "select": tb.Bernoulli(), ...: "auto"}
+
+
+def _assert_same(found, expected):
+    assert found.tally_.factors == expected.tally_.factors
+    assert found.tally_.domains == expected.tally_.domains
+    mine = found.tally_.over(expected.tally_)  # levels in the same order
+    for one, other in zip(mine.statistics, expected.tally_.statistics, strict=True):
+        assert one.isclose(other, {tb.Moments: 1e-9, tb.Totals: 1e-13}.get(type(one), 0.0))
+
+
+@pytest.fixture
+def never_read(monkeypatch):
+    """Rows that leave the database are an error."""
+
+    def read(*_):
+        raise AssertionError("rows were read")
+
+    for kind in (dialects.Dialect, dialects.PostgreSQL, dialects.Relation):
+        monkeypatch.setattr(kind, "rows", read)
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize(
+    "query", ["my.rows", 'SELECT * FROM "my.rows"', ' with a as (select * from "my.rows") select * from a;']
+)
+def test_a_database_counts_what_an_array_is_counted_as(connect, frame, query, weight, never_read):
+    model = tb.NaiveBayes(COLUMNS).fit(tb.table(connect, query), "y", sample_weight=weight)
+    _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame, "y", sample_weight=weight))
+
+
+def test_more_rows_and_fewer(connect, frame, never_read):
+    some = 'SELECT * FROM "my.rows" WHERE kids < 3'
+    model = tb.NaiveBayes(COLUMNS).fit(tb.table(connect, some), "y")
+    model.partial_fit(tb.table(connect, 'SELECT * FROM "my.rows" WHERE kids >= 3'), "y")
+    _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame, "y"))
+    model.forget(tb.table(connect, some), "y")
+    _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame[frame["kids"] >= 3], "y"))
+    model.forget(frame[frame["kids"] >= 3], "y")
+    assert list(model.classes_) == []
+
+
+def test_covariances(connect, frame, never_read):
+    query = 'SELECT far - 1e9 AS far, size, "at", y FROM "my.rows" WHERE far IS NOT NULL'
+    some = frame.dropna(subset=["far"]).assign(far=lambda one: one["far"] - 1e9)[["far", "size", "at", "y"]]
+    for covariance in ("full", "tied", "diagonal"):
+        model = tb.GaussianDiscriminant(covariance=covariance).fit(tb.table(connect, query), "y")
+        expected = tb.GaussianDiscriminant(covariance=covariance).fit(some, "y")
+        np.testing.assert_allclose(
+            model.predict_proba(some.drop(columns="y")), expected.predict_proba(some.drop(columns="y")), atol=1e-9
+        )
+
+
+def test_absence_as_a_value(connect, frame, never_read):
+    columns = {"far": tb.WithMissing(tb.Gaussian()), 'a "job"': tb.WithMissing(tb.Categorical())}
+    model = tb.NaiveBayes(columns).fit(tb.table(connect, "my.rows"), "y")
+    _assert_same(model, tb.NaiveBayes(columns).fit(frame, "y"))
+
+
+def test_pairs_of_labels(connect, frame, never_read):
+    query, names = 'SELECT "select", "a ""job""", y FROM "my.rows"', ["select", 'a "job"', "y"]
+    columns = {"select": tb.Categorical(), 'a "job"': tb.Categorical()}
+    model = tb.AveragedOneDependence(columns=columns).fit(tb.table(connect, query), "y")
+    _assert_same(model, tb.AveragedOneDependence(columns=columns).fit(frame[names], "y"))
+
+
+def test_what_a_database_cannot_do_is_read(connect, frame):
+    source = tb.table(connect, "my.rows")
+    model = tb.NaiveBayes(COLUMNS).fit(frame, "y")
+    np.testing.assert_array_equal(model.predict(source), model.predict(frame))
+    holes = tb.table(connect, 'SELECT far - 1e9 AS far, size, y FROM "my.rows"')  # a covariance expects them
+    assert tb.GaussianDiscriminant().fit(holes, "y").converged_
+    assert tb.AveragedOneDependence().fit(tb.table(connect, 'SELECT kids, "at", y FROM "my.rows"'), "y")
+    assert 0 < tb.cross_validate(tb.NaiveBayes(COLUMNS), source, "y").accuracy.value < 1
+
+
+def test_labels_that_are_missing(connect, frame):
+    query = 'SELECT kids, CASE WHEN kids < 3 THEN y END AS y FROM "my.rows"'
+    with pytest.raises(tb.LabelError, match=r"\d+ rows of the query have no 'y'"):
+        tb.NaiveBayes().fit(tb.table(connect, query), "y")
+    model = tb.NaiveBayes(unlabelled="skip").fit(tb.table(connect, query), "y")
+    some = frame.loc[frame["kids"] < 3, ["kids", "y"]]
+    _assert_same(model, tb.NaiveBayes(unlabelled="skip").fit(some, "y"))
+
+
+@pytest.mark.parametrize(("family", "column"), [(tb.LogNormal(), "far - far"), (tb.Poisson(), "kids - 3")])
+def test_cells_that_a_family_refuses(connect, family, column):
+    query = f'SELECT {column} AS x, y FROM "my.rows"'
+    with pytest.raises(tb.DataError, match=r"found (0\.0|-\d) in .*column 'x'.*; expected"):
+        tb.NaiveBayes({"x": family}).fit(tb.table(connect, query), "y")
+
+
+def test_weights_that_are_none(connect):
+    query = "SELECT 1 AS x, 'a' AS y, -1 AS w"
+    with pytest.raises(tb.DataError, match=r"weight.* is -1.* in .*row.*; expected"):
+        tb.NaiveBayes().fit(tb.table(connect, query), "y", sample_weight="w")
+
+
+@pytest.mark.parametrize("name", ["nope", "no.such.table", 'x"; DROP TABLE "my.rows"; --', "select * from nope"])
+def test_tables_that_are_none(connect, name, frame):
+    with pytest.raises(tb.DataError, match=r"no table|cannot be asked"):
+        tb.NaiveBayes().fit(tb.table(connect, name), "y")
+    assert connect.execute('SELECT count(*) FROM "my.rows"').fetchone()[0] == len(frame)
+
+
+def test_names_that_would_be_commands(connect):
+    connect.execute('CREATE TABLE odd ("x""; DROP TABLE odd; --" integer, "y\'s" text)')
+    connect.execute("INSERT INTO odd VALUES (1, 'a'), (2, 'b'' OR 1=1')")
+    if isinstance(connect, sqlite3.Connection):
+        connect.commit()
+    model = tb.NaiveBayes().fit(tb.table(connect, "odd"), "y's")
+    assert list(model.classes_) == ["a", "b' OR 1=1"]
+    assert connect.execute("SELECT count(*) FROM odd").fetchone()[0] == 2
+
+
+def test_a_fit_writes_nothing_and_sees_one_snapshot(connect, frame):
+    asked = []
+    source = tb.table(connect, "my.rows")
+    run = source.dialect.run
+    source.dialect.run = lambda query: asked.append(query) or run(query)
+    tb.NaiveBayes(COLUMNS).fit(source, "y")
+    assert all(query.startswith("SELECT") for query in asked)
+    in_transaction = source.dialect.in_transaction()
+    assert not in_transaction  # it has ended
+    connect.execute('DELETE FROM "my.rows" WHERE kids > 100')  # and the user's own work goes on
+
+
+def test_in_the_users_own_transaction(connect, frame):
+    connect.execute("BEGIN")
+    connect.execute('DELETE FROM "my.rows" WHERE kids > 2')
+    model = tb.NaiveBayes({"kids": tb.Poisson()}).fit(tb.table(connect, "my.rows"), "y")
+    assert model.tally_["y"].table.sum() == (frame["kids"] <= 2).sum()
+    connect.execute("ROLLBACK")
+    assert connect.execute('SELECT count(*) FROM "my.rows"').fetchone()[0] == len(frame)
+
+
+def test_no_right_to_write_is_needed(postgresql_server, frame):
+    import psycopg
+
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute(
+            "DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN"
+        )
+        connection.execute(
+            "CREATE TABLE t (x double precision, y text); INSERT INTO t VALUES (1, 'a'), (2, 'b'), ('NaN', 'b')"
+        )
+        connection.execute("GRANT USAGE ON SCHEMA public TO reader; GRANT SELECT ON t TO reader")
+    with psycopg.connect(postgresql_server.replace("user=tests", "user=reader")) as connection:
+        model = tb.NaiveBayes().fit(tb.table(connection, "public.t"), "y")
+        assert model.tally_["x"].weight.tolist() == [[1.0], [1.0]]  # NaN is missing
+
+
+def test_a_relation_of_duckdb(frame, never_read):
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    connection = duckdb.connect()
+    connection.register("rows", frame)
+    relation = connection.sql("SELECT * FROM rows WHERE kids < 3")
+    model = tb.NaiveBayes(COLUMNS).fit(relation, "y")
+    _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame[frame["kids"] < 3], "y"))
+
+
+def test_duckdb_reads_files(frame, tmp_path, never_read):
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    frame.to_parquet(tmp_path / "rows.parquet")
+    model = tb.NaiveBayes(COLUMNS).fit(tb.table(duckdb.connect(), f"SELECT * FROM '{tmp_path}/rows.parquet'"), "y")
+    _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame, "y"))
+
+
+def test_counting_without_a_model(connect, frame):
+    factors = [tb.Factor("kids", ("y", "select"), tb.Categorical()), tb.Factor(("at", "size"), (), tb.Gaussian())]
+    found, expected = tb.count(tb.table(connect, "my.rows"), factors), tb.count(frame, factors)
+    assert found.domains == expected.domains
+    for one, other in zip(found.over(expected).statistics, expected.statistics, strict=True):
+        assert one.isclose(other, 1e-9)
+
+
+def test_what_is_no_connection():
+    with pytest.raises(tb.DataError, match="the connection is 7; expected a connection of DuckDB"):
+        tb.table(7, "t")
