@@ -144,6 +144,43 @@ def test_every_shape_that_people_have():
     assert plain.score_samples([[0, 0]])[0] == pytest.approx(np.log(0.5 + 0.125))
 
 
+def test_what_another_model_has_learned_can_be_given():
+    rng, n = np.random.default_rng(0), 200
+    frame = pd.DataFrame(
+        {
+            "sky": rng.choice(["sun", "rain"], n), "heat": rng.normal(size=n), "late": rng.random(n) < 0.3,
+            "calls": rng.poisson(3, n), "age": rng.uniform(0, 90, n), "income": rng.lognormal(size=n),
+            "won": rng.integers(0, 2, n),
+        }
+    )  # fmt: skip
+    families = {
+        "calls": tb.Poisson(),
+        "age": tb.Binned((0, 30, 60, 90)),
+        "income": tb.LogNormal(),
+        "won": tb.Bernoulli(),
+    }
+    learned = tb.NaiveBayes({**families, ...: "auto"}, estimate="mle").fit(frame, rng.choice(["a", "b"], n))
+    given = tb.NaiveBayes.from_parameters(
+        learned.parameters_, columns={name: families[name] for name in ("age", "won")}
+    )
+    np.testing.assert_allclose(given.predict_proba(frame), learned.predict_proba(frame), rtol=1e-9)
+    X = frame[["heat", "age"]]
+    found = tb.Mixture(2, estimate="mle", random_state=0).fit(X)
+    again = tb.Mixture.from_parameters(found.parameters_)
+    np.testing.assert_allclose(again.score_samples(X), found.score_samples(X), rtol=1e-9)
+    whole = tb.GaussianDiscriminant(estimate="mle").fit(CLOUDS, COLOURS)
+    same = tb.GaussianDiscriminant.from_parameters(
+        whole.means_, whole.covariances_, whole.class_prior_, classes=whole.classes_
+    )
+    np.testing.assert_allclose(same.predict_proba(CLOUDS), whole.predict_proba(CLOUDS), rtol=1e-9)
+    chain = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(
+        [[3, 3, 2], [1, 1, 2]], [[0, 0, 1], [1, 1, 1]]
+    )
+    tables = chain.parameters_
+    given = tb.HiddenMarkovModel.from_tables(tables["start"], tables["transition"], tables[0])
+    np.testing.assert_allclose(given.score_samples([[1, 2, 2]]), chain.score_samples([[1, 2, 2]]))
+
+
 def test_yes_and_no_words_rates_and_blocks():
     model = tb.NaiveBayes.from_parameters(
         {

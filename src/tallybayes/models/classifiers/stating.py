@@ -86,11 +86,7 @@ def naive_bayes_from_parameters(
     >>> model.predict_proba({"sky": ["sun"], "warmth": [None]})        # of no, of yes
     array([[0.25, 0.75]])
     """
-    if not isinstance(parameters, Mapping):
-        raise DataError.wrong_type("parameters", type(parameters).__name__, "a mapping from columns")
-    marginal = [part for part in parameters.values() if is_marginal(part)]
-    class_prior = marginal[0] if class_prior is None and marginal else class_prior
-    parameters = {name: part for name, part in parameters.items() if not is_marginal(part)}
+    parameters, class_prior = _apart(parameters, class_prior)
     groups = _classes(class_prior, classes)
     read = read_columns_stated(parameters, groups, columns, levels)
     model = cls(columns=families_of(read), **options)
@@ -102,7 +98,7 @@ def mixture_from_parameters(
     cls: Any,
     /,
     parameters: Mapping[Any, Any],
-    class_prior: Any,
+    class_prior: Any = None,
     *,
     columns: Any = None,
     levels: Any = None,
@@ -129,6 +125,7 @@ def mixture_from_parameters(
     >>> two.predict_proba([[1.5]])
     array([[0.5, 0.5]])
     """
+    parameters, class_prior = _apart(parameters, class_prior)
     groups = _classes(class_prior, None)
     if sorted(groups, key=str) != sorted(range(len(groups)), key=str):
         raise DataError.wrong_type("class_prior", f"of the components {groups}", "one for each of 0, 1, …")
@@ -246,6 +243,15 @@ def _line(value: Any, names: list[Any]) -> Any:
         if np.ndim(by_label(value)) or isinstance(by_label(value), Mapping)
         else value
     )
+
+
+def _apart(parameters: Any, class_prior: Any) -> tuple[dict[Any, Any], Any]:
+    """What is known of the columns, and p(class), which ``parameters_`` of a model has among them."""
+    if not isinstance(parameters, Mapping):
+        raise DataError.wrong_type("parameters", type(parameters).__name__, "a mapping from columns")
+    marginal = [part for part in parameters.values() if is_marginal(part)]
+    columns = {name: part for name, part in parameters.items() if not is_marginal(part)}
+    return columns, marginal[0] if class_prior is None and marginal else class_prior
 
 
 def _classes(class_prior: Any, classes: Any) -> list[Any]:

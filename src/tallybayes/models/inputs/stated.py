@@ -12,6 +12,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.families.stated import stated, stated_names, worth
@@ -24,6 +25,7 @@ from tallybayes.tally.tally import Tally
 # Families whose parameters have names of their own; what else a mapping holds are the probabilities of its labels.
 _BY_NAMES: dict[frozenset[str], Family] = {
     frozenset({"mean", "variance"}): Gaussian(),
+    frozenset({"mean of log", "variance of log"}): LogNormal(),
     frozenset({"mean", "covariance"}): MultivariateGaussian(),
     frozenset({"rate"}): Poisson(),
     frozenset({"probability"}): Bernoulli(),
@@ -206,8 +208,11 @@ def sizes_of(one: Stated) -> list[int]:
 def _by_name(part: Any, wanted: Sequence[str], names: Sequence[Name], family: Family, where: str) -> dict[str, Any]:
     """The numbers of one group by name, each an array."""
     columns = family.bins if family.bins else names
-    if isinstance(part, Mapping) and set(part) == {"mean", "variance", "deviation"}:  # as a ParameterTable has them
-        part = {name: part[name] for name in ("mean", "variance")}
+    if (
+        isinstance(part, Mapping) and len(wanted) > 1
+    ):  # a ParameterTable has the deviation, too, and says what is logged
+        part = {str(name).removesuffix(" of log"): number for name, number in part.items()}
+        part = {name: number for name, number in part.items() if name != "deviation" or "variance" not in part}
     if isinstance(part, Mapping) and family.is_yes_no and set(part) == {0, 1}:
         part = part[1]
     if len(wanted) == 1 and not (isinstance(part, Mapping) and set(part) == set(wanted)):
@@ -238,7 +243,8 @@ def _recognised(parts: Sequence[Any], levels: Any, what: str) -> Family:
     """The family that the names of numbers tell: yes or no for a single number, labels for all other mappings."""
     first = parts[0]
     if isinstance(first, Mapping):
-        found = next((family for names, family in _BY_NAMES.items() if set(first) - {"deviation"} == names), None)
+        said = set(first) - {"deviation", "deviation of log"}
+        found = next((family for names, family in _BY_NAMES.items() if said == names), None)
         if found is None and set(map(str, first)) & {"mean", *_MEANT}:
             found = Gaussian()  # which says what it expects
         return Categorical() if found is None else found
