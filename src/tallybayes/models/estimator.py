@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import wraps
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
@@ -22,7 +23,7 @@ class Estimator(BaseEstimator):
         super().__init_subclass__(**options)
         for name, member in list(vars(cls).items()):
             if isinstance(member, property):
-                setattr(cls, name, _Derived(member.fget, member.fset, member.fdel, member.__doc__))
+                setattr(cls, name, property(_derived(member.fget), member.fset, member.fdel, member.__doc__))
         if "__init__" in vars(cls):
             cls.__init__ = with_hints(cls.__init__)  # type: ignore[method-assign]
 
@@ -60,11 +61,14 @@ class Estimator(BaseEstimator):
             return html_text(repr(self))
 
 
-class _Derived(property):
-    """A property whose errors of this package are errors of attributes, too."""
+def _derived(make: Any) -> Any:
+    """What a property gives, its errors of this package being errors of attributes, too."""
 
-    def __get__(self, model: Any, owner: type | None = None) -> Any:
+    @wraps(make)
+    def derived(model: Any) -> Any:
         try:
-            return super().__get__(model, owner)
+            return make(model)
         except TallybayesError as error:
             raise as_attribute_error(error).with_traceback(error.__traceback__) from error.__cause__
+
+    return derived
