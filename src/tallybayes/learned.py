@@ -17,6 +17,7 @@ from tallybayes.families.family import Family
 from tallybayes.html import html_parts
 from tallybayes.predictive import VALUE, Predictive
 from tallybayes.sources.collect import count
+from tallybayes.sources.how_often import read_counts
 from tallybayes.sources.table import Table, open_table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
@@ -37,8 +38,10 @@ class Bits(NamedTuple):
     evidence: Any
 
 
-def learn(values: Any, family: Family, *, weight: Any = None, group: Any = None) -> Learned:
-    """Learn a distribution from values, by counting.
+def learn(
+    values: Any = None, family: Family | None = None, *, counts: Any = None, weight: Any = None, group: Any = None
+) -> Learned:
+    """Learn a distribution from values, or from how often each occurred.
 
     Parameters
     ----------
@@ -46,6 +49,9 @@ def learn(values: Any, family: Family, *, weight: Any = None, group: Any = None)
         One column, or a block of like columns; None and NaN are missing.
     family : Family
         What the values mean.
+    counts : mapping from value to number, optional
+        Instead of `values`: how often each occurred; of a `Multinomial` how often each word did; by group if it is a
+        mapping from group to such mappings. A value that occurred 0 times is a level all the same.
     weight : array-like of shape (n,), optional
         How often every row counts; 1 if left out.
     group : array-like of shape (n,) or (n, groups), optional
@@ -63,9 +69,22 @@ def learn(values: Any, family: Family, *, weight: Any = None, group: Any = None)
     (1.0, 0.75)
     >>> tb.learn([3.0, 5.0, 10.0], tb.Gaussian(), group=["a", "a", "b"]).estimate("mle").mean
     array([ 4., 10.])
+    >>> tb.learn(counts={"H": 55, "T": 45}, family=tb.Bernoulli(success="H")).estimate("map", prior=tb.Beta(2, 2))
+    0.5490196078431373
     """
     if not isinstance(family, Family):
         raise DataError.wrong_type("family", repr(family), "a family such as tb.Bernoulli() or tb.Gaussian()")
+    empty: list[Any] = []
+    if counts is not None:
+        if values is not None or weight is not None or group is not None:
+            raise DataError(
+                "counts= says how often each value occurred; expected no values, weight= or group= beside it."
+            )
+        values, weight, group, empty = read_counts(counts, family)
+    elif values is None:
+        raise DataError.wrong_type(
+            "values", "None", "the values, or how often each occurred: counts={'H': 55, 'T': 45}"
+        )
     table = open_table(values)
     single = family.columnwise and len(table.columns) == 1 and _is_column(next(iter(table.columns.values())))
     if not family.columnwise and _has_one_axis(table):
@@ -81,7 +100,10 @@ def learn(values: Any, family: Family, *, weight: Any = None, group: Any = None)
         columns[given[0]] = _open_group(group)
     rows = Table(columns, table.matrix if not single else None)
     factor = Factor(names, given, family)
-    return Learned(count(rows, [factor], weight=weight, schema=Schema(ordered=given)), single=single)
+    tally = count(rows, [factor], weight=weight, schema=Schema(ordered=given))
+    if empty and family.reads == "codes":
+        tally = tally.declare(names[0], empty)
+    return Learned(tally, single=single)
 
 
 class Learned:
@@ -157,6 +179,8 @@ class Learned:
         parameters = estimate_parameters(self.family, prior, self.statistics, estimate)
         if not read_estimate(estimate).has_prior:
             self._require_data(estimate)
+        elif read_estimate(estimate).takes_mode:
+            self._prior(prior, estimate).update(self.statistics).mode()  # which says so where there is none
         return self._show(parameters)
 
     def posterior(self, prior: Any = None) -> Any:
@@ -397,7 +421,10 @@ def _short(parameters: Any) -> str:
     if isinstance(parameters, dict):
         return ", ".join(f"{level!r}: {_short(p)}" for level, p in list(parameters.items())[:6])
     if isinstance(parameters, tuple) and hasattr(parameters, "_fields"):
-        return ", ".join(f"{name} {_short(part)}" for name, part in zip(parameters._fields, parameters, strict=True))
+        parts = dict(zip(parameters._fields, parameters, strict=True))
+        if hasattr(parameters, "deviation") and "variance" in parts:
+            parts["deviation"] = parameters.deviation
+        return ", ".join(f"{name} {_short(part)}" for name, part in parts.items())
     if isinstance(parameters, list):
         return "; ".join(_short(part) for part in parameters[:3])
     array = np.asarray(parameters)

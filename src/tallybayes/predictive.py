@@ -12,6 +12,7 @@ from tallybayes.families.block import Codes, Sparse, cell, n_columns
 from tallybayes.families.family import Family
 from tallybayes.families.form import as_cells, form_of
 from tallybayes.sources.arrays import unmerged
+from tallybayes.sources.collect import numbers_of
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain, labels_of
 
@@ -76,7 +77,7 @@ class Predictive:
             if len(names) != len(wanted):
                 raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
             return _recode(table, names, [learned.tally.domains[str(name)] for name in wanted])
-        block = table.numbers(names)
+        block = numbers_of(table, names, learned.family)
         rows: np.ndarray | Sparse
         if isinstance(block, Sparse):
             rows = block

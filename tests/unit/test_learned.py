@@ -513,3 +513,105 @@ def test_input_is_not_touched():
     tb.learn(values, tb.Gaussian(), group=group)
     with pytest.raises(ValueError, match="read-only"):
         learned.posterior().location[...] = 0
+
+
+# ---- Counts instead of values, labels of a coin, limits of priors ----------------------------------------------------
+
+
+def test_counts_are_values_that_occurred_so_often():
+    coin = tb.learn(counts={"H": 55, "T": 45}, family=tb.Bernoulli(success="H"))
+    assert coin == tb.learn(["H"] * 55 + ["T"] * 45, tb.Bernoulli(success="H"))
+    assert coin.posterior(tb.Beta(2, 2)) == tb.Beta(57, 47)
+    assert np.exp(coin.predictive(tb.Beta(2, 2)).log_prob("H")) == pytest.approx(57 / 104, rel=1e-12)
+    assert tb.learn(counts={True: 3, False: 1}, family=tb.Bernoulli()).estimate("mle") == 0.75
+    assert tb.learn(counts={0: 3, 1: 2, 5: 1}, family=tb.Poisson()) == tb.learn([0, 0, 0, 1, 1, 5], tb.Poisson())
+    assert tb.learn(counts={1.0: 2, 3.0: 1}, family=tb.Gaussian()).isclose(tb.learn([1.0, 1.0, 3.0], tb.Gaussian()))
+    assert tb.learn(counts={55: 1}, family=tb.Binomial(100)) == tb.learn([55], tb.Binomial(100))
+    assert tb.learn(counts={"a": 0.5, "b": 1.5}, family=tb.Categorical()).estimate("mle") == {"a": 0.25, "b": 0.75}
+    rows = tb.learn(counts={(0.0, 1.0): 2, (2.0, 5.0): 1}, family=tb.MultivariateGaussian())
+    assert rows.isclose(tb.learn([[0.0, 1.0], [0.0, 1.0], [2.0, 5.0]], tb.MultivariateGaussian()))
+
+
+def test_counts_of_series_words_and_groups():
+    counted = pd.Series(list("HHT")).value_counts()
+    assert tb.learn(counts=counted, family=tb.Bernoulli(success="H")).estimate("mle") == pytest.approx(2 / 3)
+    words = tb.learn(counts={"win": 3, "money": 2, "me": 0}, family=tb.Multinomial())
+    np.testing.assert_allclose(words.estimate("mle"), [0.6, 0.4, 0.0])
+    assert words == tb.learn({"win": [3], "money": [2], "me": [0]}, tb.Multinomial())
+    coins = tb.learn(counts={"old": {"H": 3, "T": 1}, "new": {"H": 0, "T": 2}}, family=tb.Bernoulli(success="H"))
+    assert dict(zip(coins.groups, coins.estimate("mle"), strict=True)) == {"old": 0.75, "new": 0.0}
+
+
+def test_what_occurred_0_times_is_a_level():
+    learned = tb.learn(counts={"a": 2, "b": 1, "c": 0}, family=tb.Categorical())
+    assert learned.estimate("mle") == {"a": pytest.approx(2 / 3), "b": pytest.approx(1 / 3), "c": 0.0}
+    assert learned.estimate("bayes", prior=1)["c"] == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"counts": {"H": -1}}, "counts has -1 for 'H'; expected how often"),
+        ({"counts": {"H": "many"}}, "counts has 'many' for 'H'"),
+        ({"counts": {"H": True}}, "counts has True for 'H'"),
+        ({"counts": {"H": np.nan}}, "counts has nan for 'H'"),
+        ({"counts": [55, 45]}, "expected a mapping from value to how often it occurred"),
+        ({"counts": {"H": 1}, "weight": [1]}, "expected no values, weight= or group="),
+        ({"counts": {"H": 1}, "values": ["H"]}, "expected no values, weight= or group="),
+        ({}, "or how often each occurred"),
+    ],
+)
+def test_counts_that_are_none(options, message):
+    with pytest.raises(DataError, match=message):
+        tb.learn(family=tb.Bernoulli(success="H"), **options)
+
+
+def test_a_coin_has_labels():
+    coin = tb.learn(["T", "T", None, "T"], tb.Bernoulli(success="H"))
+    assert (coin.estimate("mle"), float(coin.statistics.weight[0])) == (0.0, 3.0)
+    assert repr(coin.family) == "Bernoulli(success='H')"
+    assert tb.learn([True, False, True], tb.Bernoulli(success=False)).estimate("mle") == pytest.approx(1 / 3)
+    np.testing.assert_allclose(
+        tb.learn({"a": ["H", "T"], "b": ["H", "H"]}, tb.Bernoulli(success="H")).estimate("mle"), [0.5, 1.0]
+    )
+    with pytest.raises(StatisticsError, match="families differ"):
+        _ = coin + tb.learn(["H"], tb.Bernoulli(success="T"))
+    with pytest.raises(DataError, match=r"which is for tb\.learn"):
+        tb.NaiveBayes(tb.Bernoulli(success="H")).fit({"x": ["H", "T"]}, [0, 1])
+    with pytest.raises(DataError, match=r"which is for tb\.learn"):
+        tb.BayesianNetwork({"x": []}, columns={"x": tb.Bernoulli(success=0)}).fit({"x": [0, 1]})
+    with pytest.raises(DataError, match="success of Binomial"):
+        tb.Binomial(3, success="H")
+    with pytest.raises(DataError, match=r"Bernoulli\(success=\.\.\.\)"):
+        tb.learn(["H", "T"], tb.Bernoulli())
+
+
+def test_the_deviation_stands_beside_the_variance():
+    learned = tb.learn([1.0, 2.0, 6.0], tb.Gaussian())
+    assert "mean 3, variance 4.66667, deviation 2.16025" in repr(learned)
+    assert learned.estimate("mle").deviation == pytest.approx(np.sqrt(14 / 3), rel=1e-15)
+    rows = tb.learn([[0.0, 1.0], [2.0, 5.0]], tb.MultivariateGaussian()).estimate("mle")
+    np.testing.assert_allclose(rows.deviation, [1.0, 2.0])
+
+
+def test_limits_of_priors_where_the_posterior_is_a_distribution():
+    coin = tb.learn([1, 1, 0], tb.Bernoulli())
+    assert coin.estimate("bayes", prior=tb.Beta(0, 0)) == pytest.approx(2 / 3, rel=1e-15)
+    assert coin.posterior(tb.Beta(0, 0)) == tb.Beta(2, 1)
+    labels = tb.learn(list("aabc"), tb.Categorical())
+    assert labels.estimate("bayes", prior=tb.Dirichlet(0)) == {"a": 0.5, "b": 0.25, "c": 0.25}
+    for learned, prior in ((coin, tb.Beta(0, 0)), (labels, tb.Dirichlet(0))):
+        with pytest.raises(PriorError, match="is improper, a limit and no distribution: it has no log_evidence"):
+            learned.log_evidence(prior)
+        with pytest.raises(PriorError, match="is improper"):
+            learned.bits(prior)
+    with pytest.raises(PriorError, match="is improper"):  # no failure was seen
+        tb.learn([1, 1], tb.Bernoulli()).estimate("bayes", prior=tb.Beta(0, 0))
+    with pytest.raises(PriorError, match=r"prior has Dirichlet\(0\), a limit"):
+        tb.NaiveBayes(prior=tb.Dirichlet(0)).fit([["a"], ["b"]], [0, 1])
+
+
+def test_a_posterior_without_a_mode_has_no_map():
+    with pytest.raises(PriorError, match="has no mode"):
+        tb.learn([], tb.Bernoulli()).estimate("map", prior=tb.Beta(0.5, 0.5))
+    assert tb.learn([1, 1, 1, 0, 0], tb.Bernoulli()).estimate("map", prior=tb.Beta(0.5, 0.5)) == 0.625

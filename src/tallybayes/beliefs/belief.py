@@ -36,8 +36,12 @@ class Belief(Value):
         raise NotImplementedError
 
     def mode(self) -> Any:
-        """The most probable parameter; on the boundary where no interior mode exists."""
+        """The most probable parameter; on the boundary where no interior mode exists, an error where there is none."""
         raise NotImplementedError
+
+    def peak(self) -> Any:
+        """What ``estimate="map"`` takes: the `mode` or, where there is none, an end of the range, by convention."""
+        return self.mode()
 
     def mean(self) -> Any:
         """The expected parameter."""
@@ -98,6 +102,26 @@ class Belief(Value):
         """Freeze fields as read-only arrays; for ``__post_init__``."""
         for name, value in arrays.items():
             object.__setattr__(self, name, frozen_array(value))
+
+    def _allow_limits(self, *names: str) -> None:
+        """Parameters of at least 0; where one is 0 this is no distribution, but a limit that data may make one of."""
+        found = [getattr(self, name) for name in names]
+        for name, value in zip(names, found, strict=True):
+            if not (np.isfinite(value).all() and (value >= 0).all()):
+                raise PriorError(f"{type(self).__name__} needs {name} of at least 0, found {value}.")
+        object.__setattr__(self, "_improper", any((value == 0).any() for value in found))
+
+    def _require_proper(self, what: str) -> None:
+        if self.improper:
+            raise PriorError(
+                f"{self!r} is improper, a limit and no distribution: it has no {what}.\n"
+                "    Update it with data in which everything was seen, or use parameters above 0."
+            )
+
+    @property
+    def improper(self) -> bool:
+        """Whether this is a limit of distributions and none itself: as a prior it needs data, and has no evidence."""
+        return bool(getattr(self, "_improper", False))
 
     def _require_positive(self, *names: str) -> None:
         for name in names:

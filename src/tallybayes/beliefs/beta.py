@@ -39,7 +39,7 @@ class Beta(Belief):
 
     def __post_init__(self) -> None:
         self._set(successes=self.successes, failures=self.failures)
-        self._require_positive("successes", "failures")
+        self._allow_limits("successes", "failures")
 
     @classmethod
     def from_mean(cls, mean: Any, strength: Any) -> Beta:
@@ -54,7 +54,9 @@ class Beta(Belief):
         mean = np.asarray(mean, dtype=float)
         if not ((mean > 0) & (mean < 1)).all():
             raise PriorError(f"Beta.from_mean needs 0 < mean < 1, found {plain(mean)}.")
-        return cls(mean * strength, (1 - mean) * strength)
+        found = cls(mean * strength, (1 - mean) * strength)
+        found._require_positive("successes", "failures")
+        return found
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.95) -> Beta:
@@ -79,13 +81,21 @@ class Beta(Belief):
 
     def mean(self) -> Any:
         """E[θ] = a / (a + b)."""
+        self._require_proper("mean")
         return plain(self.successes / (self.successes + self.failures))
 
     def mode(self) -> Any:
-        """(a − 1) / (a + b − 2), with a − 1 and b − 1 not below 0.
+        """(a − 1) / (a + b − 2), with a − 1 and b − 1 not below 0; ½ for Beta(1, 1), where every θ is as probable.
 
-        If neither exceeds 1 the density has no interior peak: the end with the larger parameter, or ½ if equal.
+        If both are below 1 there is none: the density has no upper bound at either end.
         """
+        self._require_proper("mode")
+        if ((self.successes < 1) & (self.failures < 1)).any():
+            raise PriorError.no_mode(self)
+        return self.peak()
+
+    def peak(self) -> Any:
+        """The mode; if neither parameter exceeds 1, the end with the larger one, or ½ if they are equal."""
         a, b = np.maximum(self.successes - 1, 0.0), np.maximum(self.failures - 1, 0.0)
         flat = a + b == 0
         edge = 0.5 * (1 + np.sign(self.successes - self.failures))
@@ -93,17 +103,20 @@ class Beta(Belief):
 
     def interval(self, mass: float = 0.95) -> Interval:
         """The equal-tailed credible interval of θ."""
+        self._require_proper("interval")
         from scipy.special import betaincinv
 
         return Interval(*(plain(betaincinv(self.successes, self.failures, tail)) for tail in tails(mass)))
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
         """Probabilities θ drawn from this belief."""
+        self._require_proper("sample")
         shape = as_size(n) + np.broadcast_shapes(self.successes.shape, self.failures.shape)
         return plain(np.random.default_rng(random_state).beta(self.successes, self.failures, shape))
 
     def log_prob(self, parameter: Any) -> Any:
         """log p(θ), −inf outside [0, 1]."""
+        self._require_proper("log_prob")
         theta = np.asarray(parameter, dtype=float)
         inside = (theta >= 0) & (theta <= 1)
         safe = np.where(inside, theta, 0.5)
@@ -114,6 +127,7 @@ class Beta(Belief):
 
     def log_evidence(self, statistics: Totals) -> Any:
         """log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
+        self._require_proper("log_evidence")
         successes, failures = statistics.total, statistics.failures
         a, b = (fit_shape("Beta", part, successes.shape) for part in (self.successes, self.failures))
         start, steps = np.stack([a, b], axis=-1), np.stack([successes, failures], axis=-1)

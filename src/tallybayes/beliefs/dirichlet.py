@@ -42,7 +42,7 @@ class Dirichlet(Belief):
 
     def __post_init__(self) -> None:
         self._set(concentration=self.concentration)
-        self._require_positive("concentration")
+        self._allow_limits("concentration")
         if self.sizes is not None:
             object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
             if self.concentration.ndim == 0 or sum(self.sizes) != self.concentration.shape[-1]:
@@ -61,7 +61,9 @@ class Dirichlet(Belief):
         mean = np.asarray(mean, dtype=float)
         if mean.ndim == 0 or not np.allclose(mean.sum(axis=-1), 1.0):
             raise PriorError(f"Dirichlet.from_mean needs probabilities that sum to 1, found {mean}.")
-        return cls(mean * np.asarray(strength, dtype=float)[..., None])
+        found = cls(mean * np.asarray(strength, dtype=float)[..., None])
+        found._require_positive("concentration")
+        return found
 
     @property
     def segments(self) -> Segments:
@@ -93,14 +95,23 @@ class Dirichlet(Belief):
 
     def mean(self) -> Any:
         """E[θ_k] = α_k / Σα: add-α smoothing."""
+        self._require_proper("mean")
         alpha, segments = self._known(), self.segments
         return alpha / segments.spread(segments.sum(alpha))
 
     def mode(self) -> Any:
-        """(α_k − 1) / Σ(α − 1), with α_k − 1 not below 0.
+        """(α_k − 1) / Σ(α − 1), with α_k − 1 not below 0; shared equally by those α that are 1 where none exceeds it.
 
-        If no α exceeds 1 there is no interior peak: all mass on the largest α, shared equally where several are.
+        If all are below 1 there is none: the density has no upper bound in several places.
         """
+        self._require_proper("mode")
+        alpha, segments = self._known(), self.segments
+        if ((segments.max(alpha) < 1) & (segments.sizes > 1)).any():
+            raise PriorError.no_mode(self)
+        return self.peak()
+
+    def peak(self) -> Any:
+        """The mode; if no α exceeds 1, all mass on the largest, shared equally where several are."""
         alpha, segments = self._known(), self.segments
         excess = np.maximum(alpha - 1, 0.0)
         total = segments.sum(excess)
@@ -111,6 +122,7 @@ class Dirichlet(Belief):
 
     def interval(self, mass: float = 0.95) -> Interval:
         """The equal-tailed credible interval of every θ_k, from its Beta marginal."""
+        self._require_proper("interval")
         from scipy.special import betaincinv
 
         alpha, segments = self._known(), self.segments
@@ -121,6 +133,7 @@ class Dirichlet(Belief):
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
         """Probabilities θ drawn from this belief; those of one column sum to 1."""
+        self._require_proper("sample")
         alpha, segments = self._known(), self.segments
         rng = np.random.default_rng(random_state)
         shape = as_size(n) + alpha.shape
@@ -131,6 +144,7 @@ class Dirichlet(Belief):
 
     def log_prob(self, parameter: Any) -> Any:
         """log p(θ) per group and column, −inf where θ is no distribution."""
+        self._require_proper("log_prob")
         alpha, segments = self._known(), self.segments
         theta = np.asarray(parameter, dtype=float)
         inside = (np.abs(segments.sum(theta) - 1) < 1e-9) & (segments.sum((theta < 0).astype(float)) == 0)
@@ -143,6 +157,7 @@ class Dirichlet(Belief):
 
         For `Multinomial` statistics the coefficients of the rows are included.
         """
+        self._require_proper("log_evidence")
         prior, table, segments = self._fit(statistics)
         evidence = log_rising_shares(prior, table, segments)
         if isinstance(statistics, Totals):

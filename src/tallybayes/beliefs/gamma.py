@@ -36,7 +36,7 @@ class Gamma(Belief):
 
     def __post_init__(self) -> None:
         self._set(shape=self.shape, rate=self.rate)
-        self._require_positive("shape", "rate")
+        self._allow_limits("shape", "rate")
 
     @classmethod
     def from_mean(cls, mean: Any, strength: Any) -> Gamma:
@@ -48,7 +48,9 @@ class Gamma(Belief):
         >>> tb.Gamma.from_mean(3.0, 2)
         Gamma(6, 2)
         """
-        return cls(np.asarray(mean, dtype=float) * strength, strength)
+        found = cls(np.asarray(mean, dtype=float) * strength, strength)
+        found._require_positive("shape", "rate")
+        return found
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.95) -> Gamma:
@@ -73,25 +75,30 @@ class Gamma(Belief):
 
     def mean(self) -> Any:
         """E[λ] = a / b."""
+        self._require_proper("mean")
         return plain(self.shape / self.rate)
 
     def mode(self) -> Any:
         """(a − 1) / b, or 0 where a is below 1 and the density falls from 0 on."""
+        self._require_proper("mode")
         return plain(np.maximum(self.shape - 1, 0.0) / self.rate)
 
     def interval(self, mass: float = 0.95) -> Interval:
         """The equal-tailed credible interval of λ."""
+        self._require_proper("interval")
         from scipy.special import gammaincinv
 
         return Interval(*(plain(gammaincinv(self.shape, tail) / self.rate) for tail in tails(mass)))
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
         """Rates λ drawn from this belief."""
+        self._require_proper("sample")
         shape = as_size(n) + np.broadcast_shapes(self.shape.shape, self.rate.shape)
         return plain(np.random.default_rng(random_state).gamma(self.shape, 1 / self.rate, shape))
 
     def log_prob(self, parameter: Any) -> Any:
         """log p(λ), −inf below 0."""
+        self._require_proper("log_prob")
         rate = np.asarray(parameter, dtype=float)
         safe = np.maximum(rate, 0.0)
         density = xlogy(self.shape, self.rate) + xlogy(self.shape - 1, safe) - self.rate * safe - gammaln(self.shape)
@@ -99,6 +106,7 @@ class Gamma(Belief):
 
     def log_evidence(self, statistics: Totals) -> Any:
         """log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
+        self._require_proper("log_evidence")
         total = statistics.total
         a, b = (fit_shape("Gamma", part, total.shape) for part in (self.shape, self.rate))
         rows = np.broadcast_to(statistics.weight, total.shape)

@@ -20,6 +20,11 @@ class Normal(NamedTuple):
     mean: Any
     variance: Any
 
+    @property
+    def deviation(self) -> Any:
+        """σ = √variance."""
+        return plain(np.sqrt(self.variance))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NormalInverseGamma(Belief):

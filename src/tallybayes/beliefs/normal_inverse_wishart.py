@@ -23,6 +23,11 @@ class MultivariateNormal(NamedTuple):
     mean: Any
     covariance: Any
 
+    @property
+    def deviation(self) -> Any:
+        """σ of every column, the root of its variance."""
+        return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NormalInverseWishart(Belief):

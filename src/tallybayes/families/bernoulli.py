@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,12 +28,21 @@ _FEW = 256  # numbers of successes whose log probabilities are kept, rather than
 class Bernoulli(Family):
     """A yes/no column: p(x) = θ^x (1 − θ)^(1 − x) for x in {0, 1}.
 
+    Parameters
+    ----------
+    success : bool, int or str, optional
+        In `tb.learn`, where cells are labels: the one that counts as 1; all others are 0. Models have `Categorical`.
+
     Examples
     --------
     >>> import tallybayes as tb
     >>> tb.learn([1, 0, 1, 1], tb.Bernoulli()).estimate("mle")
     0.75
+    >>> tb.learn(["H", "T", "H", "H"], tb.Bernoulli(success="H")).estimate("mle")
+    0.75
     """
+
+    success: Any = field(default=None, kw_only=True)  # type: ignore[misc]
 
     belief = Beta
     takes_sparse: ClassVar[bool] = True
@@ -45,6 +54,11 @@ class Bernoulli(Family):
     def is_yes_no(self) -> bool:
         """Unless a family made from this one counts something else."""
         return type(self).collect is Bernoulli.collect
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """What is counted as a success is another statistic."""
+        return (type(self).__name__,) if self.success is None else (type(self).__name__, repr(self.success))
 
     def outside(self, x: np.ndarray) -> np.ndarray:
         """All but 0 and 1."""
@@ -183,6 +197,8 @@ class Binomial(Bernoulli):
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or self.n < 1:
             raise DataError.wrong_type("n of Binomial", repr(self.n), "a whole number of at least 1")
+        if self.success is not None:
+            raise DataError.wrong_type("success of Binomial", repr(self.success), "None: its cells are numbers")
 
     @property
     def expects(self) -> str:  # type: ignore[override]

@@ -62,6 +62,8 @@ class Family(Value):
         """Whether a cell is 0 or 1, and nothing else."""
         return False
 
+    success: ClassVar[Any] = None  # the label that counts as 1, where cells are labels of a yes/no column
+
     @property
     def is_table(self) -> bool:
         """Whether its statistics are how often every label occurs, and nothing else."""
@@ -135,8 +137,8 @@ class Family(Value):
         raise NotImplementedError
 
     def from_belief(self, belief: Belief, what: str, **options: Any) -> Any:
-        """Parameters from a belief's ``mean()``, ``mode()`` or ``sample(...)``."""
-        return getattr(belief, what)(**options)
+        """Parameters from a belief's ``mean()``, ``mode()`` (by convention where it has none) or ``sample(...)``."""
+        return getattr(belief, "peak" if what == "mode" else what)(**options)
 
     def as_parameters(self, parameters: Any, statistics: Any) -> Any:
         """A user's parameters in this family's form, with an axis for columns."""

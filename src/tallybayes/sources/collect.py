@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tallybayes.errors import CellError, DataError, LabelError
-from tallybayes.families.block import Block, Codes, cell, n_columns
+from tallybayes.families.block import Block, Codes, Dense, Sparse, cell, n_columns
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.kernels.joint import MOST_CELLS, count_joint
@@ -84,6 +84,20 @@ def count(
     return Collector(open_table(source.first()), factors, None, schema, like).collect() if total is None else total
 
 
+def numbers_of(table: Table, names: Sequence[Name], family: Family) -> Dense | Sparse:
+    """The cells of numeric columns; labels as 0 and 1 where the family says which of them is a success."""
+    if family.success is None:
+        return table.numbers(names)
+    codes, domains = table.levels(names, lambda _: False)
+    found = []
+    for place, domain in enumerate(domains):
+        code = np.asarray(codes.columns[:, place] if isinstance(codes.columns, np.ndarray) else codes.columns[place])
+        (success,) = domain.positions_of((family.success,)) if len(domain.levels) else (-1,)
+        missing = (code < 0) | (code >= len(domain.levels))
+        found.append(np.where(missing, np.nan, (code == success).astype(float)))
+    return found
+
+
 class Collector:
     """One collection. Rows are counted in each column's own codes; only the small tables are then aligned."""
 
@@ -142,7 +156,7 @@ class Collector:
             block, domains = self.table.levels(factor.columns, self._is_ordered)
             self.local.update(zip(factor.columns, domains, strict=True))
         else:
-            block = self.table.numbers(factor.columns)
+            block = numbers_of(self.table, factor.columns, factor.family)
         like = None if self.like is None else self.like.statistics[number]
         n_groups = math.prod(sizes)
         if n_groups >= 2**31 - 1:

@@ -28,7 +28,7 @@ def numeric(column: Any, name: Name) -> np.ndarray:
                 found = f"partly {brief(value)} (str) and partly {brief(some)}"
                 hint = "For numbers, take pd.to_numeric(column, errors='coerce'); for labels, column.astype(str)."
             else:
-                hint = turned(value) or "Use Categorical() for labels."
+                hint = turned(value) or "Use Categorical() for labels, or in tb.learn Bernoulli(success=...)."
             raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
     return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
 

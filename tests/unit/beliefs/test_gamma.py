@@ -91,9 +91,9 @@ def test_from_interval_refuses_no_interval(ends):
         tb.Gamma.from_interval(*ends)
 
 
-@pytest.mark.parametrize("parameters", [(0, 1), (1, 0), (-1, 1), (np.nan, 1), (1, np.inf), (1, [1, 0])])
-def test_parameters_must_be_positive(parameters):
-    with pytest.raises(PriorError, match=r"Gamma needs (shape|rate) > 0"):
+@pytest.mark.parametrize("parameters", [(-1, 1), (np.nan, 1), (1, np.inf), (1, [1, -1])])
+def test_parameters_must_not_be_negative(parameters):
+    with pytest.raises(PriorError, match=r"Gamma needs (shape|rate) of at least 0"):
         tb.Gamma(*parameters)
 
 
@@ -120,3 +120,12 @@ def test_update_adds_events_and_rows():
     np.testing.assert_array_equal(posterior.rate, [[6, 6], [3, 3]])
     with pytest.raises(PriorError, match="do not broadcast"):
         tb.Gamma([1, 2, 3], 1).update(tb.Totals(weight=[4.0], total=[9.0, 0.0]))
+
+
+def test_a_limit_that_is_no_distribution_needs_data():
+    limit, seen = tb.Gamma(0.5, 0), tb.Totals(weight=[4.0], total=[6.0])  # Jeffreys' prior of a rate
+    np.testing.assert_allclose(limit.update(seen).mean(), [6.5 / 4], rtol=1e-15)
+    with pytest.raises(PriorError, match="it has no log_evidence"):
+        limit.log_evidence(seen)
+    with pytest.raises(PriorError, match="it has no mode"):
+        limit.mode()

@@ -328,8 +328,8 @@ def test_an_unknown_word_names_the_one_there_is():
     learned = tb.learn([1, 0], tb.Bernoulli())
     with pytest.raises(PriorError, match="'empirical'"):
         learned.estimate(prior="emprical")
-    with pytest.raises(PriorError, match="'empirical'"):
-        tb.NaiveBayes(prior="flat").fit([[1.0], [2.0]], [0, 1]).predict([[1.0]])
+    with pytest.raises(tb.EstimateError, match="'empirical'"):
+        tb.NaiveBayes(prior="flat").fit([[1.0], [2.0]], [0, 1])
 
 
 def test_slopes_of_log_gamma():

@@ -39,7 +39,7 @@ def test_every_name_in_the_table():
     for estimate in ESTIMATES:
         assert read_estimate(estimate) is ESTIMATES[estimate]
     for wrong in ("MLE", "", None, 3):
-        with pytest.raises(EstimateError, match="expected one of 'mle', 'unbiased', 'map', 'bayes'"):
+        with pytest.raises(EstimateError, match="expected 'mle', 'unbiased', 'map' or 'bayes'"):
             LETTERS.estimate(wrong)
 
 

@@ -176,7 +176,7 @@ class Expectation:
         if belief is None:
             given = "frequency" if self.model.class_prior is None else self.model.class_prior
             return log_class_prior(given, self.classes.levels, counts, "map"), 0.0
-        mode = belief.update(counts).mode()
+        mode = belief.update(counts).peak()
         with np.errstate(divide="ignore"):
             return np.log(mode), self._at(belief, mode)
 

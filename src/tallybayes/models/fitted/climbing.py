@@ -118,7 +118,7 @@ class Hill:
             else:
                 posterior = belief.update(used)
                 parameters = family.from_belief(posterior, "mode")
-                log_prior += float(np.sum(belief.update(used.scale(0.0)).log_prob(posterior.mode())))
+                log_prior += float(np.sum(belief.update(used.scale(0.0)).log_prob(posterior.peak())))
             found.append(Scored(factor, parameters, False, flat))
             check_spread_within(found[-1], used, names)
         if log_prior == np.inf:

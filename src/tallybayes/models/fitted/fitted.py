@@ -199,7 +199,7 @@ class Fitted:
                 posterior = belief.update(counted)
                 mode = factor.family.from_belief(posterior, "mode")
                 data += float(np.sum(factor.family.log_likelihood(mode, counted)))
-                model += float(np.sum(belief.update(counted.scale(0.0)).log_prob(posterior.mode())))
+                model += float(np.sum(belief.update(counted.scale(0.0)).log_prob(posterior.peak())))
         return Bits(*(-part / math.log(2.0) for part in (data, model, self.evidence().log_evidence)))
 
 

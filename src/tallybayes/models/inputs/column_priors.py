@@ -53,6 +53,11 @@ def refuse_other(prior: Any) -> None:
     """Refuse what is no prior of any family."""
     if isinstance(prior, str):
         PRIOR_WORDS.check("prior", prior)
+    elif getattr(prior, "improper", False):
+        raise PriorError(
+            f"prior has {prior!r}, a limit and no distribution: what a class has not seen would be impossible in it.\n"
+            "    Use parameters above 0, or estimate='mle'; tb.learn takes such limits."
+        )
     elif hasattr(prior, "fit"):
         raise PriorError(
             "prior= is a model, and how much it is worth is not said; expected beliefs or a tally.\n"

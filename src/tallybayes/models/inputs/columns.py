@@ -56,6 +56,7 @@ def read_columns(
     features = [name for name in table.columns if name not in others]
     left_out: dict[Name, str] = {}
     if isinstance(columns, Family):
+        read_family(columns, "columns")
         chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in features]
         if not columns.columnwise and not any(table.is_block(name) for name in features):
             chosen = [(tuple(features), columns)]
@@ -217,6 +218,9 @@ def _named(key: Any, features: Sequence[Name], known: set[Name]) -> tuple[Name, 
 
 def read_family(family: Any, what: str) -> Any:
     """A family, or a word that stands for one."""
+    if isinstance(family, Family) and family.success is not None:
+        hint = "Use tb.Categorical() for labels."
+        raise DataError.wrong_type(what, repr(family), "a family without success=, which is for tb.learn", hint)
     if isinstance(family, Family) or (isinstance(family, str) and family in WORDS):
         return family
     expected = "a family such as tb.Gaussian(), 'auto' or 'suggest'"
