@@ -231,11 +231,6 @@ class PriorError(TallybayesError, ValueError):
         )
 
     @classmethod
-    def no_mode(cls, belief: object) -> PriorError:
-        """A density without an upper bound in several places."""
-        return cls(f"{belief!r} has no mode: its density has no upper bound in several places.\n    Use its mean().")
-
-    @classmethod
     def not_positive(cls, belief: str, name: str, value: object) -> PriorError:
         """A parameter of a belief that must be positive is not."""
         return cls(f"{belief} needs {name} > 0, found {value}.")

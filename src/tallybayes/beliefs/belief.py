@@ -118,6 +118,11 @@ class Belief(Value):
                 "    Update it with data in which everything was seen, or use parameters above 0."
             )
 
+    def _without_mode(self) -> PriorError:
+        return PriorError(
+            f"{self!r} has no mode: its density has no upper bound in several places.\n    Use its mean()."
+        )
+
     @property
     def improper(self) -> bool:
         """Whether this is a limit of distributions and none itself: as a prior it needs data, and has no evidence."""

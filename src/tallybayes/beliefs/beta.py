@@ -91,7 +91,7 @@ class Beta(Belief):
         """
         self._require_proper("mode")
         if ((self.successes < 1) & (self.failures < 1)).any():
-            raise PriorError.no_mode(self)
+            raise self._without_mode()
         return self.peak()
 
     def peak(self) -> Any:

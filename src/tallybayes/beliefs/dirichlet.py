@@ -107,7 +107,7 @@ class Dirichlet(Belief):
         self._require_proper("mode")
         alpha, segments = self._known(), self.segments
         if ((segments.max(alpha) < 1) & (segments.sizes > 1)).any():
-            raise PriorError.no_mode(self)
+            raise self._without_mode()
         return self.peak()
 
     def peak(self) -> Any:
