@@ -272,12 +272,21 @@ def test_linear_forms_and_pictures():
         clouds().to_linear()
 
 
+def test_the_classes_where_it_is_used():
+    model = picnic()
+    rows, _ = picnic().set_params(class_prior={"yes": 0.9, "no": 0.1}).sample(4000, random_state=0)
+    assert model.estimate_class_prior(rows)["yes"] == pytest.approx(0.9, abs=0.02)
+    found = tb.evaluate(model, *picnic().sample(2000, random_state=1))
+    assert found.calibration_error.value < 0.03  # its own rows
+    assert tb.predictive_check(model, *picnic().sample(200, random_state=2)) is not None
+
+
 @pytest.mark.parametrize("kind", MAKERS)
 def test_what_needs_counts_is_refused(kind):
     model = MAKERS[kind]()
     refused = [model.log_evidence, model.bits, lambda: model.bic_, lambda: model.prior_, lambda: model.posterior_]
     refused += [lambda: model.reestimate(estimate="mle"), lambda: model.set_params(prior=1)]
-    refused += [] if kind == "Mixture" else [lambda: model + model]
+    refused += [lambda: model.evidence_bound_] if kind == "Mixture" else [lambda: model + model]
     if kind == "HiddenMarkovModel":
         refused += [lambda: model.partial_fit([[3]], [["hot"]]), lambda: model.forget([[3]], [["hot"]])]
         refused += [lambda: model.reestimate(unseen="smooth").score_samples([[3]])]

@@ -180,6 +180,7 @@ class Mixture(Grouped):
         ``prior_``.
         """
         check_is_fitted(self, "tally_")
+        self._need_counts("the evidence")
         if self._climb is None:
             raise EstimateError(
                 "the counts have changed since EM ended, so its measures are gone.\n    Fit all rows at once."

@@ -181,7 +181,7 @@ def estimate_class_prior(
     check_is_fitted(model)
     if not max_iter >= 1 or not tol > 0:
         raise EstimateError(f"max_iter is {max_iter!r} and tol {tol!r}; expected at least one step, and a tol above 0.")
-    counts: Any = model.tally_[model._target]
+    counts: Any = model.tally_[model._target] if model._given is None else model._given[0]
     seen = counts.table > 0  # what was never seen has no rows to recognise it by
     if not seen.any():
         raise DataError("no class has any rows, so unlabelled ones cannot be told apart; expected at least one.")
