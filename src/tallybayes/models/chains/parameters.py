@@ -130,12 +130,12 @@ def told(counted: Counted, model: Any) -> list[Told]:
     found = []
     beliefs = [partial(fitted.posterior, number) for number in range(len(counted.pairs))]
     for part, (factor, _), scored, posterior in zip(
-        counted.parts, counted.pairs, fitted.estimated, beliefs, strict=False
+        counted.parts, counted.pairs, fitted.readable, beliefs, strict=False
     ):
         given, groups = (("state",), (states,)) if factor.given else ((), ())
         levels = [states] if factor.level_columns else ()
         found.append(Told(scored, given, groups, levels, names=(part,), posterior=posterior))
-    emitted = zip(fitted.estimated[len(found) :], counted.emissions, beliefs[len(found) :], strict=True)
+    emitted = zip(fitted.readable[len(found) :], counted.emissions, beliefs[len(found) :], strict=True)
     for scored, (factor, counts), posterior in emitted:
         more: tuple[str, ...] = ()
         if counted.meaning_of_unseen == "smooth" and factor.level_columns:

@@ -12,7 +12,7 @@ import numpy as np
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
-from tallybayes.errors import EstimateError, NoCountsError
+from tallybayes.errors import DataError, EstimateError, NoCountsError
 from tallybayes.families.empirical import GroupsOrOne, default_in_groups, is_found
 from tallybayes.families.estimates import read_estimate
 from tallybayes.learned import Bits
@@ -123,6 +123,14 @@ class Fitted:
             prepare(factor, counted, start, self.estimate, plug_in=self.plug_in)
             for (factor, counted), start in zip(self.pairs, self.used, strict=True)
         ]
+
+    @property
+    def readable(self) -> list[Scored]:
+        """As `estimated`; where no row is left that a default prior could go by, nothing is known."""
+        try:
+            return self.estimated
+        except DataError:
+            return [Scored(factor, factor.family.maximum_likelihood(c), False, NOTHING) for factor, c in self.pairs]
 
     @cached_property
     def scored(self) -> list[Scored]:

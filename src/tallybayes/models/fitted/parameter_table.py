@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, product
 from typing import Any
 
@@ -61,6 +61,10 @@ class ParameterTable:
         self.title, self.given, self.columns = title, given, tuple(columns)
         self.given_levels = tuple(tuple(levels) for levels in given_levels)
         self._values, self._labels = values, labels
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = partial(ParameterTable, labels=self._labels)
+        return made, (self.title, self.given, self.given_levels, self.columns, np.asarray(self.values))
 
     @cached_property
     def values(self) -> np.ndarray:
@@ -153,6 +157,10 @@ class ByColumn(Mapping[Any, Any]):
     def __init__(self, title: str, names: Sequence[Any], shown: Sequence[Any], find: Callable[[Any], Any]) -> None:
         self.title, self._names, self._shown, self._find = title, tuple(names), tuple(shown), find
         self._made: dict[Any, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = {name: self[name] for name in (*self._names, *self._shown)}
+        return type(self), (self.title, self._names, self._shown, made.__getitem__)
 
     def __getitem__(self, column: Any) -> Any:
         if column not in self._made:

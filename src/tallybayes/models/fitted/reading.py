@@ -72,6 +72,11 @@ class Told:
         """Whether one name stands for several columns."""
         return len(self.within) > 0
 
+    def name_within(self, place: int) -> str:
+        """What a column of a block is called: its own name, or the block's with its number."""
+        name = self.within[place]
+        return name if isinstance(name, str) else f"{self.columns[0]}[{name}]"
+
     @property
     def is_together(self) -> bool:
         """Whether all columns fit into one table: they have a number each, or vary together."""
@@ -244,7 +249,7 @@ def make_parameters(model: Any) -> Parameters:
         told, place = places.find(column)
         if place is None:
             return told.block()
-        return told.column(place, told.within[place] if told.is_block else None)
+        return told.column(place, told.name_within(place) if told.is_block else None)
 
     return Parameters(title_of(model), places.names, places.shown, find)
 

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.families.categorical import Probabilities
 from tallybayes.families.family import Family
 from tallybayes.families.priors import PriorRule
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.parameter_table import ParameterTable
 from tallybayes.models.fitted.reading import Told, within_of
-from tallybayes.models.fitted.scoring import NOTHING, Scored
+from tallybayes.models.fitted.scoring import Scored
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.prior import BDe
-from tallybayes.statistics.segments import Segments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 
@@ -193,14 +191,9 @@ def told(model: BayesianNetwork) -> list[Told]:
         posterior = None if network.given is not None else partial(network.fitted.posterior, number)
         parents = network.graph.parents[name]
         above = tuple(network.levels[parent] for parent in parents)
-        if node.is_label:
-            table = Probabilities(network.tables[name], Segments([len(network.levels[name])]))
-            scored, levels = Scored(node.factor, table, False, NOTHING), [network.levels[name]]
-            found.append(Told(scored, parents, above, levels, posterior=posterior))
-        else:
-            scored = network.leaves[name]
-            within = within_of(model, scored, int(node.statistics.n_columns))
-            found.append(Told(scored, parents, above, within=within, posterior=posterior))
+        scored, levels = network.fitted.readable[number], [network.levels[name]] if node.is_label else ()
+        within = () if node.is_label else within_of(model, scored, int(node.statistics.n_columns))
+        found.append(Told(scored, parents, above, levels, within=within, posterior=posterior))
     return found
 
 

@@ -19,7 +19,7 @@ MODEL = tb.NaiveBayes(tb.Bernoulli(), estimate="map").fit(FRAME, Y)
 def test_it_prints_weights_by_column_and_names_its_sign():
     form = MODEL.to_linear()
     text = repr(form)
-    assert "P(spam | x) = 1 / (1 + exp(−(b + w · x))): spam where b + w · x > 0, else ham" in text
+    assert "P(spam | x) = 1 / (1 + exp(−(intercept + w · x))): spam where intercept + w · x > 0, else ham" in text
     assert [line.split()[0] for line in text.splitlines()[1:]] == ["column", "(intercept)", "card", "winner", "winter"]
     frame = form.to_frame()
     assert frame.loc["winner", "weight"] == form.coef[0, 1]

@@ -119,6 +119,20 @@ def test_a_coefficient_is_common_to_all_classes():
     np.testing.assert_allclose(numbers(line), np.log(12), atol=6e-5)
 
 
+def test_words_of_a_block_that_are_there_have_their_lines():
+    words = sp.csr_array(RNG.poisson(0.02, (N, 500)))
+    for family in (tb.Multinomial(), tb.Bernoulli(), tb.Poisson()):
+        rows = words.minimum(1) if family == tb.Bernoulli() else words
+        named = tb.Named(rows, [f"word{k}" for k in range(500)])
+        model = tb.NaiveBayes({"text": family}, estimate="map").fit({"text": named}, Y)
+        first = {"text": rows[:1]}
+        parts, total, lines = parts_of(model.show_work(first))
+        np.testing.assert_allclose(total, model.predict_joint_log_proba(first)[0], atol=6e-5)
+        np.testing.assert_allclose(parts.sum(axis=0), total, atol=2e-3)
+        for place in np.flatnonzero(rows[[0]].toarray()[0]):
+            assert any(line.startswith(f"log p(word{place} | class)") for line in lines)
+
+
 def test_words_that_make_themselves_likelier_are_no_product():
     model = tb.NaiveBayes(tb.DirichletMultinomial(), prior=1).fit([[2, 1, 1], [0, 1, 3], [1, 1, 1]], ["a", "b", "c"])
     text = model.show_work([[1, 1, 2]])
@@ -164,7 +178,8 @@ def test_long_and_wide_rows_stay_readable():
     assert len(text.splitlines()) < 40
     words = sp.csr_array(RNG.poisson(0.1, (200, 5000)))
     text = tb.NaiveBayes().fit(words, y).show_work(words[:1])
-    assert len(text.splitlines()) < 12
+    assert len(text.splitlines()) < 40
+    assert "4,988 other columns of x" in text
     widths = {len(line) for line in text.splitlines()[2:4]}
     assert len(widths) == 1  # numbers stand below their classes
     far = tb.NaiveBayes().fit(wide, y).show_work(wide[:1] * 1e12)

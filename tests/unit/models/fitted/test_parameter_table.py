@@ -1,5 +1,8 @@
 """What was learnt can be read back: labelled, under every estimate, by every model."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -343,6 +346,34 @@ def test_saved_models_give_equal_tables(name, tmp_path):
     assert next(iter(frame.columns)) == "column"
     assert list(frame.columns)[-2:] == ["parameter", "value"]
     assert len(frame) == sum(table.values.size for table in model.parameters_.values())
+
+
+@pytest.mark.parametrize("name", ["naive", "discriminant", "network", "chain"])
+def test_tables_travel_without_their_model(name):
+    model = MODELS[name]()
+    for found in (model.parameters_, model.posterior_):
+        again = pickle.loads(pickle.dumps(found))
+        assert list(again) == list(found)
+        assert repr(again) == repr(found)
+    table = next(iter(model.parameters_.values()))
+    assert repr(pickle.loads(pickle.dumps(table))) == repr(copy.deepcopy(table)) == repr(table)
+    assert repr(pickle.loads(pickle.dumps(model)).parameters_) == repr(model.parameters_)
+
+
+def test_emptied_models_have_empty_tables():
+    rows, y = {"x": [1.0, 2.0, 4.0], "s": ["u", "v", "u"]}, ["a", "b", "b"]
+    for estimate in ESTIMATES:
+        empty = tb.NaiveBayes(estimate=estimate).fit(rows, y).forget(rows, y)
+        assert empty.table("x").values.shape == (0, 3)
+        assert repr(empty.parameters_)
+        network = tb.BayesianNetwork({"x": ["s"]}, estimate=estimate).fit(rows).forget(rows)
+        assert network.table("x").values.shape == (0, 3)
+        chain = tb.HiddenMarkovModel(estimate=estimate).fit([rows], [y]).forget([rows], [y])
+        assert chain.table("x").values.shape == (0, 3)
+        assert repr(chain.parameters_)
+    X = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 1.0]])
+    for model in (tb.GaussianDiscriminant(), tb.NearestClassMean("euclidean"), tb.AveragedOneDependence(bins=2)):
+        assert repr(model.fit(X, y).forget(X, y).parameters_)
 
 
 def test_frames_of_other_libraries_and_types():

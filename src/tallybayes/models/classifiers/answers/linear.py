@@ -122,9 +122,9 @@ class LinearForm(NamedTuple):
 
     def _said(self) -> str:
         if len(self.classes) != 2:
-            return "P(class | x) = softmax of the classes' b + w · x"
+            return "P(class | x) = softmax of the classes' intercept + w · x"
         one, two = (printable(label) for label in self.classes.tolist()[::-1])
-        return f"P({one} | x) = 1 / (1 + exp(−(b + w · x))): {one} where b + w · x > 0, else {two}"
+        return f"P({one} | x) = 1 / (1 + exp(−(intercept + w · x))): {one} where intercept + w · x > 0, else {two}"
 
 
 class Weights:
@@ -219,7 +219,7 @@ def to_linear(model: Any) -> LinearForm:
     >>> import tallybayes as tb
     >>> mails = {"card": [1, 1, 0, 0], "winner": [1, 1, 1, 0]}
     >>> tb.NaiveBayes(tb.Bernoulli(), estimate="map").fit(mails, ["spam", "spam", "ham", "ham"]).to_linear()
-    P(spam | x) = 1 / (1 + exp(−(b + w · x))): spam where b + w · x > 0, else ham
+    P(spam | x) = 1 / (1 + exp(−(intercept + w · x))): spam where intercept + w · x > 0, else ham
       column       weight
       (intercept)  -1.792
       card          2.197

@@ -39,7 +39,7 @@ def told(model: Any) -> list[Told]:
     given, classes = (group_name(model),), (model.classes_.tolist(),)
     found = [told_class(model)]
     fitted = model._fitted
-    for number, (scored, (_, counted)) in enumerate(zip(fitted.estimated, fitted.pairs, strict=True)):
+    for number, (scored, (_, counted)) in enumerate(zip(fitted.readable, fitted.pairs, strict=True)):
         more = (UNSEEN,) if fitted.smooth else ()
         levels = [(*domain.levels, *more) for domain in model._level_domains(scored)]
         within = within_of(model, scored, int(counted.n_columns))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,7 @@ def show_work(model: Any, row: Any) -> str:
         if is_joint(_form(scored)):
             _write_joint(sheet, model, scored, cells, word)
         else:
-            _write_columns(sheet, scored, cells, levels, word)
+            _write_columns(sheet, model, scored, cells, levels, word)
     return finished(sheet, model, row, joint, word)
 
 
@@ -86,7 +85,7 @@ def _title(name: Any, word: str) -> str:
     return f"log p({printable(name)} | {word})"
 
 
-def _write_columns(sheet: Sheet, scored: Scored, cells: np.ndarray, levels: Sequence[Any], word: str) -> None:
+def _write_columns(sheet: Sheet, model: Any, scored: Scored, cells: np.ndarray, levels: list[Any], word: str) -> None:
     """Columns that are independent given the class, and words of one vocabulary."""
     urn = worked_words(_form(scored), cells[0])
     if urn is not None:
@@ -97,12 +96,14 @@ def _write_columns(sheet: Sheet, scored: Scored, cells: np.ndarray, levels: Sequ
         possible = np.isfinite(whole)  # what is left is the same in every class
         common = np.full(len(whole), (whole[possible] - terms[possible].sum(axis=-1))[0] if possible.any() else 0.0)
         said = "log coefficient"  # of a multinomial row
-    columns = scored.factor.columns
-    if len(columns) != terms.shape[-1]:
-        sheet.add(_title(columns[0], word), terms.sum(axis=-1) + common)
-        return
     described = {} if urn is not None else scored.family.describe(scored.parameters)
-    for place, (name, value) in enumerate(zip(columns, shown_cells(levels, cells[0]), strict=True)):
+    width, is_block = terms.shape[-1], len(scored.factor.columns) != terms.shape[-1]
+    places = np.arange(width)
+    if is_block and width > MOST_COLUMNS:  # of many words, those that are there
+        places = np.flatnonzero(cells[0])[:MOST_COLUMNS]
+    values = shown_cells([levels[place] for place in places] if levels else [], cells[0, places])
+    for place, value in zip(places.tolist(), values, strict=True):
+        name = model._called(scored.factor.column(place, width))
         title = f"log urn term of {printable(name)}" if urn is not None else _title(name, word)
         sheet.add(title, terms[:, place], shown(value))
         if value is None:
@@ -110,6 +111,9 @@ def _write_columns(sheet: Sheet, scored: Scored, cells: np.ndarray, levels: Sequ
             continue
         for what, numbers in described.items():
             sheet.add(f"  {what}", numbers[:, place])
+    if len(places) < width:
+        title = f"{width - len(places):,} other columns of {printable(scored.factor.columns[0])}"
+        sheet.add(title, np.delete(terms, places, axis=-1).sum(axis=-1))
     if (np.abs(common) > 1e-9).any():
         sheet.add(said, common)
 
