@@ -88,9 +88,41 @@ def network(estimate):
     return tb.BayesianNetwork(parents, estimate=estimate).fit(rows().dropna())
 
 
+def given_naive_bayes():
+    columns = {
+        "colour": {
+            "ale": {"gold": 0.5, "brown": 0.25, "clear": 0.25}, "bock": {"brown": 1.0}, "cider": {"gold": 0.9, "clear": 0.1}
+        },
+        "strength": {k: {"mean": m, "variance": 1.5} for k, m in (("ale", 5), ("bock", 6.5), ("cider", 8))},
+        "prizes": {k: {"rate": r} for k, r in (("ale", 1), ("bock", 2.5), ("cider", 4))},
+        "bottled": {"ale": 0.2, "bock": 0.5, "cider": 0.8},
+    }  # fmt: skip
+    return tb.NaiveBayes.from_parameters(columns, {"ale": 0.5, "bock": 0.25, "cider": 0.25})
+
+
+def given_discriminant():
+    means = {"ale": {"strength": 5, "sweetness": 2}, "bock": {"strength": 6.5, "sweetness": 0.5}}
+    spreads = {"ale": [[1, 0.5], [0.5, 2]], "bock": [[2, 0], [0, 1]]}
+    return tb.GaussianDiscriminant.from_parameters(means, spreads, {"ale": 0.75, "bock": 0.25}, covariance="tied")
+
+
+def given_chain():
+    moves = {"calm": {"calm": 0.9, "busy": 0.1}, "busy": {"calm": 0.5, "busy": 0.5}}
+    rates = {"calm": {"rate": 1}, "busy": {"rate": 6}}
+    return tb.HiddenMarkovModel.from_tables({"calm": 1.0, "busy": 0.0}, moves, rates, end={"calm": 0.1, "busy": 0.0})
+
+
+def given_network():
+    levels = {"kind": ["ale", "bock", "cider"], "colour": ["gold", "brown", "clear"]}
+    tables = {"kind": [0.5, 0.25, 0.25], "colour": [[0.5, 0.25, 0.25], [0, 1, 0], [0.9, 0, 0.1]]}
+    return tb.BayesianNetwork.from_tables({"colour": ["kind"]}, levels, tables)
+
+
 def models():
     """Every model by the name of its file, as a function that fits it."""
     found = {"nearest-mean": nearest_mean}
+    for make in (given_naive_bayes, given_discriminant, given_chain, given_network):
+        found[make.__name__.replace("_", "-")] = make
     for estimate in ESTIMATES:
         for make in (naive_bayes, words, mixture, chain, hidden_chain, network):
             found[f"{make.__name__.replace('_', '-')}-{estimate}"] = lambda make=make, e=estimate: make(e)
@@ -105,10 +137,14 @@ def answers(name, model):
     frame = rows().dropna()[:8]
     if name.startswith("words"):
         found = model.predict_log_proba(np.arange(20).reshape(4, 5))
-    elif name.startswith("hidden-chain"):
+    elif name.startswith(("hidden-chain", "given-chain")):
         found = model.score_samples([np.arange(8)[:, None]])
     elif name.startswith("chain"):
         found = model.score_samples([frame[["strength", "prizes"]]])
+    elif name == "given-naive-bayes":
+        found = model.predict_joint_log_proba(frame[["colour", "strength", "prizes", "bottled"]])
+    elif name == "given-network":
+        found = model.score_samples(frame[["colour", "kind"]])
     elif name.startswith("network"):
         found = model.score_samples(frame[["colour", "strength"]])
     elif name.startswith("mixture"):

@@ -41,6 +41,16 @@ def test_T29_sequences_however_they_come():
     near(named.transition_, model.transition_)
 
 
+def test_T30_what_the_third_symbol_may_depend_on():
+    levels = {**{f"y{t}": [0, 1] for t in (1, 2, 3)}, **{f"x{t}": [1, 2, 3] for t in (1, 2, 3)}}
+    for parents, expected in ((["y3"], 4), (["y1", "y2", "y3"], 16), (["y1", "y2", "y3", "x1", "x2"], 144)):
+        graph = {name: parents if name == "x3" else [] for name in levels}
+        shapes = {name: [len(levels[above]) for above in graph[name]] for name in levels}
+        tables = {name: np.full((*shapes[name], len(levels[name])), 1 / len(levels[name])) for name in levels}
+        model = tb.BayesianNetwork.from_tables(graph, levels, tables)
+        assert model.n_parameters_ - (3 * 1 + 2 * 2) == expected  # less the others, which depend on nothing
+
+
 def test_T31_what_is_drawn():
     model = diaries()
     X, y = model.sample([100] * 1000, random_state=0)

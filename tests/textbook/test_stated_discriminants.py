@@ -61,3 +61,24 @@ def test_M9_22b_diagonal_and_regularised():
         near(stated(shrinkage=amount).predict_proba([[3, 3]]), [expected])
     near(stated(shrinkage=1.0).predict_proba([[3, 3]]), [[0.544833, 0.151722, 0.303445]])
     near(stated("tied", shrinkage=0.5).predict_proba([[3, 3]]), [[0.191411, 0.191411, 0.617177]])
+
+
+def test_T20_T21_one_column_with_a_shared_variance():
+    columns = {"x": {0: {"mean": 0, "variance": 1}, 1: {"mean": 2, "variance": 1}}}
+    model = tb.NaiveBayes.from_parameters(columns, {0: 1 / 3, 1: 2 / 3}, columns=tb.TiedGaussian())
+    form = model.to_linear()
+    np.testing.assert_allclose(np.ravel(form.coef), [2], atol=1e-12)
+    near(np.ravel(form.intercept), [-1.306853])
+    np.testing.assert_allclose(model.predict_proba({"x": [1.0]})[0, 1], 2 / 3, rtol=1e-12)
+    edge = 1 - 0.5 * np.log(2)
+    assert model.predict({"x": [edge - 1e-9, edge + 1e-9]}).tolist() == [0, 1]
+
+
+def test_T21b_other_variances_are_not_linear():
+    columns = {"x": {1: {"mean": 0, "variance": 1}, 2: {"mean": 0, "variance": 4}}}
+    model = tb.NaiveBayes.from_parameters(columns, {1: 0.5, 2: 0.5})
+    edge = np.sqrt(8 / 3 * np.log(2))
+    near(edge, 1.359556)
+    assert model.predict({"x": [edge - 1e-9, edge + 1e-9, -edge - 1e-9]}).tolist() == [1, 2, 2]
+    with pytest.raises(tb.NotLinearError):
+        model.to_linear()

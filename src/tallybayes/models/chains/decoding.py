@@ -39,7 +39,7 @@ def score_samples(
     """
     sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
     found = np.concatenate([kernels.log_likelihood(*asked) for asked in chain.questions(sequences)])
-    warn_impossible(chain, sequences, found)
+    warn_impossible(model, sequences, found)
     return found
 
 
@@ -189,7 +189,7 @@ def predict_pairs(
     sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
     filtered, found = answers(chain, kernels.filter, sequences)
     smoothed, _ = answers(chain, kernels.posterior, sequences)
-    warn_impossible(chain, sequences, found)
+    warn_impossible(model, sequences, found)
     transition = np.exp(chain.arguments[1])
     out = []
     for before, after in zip(filtered, smoothed, strict=True):
@@ -318,16 +318,16 @@ def _ask(model: HiddenMarkovModel, question: Any, *where: Any) -> tuple[list[np.
     """What a kernel says of sequences as they are given; a warning names the first that is impossible."""
     sequences, chain = open_asked(model, *where), model._counted.answering
     steps, score = answers(chain, question, sequences)
-    warn_impossible(chain, sequences, score)
+    warn_impossible(model, sequences, score)
     return steps, score
 
 
-def warn_impossible(chain: Chain, sequences: Sequences, score: np.ndarray) -> None:
+def warn_impossible(model: HiddenMarkovModel, sequences: Sequences, score: np.ndarray) -> None:
     """Name the first impossible sequence, and the step at which it becomes so."""
     lost = np.flatnonzero(np.isneginf(score))
     if not len(lost):
         return
-    first = int(lost[0])
+    first, chain = int(lost[0]), model._counted.answering
     part = slice(int(sequences.offsets[first]), int(sequences.offsets[first + 1]))
     emission = dense(chain.emission(sequences.table.rows(part)))
     start, transition, _ = chain.arguments
@@ -337,11 +337,8 @@ def warn_impossible(chain: Chain, sequences: Sequences, score: np.ndarray) -> No
         now = (now[:, None] + transition).max(axis=0) + emission[step]
     where = f" at step {step}" if not np.isfinite(now).any() else " at its end"
     more = f", and {len(lost) - 1} more," if len(lost) > 1 else ""
-    warn(
-        f"sequence {first}{more} is impossible{where}. With estimate='bayes' nothing is impossible only because it "
-        "was not seen.",
-        UserWarning,
-    )
+    hint = " With estimate='bayes' nothing is impossible only because it was not seen." if model._given is None else ""
+    warn(f"sequence {first}{more} is impossible{where}.{hint}", UserWarning)
 
 
 def dense(emission: Any) -> np.ndarray:

@@ -256,7 +256,7 @@ def _asked(model: HiddenMarkovModel, question: Callable[..., list[Any]], *where:
     """What is found of sequences as they are given; a warning names the first that is impossible."""
     sequences, chain = open_asked(model, *where), model._counted.answering
     found = [one for asked in chain.questions(sequences) for one in question(*asked)]
-    warn_impossible(chain, sequences, np.array([one.log_prob for one in found]))
+    warn_impossible(model, sequences, np.array([one.log_prob for one in found]))
     return found
 
 

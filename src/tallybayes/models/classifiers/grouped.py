@@ -372,11 +372,10 @@ class Grouped(Model):
                 blame = scored.factor.column(int(bad[0]), terms.shape[-1])
         where = f" (column {blame!r})" if blame is not None else ""
         more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""
-        warn(
-            f"row {row}{where}{more} is impossible in every class, so its class prior is returned. With "
-            "estimate='bayes' nothing is impossible only because it was not seen.",
-            UserWarning,
+        hint = (
+            " With estimate='bayes' nothing is impossible only because it was not seen." if self._given is None else ""
         )
+        warn(f"row {row}{where}{more} is impossible in every class, so its class prior is returned.{hint}", UserWarning)
 
     def _check_prior(self, factors: list[Factor]) -> None:
         if not isinstance(self.prior, Tally):
