@@ -89,14 +89,13 @@ def network(estimate):
 
 
 def given_naive_bayes():
+    ale, cider = {"gold": 0.5, "brown": 0.25, "clear": 0.25}, {"gold": 0.9, "clear": 0.1}
     columns = {
-        "colour": {
-            "ale": {"gold": 0.5, "brown": 0.25, "clear": 0.25}, "bock": {"brown": 1.0}, "cider": {"gold": 0.9, "clear": 0.1}
-        },
+        "colour": {"ale": ale, "bock": {"brown": 1.0}, "cider": cider},
         "strength": {k: {"mean": m, "variance": 1.5} for k, m in (("ale", 5), ("bock", 6.5), ("cider", 8))},
         "prizes": {k: {"rate": r} for k, r in (("ale", 1), ("bock", 2.5), ("cider", 4))},
         "bottled": {"ale": 0.2, "bock": 0.5, "cider": 0.8},
-    }  # fmt: skip
+    }
     return tb.NaiveBayes.from_parameters(columns, {"ale": 0.5, "bock": 0.25, "cider": 0.25})
 
 
