@@ -154,6 +154,21 @@ def test_pairs_of_labels(connect, frame, never_read):
     _assert_same(model, tb.AveragedOneDependence(columns=columns).fit(frame[names], "y"))
 
 
+def test_tables_of_networks(connect, frame, never_read):
+    columns = {"kids": tb.Categorical(), "select": tb.Categorical(), "at": tb.Gaussian()}
+    network = tb.BayesianNetwork({"y": ["kids", "select"], "at": ["y"], "kids": ['a "job"']}, columns=columns)
+    found, expected = (
+        tb.BayesianNetwork(**network.get_params()).fit(rows) for rows in (tb.table(connect, "my.rows"), frame)
+    )
+    assert found.tally_.domains == expected.tally_.domains
+    for one, other in zip(found.tally_.statistics, expected.tally_.statistics, strict=True):
+        assert one.isclose(other, 1e-9)
+    found.partial_fit(tb.table(connect, "my.rows"))
+    assert found.tally_["y"].table.sum() == 1000
+    found.forget(tb.table(connect, "my.rows"))
+    assert found.tally_.statistics[0].isclose(expected.tally_.statistics[0], 1e-9)
+
+
 def test_what_a_database_cannot_do_is_read(connect, frame):
     source = tb.table(connect, "my.rows")
     model = tb.NaiveBayes(COLUMNS).fit(frame, "y")

@@ -171,6 +171,8 @@ def test_networks_chains_mixtures_and_measures_take_files(frame, tmp_path):
     path = _csv(frame, tmp_path / "rows.csv")
     network = tb.BayesianNetwork({"y": ["kids"]}, columns={"kids": tb.Categorical()})
     np.testing.assert_array_equal(network.fit(path).table("y").values, network.fit(frame).table("y").values)
+    twice = network.fit(path).partial_fit(path)
+    np.testing.assert_array_equal(twice.tally_["y"].table, 2 * network.fit(frame).tally_["y"].table)
     steps = pd.DataFrame({"s": [1, 1, 2, 2], "word": ["the", "dog", "a", "cat"], "tag": ["D", "N", "D", "N"]})
     chain = tb.HiddenMarkovModel().fit(_csv(steps, tmp_path / "steps.csv"), "tag", sequence="s")
     assert [list(part) for part in chain.predict(tmp_path / "steps.csv", sequence="s")] == [["D", "N"], ["D", "N"]]

@@ -11,11 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
+from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.networks.factors import check_sizes, check_structure, check_sum, in_order, make_factors
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.prior import BDe
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.frames import frame_kind
+from tallybayes.sources.opening import open_source
+from tallybayes.sources.source import Source
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
@@ -42,8 +45,13 @@ def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
     -------
     self
     """
-    _learn(model, open_rows(model, X, names), sample_weight)._frame = frame_kind(X)
-    return model
+    source = None if model.missing == "em" else open_source(X)
+    if source is None:
+        _learn(model, open_rows(model, X, names), sample_weight)._frame = frame_kind(X)
+        return model
+    check_names(source, sample_weight=sample_weight)
+    with source.snapshot():
+        return _learn_there(model, source, sample_weight)
 
 
 def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
@@ -58,12 +66,10 @@ def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = Non
     -------
     self
     """
-    table = open_rows(model, X, names)
     if not hasattr(model, "tally_"):
-        _learn(model, table, sample_weight)._frame = frame_kind(X)
-        return model
+        return fit(model, X, sample_weight=sample_weight, names=names)
     model._need_counts("adding rows")
-    more = count_more(model, table, sample_weight)
+    more = _count_all(model, X, sample_weight, names)
     check_sum(model.tally_, more)
     return model._adopt(model.tally_ + more)
 
@@ -82,7 +88,7 @@ def forget(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) ->
     """
     check_is_fitted(model, "tally_")
     model._need_counts("taking rows out")
-    return model._adopt(model.tally_ - count_more(model, open_rows(model, X, names), sample_weight))
+    return model._adopt(model.tally_ - _count_all(model, X, sample_weight, names))
 
 
 def fit_tally(model: N, tally: Tally) -> N:
@@ -117,12 +123,36 @@ def _learn(model: N, table: Table, sample_weight: Any) -> N:
     table = _with_hidden(model, graph, table)
     factors = make_factors(graph, model.columns, table)
     model._check_prior(factors)
-    tally, climbed = _with_all_levels(model, _count(table, weight, factors), table, weight), None
+    tally, climbed = _with_all_levels(model, _count(table, table, weight, factors), table, weight), None
     if model.missing == "em":
         from tallybayes.models.networks.em import learn_network
 
         tally, climbed = learn_network(model, table, weight, with_prior_levels(model, tally))
     return model._adopt(tally, climbed)
+
+
+def _learn_there(model: N, source: Source, sample_weight: Any) -> N:
+    """Learn from rows that are counted batch by batch, or where they lie."""
+    model._check_settings()
+    table, graph = open_table(source.first()), Graph.read(model.parents)
+    if table.n_rows == 0:
+        raise DataError("there are 0 rows to learn from; expected at least 1 that counts.")
+    source.check_columns(graph.nodes)
+    factors = make_factors(graph, model.columns, table)
+    model._check_prior(factors)
+    tally = _count(source, table, sample_weight, factors)
+    return model._adopt(_with_all_levels(model, tally, source, sample_weight))
+
+
+def _count_all(model: BayesianNetwork, X: Any, sample_weight: Any, names: Any) -> Tally:
+    """The tally of more rows, whether in memory or not."""
+    source = None if model.missing == "em" else open_source(X)
+    if source is None:
+        return count_more(model, open_rows(model, X, names), sample_weight)
+    check_names(source, sample_weight=sample_weight)
+    with source.snapshot():
+        first = open_table(source.first())
+        return _count(source, first, sample_weight, list(model.tally_.factors), model.tally_)
 
 
 def open_rows(model: BayesianNetwork, X: Any, names: Any = None) -> Table:
@@ -160,10 +190,10 @@ def _with_hidden(model: BayesianNetwork, graph: Graph, table: Table) -> Table:
     return table
 
 
-def _with_all_levels(model: BayesianNetwork, tally: Tally, table: Table, weight: Any) -> Tally:
+def _with_all_levels(model: BayesianNetwork, tally: Tally, table: Table | Source, weight: Any) -> Tally:
     """The tally with levels that only rows with missing parents have: EM counts them, otherwise no table does."""
     labels = tuple(name for factor in tally.factors for name in factor.level_columns)
-    if any(_may_miss(table.columns[name]) for name in labels):
+    if isinstance(table, Source) or any(_may_miss(table.columns[name]) for name in labels):
         seen = count(table, [Factor(labels, (), Categorical())], weight=weight).domains
         more = {n: d.union(Domain(seen[n].levels, n, ordered=d.ordered)) for n, d in tally.domains.items()}
         if model.missing == "em":
@@ -203,12 +233,12 @@ def _may_miss(column: Any) -> bool:
 # ---- Counting ---------------------------------------------------------------------------------------------------
 
 
-def _count(table: Table, weight: Any, factors: list[Factor], like: Tally | None = None) -> Tally:
-    """The tally of rows; labels without declared levels are sorted."""
+def _count(rows: Table | Source, table: Table, weight: Any, factors: list[Factor], like: Tally | None = None) -> Tally:
+    """The tally of rows, of which `table` is all or the first; labels without declared levels are sorted."""
     free = {name for f in factors if getattr(f.family, "levels", None) is None for name in f.level_columns}
     schema = Schema(ordered=tuple(str(name) for name in table.columns if name in free))
     table = _check_tables(table, factors, free)
-    return count(table, factors, weight=weight, schema=schema, like=like)
+    return count(rows if isinstance(rows, Source) else table, factors, weight=weight, schema=schema, like=like)
 
 
 def count_more(model: BayesianNetwork, table: Table, sample_weight: Any) -> Tally:
@@ -220,7 +250,7 @@ def count_more(model: BayesianNetwork, table: Table, sample_weight: Any) -> Tall
                     f"column {name!r} has missing cells, which under missing='em' are expected from all rows "
                     "at once.\n    Use fit on all rows, or leave the incomplete ones out."
                 )
-    return _count(table, named_weights(table, sample_weight), list(model.tally_.factors), model.tally_)
+    return _count(table, table, named_weights(table, sample_weight), list(model.tally_.factors), model.tally_)
 
 
 def _check_tables(table: Table, factors: list[Factor], free: set[Name]) -> Table:
