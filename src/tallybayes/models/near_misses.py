@@ -56,6 +56,7 @@ _say(ATTRIBUTES, "predict_probability", "predict_proba(X)")
 _say(ATTRIBUTES, "simulate generate rvs forward_sample", "sample(n)")
 _say(ATTRIBUTES, "draw show", "plot()", "plot_columns()", "plot_transitions()")
 # ---- textbooks
+_say(ATTRIBUTES, "show_work work", "show_work(row)", "forward(X)", "query(nodes, given)")
 _say(ATTRIBUTES, "parameters params params_ thetas", "parameters_")
 _say(ATTRIBUTES, "likelihood loglik log_lik logL", "log_likelihood(X)")
 _say(ATTRIBUTES, "pdf logpdf density log_prob log_density", "score_samples(X)")

@@ -59,6 +59,8 @@ def test_every_recommendation_serves_some_model():
 @pytest.mark.parametrize(
     ("kind", "name", "ours"),
     [
+        (tb.BayesianNetwork, "show_work", r"query\(nodes, given\)"),
+        (tb.HiddenMarkovModel, "show_work", r"forward\(X\)"),
         (tb.NaiveBayes, "coef_", r"model\.to_linear\(\)"),
         (tb.NaiveBayes, "intercept_", r"model\.to_linear\(\)"),
         (tb.NaiveBayes, "feature_log_prob_", r"model\.parameters_"),

@@ -82,7 +82,7 @@ class Told:
         """Whether all columns fit into one table: they have a number each, or vary together."""
         if self.levels or self.family.bins:
             return False
-        return not self.family.columnwise or self.family.is_yes_no or len(self._described()) == 1
+        return not self.family.columnwise or self.family.is_yes_no or len(self._described) == 1
 
     @cached_property
     def point(self) -> Any:
@@ -105,13 +105,18 @@ class Told:
         """The parameters of some columns by name, or the probabilities of their levels: (…, columns, parameters)."""
         point = self.point
         if self.levels or self.family.bins:
-            return np.stack(point.segments.split(point.table)[_slice(place)], axis=-2)
+            if isinstance(place, slice):
+                return np.stack(point.segments.split(point.table)[place], axis=-2)
+            start, stop = point.segments.offsets[place : place + 2]
+            return point.table[..., None, start:stop]
         if self.family.is_yes_no:
             p = np.asarray(point)[..., _slice(place)]
             return np.stack([1 - p, p], axis=-1)
-        return np.stack([part[..., _slice(place)] for part in self._described().values()], axis=-1)
+        return np.stack([part[..., _slice(place)] for part in self._described.values()], axis=-1)
 
+    @cached_property
     def _described(self) -> dict[str, np.ndarray]:
+        """The parameters of all columns by name."""
         found = self.family.describe(self.point)
         return {name: found[name] for name in self.only or found}
 
@@ -123,7 +128,7 @@ class Told:
             title,
             self.given,
             self.groups,
-            tuple(self._described()) if columns is None else columns,
+            tuple(self._described) if columns is None else columns,
             lambda: self._numbers(place),
             labels=columns is not None and not self.family.bins,
         )
@@ -136,7 +141,7 @@ class Told:
         if self.family.is_yes_no:
             title = title.replace(" |", " = 1 |", 1)
             return ParameterTable(title, self.given, self.groups, names, lambda: self._numbers(slice(None))[..., 1])
-        columns = self._columns(0) or tuple(self._described())
+        columns = self._columns(0) or tuple(self._described)
         if hasattr(self.point, "covariance"):
             columns = ("mean", *(f"covariance with {printable(name)}" for name in names))
             return ParameterTable(title, (*self.given, "column"), (*self.groups, names), columns, self._moments)

@@ -167,7 +167,8 @@ def _prior(prior: Any, place: int, statistics: Any) -> str:
         array = np.asarray(value, dtype=float)
         if segments is not None and array.shape == (segments.n_cells,) and segments.n_cells > 1:  # of levels
             kind: Any = type(prior)
-            return brief(kind(segments.split(array)[place]), 60)
+            start, stop = segments.offsets[place : place + 2]
+            return brief(kind(array[start:stop]), 60)
         if array.ndim > 1 or (array.ndim == 1 and array.shape[0] not in (1, width)):
             return brief(prior, 60)
         parts.append(float(array[place % array.shape[0]] if array.ndim else array))

@@ -1,5 +1,7 @@
 """What a fitted model says of itself: its summary, and its repr where something was chosen or left out."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,3 +121,18 @@ def test_series_beside_blocks_are_read_by_their_types():
     assert model.columns_ == {"age": tb.Gaussian(), "sky": tb.Categorical(), "kind": tb.Categorical()}
     expected = tb.NaiveBayes().fit(pd.DataFrame(rows), Y)
     np.testing.assert_array_equal(model.predict_proba(rows), expected.predict_proba(pd.DataFrame(rows)))
+
+
+def test_many_columns_of_labels_do_not_take_the_square_of_their_number():
+    model = tb.NaiveBayes(tb.Categorical()).fit(RNG.integers(0, 3, (40, 2000)), Y[:40])
+    few = tb.NaiveBayes(tb.Categorical()).fit(RNG.integers(0, 3, (40, 250)), Y[:40])
+
+    def best(one):
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            one.summary()
+            times.append(time.process_time() - start)
+        return min(times)
+
+    assert best(model) < 20 * best(few)  # eight times the columns; it took 33 times as long
