@@ -21,6 +21,11 @@ def ice_cream() -> tb.HiddenMarkovModel:
     return tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit(diary, weather)
 
 
+def draw_hidden_markov_graph() -> Figure:
+    """What depends on what."""
+    return ice_cream().plot_graph().figure
+
+
 def draw_trellis() -> Figure:
     """Viterbi's way through three days."""
     figure, (axes,) = new_figure(1)

@@ -17,7 +17,7 @@ from assumption import draw_dependence, draw_predictive_check
 from canvas import BLUE, GREEN, GREY, ORANGE, RED, STYLE, label, new_figure
 from comparing import draw_log_normal, draw_occam
 from deciding import draw_expected_cost, draw_intervals
-from hidden_markov import draw_earthquakes, draw_starts, draw_trellis
+from hidden_markov import draw_earthquakes, draw_hidden_markov_graph, draw_starts, draw_trellis
 from less import draw_geyser, draw_learning_curve
 from matplotlib.figure import Figure
 from measuring import draw_calibration, draw_confusion, draw_flattering_folds, draw_reliability
@@ -200,6 +200,11 @@ def draw_penguin_columns() -> Figure:
     return penguin_model().plot_columns().figure
 
 
+def draw_naive_bayes_graph() -> Figure:
+    """What depends on what among the penguins."""
+    return penguin_model().plot_graph().figure
+
+
 def draw_explanation() -> Figure:
     """The weights of evidence of the bird of chapter 7."""
     figure, (axes,) = new_figure(1)
@@ -318,6 +323,7 @@ PICTURES = {
     "strange-prior": draw_strange_prior,
     "fair-or-not": draw_fair_or_not,
     "penguin-columns": draw_penguin_columns,
+    "naive-bayes-graph": draw_naive_bayes_graph,
     "explanation": draw_explanation,
     "product-of-marginals": draw_product_of_marginals,
     "mnist": draw_mnist,
@@ -338,6 +344,7 @@ PICTURES = {
     "predictive-check": draw_predictive_check,
     "learning-curve": draw_learning_curve,
     "geyser": draw_geyser,
+    "hidden-markov-graph": draw_hidden_markov_graph,
     "trellis": draw_trellis,
     "earthquakes": draw_earthquakes,
     "starts": draw_starts,

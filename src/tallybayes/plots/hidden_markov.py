@@ -12,6 +12,7 @@ from tallybayes.plots.style import (
     COLOURS,
     MOST_COLOURS,
     NOTE,
+    OTHERS,
     WIDEST,
     Look,
     bare,
@@ -86,11 +87,14 @@ def _draw_column(panel: Any, time: np.ndarray, column: np.ndarray, look: list[Lo
 
 
 def _draw_proba(panel: Any, time: np.ndarray, proba: np.ndarray, look: list[Look]) -> None:
-    bottom = np.zeros(len(proba))
-    order = sorted(range(len(look)), key=lambda k: not look[k].own)
-    for k in order:
-        panel.bar(time, proba[:, k], bottom=bottom, width=1.0, color=look[k].colour, linewidth=0)
-        bottom += proba[:, k]
+    order = [k for k, one in enumerate(look) if one.own]
+    colours = [look[k].colour for k in order]
+    heights = [proba[:, k] for k in order]
+    if len(order) < len(look):  # all in grey together
+        colours.append(OTHERS)
+        heights.append(proba.sum(axis=1) - np.sum(heights, axis=0))
+    edges = np.repeat(np.append(time - 0.5, time[-1] + 0.5), 2)[1:-1]  # steps, in one piece for every state
+    panel.stackplot(edges, [np.repeat(height, 2) for height in heights], colors=colours, linewidth=0)
     panel.set_ylim(0, 1)
     panel.set_xlim(-0.5, len(proba) - 0.5)
     panel.set_ylabel("p(state)")

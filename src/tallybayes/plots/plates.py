@@ -123,7 +123,7 @@ def plot_groups(model: Any, ax: Any = None) -> Picture:
         graph.arrows += [(target, name), (f"parameters of {name}", name)]
         rows.append(name)
         if n_columns > 1:
-            graph.plate([name, f"parameters of {name}"], f"{n_columns} columns", pad=0.12, below=0.42)
+            graph.plate([name, f"parameters of {name}"], f"{n_columns} columns", pad=0.12, below=0.62)
     parameters = [f"parameters of {name}" for name, *_ in blocks]
     weight = _weight(model)
     graph.plate(rows, amount(weight, "rows"), pad=0.3, label_on_top=True)
@@ -176,7 +176,8 @@ def _blocks(scored: Any) -> list[tuple[str, str, int, str]]:
             if names and n <= 3 and len(scored) <= 2:
                 found += [(name, "x", 1, family) for name in names]
                 continue
-            several = f"{n} columns" if len(scored) == 1 else f"block {len(found) + 1}"
+            few = ", ".join(names) if 1 < len(names) <= 3 and len(", ".join(names)) <= 20 else ""
+            several = few or (f"{n} columns" if len(scored) == 1 else f"block {len(found) + 1}")
             shown = name_of(each.factor.columns[0], 16) if n == 1 else several
             found.append((shown, "xⱼ" if n > 1 else "x", n, family))
         else:

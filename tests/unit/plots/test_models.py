@@ -210,6 +210,15 @@ def test_a_picture_is_a_file_and_shows_itself(tmp_path):
     assert len(frame) == 4 * 3 * 400
 
 
+def test_a_notebook_shows_a_picture_once(monkeypatch):
+    picture = tb.Beta(2, 2).plot()
+    assert picture._repr_png_() is not None
+    monkeypatch.setattr(mpl, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
+    assert picture._repr_png_() is None  # the notebook shows open figures itself
+    plt.close(picture.figure)
+    assert picture._repr_png_() is not None  # and closes them: later, the picture shows itself
+
+
 def test_one_class_and_columns_that_say_nothing():
     rows = {"same": np.ones(20), "lost": np.full(20, np.nan), "x": rng.normal(size=20)}
     model = tb.NaiveBayes().fit(rows, np.zeros(20, dtype=int))
