@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from functools import wraps
 from typing import Any, ClassVar
@@ -23,12 +24,15 @@ class Estimator(BaseEstimator):
         super().__init_subclass__(**options)
         for name, member in list(vars(cls).items()):
             if isinstance(member, property):
-                setattr(cls, name, property(_derived(member.fget), member.fset, member.fdel, member.__doc__))
+                setattr(cls, name, property(_derived(member.fget, name), member.fset, member.fdel, member.__doc__))
         if "__init__" in vars(cls):
             cls.__init__ = with_hints(cls.__init__)  # type: ignore[method-assign]
 
     def __getattr__(self, name: str) -> Any:
         """Only where an attribute is not there: near misses are answered, else Python, or a property, says so."""
+        why = _absent.take(self, name)
+        if why is not None:
+            raise why
         hint = hint_for_attribute(type(self), name)
         if hint is None:
             return object.__getattribute__(self, name)
@@ -61,7 +65,24 @@ class Estimator(BaseEstimator):
             return html_text(repr(self))
 
 
-def _derived(make: Any) -> Any:
+class _Absent(threading.local):
+    """The attribute that could not be derived last, of which model, and why.
+
+    Python asks `__getattr__` where a property fails, and forgets the error. To ask the property again would double the
+    work at every level of properties that ask each other.
+    """
+
+    found: tuple[Any, str, AttributeError] | None = None
+
+    def take(self, model: Any, name: str) -> AttributeError | None:
+        found, self.found = self.found, None
+        return found[2] if found is not None and found[0] is model and found[1] == name else None
+
+
+_absent = _Absent()
+
+
+def _derived(make: Any, name: str) -> Any:
     """What a property gives, its errors of this package being errors of attributes, too."""
 
     @wraps(make)
@@ -69,6 +90,11 @@ def _derived(make: Any) -> Any:
         try:
             return make(model)
         except TallybayesError as error:
-            raise as_attribute_error(error).with_traceback(error.__traceback__) from error.__cause__
+            why: Any = as_attribute_error(error).with_traceback(error.__traceback__)
+            _absent.found = model, name, why
+            raise why from error.__cause__
+        except AttributeError as error:
+            _absent.found = model, name, error
+            raise
 
     return derived

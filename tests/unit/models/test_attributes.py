@@ -109,6 +109,35 @@ def test_models_that_are_not_fitted_and_models_of_strangers(tmp_path):
     show(model)
 
 
+GIVEN = {
+    "NaiveBayes": lambda: tb.NaiveBayes.from_parameters(
+        {"x": {"a": {"u": 0.2, "v": 0.8}, "b": {"u": 0.5, "v": 0.5}}}, {"a": 0.5, "b": 0.5}
+    ),
+    "GaussianDiscriminant": lambda: tb.GaussianDiscriminant.from_parameters([[0, 0], [1, 2]], [np.eye(2), np.eye(2)]),
+    "Mixture": lambda: tb.Mixture.from_parameters(
+        {0: [{"mean": 0, "variance": 1}, {"mean": 3, "variance": 1}]}, [0.5, 0.5]
+    ),
+    "HiddenMarkovModel": lambda: tb.HiddenMarkovModel.from_tables(
+        {"hot": 0.8, "cold": 0.2},
+        {"hot": {"hot": 0.6, "cold": 0.4}, "cold": {"hot": 0.5, "cold": 0.5}},
+        {"hot": {1: 0.2, 2: 0.8}, "cold": {1: 0.5, 2: 0.5}},
+    ),
+    "BayesianNetwork": lambda: tb.BayesianNetwork.from_tables(
+        {"fire": []}, {"fire": [False, True]}, {"fire": [0.9, 0.1]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_models_of_given_parameters(name, tmp_path):
+    model = GIVEN[name]()
+    absent = look_at(model)
+    assert "bic_" in absent  # which needs counts
+    show(model)
+    model.save(tmp_path / "model")
+    assert look_at(tb.load(tmp_path / "model")) == absent
+
+
 FORGET = {
     "NaiveBayes": lambda estimate: (tb.NaiveBayes(estimate=estimate), (X, CLASSES)),
     "NaiveBayes of labels": lambda estimate: (tb.NaiveBayes(tb.Categorical(), estimate=estimate), (X.round(), CLASSES)),

@@ -146,3 +146,27 @@ def test_an_attribute_that_cannot_be_derived_says_why():
     model = tb.GaussianDiscriminant().fit(X, Y)
     with pytest.raises(tb.NotLinearError, match="linear only where the classes share"):
         _ = model.discriminant_functions_
+
+
+def test_what_cannot_be_derived_is_tried_once():
+    asked = []
+
+    class Deep(tb.NaiveBayes):
+        @property
+        def bottom_(self):
+            asked.append("bottom")
+            raise tb.EstimateError("there is no bottom")
+
+        @property
+        def middle_(self):
+            return self.bottom_
+
+        @property
+        def top_(self):
+            return self.middle_
+
+    with pytest.raises(tb.EstimateError, match="there is no bottom") as caught:
+        _ = Deep().top_
+    assert isinstance(caught.value, AttributeError)
+    assert asked == ["bottom"]
+    assert not hasattr(Deep(), "top_")

@@ -11,7 +11,6 @@ import numpy as np
 
 from tallybayes.errors import printable, shortened
 from tallybayes.families.estimates import ESTIMATE_WORDS
-from tallybayes.html import html_table
 from tallybayes.inference.em import Climbed
 from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.fitted import Fitted
@@ -248,30 +247,20 @@ class BayesianNetwork(Model):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "tally_"):
             return super().__repr__(N_CHAR_MAX)
-        lines = [f"  {table}  {shown}" for table, shown in self._lines(12)]
-        more = [f"  … {len(self.graph_.nodes) - 12} more"] if len(self.graph_.nodes) > 12 else []
-        return "\n".join([self._heading(), *lines, *more])
-
-    def _heading(self) -> str:
         n_nodes, n_edges = len(self.graph_.nodes), len(self.graph_.edges)
         n_joint = shortened(self.n_parameters_joint_, 6)
-        return (
+        lines = [
             f"BayesianNetwork: {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}, "
             f"{self.n_parameters_} parameters (a table of all labels: {n_joint})"
-        )
-
-    def _lines(self, most: int | None = None) -> list[tuple[str, str]]:
-        """The tables of the first nodes by name, and how many levels or which family each has."""
-        found = []
-        for name, node in list(self._network.nodes.items())[:most]:
+        ]
+        for name, node in list(self._network.nodes.items())[:12]:
             parents = ", ".join(map(printable, node.factor.given))
             n_levels = len(self.levels_.get(name, ()))
             shown = f"{n_levels} level{'s' * (n_levels != 1)}" if node.is_label else repr(node.family)
-            found.append((f"p({printable(name)}{' | ' + parents if parents else ''})", shown))
-        return found
-
-    def _consists_of(self) -> str:
-        return html_table(self._heading(), (), self._lines())
+            lines.append(f"  p({printable(name)}{' | ' + parents if parents else ''})  {shown}")
+        if n_nodes > 12:
+            lines.append(f"  … {n_nodes - 12} more")
+        return "\n".join(lines)
 
     # ---- What a model has to say to the base of all models ----------------------------------------------------------
 
