@@ -263,7 +263,7 @@ def posterior(model: Any) -> Beliefs:
     """What is believed of the parameters after the data, by column: beliefs, with `mean`, `interval`, `sample`.
 
     Their arrays lead with the groups, in the order of the tables. They are ``prior_`` after the counts, whichever
-    ``estimate`` predicts; where EM filled something in, after the counts it expected. Where the groups share a variance,
+    ``estimate`` predicts; where EM filled something in, after the counts it expected. Where groups share a variance,
     arrays keep an axis for the one column.
     """
     check_is_fitted(model, "tally_")
