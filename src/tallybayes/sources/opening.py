@@ -106,12 +106,13 @@ def table(
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
     >>> import tallybayes as tb
-    >>> path = os.path.join(tempfile.mkdtemp(), "days.csv")
-    >>> _ = open(path, "w").write("sky;picnic\nsun;yes\nsun;yes\nrain;no\n?;no\n")
+    >>> path = Path(mkdtemp()) / "days.csv"
+    >>> _ = path.write_text("sky;picnic\nsun;yes\nsun;yes\nrain;no\n?;no\n")
     >>> tb.NaiveBayes().fit(tb.table(path, null_values=["?"]), "picnic").predict([{"sky": "rain"}])
-    array(['no'], dtype=object)
+    array(['no'], dtype='<U3')
     """
     import pyarrow as pa
 

@@ -192,7 +192,7 @@ def test_what_em_cannot_do_is_refused():
             {"a": [0, 1, 0, None], "b": [1, 0, 1, 0]}
         )
     for setting in ({"max_iter": 0}, {"tol": -1.0}):
-        with pytest.raises(DataError, match=r"max_iter is 0|tol is -1.0"):
+        with pytest.raises(EstimateError, match=r"max_iter is 0|tol is -1.0"):
             tb.BayesianNetwork({"b": ["a"]}, missing="em", **setting).fit(rows)
 
 
