@@ -58,6 +58,8 @@ def plot_columns(model: Any, columns: Any = None, X: Any = None, y: Any = None) 
             why = "the same in every row" if len(found_here.at) else "nothing was seen"
             ax.text(0.5, 0.5, why, ha="center", transform=ax.transAxes, color=NOTE)
             ax.set(xticks=[], yticks=[])
+        elif column.scored.family.is_yes_no:
+            _draw_shares(ax, model, found_here.density[-1], prior, look)
         elif found_here.levels:
             colours |= _draw_levels(ax, model, found_here, prior, look)
         else:
@@ -101,6 +103,16 @@ def _draw_curves(ax: Any, found: Marginal, look: list[Look], cells: dict[int, np
     ax.set_ylim(0, max(_top(found.density), min(1.05 * reach, 2 * _top(found.density))))
     if not found.measured and len(found.at) <= 3:
         ax.set_xticks(found.at)
+
+
+def _draw_shares(ax: Any, model: Any, share: np.ndarray, prior: np.ndarray, look: list[Look]) -> None:
+    """The probability of a 1 in every class, by name; of very many classes, the most frequent."""
+    most = np.sort(np.argsort(-prior, kind="stable")[:_CLASSES])
+    ax.bar(range(len(most)), np.nan_to_num(share[most]), 0.8, color=[look[k].colour for k in most])
+    ticks(ax, "x", [model.classes_.tolist()[k] for k in most], 8.0 if len(most) <= 10 else 7.0, 14)
+    ax.set(ylim=(0, 1), ylabel="probability of 1")
+    if len(most) < len(share):
+        _add_to_title(ax, [f"{len(most)} of {len(share)} {model._groups}"])
 
 
 def _draw_histograms(ax: Any, found: Marginal, look: list[Look], cells: dict[int, np.ndarray], every: Any) -> float:

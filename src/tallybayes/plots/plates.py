@@ -6,12 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.plots.boxes import text_width
+from tallybayes.plots.network import plot_network
 from tallybayes.plots.picture import Picture
 from tallybayes.plots.style import COLOURS, NOTE, amount, name_of, new_axes, words
 
 _RADIUS = 0.36  # of a node, in inches
 _STEP = 1.5  # between nodes
+_TREE = 40  # columns of a tree that are drawn one by one
 _MOST = 6  # blocks of columns side by side
 _OBSERVED, _HIDDEN = "#D9E6F0", "white"
 
@@ -107,6 +110,9 @@ def plot_groups(model: Any, ax: Any = None) -> Picture:
     model : a fitted model of groups
     ax : matplotlib Axes, optional
     """
+    parents = getattr(model, "parents_", None)
+    if parents is not None and len(parents) <= _TREE:
+        return _plot_tree(model, parents, ax)
     graph, blocks = Graph(), _blocks(model._scored)
     hidden = model._groups != "classes"
     target, step = words(model._target, 16), _room([name for name, *_ in blocks] + [family for *_, family in blocks])
@@ -130,6 +136,12 @@ def plot_groups(model: Any, ax: Any = None) -> Picture:
     if parameters:
         graph.plate(parameters, amount(len(model.classes_), model._groups), pad=0.42)
     return graph.draw(ax, f"{type(model).__name__}: p({symbol}) Π p(x | {symbol})")
+
+
+def _plot_tree(model: Any, parents: dict[Any, Any], ax: Any) -> Picture:
+    """Columns that depend on one another besides the class: every arrow, as of a network."""
+    above = {name: [model._target] + ([] if parent is None else [parent]) for name, parent in parents.items()}
+    return plot_network(BayesianNetwork(above), ax, tables=False)
 
 
 def plot_chain(model: Any, ax: Any = None) -> Picture:

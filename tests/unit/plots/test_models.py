@@ -103,6 +103,16 @@ def test_a_joint_beside_the_product_of_its_marginals():
     np.testing.assert_allclose(frame["log_joint"], frame["log_product"], atol=1e-9)
 
 
+def test_yes_and_no_is_one_bar_a_class():
+    X, y = rng.integers(0, 2, (500, 3)), np.arange(500) % 50
+    model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit(X, y)
+    picture = model.plot_columns()
+    assert_readable(picture)
+    heights = [bar.get_height() for bar in picture.axes[0].patches]
+    np.testing.assert_allclose(heights, [X[y == k, 0].mean() for k in range(40)])
+    assert "40 of 50 classes" in picture.axes[0].get_title()
+
+
 def test_columns_with_their_data_behind():
     model = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND)
     picture = model.plot_columns(["x", "calls", "price"], ROWS, KIND)
@@ -167,6 +177,14 @@ def test_graphs_with_plates():
     assert set(frame[frame["from"] == "class"]["to"]) == set(ROWS)
     texts = [text.get_text() for text in picture.axes[0].texts]
     assert {"300 rows", "3 classes", "Poisson"} <= set(texts)
+
+
+def test_the_tree_of_columns_is_in_the_graph():
+    model = tb.TreeAugmentedNaiveBayes().fit(IRIS, SPECIES)
+    frame = model.plot_graph().to_frame()
+    found = {(parent, child) for parent, child in zip(frame["parent"], frame["child"], strict=True)}
+    between = {(parent, child) for child, parent in model.parents_.items() if parent is not None}
+    assert between | {("class", child) for child in range(4)} <= found
 
 
 def test_a_trellis_shows_the_best_path():
