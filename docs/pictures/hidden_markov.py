@@ -69,7 +69,7 @@ def draw_earthquakes() -> Figure | None:
 
 
 def draw_starts() -> Figure | None:
-    """The transitions of three states, and where twenty starts climb to."""
+    """The transitions of three states, and where twenty starts of four climb to."""
     if quakes() is None:
         return None
     figure, panels = new_figure(2)
@@ -77,7 +77,7 @@ def draw_starts() -> Figure | None:
     model.plot_transitions(panels[0])
     rates = model.emission_[0][:, 0]
     print("rates", dict(zip(model.states_.tolist(), rates.round(2).tolist(), strict=True)))
-    climbs = [climbed(3, seed).history_ for seed in range(20)]
+    climbs = [climbed(4, seed).history_ for seed in range(20)]
     top = max(climb[-1] for climb in climbs)
     for climb in sorted(climbs, key=lambda climb: climb[-1]):
         there = climb[-1] > top - 0.1
@@ -85,7 +85,7 @@ def draw_starts() -> Figure | None:
         panels[1].plot(range(1, len(climb) + 1), climb, **looks)
         panels[1].plot(len(climb), climb[-1], "o", markersize=5, **looks)
     n_there = sum(climb[-1] > top - 0.1 for climb in climbs)
-    title = f"{n_there} of 20 starts reach −{-top:.2f}"
+    title = f"Four states: {n_there} of 20 starts reach −{-top:.2f}"
     label(panels[1], title, "steps of EM", "log likelihood, nats")
     return figure
 
