@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.errors import PriorError
+from tallybayes.errors import PriorError, brief
 from tallybayes.families.estimates import read_estimate
 from tallybayes.statistics.counts import Counts
 from tallybayes.words import Words
@@ -48,6 +49,22 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
 
 
 CLASS_PRIOR_WORDS = Words(("uniform", "frequency"), ("probabilities by class", "a tb.Dirichlet", "None"))
+
+
+def check_class_prior(class_prior: Any) -> None:
+    """Refuse what could be the probabilities of no classes, whichever there are; which there are is known later."""
+    if class_prior is None or isinstance(class_prior, str | Dirichlet):
+        return
+    found = list(class_prior.values()) if isinstance(class_prior, Mapping) else class_prior
+    try:
+        weights = np.asarray(found, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.array([np.nan])
+    if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise PriorError(
+            f"class_prior is {brief(class_prior)}; expected probabilities by class, 'uniform', 'frequency',\n"
+            "    a tb.Dirichlet, or None to follow the estimate."
+        )
 
 
 def class_belief(class_prior: Any, estimate: str) -> Dirichlet | None:

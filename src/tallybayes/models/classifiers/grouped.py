@@ -23,7 +23,12 @@ from tallybayes.models.classifiers.answers.linear import to_linear
 from tallybayes.models.classifiers.answers.reading import class_prior, covariances, means, told
 from tallybayes.models.classifiers.answers.show_work import show_work
 from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
-from tallybayes.models.classifiers.class_prior import CLASS_PRIOR_WORDS, class_belief, log_class_prior
+from tallybayes.models.classifiers.class_prior import (
+    CLASS_PRIOR_WORDS,
+    check_class_prior,
+    class_belief,
+    log_class_prior,
+)
 from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.fitted import Fitted
@@ -376,6 +381,10 @@ class Grouped(Model):
             " With estimate='bayes' nothing is impossible only because it was not seen." if self._given is None else ""
         )
         warn(f"row {row}{where}{more} is impossible in every class, so its class prior is returned.{hint}", UserWarning)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_class_prior(self.class_prior)
 
     def _check_prior(self, factors: list[Factor]) -> None:
         if not isinstance(self.prior, Tally):
