@@ -69,7 +69,7 @@ def _draw_density(panel: Any, here: Plane, log_density: np.ndarray, look: list[L
 def _lost(here: Plane, together: np.ndarray, apart: np.ndarray, log_prior: np.ndarray) -> float:
     """I(x₁; x₂ | class) in bits, over the places of the plane."""
     area = _cells(here)[:, None]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):  # places too close together for their digits have no area
         log_mass = together + np.log(area)
         total = logsumexp(log_mass, axis=0)
         share = np.exp(log_mass - np.where(np.isfinite(total), total, 0.0))

@@ -44,7 +44,12 @@ def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n
             ticks(panel, "x", levels, 8.0, 16)
         quiet(panel)
     axes[0].set_ylabel("rows")
-    axes[0].legend(frameon=False)
+    if ax is None:  # beside the panels, where it hides nothing
+        axes[0].figure.legend(
+            *axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=9
+        )
+    else:
+        axes[0].legend(frameon=False)
     if len(classes) < len(rows_of) and ax is None:
         note = f"showing {len(classes)} of {len(rows_of)} classes, the most frequent"
         axes[0].figure.suptitle(note, fontsize=10, color=NOTE)

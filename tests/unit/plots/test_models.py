@@ -113,6 +113,17 @@ def test_yes_and_no_is_one_bar_a_class():
     assert "40 of 50 classes" in picture.axes[0].get_title()
 
 
+def test_numbers_far_from_zero_and_classes_that_cannot_be():
+    y = np.arange(100) % 2
+    X = np.column_stack([1e12 + 1e-3 * rng.normal(size=100), 1e-9 * rng.normal(size=100) + y])
+    for model in (tb.NaiveBayes(class_prior=[0, 1]).fit(X, y), tb.GaussianDiscriminant().fit(X, y)):
+        for picture in (model.plot_columns(X=X, y=y), model.plot_decision(X, y), model.plot_joint(X, y)):
+            assert_readable(picture)
+    sure = tb.NaiveBayes(tb.Categorical(), estimate="mle").fit([["u", "p"], ["v", "q"]], [0, 1])
+    for picture in (sure.plot_columns(), sure.plot_decision(), sure.plot_joint()):
+        assert_readable(picture)
+
+
 def test_columns_with_their_data_behind():
     model = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND)
     picture = model.plot_columns(["x", "calls", "price"], ROWS, KIND)
