@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.plots.picture import Part, Picture
-from tallybayes.plots.style import COLOURS, NOTE, name_of, panels, quiet, ticks, words
+from tallybayes.plots.style import COLOURS, NOTE, name_of, panels, quiet, set_title, ticks, words
 
 if TYPE_CHECKING:
     from tallybayes.insight.predictive_check import PredictiveCheck
@@ -35,7 +35,7 @@ def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n
         panel.bar(centre, high - low, width, low, color=COLOURS[1], alpha=0.45, label="95 % of the draws")
         panel.hlines(middle, edges[:-1], edges[1:], color=COLOURS[1], linewidth=1)
         panel.stairs(real, edges, color=COLOURS[0], linewidth=1.6, label="data")
-        panel.set_title(f"{name_of(column, 20)} in class {words(label, 20)}", fontsize=11)
+        set_title(panel, f"{name_of(column, 20)} in class {words(label, 20)}")
         where = {"low": edges[:-1], "high": edges[1:]}
         drawn_there = {"rows": real, "drawn_low": low, "drawn": middle, "drawn_high": high}
         parts.append({"class": label, **where, **drawn_there})
