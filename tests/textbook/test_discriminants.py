@@ -4,30 +4,14 @@ from math import log
 
 import numpy as np
 import pytest
+from course import BLUE, SHARED, SHARED_CLASS, X, Y, clouds, digits, near
 
 import tallybayes as tb
+from tallybayes.models.classifiers.metric import objective
 
-R = np.sqrt(2)
-BLUE = [(2 * R, R), (-2 * R, -R), (0, R), (0, -R)]
-GREEN = [(6 + R, 1), (6 - R, 1), (6, 1 + 2 * R), (6, 1 - 2 * R)]
-RED = [(2 + R, 6), (2 - R, 6), (2, 6 + R), (2, 6 - R)]
-X, Y = np.array(BLUE + GREEN + RED), np.repeat(["blue", "green", "red"], 4)
 MEANS = [[0, 0], [6, 1], [2, 6]]
 OWN = np.array([[[4, 2], [2, 2]], [[1, 0], [0, 4]], [[1, 0], [0, 1]]], dtype=float)
 TIED = np.array([[2, 2 / 3], [2 / 3, 7 / 3]])
-
-
-def near(found, expected):
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-
-
-def digits(found, expected):
-    """Equal to the six digits that are printed."""
-    np.testing.assert_allclose(found, expected, rtol=0, atol=5.1e-7)
-
-
-def clouds(covariance="full", **options):
-    return tb.GaussianDiscriminant(covariance, **{"estimate": "mle"} | options).fit(X, Y)
 
 
 def at_three(model):
@@ -57,7 +41,7 @@ def test_F9_2_curved_and_straight_regions():
     assert clouds("tied").predict([[3, 3], [8, 8]]).tolist() == ["red", "red"]
 
 
-def test_M9_5_linear_discriminants():
+def test_M9_5_M9_6_M9_7_linear_discriminants():
     model = clouds("tied")
     gamma, beta = model.discriminant_functions_
     near(beta, [[0, 0], [60 / 19, -9 / 19], [3 / 19, 48 / 19]])
@@ -84,14 +68,14 @@ def test_M9_7b_the_class_prior_is_in_gamma_only():
     digits(at_three(other), [0.641392, 0.065419, 0.293189])
 
 
-def test_M9_17_the_likelihood_falls_apart():
+def test_M9_17_M9_18_the_likelihood_falls_apart():
     model = clouds()
     digits(model.log_likelihood(X, Y), -52.783050)
     labels = 12 * log(1 / 3)
     digits([labels, model.log_likelihood(X, Y) - labels], [-13.183347, -39.599702])
 
 
-def test_M9_19_means_and_covariances():
+def test_M9_19_M9_20_means_and_covariances():
     model = clouds()
     near(model.means_, MEANS)
     near(model.covariances_, OWN)
@@ -139,7 +123,7 @@ def test_M9_22_regularised():
 # ---- Missing cells ---------------------------------------------------------------------------------------------------
 
 
-def test_M9_63_drop_rows_and_columns():
+def test_M9_63_M9_64_M9_4_2b_drop_rows_and_columns():
     digits(clouds().predict_proba([[np.nan, 2]])[0], [0.370707, 0.628815, 0.000478])
     digits(clouds().predict_proba([[3, np.nan]])[0], [0.208120, 0.014243, 0.777637])
 
@@ -179,6 +163,27 @@ def test_M9_26_softmax_of_distances():
     near(model.predict_proba([[3]])[0, 0], 1 / (1 + np.exp(-2.5)))
 
 
+@pytest.mark.parametrize(("w", "loss", "slope"), [(1, 0.078890, -0.379291), (0.5, 0.428701, -0.871613)])
+def test_M9_26b_the_loss_of_a_projection_and_its_slope(w, loss, slope):
+    def lost(w):
+        model = tb.NearestClassMean([[w**2]]).fit([[0], [2], [6]], ["a", "a", "b"])
+        return -model.predict_log_proba([[3]])[0, 0]
+
+    digits(lost(w), loss)
+    digits((lost(w + 1e-4) - lost(w - 1e-4)) / 2e-4, slope)
+    value, gradient = objective(np.array([[w]]), np.array([[3.0]]), np.array([0]), np.ones(1), np.array([[1.0], [6.0]]))
+    digits([value, gradient[0, 0]], [loss, slope])
+
+
+def test_M9_26b_a_learned_projection():
+    model = tb.NearestClassMean("learned").fit(X, Y)
+    assert (np.diff(model.history_) < 0).all()
+    near(-np.mean(np.log(model.predict_proba(X)[np.arange(12), np.repeat([0, 1, 2], 4)])), model.history_[-1], 1e-9)
+    at = np.array([[3.0, 3.0]])
+    far = [np.sum((model.projection_ @ (at[0] - mean)) ** 2) for mean in model.means_]
+    near(model.squared_distances(at)[0], far, rtol=1e-9)
+
+
 def test_M9_26c_one_shot():
     model = tb.NearestClassMean("euclidean").fit([[0], [2], [6]], ["a", "a", "b"]).add_class("c", [[4.0]])
     near(model.squared_distances([[3]])[0], [4, 9, 1])
@@ -192,6 +197,8 @@ def test_E_M1_the_order_of_the_product():
     root = np.array([[1.0, 1.0], [0.0, 1.0]])
     model = tb.NearestClassMean(root.T @ root).fit([[0.0, 0.0], [5.0, 5.0]], ["here", "there"])
     near(model.squared_distances([[1, 0]])[0, 0], 1)
+    printed = tb.NearestClassMean(root @ root.T).fit([[0.0, 0.0], [5.0, 5.0]], ["here", "there"])
+    near(printed.squared_distances([[1, 0]])[0, 0], 2)
 
 
 def test_E_M3_the_sign_of_the_determinant():
@@ -200,14 +207,12 @@ def test_E_M3_the_sign_of_the_determinant():
 
 
 def test_E_M4_an_exponent():
-    rows, y = [[-1], [1], [1], [3], [1], [3]], [0, 0, 1, 1, 1, 1]
-    model = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(rows, y)
-    digits(model.log_likelihood(rows, y), -12.332716)
+    model = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(SHARED, SHARED_CLASS)
+    digits(model.log_likelihood(SHARED, SHARED_CLASS), -12.332716)
 
 
 def test_E_T6_two_signs():
-    rows, y = [[-1], [1], [1], [3], [1], [3]], [0, 0, 1, 1, 1, 1]
-    form = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(rows, y).to_linear()
+    form = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(SHARED, SHARED_CLASS).to_linear()
     digits([form.coef[0, 0], form.intercept[0]], [2, -1.306853])
     digits([form.odds(0).coef[0, 0], form.odds(0).intercept[0]], [-2, 1.306853])
 

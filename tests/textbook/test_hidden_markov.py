@@ -142,6 +142,16 @@ def test_T37_one_step_of_baum_and_welch():
     near(np.exp(model.history_), [0.028562])
 
 
+def test_E_T11_state_probabilities_are_one_thing_learning_is_another():
+    given = machine()
+    before = given.predict_proba([[3, 1, 3]])[0]
+    near(given.forward([[3, 1, 3]])[0].scaled * given.backward([[3, 1, 3]])[0].scaled, before)
+    near(given.transition_, [[0.5, 0.5], [0.4, 0.6]])  # nothing was learned by it
+    model = tb.HiddenMarkovModel(columns=given.columns_, estimate="mle").fit([[3, 1, 3]], start=given)
+    assert (np.diff(model.history_) > 0).all()
+    assert model.log_likelihood([[3, 1, 3]]) > given.log_likelihood([[3, 1, 3]])
+
+
 def test_T38_T39_E_T3_counting_the_diaries():
     model = diaries()
     near(model.start_, [2 / 3, 1 / 3])

@@ -1,70 +1,43 @@
-"""Naive Bayes as the textbooks reckon it: ten e-mails, word counts, six days, labels of three levels."""
+"""Naive Bayes as the textbooks reckon it: ten e-mails, six days, labels of three levels."""
 
 from math import log
 
 import numpy as np
 import pytest
+from course import (
+    AB,
+    CLASS,
+    DAYS,
+    HAM,
+    LABELS,
+    SHARED,
+    SHARED_CLASS,
+    SPAM,
+    WORDS,
+    X,
+    Y,
+    columns,
+    digits,
+    mails,
+    near,
+    spam,
+)
 
 import tallybayes as tb
 
-WORDS = ["card", "winner", "winter", "you"]
-SPAM, HAM = ["1101", "1101", "0101", "1001"], ["0011", "1000", "0010", "0001", "0111", "0000"]
-CLASS = ["spam"] * 4 + ["ham"] * 6
-VOCABULARY = ["click", "me", "money", "read", "to", "win"]
-HAM_TEXTS = ["click to read", "read to me", "to win read"]
-LABELS = {"x1": [1, 1, 2, 3, 2, 3], "x2": [1, 2, 2, 2, 1, 1]}
-THREE = dict.fromkeys(LABELS, tb.Categorical())
-AB = list("AAAABB")
-DAYS = {
-    "sky": ["sun", "sun", "rain", "rain", "sun", "rain"],
-    "wind": ["calm", "storm", "calm", "storm", "calm", "storm"],
-    "picnic": ["yes", "yes", "yes", "no", "no", "no"],
-}
-
-
-def near(found, expected, rtol=1e-12):
-    np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-14)
-
-
-def digits(found, expected):
-    """Equal to the six digits that are printed."""
-    np.testing.assert_allclose(found, expected, rtol=0, atol=5.1e-7)
-
-
-def columns(*mails):
-    return {word: [int(mail[k]) for mail in mails] for k, word in enumerate(WORDS)}
-
-
-def mails(**options):
-    return tb.NaiveBayes(tb.Bernoulli(), **options).fit(columns(*SPAM, *HAM), CLASS)
-
-
-def spam(model, mail):
-    """p(spam | a mail)."""
-    return model.predict_proba(columns(mail))[0, 1]
-
-
-def counts(*texts):
-    return {word: [text.lower().split().count(word) for text in texts] for word in VOCABULARY}
-
-
-def texts(spam=("win money win", "click to win money"), family=None, **options):
-    rows = counts(*spam, *HAM_TEXTS)
-    return tb.NaiveBayes(family or tb.Multinomial(), **options).fit(rows, ["spam"] * 2 + ["ham"] * 3)
-
 
 def labels(**options):
-    return tb.NaiveBayes(THREE, **options).fit(LABELS, AB)
+    return tb.NaiveBayes(dict.fromkeys(LABELS, tb.Categorical()), **options).fit(LABELS, AB)
 
 
 # ---- The model -------------------------------------------------------------------------------------------------------
 
 
-def test_C11_bayes_rule():
+def test_C11_T3_M9_1_M9_47_C8_bayes_rule():
     near(spam(mails(estimate="mle"), "1101"), 54 / 55)
 
 
-def test_C12_how_many_numbers():
+def test_C12_T11_how_many_numbers():
     model = mails()
     assert (model.n_parameters_, model.n_parameters_joint_) == (9, 31)
     wide = tb.NaiveBayes(tb.Bernoulli()).fit(np.eye(20, dtype=int), [0, 1] * 10)
@@ -73,7 +46,14 @@ def test_C12_how_many_numbers():
     assert (days.n_parameters_, days.n_parameters_joint_) == (5, 7)
 
 
-def test_B11_the_naive_assumption():
+def test_C10_a_mail_as_yes_no_columns():
+    text = ["you", "are", "the", "winner", "of", "a", "gift", "card"]
+    mail = {word: [int(word in text)] for word in reversed(WORDS)}
+    assert mail == {"you": [1], "winter": [0], "winner": [1], "card": [1]}
+    near(mails(estimate="mle").predict_proba(mail)[0, 1], 54 / 55)
+
+
+def test_B11_C13_M9_46_the_naive_assumption():
     joint = mails(estimate="mle").predict_joint_log_proba(columns("1101"))[0]
     near(joint, [log(1 / 240), log(9 / 40)])
 
@@ -111,7 +91,7 @@ def test_B12_parameters_of_labels():
         near(table.values.sum(axis=-1), 1)
 
 
-def test_B13_the_log_likelihood_falls_apart():
+def test_B13_P8_M9_48_M9_49_the_log_likelihood_falls_apart():
     model = mails(estimate="mle")
     rows, where = columns(*SPAM, *HAM), [1] * 4 + [0] * 6
     joint = model.predict_joint_log_proba(rows)[np.arange(10), where]
@@ -125,25 +105,25 @@ def test_B13_the_log_likelihood_falls_apart():
         assert term == pytest.approx(meant, abs=5e-7)
 
 
-def test_C14_each_term_by_itself():
+def test_C14_T7_P9_M9_50_M9_51_each_term_by_itself():
     model = mails(estimate="mle")
     for word in WORDS:
         alone = tb.NaiveBayes({word: tb.Bernoulli()}, estimate="mle").fit(columns(*SPAM, *HAM), CLASS)
         near(alone.table(word).values, model.table(word).values)
 
 
-def test_B14_class_prior():
+def test_B14_C15_P10_class_prior():
     model = mails(estimate="mle")
     near([model.class_prior_["spam"], model.class_prior_["ham"]], [4 / 10, 6 / 10])
 
 
-def test_B15_columns_and_what_they_predict():
+def test_B15_P11_M9_52_columns_and_what_they_predict():
     model = labels(estimate="mle")
     near(np.exp(model.predict_joint_log_proba({"x1": [1, 3], "x2": [1, 1]})), [[1 / 12, 0], [1 / 24, 1 / 6]])
     near(model.predict_proba({"x1": [3], "x2": [1]})[0, 0], 1 / 5)
 
 
-def test_C16_yes_no_columns():
+def test_C16_T13_M9_53_yes_no_columns():
     model = mails(estimate="mle")
     near([model.table(word)["spam", 1] for word in WORDS], [3 / 4, 3 / 4, 0, 1])
     near([model.table(word)["ham", 1] for word in WORDS], [1 / 6, 1 / 6, 1 / 2, 1 / 2])
@@ -156,24 +136,17 @@ def test_C17_predict_the_largest():
     assert model.predict(columns("1101", "0010")).tolist() == ["spam", "ham"]
 
 
-def test_M9_54_measurements():
-    r = np.sqrt(2)
-    blue = [(2 * r, r), (-2 * r, -r), (0, r), (0, -r)]
-    green, red = (
-        [(6 + r, 1), (6 - r, 1), (6, 1 + 2 * r), (6, 1 - 2 * r)],
-        [(2 + r, 6), (2 - r, 6), (2, 6 + r), (2, 6 - r)],
-    )
-    rows, y = np.array(blue + green + red), np.repeat(["blue", "green", "red"], 4)
-    model = tb.NaiveBayes(tb.Gaussian(), estimate="mle").fit(rows, y)
+def test_M9_54_M9_55_measurements():
+    model = tb.NaiveBayes(tb.Gaussian(), estimate="mle").fit(X, Y)
     near(model.means_, [[0, 0], [6, 1], [2, 6]])
     near(model.covariances_, [np.diag([4, 2]), np.diag([1, 4]), np.diag([1, 1])])
     digits(model.predict_proba([[3, 3]])[0], [0.544833, 0.151722, 0.303445])
-    twin = tb.GaussianDiscriminant("diagonal", estimate="mle").fit(rows, y)
+    twin = tb.GaussianDiscriminant("diagonal", estimate="mle").fit(X, Y)
     near(twin.predict_proba([[3, 3]]), model.predict_proba([[3, 3]]))
 
 
 def test_T19_a_variance_shared_by_the_classes():
-    model = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit([[-1], [1], [1], [3], [1], [3]], [0, 0, 1, 1, 1, 1])
+    model = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(SHARED, SHARED_CLASS)
     near(model.class_prior_[1], 2 / 3)
     near(model.means_[:, 0], [0, 2])
     near(model.table(0).values[:, 1:], 1)
@@ -218,7 +191,7 @@ def test_B17_add_alpha():
     near(mode.values[0], [2 / 3, 1 / 3, 0])
 
 
-def test_T28_map_for_every_parameter():
+def test_T28_P20_map_for_every_parameter():
     model = mails(estimate="map", class_prior=tb.Dirichlet(2))
     near([model.table(word)["spam", 1] for word in WORDS], [4 / 6, 4 / 6, 1 / 6, 5 / 6])
     near([model.table(word)["ham", 1] for word in WORDS], [2 / 8, 2 / 8, 4 / 8, 4 / 8])
@@ -255,86 +228,6 @@ def test_M9_59_all_parameters_integrated_out():
     near(model.predict_proba(row)[0, 0], 100 / 163)
 
 
-# ---- Text ------------------------------------------------------------------------------------------------------------
-
-MESSAGE = counts("Click to win win")
-
-
-def test_T15_bag_of_words():
-    assert [MESSAGE[word][0] for word in VOCABULARY] == [1, 0, 0, 0, 1, 2]
-
-
-def test_T16_multinomial():
-    model = texts(estimate="mle")
-    joint = np.exp(model.predict_joint_log_proba(MESSAGE))[0] / 12  # the coefficient
-    near(joint, [1 / 3645, 18 / 12005])
-    near(model.predict_proba(MESSAGE)[0, 1], 13122 / 15523)
-    added = texts(prior=1, class_prior="frequency")
-    near(added.parameters_[tuple(VOCABULARY)].values[1], np.array([2, 1, 3, 1, 2, 4]) / 13)
-    near(added.parameters_[tuple(VOCABULARY)].values[0], np.array([2, 2, 1, 4, 4, 2]) / 15)
-    near([added.table(word)["spam", "share"] for word in ("click", "win")], [2 / 13, 4 / 13])
-    near(added.predict_proba(MESSAGE)[0, 1], 67500 / 96061)
-    digits(texts(prior=0.1, class_prior="frequency").predict_proba(MESSAGE)[0, 1], 0.827082)
-
-
-def test_C10b_bernoulli_on_the_same_texts():
-    rows = {
-        word: [min(n, 1) for n in column]
-        for word, column in counts("win money win", "click to win money", *HAM_TEXTS).items()
-    }
-    here = {word: [min(n, 1) for n in column] for word, column in MESSAGE.items()}
-    y = ["spam"] * 2 + ["ham"] * 3
-    model = tb.NaiveBayes(tb.Bernoulli(), prior=1, class_prior="frequency").fit(rows, y)
-    near([model.table(word)["spam", 1] for word in VOCABULARY], [1 / 2, 1 / 4, 3 / 4, 1 / 4, 1 / 2, 3 / 4])
-    near([model.table(word)["ham", 1] for word in VOCABULARY], [2 / 5, 2 / 5, 1 / 5, 4 / 5, 4 / 5, 2 / 5])
-    near(model.predict_proba(here)[0, 1], 46875 / 79643)
-    assert np.isneginf(model.reestimate(estimate="mle").predict_joint_log_proba(here)).all()
-
-
-def test_T16b_a_repeated_word_makes_itself_likelier():
-    model = texts(family=tb.DirichletMultinomial(), prior=1, class_prior="frequency")
-    near(model.predict_proba(MESSAGE)[0, 1], 170 / 261)
-
-
-def test_T17_a_word_never_seen_with_spam():
-    other = ("money money", "click to money")
-    assert texts(other, estimate="mle").predict_proba(MESSAGE)[0, 1] == 0
-    near(texts(other, prior=1, class_prior="frequency").predict_proba(MESSAGE)[0, 1], 16875 / 75439)
-    digits(texts(other, prior=0.1, class_prior="frequency").predict_proba(MESSAGE)[0, 1], 0.016604)
-
-
-def test_T17b_a_word_seen_in_no_class():
-    rows = counts("win money win", "click to win money", *HAM_TEXTS) | {"zebra": [0] * 5}
-    zebra = {word: [0] for word in VOCABULARY} | {"zebra": [1]}
-    y = ["spam"] * 2 + ["ham"] * 3
-    model = tb.NaiveBayes(tb.Multinomial(), prior=1, class_prior="frequency").fit(rows, y)
-    near([model.table("zebra")[label, "share"] for label in ("spam", "ham")], [1 / 14, 1 / 16])
-    near(model.predict_proba(zebra)[0, 1], 16 / 37)
-    with pytest.warns(UserWarning, match="impossible in every class"):
-        near(model.reestimate(estimate="mle").predict_proba(zebra)[0], [0.6, 0.4])
-
-
-def test_T17c_a_text_that_is_impossible_in_every_class():
-    with pytest.warns(UserWarning, match="impossible in every class"):
-        near(texts(estimate="mle").predict_proba(counts("read money"))[0], [0.6, 0.4])
-
-
-def test_T17d_a_label_outside_the_known_levels():
-    snow = {"sky": ["snow"], "wind": ["calm"]}
-    for unseen in ("missing", "smooth"):
-        near(tb.NaiveBayes(prior=1, unseen=unseen).fit(DAYS, "picnic").predict_proba(snow)[0, 1], 3 / 5)
-    with pytest.raises(tb.LabelError, match="snow"):
-        tb.NaiveBayes(prior=1, unseen="error").fit(DAYS, "picnic").predict(snow)
-
-
-def test_T16c_which_words_decided():
-    found = texts(prior=1, class_prior="frequency").explain(MESSAGE).to_dict()
-    meant = {"win": 1.672, "to": -0.550, "click": 0.143}
-    for word, weight in meant.items():
-        assert found[word] == pytest.approx(weight, abs=6e-4)
-    assert sum(found.values()) == pytest.approx(0.860, abs=6e-4)
-
-
 # ---- Linear forms ----------------------------------------------------------------------------------------------------
 
 
@@ -346,16 +239,9 @@ def test_T18_yes_no_naive_bayes_is_linear():
         mails(estimate="mle").to_linear()
 
 
-def test_T16d_multinomial_is_linear():
-    form = texts(prior=1, class_prior="frequency").to_linear()
-    assert form.columns == tuple(VOCABULARY)
-    digits(form.coef[0], [0.143101, -0.550046, 1.241713, -1.243194, -0.550046, 0.836248])
-    near(form.intercept, [log(2 / 3)])
-
-
 def shared():
     model = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle", class_prior="frequency")
-    return model.fit([[-1], [1], [1], [3], [1], [3]], [0, 0, 1, 1, 1, 1])
+    return model.fit(SHARED, SHARED_CLASS)
 
 
 def test_T20_gaussians_that_share_a_variance_are_logistic():
@@ -373,7 +259,7 @@ def test_T21_a_linear_boundary():
     assert model.predict([[edge - 1e-9], [edge + 1e-9]]).tolist() == [0, 1]
 
 
-def test_T21b_not_linear_if_variances_differ():
+def test_T21b_E_T8_not_linear_if_variances_differ():
     model = tb.NaiveBayes(tb.Gaussian(), estimate="mle").fit([[-1], [1], [-2], [2]], [1, 1, 2, 2])
     edge = np.sqrt(8 / 3 * log(2))
     assert edge == pytest.approx(1.359556, abs=5e-7)
@@ -415,11 +301,6 @@ def test_M9_65_leave_the_term_out():
 def test_E_C1_winners_is_no_winner():
     model = mails(estimate="mle")
     near([spam(model, "1101"), spam(model, "1001")], [54 / 55, 18 / 23])
-
-
-def test_E_C3_share_of_tokens_and_of_mails():
-    model = texts(estimate="mle")
-    near(model.table("win")["spam", "share"], 3 / 7)
 
 
 def test_E_M2_theta_is_a_vector():

@@ -42,6 +42,15 @@ def test_P7_naive_bayes_is_a_star():
     near(model.table("spam")[True], 4 / 10)
 
 
+def test_P7b_shares_of_rows_and_of_rows_of_a_class():
+    rows = {word: [int(mail[k]) for mail in MAILS] for k, word in enumerate(WORDS)} | {"spam": [True] * 4 + [False] * 6}
+    model = tb.BayesianNetwork({word: ["spam"] for word in WORDS}, estimate="mle").fit(rows)
+    near([model.table("spam")[True], model.table("spam")[False]], [4 / 10, 6 / 10])
+    near([model.table(word)[True, 1] for word in WORDS], [3 / 4, 3 / 4, 0, 1])
+    near([model.table(word)[False, 1] for word in WORDS], [1 / 6, 1 / 6, 1 / 2, 1 / 2])
+    assert model.log_likelihood(rows) == pytest.approx(-24.953299, abs=5.1e-7)
+
+
 def test_P12_node_by_node():
     model, logs = alarm(), {}
     for node, parents in model.graph_.parents.items():

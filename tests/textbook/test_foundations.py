@@ -1,0 +1,29 @@
+"""Foundations as the textbooks reckon them: what to measure, and what to measure it on."""
+
+import numpy as np
+from course import digits, near
+
+import tallybayes as tb
+
+
+def test_M0_3_measures_of_ten_messages():
+    spam = np.array([0.9, 0.8, 0.7, 0.4, 0.3, 0.8, 0.1, 0.2, 0.3, 0.4])
+    found = tb.Evaluation(["ham", "spam"], np.repeat([1, 0], 5), np.log(np.column_stack([1 - spam, spam])))
+    assert found.confusion.tolist() == [[4, 1], [2, 3]]
+    near([found.accuracy.value, found.error_rate.value], [7 / 10, 3 / 10])
+    near([found.precision["spam"].value, found.recall["spam"].value], [3 / 4, 3 / 5])
+    near([found.f_score["spam"].value, found.false_positive_rate["spam"].value], [2 / 3, 1 / 5])
+    digits(found.log_loss.value, 0.561089)
+    near([found.brier.value, found.auc.value], [0.193, 0.78])
+
+
+def test_M0_12_ring_and_core():
+    angle = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+    circle, labels = np.column_stack([np.cos(angle), np.sin(angle)]), np.repeat(["core", "ring"], 40)
+    rows = np.concatenate([circle, 3 * circle])
+    assert tb.GaussianDiscriminant("full", estimate="mle").fit(rows, labels).score(rows, labels) == 1
+    near(tb.GaussianDiscriminant("tied", estimate="mle").fit(rows, labels).predict_proba(rows), 1 / 2)
+    radius = np.hypot(*rows.T)[:, None]
+    model = tb.NearestClassMean("euclidean").fit(radius, labels)  # linear: the boundary is the radius 2
+    assert model.score(radius, labels) == 1
+    near(model.predict_proba([[2.0]])[0], [1 / 2, 1 / 2])
