@@ -2,7 +2,6 @@
 
 import copy
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from sklearn.mixture import GaussianMixture
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.inference.em import check_settings, climb, climb_best
+from tallybayes.inference.em import climb, climb_best
 
 
 def quiet(model, *data):
@@ -93,19 +92,24 @@ class TestClimbBest:
 
 @pytest.mark.parametrize(
     "model",
-    [tb.Mixture(2), tb.HiddenMarkovModel(2), tb.NaiveBayes(unlabelled="em"), SimpleNamespace(max_iter=100, tol=1e-6)],
-    ids=["mixture", "chain", "classifier", "without n_init"],
+    [
+        tb.Mixture(2),
+        tb.HiddenMarkovModel(2),
+        tb.NaiveBayes(unlabelled="em"),
+        tb.BayesianNetwork({"b": ["a"]}, missing="em"),
+    ],
+    ids=["mixture", "chain", "classifier", "network"],
 )
 def test_settings_are_those_a_model_has(model):
-    check_settings(model)
+    model._check_settings()
     for name, values in {"max_iter": (0, 1.0, None), "n_init": (0, -1, True), "tol": (0, np.inf, "x")}.items():
         for value in values:
             wrong = copy.copy(model)
             setattr(wrong, name, value)
             with pytest.raises(
-                DataError, match=f"{name} is .*; expected a (whole number of at least 1|positive number)"
+                EstimateError, match=f"{name} is .*; expected a (whole number of at least 1|positive number)"
             ):
-                check_settings(wrong)
+                wrong._check_settings()
 
 
 FAMILIES = {

@@ -4,8 +4,8 @@ import sqlite3
 
 import numpy as np
 import pandas as pd
+import postgresql as server
 import pytest
-from tests.unit.sources import postgresql as server
 
 import tallybayes as tb
 from tallybayes.sources import dialects
