@@ -1,7 +1,7 @@
 """What generative classifiers are good for, as the textbooks reckon it: new classes, missing labels, densities."""
 
 import gzip
-from math import log
+from math import erfc, log
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +107,21 @@ def test_F9_6_F9_7_M0_13_digits_of_pixels():
     images = model.plot_classes(shape=(28, 28))
     shown = np.array([axes.images[0].get_array() for axes in images.axes if axes.images])
     near(shown.reshape(10, 784), np.column_stack([model.table(k).values[:, 1] for k in range(784)]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("apart", "correlation", "expected"),
+    [([2, 1], 0.8, [0.131776, 0.191321]), ([0.5, 0.25] * 20, 0.3, [0.126656, 0.130818])],
+)
+def test_T22_the_errors_that_unlimited_rows_leave(apart, correlation, expected):
+    apart = np.array(apart)
+    spread = np.kron(np.eye(len(apart) // 2), [[1, correlation], [correlation, 1]])
+    found = []
+    for covariance in ("tied", "tied_diagonal"):
+        means = {"left": -apart / 2, "right": apart / 2}
+        w = tb.GaussianDiscriminant.from_parameters(means, spread, covariance=covariance).to_linear().coef[0]
+        found.append(erfc(w @ apart / np.sqrt(8 * w @ spread @ w)) / 2)  # half the means' distance, in deviations
+    digits(found, expected)
 
 
 # ---- Pictures --------------------------------------------------------------------------------------------------------

@@ -219,6 +219,7 @@ def test_M9_57_predictive_of_a_feature():
 def test_M9_58_yes_no_predictive():
     model = mails(prior=1)
     near([model.table(word)["spam", 1] for word in WORDS], [4 / 6, 4 / 6, 1 / 6, 5 / 6])
+    near([model.table(word)["ham", 1] for word in WORDS], [2 / 8, 2 / 8, 4 / 8, 4 / 8])
 
 
 def test_M9_59_all_parameters_integrated_out():

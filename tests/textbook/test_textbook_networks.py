@@ -116,6 +116,9 @@ def test_P22_in_steps():
     model.partial_fit(rest)
     whole = tb.BayesianNetwork(PARENTS, columns=tb.Categorical(levels=(False, True)), estimate="map").fit(ROWS)
     assert model.tally_ == whole.tally_
+    apart = [tb.BayesianNetwork(PARENTS, columns=model.columns_, estimate="map").fit(part) for part in (first, rest)]
+    assert (apart[0] + apart[1]).tally_ == whole.tally_
+    assert (apart[0] + apart[1]).forget(rest).tally_ == apart[0].tally_
     for node in ROWS:
         near(model.table(node).values, whole.table(node).values)
 
