@@ -74,7 +74,7 @@ def test_T17d_a_label_outside_the_known_levels():
     snow = {"sky": ["snow"], "wind": ["calm"]}
     for unseen in ("missing", "smooth"):
         near(tb.NaiveBayes(prior=1, unseen=unseen).fit(DAYS, "picnic").predict_proba(snow)[0, 1], 3 / 5)
-    with pytest.raises(tb.LabelError, match="(?s)snow.*sky|sky.*snow"):
+    with pytest.raises(tb.LabelError, match=r"(?s)snow.*sky|sky.*snow"):
         tb.NaiveBayes(prior=1, unseen="error").fit(DAYS, "picnic").predict(snow)
 
 
