@@ -52,6 +52,16 @@ def test_belief_samples(name):
     testing.check_belief_samples(SAMPLED[name])
 
 
+@pytest.mark.parametrize("name", ["Beta", "Dirichlet", "Dirichlet of two columns", "Gamma"])
+def test_the_variance_is_that_of_samples(name):
+    belief = SAMPLED[name]
+    squares = (belief.sample(40_000, random_state=0) - belief.mean()) ** 2
+    error = squares.std(axis=0) / np.sqrt(len(squares))
+    assert (np.abs(squares.mean(axis=0) - belief.variance()) < 6.5 * error).all()
+    with pytest.raises(tb.PriorError, match="has no variance"):
+        {"Beta": tb.Beta(0, 0), "Gamma": tb.Gamma(0, 0)}.get(name, tb.Dirichlet([0, 0])).variance()
+
+
 def test_hypotheses_are_drawn_by_their_probability():
     n = 20_000
     drawn = BOUNDARIES.sample(n, random_state=0)

@@ -4,6 +4,7 @@ from math import log2
 
 import numpy as np
 import pytest
+from course import digits
 
 import tallybayes as tb
 
@@ -13,11 +14,6 @@ BAGS = tb.Hypotheses(SHARES, prior=[0.1, 0.2, 0.4, 0.2, 0.1])
 
 def green(n):
     return tb.learn([1] * n, tb.Bernoulli())
-
-
-def digits(found, expected):
-    """Equal to the six digits that are printed."""
-    np.testing.assert_allclose(found, expected, rtol=0, atol=5.1e-7)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(0, 1 / 2), (1, 13 / 20), (2, 19 / 26), (3, 121 / 152)])

@@ -84,6 +84,12 @@ class Beta(Belief):
         self._require_proper("mean")
         return plain(self.successes / (self.successes + self.failures))
 
+    def variance(self) -> Any:
+        """Var θ = a b / ((a + b)² (a + b + 1))."""
+        self._require_proper("variance")
+        total = self.successes + self.failures
+        return plain(self.successes / total * (self.failures / total) / (total + 1))
+
     def mode(self) -> Any:
         """(a − 1) / (a + b − 2), with a − 1 and b − 1 not below 0; ½ for Beta(1, 1), where every θ is as probable.
 

@@ -99,6 +99,13 @@ class Dirichlet(Belief):
         alpha, segments = self._known(), self.segments
         return alpha / segments.spread(segments.sum(alpha))
 
+    def variance(self) -> Any:
+        """Var θ_k = m_k (1 − m_k) / (Σα + 1), m being the mean."""
+        self._require_proper("variance")
+        alpha, segments = self._known(), self.segments
+        total = segments.spread(segments.sum(alpha))
+        return alpha / total * ((total - alpha) / total) / (total + 1)
+
     def mode(self) -> Any:
         """(α_k − 1) / Σ(α − 1), with α_k − 1 not below 0; shared equally by those α that are 1 where none exceeds it.
 

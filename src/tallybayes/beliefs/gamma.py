@@ -78,6 +78,11 @@ class Gamma(Belief):
         self._require_proper("mean")
         return plain(self.shape / self.rate)
 
+    def variance(self) -> Any:
+        """Var λ = a / b²."""
+        self._require_proper("variance")
+        return plain(self.shape / self.rate**2)
+
     def mode(self) -> Any:
         """(a − 1) / b, or 0 where a is below 1 and the density falls from 0 on."""
         self._require_proper("mode")
