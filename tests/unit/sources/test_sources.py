@@ -137,6 +137,58 @@ def test_answers_come_batch_by_batch(kind, frame, tmp_path, small_batches):
         np.testing.assert_array_equal(getattr(model, method)(SOURCES[kind](frame, tmp_path)), expected)
 
 
+@pytest.fixture
+def never_whole(monkeypatch):
+    """Rows that are all read at a time are an error."""
+
+    def read(*_):
+        raise AssertionError("all rows were read")
+
+    monkeypatch.setattr(source_module.Source, "read", read)
+
+
+@pytest.mark.parametrize(
+    "model", [tb.NearestClassMean(), tb.Chosen(single=True, random_state=0)], ids=lambda model: type(model).__name__
+)
+def test_other_classifiers_answer_batch_by_batch(model, frame, tmp_path, small_batches, never_whole):
+    some = frame[["kids", "weight", "y"]]
+    model.fit(some, "y")
+    path = _parquet(some, tmp_path / "rows.parquet")
+    for method in ("predict", "predict_proba", "predict_log_proba"):
+        found, expected = (getattr(model, method)(rows) for rows in (path, some))
+        if method == "predict":
+            np.testing.assert_array_equal(found, expected)
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_networks_answer_batch_by_batch(frame, tmp_path, small_batches, never_whole):
+    columns = {"kids": tb.Categorical(), "far": tb.Gaussian()}
+    network = tb.BayesianNetwork({"y": ["kids", "x.select"], "far": ["y"]}, columns=columns).fit(frame)
+    path = _parquet(frame, tmp_path / "rows.parquet")
+    np.testing.assert_array_equal(network.predict(path, "y"), network.predict(frame, "y"))
+    np.testing.assert_allclose(network.predict(path, "far"), network.predict(frame, "far"), rtol=1e-12)
+    np.testing.assert_allclose(network.predict_proba(path, "y"), network.predict_proba(frame, "y"), rtol=1e-12)
+    np.testing.assert_allclose(network.score_samples(path), network.score_samples(frame), rtol=1e-12)
+    several, expected = network.predict(path, ["y", "kids"]), network.predict(frame, ["y", "kids"])
+    assert {name: cells.tolist() for name, cells in several.items()} == expected.to_dict("list")
+    posteriors, expected = network.predict_proba(path), network.predict_proba(frame)
+    np.testing.assert_allclose(posteriors.log_likelihood, expected.log_likelihood, rtol=1e-12)
+    for node in expected:
+        np.testing.assert_allclose(posteriors[node], expected[node], rtol=1e-12)
+    filled, expected = network.fill(path), network.fill(frame)
+    np.testing.assert_allclose(filled["far"], expected["far"], rtol=1e-12)
+
+
+def test_columns_of_a_file_are_found_by_name_also_where_the_model_left_some_out(frame, tmp_path, small_batches):
+    rows = frame[["kids", "weight"]].assign(nothing=1.0)
+    model = tb.NaiveBayes("suggest").fit(rows, frame["y"])  # a constant says nothing
+    path = _parquet(frame.assign(nothing=1.0), tmp_path / "rows.parquet")
+    np.testing.assert_array_equal(model.predict(path), model.predict(rows))
+    with pytest.raises(tb.DataError, match="no column 'nothing'"):
+        model.predict(_parquet(frame, tmp_path / "other.parquet"))
+
+
 @pytest.mark.parametrize(
     "model",
     [

@@ -180,6 +180,7 @@ class Grouped(Model):
             codes = self._plan.argmax_array(X)  # the short way for the plain case
         return self.classes_[self._plan.argmax(open_rows(self, X)) if codes is None else codes]
 
+    @by_batch
     @answering
     def predict_joint_log_proba(self, X: Any) -> np.ndarray:
         """log p(class, row), shape (n, classes); −inf where a row is impossible in a class."""

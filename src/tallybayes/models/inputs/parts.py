@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import parts_of
 from tallybayes.sources.source import Source
-from tallybayes.sources.table import open_table
+from tallybayes.sources.table import open_table, sources_of
 
 Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
 
 
 def check_names(source: Source, **names: Any) -> None:
@@ -28,11 +30,22 @@ def check_names(source: Source, **names: Any) -> None:
             source.check_columns([name])
 
 
-def by_batch(method: Callable[Parameters, np.ndarray]) -> Callable[Parameters, np.ndarray]:
+def names_to_read(model: Any, source: Source) -> list[str]:
+    """The columns of a source that a model asks for, in its own order; all that it was fitted on, if it knows them."""
+    fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
+    if fitted is not None:
+        source.check_columns(fitted)
+        return list(fitted)
+    known = set(source.schema.names)
+    wanted = (other for name in model._read_names for other in (name, *sources_of(name)))
+    return [name for name in dict.fromkeys(wanted) if name in known]
+
+
+def by_batch(method: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
     """A method that answers about every row, made to take a source, one batch at a time."""
 
     @functools.wraps(method)
-    def answer(*given: Parameters.args, **named: Parameters.kwargs) -> np.ndarray:
+    def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Answer:
         if len(given) < 2 or isinstance(given[1], np.ndarray):
             return method(*given, **named)
         model: Any = given[0]
@@ -40,8 +53,19 @@ def by_batch(method: Callable[Parameters, np.ndarray]) -> Callable[Parameters, n
         source = open_source(X)
         if source is None:
             return method(*given, **named)
-        names = [name for name in source.schema.names if name in set(model._read_names)]
-        found = [method(model, table, *rest, **named) for table in parts_of(source, "predicting", names or None)]  # type: ignore[arg-type]
-        return np.concatenate(found) if found else method(model, open_table(source.first()), *rest, **named)  # type: ignore[arg-type]
+        check_is_fitted(model)
+        names = names_to_read(model, source) or None
+        found = [method(model, table, *rest, **named) for table in parts_of(source, "predicting", names)]  # type: ignore[arg-type]
+        return _joined(found) if found else method(model, open_table(source.first()), *rest, **named)  # type: ignore[arg-type]
 
     return answer
+
+
+def _joined(parts: list[Any]) -> Any:
+    """What was answered about each batch, as if about all rows: arrays, arrays by name, or what knows how it is joined."""
+    first = parts[0]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    if isinstance(first, dict):
+        return {name: _joined([part[name] for part in parts]) for name in first}
+    return first.joined(parts)

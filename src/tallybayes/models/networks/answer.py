@@ -179,6 +179,12 @@ class Posteriors(Mapping[Any, np.ndarray]):
     ) -> None:
         self._found, self.levels, self.log_likelihood = dict(found), dict(levels), log_likelihood
 
+    @classmethod
+    def joined(cls, parts: list[Posteriors]) -> Posteriors:
+        """The answers about rows below each other."""
+        found = {node: np.concatenate([part[node] for part in parts]) for node in parts[0]}
+        return cls(found, parts[0].levels, np.concatenate([part.log_likelihood for part in parts]))
+
     @property
     def impossible(self) -> np.ndarray:
         """Rows in which what is known has probability 0."""

@@ -308,6 +308,11 @@ class BayesianNetwork(Model):
         check_structure(Graph.read(self.parents), tally)
         return super()._adopt(learning.with_prior_levels(self, tally), climbed)
 
+    @property
+    def _read_names(self) -> list[Name]:
+        """The columns that rows may have."""
+        return list(self.graph_.nodes)
+
     columns_ = property(columns_of)
     _check_added = refuse_other_choice
 

@@ -14,6 +14,7 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.measures import weighted_sum
 from tallybayes.models.inputs.outside import answering, tolerated
+from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.learning import named_weights, open_rows
 from tallybayes.models.networks.observed import Known, read_given, read_rows
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
 
 
+@by_batch
 @answering
 def score_samples(model: BayesianNetwork, X: Any, *, names: Any = None) -> np.ndarray:
     """Log p(what is known of the row), everything missing summed out; −inf for an impossible row.
@@ -92,6 +94,7 @@ def log_likelihood(model: BayesianNetwork, X: Any, *, sample_weight: Any = None,
     return weighted_sum(score_samples(model, X, names=names), weight)
 
 
+@by_batch
 @answering
 def predict_proba(
     model: BayesianNetwork, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
@@ -133,6 +136,7 @@ def predict_proba(
     return Posteriors(posteriors, {node: model.levels_[node] for node in asked}, log_likelihood)
 
 
+@by_batch
 @answering
 def predict(
     model: BayesianNetwork, X: Any, columns: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None
@@ -162,6 +166,7 @@ def predict(
     return out[columns] if isinstance(columns, str | int) else as_frame(out, frame_kind(X))
 
 
+@by_batch
 @answering
 def fill(model: BayesianNetwork, X: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None) -> Any:
     """All nodes of the rows: cells that are known, and what `predict` says of the others, from everything known.

@@ -15,6 +15,7 @@ from tallybayes.models.classifiers.answers.show_work import MOST_COLUMNS, one_ro
 from tallybayes.models.fitted.far_rows import far_leads, lost_rows
 from tallybayes.models.fitted.reading import Told
 from tallybayes.models.fitted.scoring import NOTHING, Scored, chunk_of, rows_of
+from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor
@@ -41,6 +42,7 @@ def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
     )
 
 
+@by_batch
 def squared_distances(model: Any, X: Any) -> np.ndarray:
     """d² of every row to every class mean, shape (n, classes).
 
@@ -75,11 +77,13 @@ def numbers(model: Any, table: Table) -> np.ndarray:
     return rows
 
 
+@by_batch
 def predict_proba(model: Any, X: Any) -> np.ndarray:
     """p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
     return np.exp(model.predict_log_proba(X))
 
 
+@by_batch
 def predict_log_proba(model: Any, X: Any) -> np.ndarray:
     """log p(class | x), shape (n, classes)."""
     score = leads(model, X)
@@ -87,6 +91,7 @@ def predict_log_proba(model: Any, X: Any) -> np.ndarray:
     return score - np.log(np.exp(score).sum(axis=1, keepdims=True))
 
 
+@by_batch
 def predict(model: Any, X: Any) -> np.ndarray:
     """The class of the nearest mean; ties go to the first.
 

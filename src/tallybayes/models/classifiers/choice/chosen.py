@@ -28,6 +28,7 @@ from tallybayes.models.estimator import Estimator
 from tallybayes.models.fitted.bayes_rule import normalised
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.outside import answering, tolerated
+from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.inputs.shape import Shape, open_columns, read_first, read_more
 from tallybayes.models.model_file import model_from_parts, model_to_parts, save_model
 from tallybayes.sources.collect import check_weight
@@ -263,6 +264,7 @@ class Chosen(ClassifierMixin, Estimator):
 
     # ---- Answers ----------------------------------------------------------------------------------------------------
 
+    @by_batch
     @answering
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """log p(class | row), shape (n, classes), by the mixture.
@@ -284,6 +286,7 @@ class Chosen(ClassifierMixin, Estimator):
         prior = model._log_prior(class_prior)
         return normalised(mended + (prior - model.class_log_prior_), prior).log_proba
 
+    @by_batch
     @answering
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """p(class | row), shape (n, classes), by the mixture.
@@ -295,6 +298,7 @@ class Chosen(ClassifierMixin, Estimator):
         """
         return np.exp(self.predict_log_proba(X, class_prior))
 
+    @by_batch
     @answering
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row; ties go to the first.
