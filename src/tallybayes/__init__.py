@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tallybayes.errors import StatisticsError as StatisticsError
     from tallybayes.errors import TallybayesError as TallybayesError
     from tallybayes.errors import TooLargeError as TooLargeError
+    from tallybayes.export.predictions import write_predictions as write_predictions
     from tallybayes.families.bernoulli import Bernoulli as Bernoulli
     from tallybayes.families.bernoulli import Binomial as Binomial
     from tallybayes.families.binned import Binned as Binned
@@ -193,6 +194,7 @@ _PUBLIC = {
     "show_versions": "versions",
     "suggest_columns": "insight.suggest",
     "table": "sources.opening",
+    "write_predictions": "export.predictions",
 }
 
 

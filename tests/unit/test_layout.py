@@ -34,7 +34,7 @@ LAYERS = [
     ["predictive", "inference"],
     ["learned"],
     ["models"],
-    ["insight"],
+    ["insight", "export"],
     ["files", "plots"],
 ]
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}

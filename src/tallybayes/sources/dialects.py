@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tallybayes.errors import DataError
 from tallybayes.families.aggregates import Column, Const, Expression, Log, Minus, Product, Steps, Sum, Weight, Where
 from tallybayes.sources.source import BATCH
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NUMBERS = itertools.count()  # of cursors: two may be open
 
@@ -78,6 +82,60 @@ class Dialect:
         """Queries of which one may fail, and nothing else shall."""
         yield
 
+    # ---- Writing ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, name: Sequence[str], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+        """A new table, and what adds rows to it: all are there at the end or, after an error, the table is not."""
+        table = ".".join(map(self.quote, name))
+        columns = ", ".join(f"{self.quote(field.name)} {self.type_of(field)}" for field in schema)
+        with self.all_or_nothing() as connection:
+            with _refused(table):
+                connection.execute(f"CREATE TABLE {table} ({columns})")
+
+            def write(rows: pa.Table) -> None:
+                with _refused(table):
+                    self.insert(connection, table, rows)
+
+            yield write
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[Any]:
+        """A connection for writing, whose work is undone after an error; it is part of a transaction of the user's."""
+        self.connection.execute("SAVEPOINT tallybayes")
+        try:
+            yield self.connection
+        except BaseException:
+            self.connection.execute("ROLLBACK TO SAVEPOINT tallybayes")
+            raise
+        finally:
+            self.connection.execute("RELEASE SAVEPOINT tallybayes")
+
+    def insert(self, connection: Any, table: str, rows: pa.Table) -> None:
+        """Add rows to a table."""
+        cells = zip(*(map(_simple, column.to_pylist()) for column in rows.columns), strict=True)
+        marks = ", ".join("?" * rows.num_columns)
+        connection.executemany(f"INSERT INTO {table} VALUES ({marks})", cells)
+
+    def type_of(self, field: pa.Field) -> str:
+        """What SQL calls a type of Arrow's."""
+        import pyarrow as pa
+
+        kind, is_ = field.type, pa.types
+        if is_.is_decimal(kind):
+            return f"NUMERIC({kind.precision}, {kind.scale})"
+        if is_.is_timestamp(kind):
+            return "TIMESTAMP" if kind.tz is None else "TIMESTAMP WITH TIME ZONE"
+        known = [("BOOLEAN", is_.is_boolean), ("NUMERIC(20, 0)", is_.is_uint64), ("BIGINT", is_.is_integer)]
+        known += [(self.double, is_.is_floating), ("DATE", is_.is_date), ("TIME", is_.is_time)]
+        known += [("TEXT", is_text) for is_text in (is_.is_string, is_.is_large_string, is_.is_string_view)]
+        found = next((name for name, holds in known if holds(kind)), None)
+        if found is None:
+            raise DataError(f"column {field.name!r} is {kind}, which no table takes; expected numbers, text or times.")
+        return found
+
+    # ---- Expressions ------------------------------------------------------------------------------------------------
+
     def number(self, column: str) -> str:
         """A column as a number; NaN is missing."""
         return f"CAST({column} AS {self.double})"
@@ -126,6 +184,24 @@ class DuckDB(Dialect):
         """Whether two queries are of one transaction: DuckDB does not say it otherwise."""
         first, second = (self.run("SELECT txid_current()") for _ in range(2))
         return first == second
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[Any]:
+        """Another connection to the same database, with a transaction of its own: this one may be read meanwhile."""
+        with self.connection.cursor() as cursor:
+            cursor.execute("BEGIN TRANSACTION")
+            try:
+                yield cursor
+            except BaseException:
+                cursor.execute("ROLLBACK")
+                raise
+            cursor.execute("COMMIT")
+
+    def insert(self, connection: Any, table: str, rows: pa.Table) -> None:
+        """Add rows to a table, as Arrow has them."""
+        connection.register("rows to be added", rows)
+        connection.execute(f'INSERT INTO {table} SELECT * FROM "rows to be added"')
+        connection.unregister("rows to be added")
 
 
 class Relation(DuckDB):
@@ -183,6 +259,18 @@ class PostgreSQL(Dialect):
         with self.connection.transaction():
             yield
 
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[Any]:
+        """A transaction, or a savepoint in that of the user's."""
+        with self.connection.transaction():
+            yield self.connection
+
+    def insert(self, connection: Any, table: str, rows: pa.Table) -> None:
+        """Add rows to a table, all in one stream."""
+        with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
+            for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+                copy.write_row(row)
+
 
 class SQLite(Dialect):
     """SQLite of Python itself."""
@@ -193,6 +281,24 @@ class SQLite(Dialect):
     def in_transaction(self) -> bool:
         """Whether the user has begun one."""
         return bool(self.connection.in_transaction)
+
+
+@contextmanager
+def _refused(table: str) -> Iterator[None]:
+    """What a database says against a table, in our words; every library has its own errors."""
+    try:
+        yield
+    except Exception as error:
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise DataError(
+            f"the table {table} cannot be written: {said}.\n"
+            "    Nothing was changed. A table that is there is not replaced: drop it first, or name another."
+        ) from error
+
+
+def _simple(cell: Any) -> Any:
+    """A cell as every library takes it."""
+    return cell if cell is None or isinstance(cell, bool | int | float | str) else str(cell)
 
 
 def dialect_of(connection: Any) -> Dialect | None:

@@ -154,7 +154,7 @@ def _open_files(
 ) -> Source:
     """The source of some files, by what their names end in."""
     paths = [path for pattern in patterns for path in _matching(pattern)]
-    kinds = {format or _kind(path) for path in paths}
+    kinds = {format or kind_of_file(path, "Say which it is: tb.table(path, format='csv').") for path in paths}
     if len(kinds) > 1:
         raise DataError(f"the files are of several kinds, {sorted(kinds)}; expected one.\n    Name them with one *.")
     (kind,) = kinds
@@ -185,14 +185,14 @@ def _matching(pattern: str) -> list[str]:
     return found
 
 
-def _kind(path: str) -> str:
+def kind_of_file(path: str, hint: str) -> str:
+    """What the name of a file tells of what it holds."""
     stem, ending = os.path.splitext(path.lower())
     if ending in _PACKED:
         ending = os.path.splitext(stem)[1]
     if ending not in _KINDS:
         known = ", ".join(sorted(_KINDS))
         raise DataError(
-            f"{path} ends in {ending or 'nothing'}, which tells no kind of file; expected one of {known}.\n"
-            "    Say which it is: tb.table(path, format='csv')."
+            f"{path} ends in {ending or 'nothing'}, which tells no kind of file; expected one of {known}.\n    {hint}"
         )
     return _KINDS[ending]

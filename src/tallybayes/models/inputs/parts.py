@@ -62,7 +62,7 @@ def by_batch(method: Callable[Parameters, Answer]) -> Callable[Parameters, Answe
 
 
 def _joined(parts: list[Any]) -> Any:
-    """What was answered about each batch, as if about all rows: arrays, arrays by name, or what knows how it is joined."""
+    """What was answered about each batch, as if about all rows: arrays, or what is made of arrays."""
     first = parts[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(parts)

@@ -1,0 +1,1 @@
+"""What leaves the package for elsewhere, row by row or whole."""

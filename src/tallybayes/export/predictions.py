@@ -1,0 +1,229 @@
+"""tb.write_predictions: what a model says of every row, to where the next reader looks for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, closing
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, brief
+from tallybayes.export.files import writing_file
+from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+from tallybayes.models.inputs.parts import names_to_read
+from tallybayes.models.networks.network import BayesianNetwork
+from tallybayes.models.networks.rows import require_labels
+from tallybayes.sources.dialects import Relation, dialect_of
+from tallybayes.sources.opening import open_source
+from tallybayes.sources.parts import parts_of
+from tallybayes.sources.source import BATCH
+from tallybayes.sources.table import Table, open_table
+from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FRAMES = ("pandas", "polars", "pyarrow")
+
+
+def write_predictions(
+    model: Any, data: Any, to: Any, node: Name | None = None, *, proba: bool = False, keep: Any = ()
+) -> Any:
+    """Write what a model predicts of every row to a file or a table of a database: all of it or nothing.
+
+    Rows that lie in files, come from an iterator or from a database are read, asked and written batch by batch: memory
+    holds a few of them, however many there are. They stay in order.
+
+    Parameters
+    ----------
+    model : a classifier, a `Mixture` or a `BayesianNetwork`
+        Fitted.
+    data : as for the model's ``predict``: in memory, a path, or any other source
+    to : path; (connection, name of a table); or "pandas", "polars" or "pyarrow"
+        What a path ends in says what is written: .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
+        (.gz, .zst). A file that is there is replaced. Connections are those of DuckDB, PostgreSQL (psycopg) and
+        ``sqlite3``; a name in a schema is ``(connection, "schema", "name")``. The table is made, and one that is there
+        is refused. The name of a library gives a frame of all rows, in memory.
+    node : name, optional
+        Of a network: what is predicted, from all other columns.
+    proba : bool, default False
+        Whether p(class | row) is written, too, a column for every class.
+    keep : name, or sequence of names, optional
+        Columns of the data to be written first: what tells which row it is.
+
+    Returns
+    -------
+    int, or a data frame
+        How many rows were written.
+
+    Notes
+    -----
+    The columns are those kept, ``prediction``, and ``p(label)`` of every class. One of these that would have the name
+    of another, whether in capitals or not, gets an underscore. Columns that the model does not know are no matter.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import tallybayes as tb
+    >>> rows = {"id": [1, 2, 3], "sky": ["sun", "sun", "rain"], "picnic": ["yes", "yes", "no"]}
+    >>> model = tb.NaiveBayes({"sky": tb.Categorical()}).fit(rows, "picnic")
+    >>> path = Path(mkdtemp()) / "told.csv"
+    >>> tb.write_predictions(model, rows, path, keep="id")
+    3
+    >>> print(path.read_text())
+    "id","prediction"
+    1,"yes"
+    2,"yes"
+    3,"no"
+    <BLANKLINE>
+    """
+    check_is_fitted(model)
+    _check_node(model, node, proba)
+    answers = _Answers(model, data, node, proba, [keep] if isinstance(keep, str | int) else list(keep))
+    if isinstance(to, str) and to in _FRAMES:
+        return _as_frame(answers.schema, list(answers.tables()), to)
+    n_rows = 0
+    # What is written is opened first and closed last: both may be transactions of one connection.
+    with _writing(to, answers.schema) as write, closing(answers.tables()) as tables:
+        for table in tables:
+            write(table)
+            n_rows += len(table)
+    return n_rows
+
+
+def _writing(to: Any, schema: pa.Schema) -> AbstractContextManager[Any]:
+    """A place for tables of a schema: all of them at the end, or nothing."""
+    if isinstance(to, str | os.PathLike):
+        return writing_file(to, schema)
+    dialect = dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
+    if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
+        raise DataError.wrong_type(
+            "to", brief(to), "a path, (connection, name of a table), or 'pandas', 'polars' or 'pyarrow'"
+        )
+    return dialect.writing(to[1:], schema)
+
+
+def _as_frame(schema: pa.Schema, tables: list[pa.Table], kind: str) -> Any:
+    import pyarrow as pa
+
+    table = pa.concat_tables([schema.empty_table(), *tables])
+    if kind == "pandas":
+        return table.to_pandas()
+    if kind == "polars":
+        import polars as pl
+
+        return pl.from_arrow(table)
+    return table
+
+
+def _check_node(model: Any, node: Name | None, proba: bool) -> None:
+    """Refuse models that predict nothing of a row, and nodes that there are not."""
+    if isinstance(model, BayesianNetwork):
+        if node is None:
+            raise DataError(f"which node is predicted is not said; expected one of {list(model.graph_.nodes)}.")
+        if proba:
+            require_labels(model, [node])
+        model.graph_.require([node])
+    elif node is not None:
+        raise DataError(f"node is {node!r}, and a {type(model).__name__} predicts its classes; expected None.")
+    if isinstance(model, HiddenMarkovModel) or not hasattr(model, "predict"):
+        hint = "Sequences are told by model.predict." if isinstance(model, HiddenMarkovModel) else ""
+        found = f"a {type(model).__name__}"
+        raise DataError.wrong_type("model", found, "a classifier, a mixture or a network", hint)
+
+
+class _Answers:
+    """What is written of every row: some of its columns, and what the model says."""
+
+    def __init__(self, model: Any, data: Any, node: Name | None, proba: bool, keep: Sequence[Name]) -> None:
+        import pyarrow as pa
+
+        self.model, self.data, self.proba, self.keep = model, data, proba, keep
+        self.source = open_source(data)
+        self.asked = () if node is None else (node,)
+        if self.source is None:
+            rows = open_table(data)
+            fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
+            if fitted is not None:  # the columns that are kept are beside those that the model takes
+                self.data = Table({name: rows._column(name) for name in fitted})
+            self.kept = [_plain(_arrow(rows._column(name))) for name in keep]
+            types = [column.type for column in self.kept]
+        else:
+            self.source.check_columns(keep)
+            types = [_plain_type(self.source.schema.field(name).type) for name in keep]
+        labels = model.classes_ if node is None else model.levels_.get(node)
+        types.append(pa.float64() if labels is None else _plain_type(pa.array(np.asarray(labels).tolist()).type))
+        wanted = ["prediction", *(f"p({label})" for label in (labels if proba else ()))]
+        types += [pa.float64()] * (len(wanted) - 1)
+        names = [*map(str, keep), *_free_names(wanted, keep)]
+        self.schema = pa.schema(list(zip(names, types, strict=True)))
+
+    def tables(self) -> Generator[pa.Table, None, None]:
+        """The answers about some rows at a time."""
+        if self.source is None:
+            table = self._told(self.data, self.kept)
+            yield from (table.slice(start, BATCH) for start in range(0, len(table), BATCH))
+            return
+        names = names_to_read(self.model, self.source)
+        wanted: list[Any] = list(dict.fromkeys([*names, *self.keep]))
+        for rows in parts_of(self.source, "predicting", wanted if names else None):
+            features = Table({name: rows.columns[name] for name in names or rows.columns})
+            yield self._told(features, [_plain(_arrow(rows.columns[name])) for name in self.keep])
+
+    def _told(self, rows: Any, kept: list[Any]) -> pa.Table:
+        import pyarrow as pa
+
+        told = np.asarray(self.model.predict(rows, *self.asked))
+        columns = [*kept, pa.array(told.tolist() if told.dtype.kind == "O" else told)]
+        if self.proba:
+            columns += [pa.array(share) for share in self.model.predict_proba(rows, *self.asked).T]
+        table = pa.Table.from_arrays(columns, names=self.schema.names)
+        try:
+            return table.cast(self.schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataError(
+                f"a column that is kept changes its type from batch to batch: {error}.\n"
+                "    Say which it is: tb.table(..., types={...})."
+            ) from None
+
+
+def _free_names(wanted: Sequence[str], taken: Sequence[Name]) -> list[str]:
+    """Names that no column has, in a database that does not tell capitals apart, either."""
+    used, found = {str(name).lower() for name in taken}, []
+    for name in wanted:
+        while name.lower() in used:
+            name += "_"
+        used.add(name.lower())
+        found.append(name)
+    return found
+
+
+def _arrow(column: Any) -> Any:
+    """A column as Arrow has it."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    if getattr(column, "ndim", 1) != 1 or hasattr(column, "nnz"):
+        raise DataError.wrong_type("what is kept", "a block of columns", "a column by itself")
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if cell is None else str(cell) for cell in column])
+
+
+def _plain(column: Any) -> Any:
+    """A column without codes: every batch may have its own."""
+    kind = _plain_type(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def _plain_type(kind: Any) -> Any:
+    """What codes stand for; a column of which no cell is known is text."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else pa.string() if pa.types.is_null(kind) else kind
