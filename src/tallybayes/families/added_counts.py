@@ -27,5 +27,6 @@ def no_levels(prior: Any, families: Iterable[Any]) -> PriorError:
     found = ", ".join(dict.fromkeys(map(repr, families)))
     return PriorError(
         f"prior is {prior!r}, counts to add to every level, but {found} has no levels; expected a belief, or None for "
-        "the default.\n    Numbers are for Bernoulli, Categorical, Binned, Multinomial and DirichletMultinomial."
+        "the default.\n    Numbers are for Bernoulli (0 and 1, if columns= says so), Categorical, Binned, Multinomial "
+        "and DirichletMultinomial."
     )

@@ -181,6 +181,8 @@ def _matching(pattern: str) -> list[str]:
         near = os.path.dirname(path) or "."
         there = sorted(name for name in os.listdir(near) if name[0] != ".")[:5] if os.path.isdir(near) else []
         hint = f"\n    {near} holds {', '.join(there)}." if there else ""
+        if path.isalnum():
+            hint += f"\n    Labels one by one are a list: list({pattern!r})."
         raise DataError(f"there is no file {pattern!r}; expected a path, or a pattern with *.{hint}")
     return found
 

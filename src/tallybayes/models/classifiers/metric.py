@@ -58,8 +58,10 @@ def root_of(metric: Any, n_columns: int) -> np.ndarray:
             "callable."
         )
     if matrix.shape != (n_columns, n_columns) or not np.allclose(matrix, matrix.T):
-        expected = f"a symmetric one of ({n_columns}, {n_columns})"
-        raise EstimateError(f"metric is a matrix of shape {matrix.shape}; expected {expected}.")
+        raise EstimateError(
+            f"metric is a matrix of shape {matrix.shape}; expected a symmetric one of ({n_columns}, {n_columns}).\n"
+            "    Of a projection W, with d² = ‖W(x − μ)‖², pass W.T @ W."
+        )
     values, vectors = np.linalg.eigh(matrix)
     if values.min(initial=0.0) < -1e-10 * np.abs(values).max(initial=0.0):
         raise EstimateError(f"metric has the negative eigenvalue {values.min():.3g}; expected d² of at least 0.")
