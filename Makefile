@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 CLANG ?= clang++
 BIN := $(VENV)/bin
+# Spark is half a gigabyte: the environments of other versions do without, and its tests say so.
+EXTRAS ?= test,spark
 # The Pythons that run here, newest first; PYENV_VERSION says to pyenv which one its `python3.x` is.
 PYTHONS = $(foreach v,3.15 3.14 3.13 3.12 3.11,$(shell PYENV_VERSION=$(v) python$(v) -c 'print($(v))' 2>/dev/null))
 NEWEST = $(firstword $(PYTHONS))
@@ -19,7 +21,7 @@ help: ## list the targets
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test]' $(CONSTRAINTS)
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' $(CONSTRAINTS)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
@@ -32,7 +34,7 @@ demo: setup ## set up and show the main job, under ten seconds after set-up
 	$(BIN)/python -m tallybayes.demo
 
 test: setup ## set up and run every test, the handbook's examples included
-	$(BIN)/python -m pytest -q -n 2 $(PYTEST)
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST)
 
 # Left out under other versions is what computes with this package and NumPy's arrays alone, and takes long; the examples
 # of all docstrings and of the handbook are there.
@@ -40,7 +42,7 @@ OWN = --ignore tests/laws --ignore tests/reference $(patsubst %,--ignore tests/u
   tally test_store.py test_hostile_files.py insight/test_every_model.py models/chains models/networks models/fitted \
   models/test_em_starts.py models/test_attributes.py)
 test-newest: ## the tests of what other libraries can change, under the newest Python found here, with the newest of all
-	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest PYTEST='$(OWN)'
+	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest EXTRAS=test PYTEST='$(OWN)'
 
 # Old versions meet newer ones that they depend on, whose deprecations are not ours.
 test-oldest: ## the same, with the oldest versions that pyproject.toml allows
@@ -49,7 +51,7 @@ test-oldest: ## the same, with the oldest versions that pyproject.toml allows
 	  CONSTRAINTS='--constraint build/oldest.txt' PYTEST='-W ignore::DeprecationWarning $(OWN)'
 
 test-all: ## the tests under every Python found here from 3.11 on, each in its own environment
-	for v in $(PYTHONS); do PYENV_VERSION=$$v $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; done
+	for v in $(PYTHONS); do PYENV_VERSION=$$v $(MAKE) test PYTHON=python$$v VENV=.venv-$$v EXTRAS=test || exit 1; done
 
 floors: setup ## fail where a promise of speed is kept less than half as well as recorded
 	$(BIN)/python benchmarks/floors.py

@@ -50,7 +50,7 @@ ROOMS |= dict.fromkeys(("chains", "networks"), SHARED)
 ROOMS["classifiers"] = SHARED | {"model_file"}  # one is made of others, and writes them into its file
 # Optional libraries and the one part that may import each at module level; None: only inside functions.
 OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "pytest": "testing"}
-OPTIONAL |= {"networkx": None, "pandas": None, "polars": None}
+OPTIONAL |= {"networkx": None, "pandas": None, "polars": None, "pyspark": None}
 
 
 def part_of(module: Path) -> str:
@@ -140,7 +140,7 @@ def loaded_by(code: str) -> set[str]:
     return set(out.stdout.split())
 
 
-HEAVY = {"scipy", "sklearn", "pyarrow", "pandas", "polars", "narwhals", "matplotlib", "hypothesis"}
+HEAVY = {"scipy", "sklearn", "pyarrow", "pandas", "polars", "narwhals", "matplotlib", "hypothesis", "pyspark"}
 
 
 def test_importing_the_package_is_light():

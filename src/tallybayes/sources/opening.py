@@ -45,6 +45,10 @@ def open_source(data: Any) -> Source | None:
         return lazy_frame(data)
     if library in ("duckdb", "_duckdb") and kind.__name__ == "DuckDBPyRelation":
         return _open_query(Relation(data), Relation.NAME)
+    if library == "pyspark" and kind.__name__ == "DataFrame" and hasattr(data, "mapInArrow"):
+        from tallybayes.sources.spark import SparkFrame
+
+        return SparkFrame(data)
     if library == "pyarrow" and hasattr(data, "read_next_batch"):
         return Batches(lambda: iter(data), "the reader", once=True)
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "get_fragments"):
@@ -74,9 +78,9 @@ def table(
 
     Parameters
     ----------
-    data : path, pattern or list of paths, iterator or function of batches, lazy frame, relation or reader; connection
+    data : path, pattern or list of paths; iterator or function of batches; lazy or Spark frame, relation; connection
         Paths may hold ``*``, and end in .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
-        (.gz, .zst, .bz2). Connections are those of DuckDB, PostgreSQL (psycopg) and ``sqlite3``.
+        (.gz, .zst, .bz2). Connections are those of DuckDB, PostgreSQL (psycopg) and ``sqlite3``, and a Spark session.
     query : str, optional
         Of a connection: the name of a table, or a query. The database counts by itself what a plain `fit` needs, in a
         transaction that only reads; no row leaves it.
@@ -142,9 +146,13 @@ def _open_query(connection: Any, query: str) -> Source:
     """A table of a database, or the answer to a query."""
     from tallybayes.sources.queries import Query
 
+    if type(connection).__module__.partition(".")[0] == "pyspark" and type(connection).__name__ == "SparkSession":
+        from tallybayes.sources.spark import open_session
+
+        return open_session(connection, query)
     dialect = connection if isinstance(connection, Dialect) else dialect_of(connection)
     if dialect is None:
-        expected = "a connection of DuckDB, psycopg or sqlite3"
+        expected = "a connection of DuckDB, psycopg or sqlite3, or a Spark session"
         raise DataError.wrong_type("the connection", brief(connection), expected)
     return Query(dialect, query)
 

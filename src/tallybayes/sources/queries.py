@@ -23,9 +23,9 @@ from tallybayes.tally.tally import Tally
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FIRST = 20_000  # rows by which it is decided what there is to count
+FIRST = 20_000  # rows by which it is decided what there is to count
 _TOGETHER = 30  # columns in one query
-_QUERY = re.compile(r"\s*(select|with|values|from|table)\b", re.IGNORECASE)
+QUERY = re.compile(r"\s*(select|with|values|from|table)\b", re.IGNORECASE)
 
 
 class Query(Source):
@@ -41,13 +41,13 @@ class Query(Source):
     counts, in_threads = True, False
 
     def __init__(self, dialect: Dialect, query: str) -> None:
-        super().__init__(f"the table {query}" if not _QUERY.match(query) else "the query")
+        super().__init__(f"the table {query}" if not QUERY.match(query) else "the query")
         self.dialect, self._asked = dialect, query
 
     @cached_property
     def table(self) -> str:
         """What stands after FROM."""
-        if _QUERY.match(self._asked):
+        if QUERY.match(self._asked):
             return f"({self._asked.strip().rstrip(';')}) AS {self.dialect.quote('rows of it')}"
         whole = self.dialect.quote(self._asked)
         parts = ".".join(map(self.dialect.quote, self._asked.split(".")))
@@ -87,8 +87,8 @@ class Query(Source):
         if self._first is None:
             names = ", ".join(map(self.dialect.quote, self.names))
             with self.dialect.snapshot():
-                rows = self.dialect.run(f"SELECT {names} FROM {self.table} LIMIT {_FIRST}")
-            self._first = _as_arrow(rows, self.names, None, self.name)
+                rows = self.dialect.run(f"SELECT {names} FROM {self.table} LIMIT {FIRST}")
+            self._first = as_arrow(rows, self.names, None, self.name)
         return self._first
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -99,7 +99,7 @@ class Query(Source):
         query = f"SELECT {', '.join(map(self.dialect.quote, wanted))} FROM {self.table}"
         for rows in self.dialect.rows(query):
             for start in range(0, len(rows), BATCH):
-                yield _as_arrow(rows[start : start + BATCH], wanted, schema, self.name)
+                yield as_arrow(rows[start : start + BATCH], wanted, schema, self.name)
 
     def snapshot(self) -> AbstractContextManager[None]:
         """A transaction that reads."""
@@ -295,7 +295,7 @@ def _values_of(values: list[Any]) -> Any:
         return pa.array([None if value is None else str(value) for value in values])
 
 
-def _as_arrow(rows: list[tuple[Any, ...]], names: Sequence[str], schema: Any, source: str) -> pa.Table:
+def as_arrow(rows: list[tuple[Any, ...]], names: Sequence[str], schema: Any, source: str) -> pa.Table:
     """Rows as an Arrow table; decimals as numbers."""
     import decimal
 

@@ -5,10 +5,14 @@ import sqlite3
 import numpy as np
 import pandas as pd
 import postgresql as server
+import pyarrow as pa
 import pytest
 
 import tallybayes as tb
 from tallybayes.sources import dialects
+from tallybayes.sources.spark import SparkFrame
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
 
 NAMES = ["far", "kids", 'a "job"', "select", "x.y", "size", "at", "weight", "y"]
 
@@ -62,9 +66,20 @@ _TYPES = [
 ]
 
 
-@pytest.fixture(params=["duckdb", "sqlite", "postgresql"])
+DATABASES = ["duckdb", "sqlite", "postgresql"]
+SPARK = pytest.param("spark", marks=pytest.mark.xdist_group("spark"))
+everywhere = pytest.mark.parametrize("connect", [*DATABASES, SPARK], indirect=True)
+
+
+@pytest.fixture(params=DATABASES)
 def connect(request, frame):
-    """A connection to a database that has the rows as a table "my.rows", and what makes one of any frame."""
+    """A connection to a database that has the rows as a table "my.rows"."""
+    if request.param == "spark":
+        session = request.getfixturevalue("spark")
+        session.createDataFrame(pa.Table.from_pandas(frame)).createOrReplaceTempView("`my.rows`")
+        yield session
+        assert [row.tableName for row in session.sql("SHOW TABLES").collect()] == ["my.rows"]  # no view of ours is left
+        return
     columns = ", ".join(
         f"{dialects.Dialect(None).quote(name)} {kind}" for name, kind in zip(NAMES, _TYPES, strict=True)
     )
@@ -108,28 +123,32 @@ def never_read(monkeypatch):
 
     for kind in (dialects.Dialect, dialects.PostgreSQL, dialects.Relation):
         monkeypatch.setattr(kind, "rows", read)
+    monkeypatch.setattr(SparkFrame, "batches", read)
 
 
-@pytest.mark.parametrize("weight", [None, "weight"])
+@everywhere
 @pytest.mark.parametrize(
-    "query", ["my.rows", 'SELECT * FROM "my.rows"', ' with a as (select * from "my.rows") select * from a;']
+    ("query", "weight"), [("my.rows", "weight"), (' with a as (select * from "my.rows") select * from a;', None)]
 )
 def test_a_database_counts_what_an_array_is_counted_as(connect, frame, query, weight, never_read):
     model = tb.NaiveBayes(COLUMNS).fit(tb.table(connect, query), "y", sample_weight=weight)
     _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame, "y", sample_weight=weight))
 
 
+@everywhere
 def test_more_rows_and_fewer(connect, frame, never_read):
+    columns = {"kids": tb.Poisson(), "far": tb.Gaussian(), 'a "job"': tb.Categorical()}
     some = 'SELECT * FROM "my.rows" WHERE kids < 3'
-    model = tb.NaiveBayes(COLUMNS).fit(tb.table(connect, some), "y")
+    model = tb.NaiveBayes(columns).fit(tb.table(connect, some), "y")
     model.partial_fit(tb.table(connect, 'SELECT * FROM "my.rows" WHERE kids >= 3'), "y")
-    _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame, "y"))
+    _assert_same(model, tb.NaiveBayes(columns).fit(frame, "y"))
     model.forget(tb.table(connect, some), "y")
-    _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame[frame["kids"] >= 3], "y"))
+    _assert_same(model, tb.NaiveBayes(columns).fit(frame[frame["kids"] >= 3], "y"))
     model.forget(frame[frame["kids"] >= 3], "y")
     assert list(model.classes_) == []
 
 
+@everywhere
 def test_covariances(connect, frame, never_read):
     query = 'SELECT far - 1e9 AS far, size, "at", y FROM "my.rows" WHERE far IS NOT NULL'
     some = frame.dropna(subset=["far"]).assign(far=lambda one: one["far"] - 1e9)[["far", "size", "at", "y"]]
@@ -141,12 +160,14 @@ def test_covariances(connect, frame, never_read):
         )
 
 
+@everywhere
 def test_absence_as_a_value(connect, frame, never_read):
     columns = {"far": tb.WithMissing(tb.Gaussian()), 'a "job"': tb.WithMissing(tb.Categorical())}
     model = tb.NaiveBayes(columns).fit(tb.table(connect, "my.rows"), "y")
     _assert_same(model, tb.NaiveBayes(columns).fit(frame, "y"))
 
 
+@everywhere
 def test_pairs_of_labels(connect, frame, never_read):
     query, names = 'SELECT "select", "a ""job""", y FROM "my.rows"', ["select", 'a "job"', "y"]
     columns = {"select": tb.Categorical(), 'a "job"': tb.Categorical()}
@@ -154,6 +175,7 @@ def test_pairs_of_labels(connect, frame, never_read):
     _assert_same(model, tb.AveragedOneDependence(columns=columns).fit(frame[names], "y"))
 
 
+@everywhere
 def test_tables_of_networks(connect, frame, never_read):
     columns = {"kids": tb.Categorical(), "select": tb.Categorical(), "at": tb.Gaussian()}
     network = tb.BayesianNetwork({"y": ["kids", "select"], "at": ["y"], "kids": ['a "job"']}, columns=columns)
@@ -169,16 +191,21 @@ def test_tables_of_networks(connect, frame, never_read):
     assert found.tally_.statistics[0].isclose(expected.tally_.statistics[0], 1e-9)
 
 
+@everywhere
+def test_predicting_reads(connect, frame):
+    model = tb.NaiveBayes(COLUMNS).fit(frame, "y")
+    np.testing.assert_array_equal(model.predict(tb.table(connect, "my.rows")), model.predict(frame))
+
+
 def test_what_a_database_cannot_do_is_read(connect, frame):
     source = tb.table(connect, "my.rows")
-    model = tb.NaiveBayes(COLUMNS).fit(frame, "y")
-    np.testing.assert_array_equal(model.predict(source), model.predict(frame))
     holes = tb.table(connect, 'SELECT far - 1e9 AS far, size, y FROM "my.rows"')  # a covariance expects them
     assert tb.GaussianDiscriminant().fit(holes, "y").converged_
     assert tb.AveragedOneDependence().fit(tb.table(connect, 'SELECT kids, "at", y FROM "my.rows"'), "y")
     assert 0 < tb.cross_validate(tb.NaiveBayes(COLUMNS), source, "y").accuracy.value < 1
 
 
+@everywhere
 def test_labels_that_are_missing(connect, frame):
     query = 'SELECT kids, CASE WHEN kids < 3 THEN y END AS y FROM "my.rows"'
     with pytest.raises(tb.LabelError, match=r"\d+ rows of the query have no 'y'"):
@@ -271,6 +298,7 @@ def test_duckdb_reads_files(frame, tmp_path, never_read):
     _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame, "y"))
 
 
+@everywhere
 def test_counting_without_a_model(connect, frame):
     factors = [tb.Factor("kids", ("y", "select"), tb.Categorical()), tb.Factor(("at", "size"), (), tb.Gaussian())]
     found, expected = tb.count(tb.table(connect, "my.rows"), factors), tb.count(frame, factors)

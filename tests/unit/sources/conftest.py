@@ -1,0 +1,45 @@
+"""What tests of several sources share: one session of Spark, which takes seconds to start."""
+
+import os
+import shutil
+import sys
+import warnings
+
+import pytest
+
+# Small queries: what is compiled costs more than what is counted.
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",  # so that queries are those of the other databases
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A session in this process; its workers find the package where this process does."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("Java, which Spark runs on, is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PySpark's own, about versions of pandas
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        builder = SparkSession.builder.master("local[2]").appName("tests")
+        builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        for name, value in SETTINGS.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -1,0 +1,68 @@
+"""What Spark has of its own: frames, their types and names, and rows that are read a partition at a time."""
+
+import decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tallybayes as tb
+from tallybayes.sources.opening import open_source
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning"),
+]
+NAME = "o`dd {rows}; --"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(6)
+    n = 300
+    price = [None if k % 9 == 0 else decimal.Decimal(int(cent)) / 100 for k, cent in enumerate(rng.integers(0, 999, n))]
+    return pa.table(
+        {
+            "price": pa.array(price, pa.decimal128(9, 2)),
+            "member": pa.array(rng.random(n) < 0.5),
+            NAME: rng.choice(["a", "b"], n),
+            "level": rng.choice([1.0, np.nan, 3.0], n),
+            "y": rng.choice([1, 2], n),
+        }
+    )
+
+
+def test_frames_are_sources_whatever_their_columns_are_called(spark, rows):
+    frame = spark.createDataFrame(rows)
+    columns = {"level": tb.Categorical(), ...: "auto"}
+    model = tb.NaiveBayes(columns).fit(frame, "y")
+    numbers = rows.set_column(0, "price", rows["price"].cast("float64"))
+    expected = tb.NaiveBayes(columns).fit(numbers, "y")
+    assert model.tally_.isclose(expected.tally_, 1e-9)
+    assert model.tally_["y"].table.tolist() == expected.tally_["y"].table.tolist()
+    np.testing.assert_array_equal(model.predict(frame), expected.predict(numbers))
+    assert spark.sql("SHOW TABLES").where("tableName LIKE '%pyspark%'").collect() == []  # views that a query needs
+
+
+def test_rows_are_read_in_order_and_in_parts(spark, monkeypatch):
+    monkeypatch.setattr("tallybayes.sources.source.in_batches.__defaults__", (500,))
+    source = open_source(spark.range(2_000, numPartitions=4).withColumnRenamed("id", "a.b"))
+    batches = list(source.batches(["a.b"]))
+    assert len(batches) == 4  # partitions
+    assert pa.concat_tables(batches)["a.b"].to_pylist() == list(range(2_000))
+    assert source.schema == batches[0].schema
+    with pytest.raises(tb.DataError, match="no column 'b'"):
+        list(source.batches(["b"]))
+
+
+def test_what_there_is_not(spark):
+    for query in ("nope", "no.where", "select * from nope", "with a as (select 1) insert into t select * from a"):
+        with pytest.raises(tb.DataError, match=r"no table 'no.*' to be read|the query cannot be asked"):
+            tb.table(spark, query)
+    twice = spark.sql("SELECT 1 AS x, 2 AS x, 'a' AS y")
+    with pytest.raises(tb.DataError, match="two columns 'x'"):
+        tb.NaiveBayes().fit(twice, "y")
+    none = spark.createDataFrame(pd.DataFrame({"x": [1.0], "y": ["a"]})).limit(0)
+    with pytest.raises(tb.DataError):
+        tb.NaiveBayes().fit(none, "y")
