@@ -1,7 +1,8 @@
 """Foundations as the textbooks reckon them: what to measure, and what to measure it on."""
 
 import numpy as np
-from course import digits, near
+from course import columns, digits, mails, near, spam
+from sklearn.datasets import load_iris
 
 import tallybayes as tb
 
@@ -15,6 +16,20 @@ def test_M0_3_measures_of_ten_messages():
     near([found.f_score["spam"].value, found.false_positive_rate["spam"].value], [2 / 3, 1 / 5])
     digits(found.log_loss.value, 0.561089)
     near([found.brier.value, found.auc.value], [0.193, 0.78])
+
+
+def test_M0_2_a_distribution_and_not_a_value():
+    model = mails(prior=1)
+    p, (low, high) = spam(model, "1101"), model.predict_interval(columns("1101"))
+    near(p, 8000 / 8567)
+    assert low[0, 1] < p < high[0, 1]
+
+
+def test_M0_4_a_label_that_is_wrong_stands_out():
+    rows, species = load_iris(return_X_y=True)
+    species[10] = 2
+    found = tb.leave_one_out(tb.GaussianDiscriminant(), rows, species).log_proba
+    assert found[np.arange(150), species].argmin() == 10
 
 
 def test_M0_12_ring_and_core():

@@ -75,7 +75,7 @@ def test_T33_a_state_machine_typed_in():
     assert model.n_parameters_ == 7
 
 
-def test_T35_forward():
+def test_T34_T35_forward():
     alpha = machine().forward([[3, 1, 3]])[0]
     near(np.exp(alpha.log), [[0.02, 0.32], [0.069, 0.0404], [0.005066, 0.023496]])
     near(np.exp(machine().log_likelihood([[3, 1, 3]])), 0.028562)
