@@ -36,19 +36,20 @@ demo: setup ## set up and show the main job, under ten seconds after set-up
 test: setup ## set up and run every test, the handbook's examples included
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST)
 
-# Left out under other versions is what computes with this package and NumPy's arrays alone, and takes long; the examples
-# of all docstrings and of the handbook are there.
-OWN = --ignore tests/laws --ignore tests/reference $(patsubst %,--ignore tests/unit/%,kernels inference statistics beliefs \
-  tally test_store.py test_hostile_files.py insight/test_every_model.py models/chains models/networks models/fitted \
-  models/test_em_starts.py models/test_attributes.py)
+# Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
+# scikit-learn's own checks, pictures, notebooks, what is written about rows.
+UNIT = $(addprefix tests/unit/,sources plots models/inputs models/test_column_types.py models/test_plain_tables.py \
+  models/test_near_misses.py insight/test_evaluate.py insight/test_cross_validation.py test_install.py test_notebook.py \
+  test_learned.py) $(wildcard tests/unit/models/classifiers/*contract.py)
+OTHERS = docs README.md src $(UNIT)
 test-newest: ## the tests of what other libraries can change, under the newest Python found here, with the newest of all
-	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest EXTRAS=test PYTEST='$(OWN)'
+	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest EXTRAS=test PYTEST='$(OTHERS)'
 
 # Old versions meet newer ones that they depend on, whose deprecations are not ours.
 test-oldest: ## the same, with the oldest versions that pyproject.toml allows
 	mkdir -p build && $(PYTHON) tests/oldest.py > build/oldest.txt
 	PYENV_VERSION=$(OLDEST) $(MAKE) test PYTHON=python$(OLDEST) VENV=.venv-oldest \
-	  CONSTRAINTS='--constraint build/oldest.txt' PYTEST='-W ignore::DeprecationWarning $(OWN)'
+	  CONSTRAINTS='--constraint build/oldest.txt' PYTEST='-W ignore::DeprecationWarning $(OTHERS)'
 
 test-all: ## the tests under every Python found here from 3.11 on, each in its own environment
 	for v in $(PYTHONS); do PYENV_VERSION=$$v $(MAKE) test PYTHON=python$$v VENV=.venv-$$v EXTRAS=test || exit 1; done
