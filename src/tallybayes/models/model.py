@@ -110,6 +110,10 @@ class Model(Estimator):
     def _check_added(self, other: Self) -> None:
         """Refuse a model of the same parameters that has chosen otherwise."""
 
+    def _with_kinds_of(self, X: Any) -> Self:
+        """The model as it goes on with more rows: one whose columns may be of any kind learns it from them."""
+        return self
+
     def _retally(self, other: Self) -> Tally:
         """The tally as the other model reads it."""
         return self.tally_

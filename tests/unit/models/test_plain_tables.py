@@ -225,14 +225,13 @@ def test_pictures_of_columns_without_levels_or_cells():
 # ---- No columns, no rows yet, numbers too large ----
 
 
-@pytest.mark.parametrize("table", [{}, pd.DataFrame(index=range(4)), pl.DataFrame(), pl.LazyFrame({"x": [1.0]})])
-def test_frames_without_columns_and_frames_to_be_are_refused_as_such(table):
-    """Without columns there are no rows to compare with the labels; a lazy frame warned when asked for its names."""
-    why = r"data.collect\(\)" if isinstance(table, pl.LazyFrame) else "there is no column to learn from"
+@pytest.mark.parametrize("table", [{}, pd.DataFrame(index=range(4)), pl.DataFrame()])
+def test_frames_without_columns_are_refused_as_such(table):
+    """Without columns there are no rows to compare with the labels."""
     models = [tb.NaiveBayes(), tb.GaussianDiscriminant(), tb.NearestClassMean(), tb.Mixture(2)]
     models += [tb.AveragedOneDependence(), tb.TreeAugmentedNaiveBayes()]
     for model in models:
-        with pytest.raises(DataError, match=why):
+        with pytest.raises(DataError, match="there is no column to learn from"):
             model.fit(table, ["a", "b", "a", "b"])
 
 
@@ -248,3 +247,23 @@ def test_numbers_that_are_too_large_say_what_to_try(model, value, hint):
     """1e300 is finite: the message must say why it is refused all the same."""
     with pytest.raises(DataError, match=f"found {re.escape(repr(value))} in row 1, column 'x'.*\n    {hint}"):
         clone(model).fit({"x": [1.0, value, 2.0, 3.0], "z": [1.0, 2.0, 3.0, 5.0]}, ["a", "b", "a", "b"])
+
+
+@pytest.mark.parametrize("cells", [["p", "q", None, "p"], [1.5, 2.5, np.nan, 3.0], [True, None, False, True]])
+@pytest.mark.parametrize("missing", [[np.nan] * 4, [None] * 4])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_first_part_whose_column_is_all_missing(cells, missing, alone):
+    others = {} if alone else {"x": [1.0, 2.0, 3.0, 4.0], "t": ["u", "v", None, "u"]}
+    first = pd.DataFrame({**others, "s": missing})
+    second, y = pd.DataFrame({**others, "s": cells}), ["n", "y", "n", "y"]
+    model = tb.NaiveBayes().partial_fit(first, y).partial_fit(second, y)
+    whole = tb.NaiveBayes().fit(
+        pd.DataFrame({k: [*first[k], *second[k]] for k in first} | {"s": [None] * 4 + cells}), y * 2
+    )
+    assert model.tally_["s"].isclose(whole.tally_["s"])
+    np.testing.assert_allclose(model.predict_proba(second), whole.predict_proba(second))
+    assert (model + whole).tally_[model._target].table.sum() == 16
+    model.forget(second, y)
+    assert model.tally_["s"].presence().sum() == 0
+    with pytest.raises(tb.TallybayesError):  # a family that was named stays
+        tb.NaiveBayes({"s": tb.Gaussian(), ...: "auto"}).partial_fit(first, y).partial_fit(second.assign(s="p"), y)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tallybayes.errors import DataError
+from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.inputs.columns import read_columns
+from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.presence import is_presence
+from tallybayes.models.inputs.suggesting import default_family
 from tallybayes.sources.collect import check_weight
+from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.double_double import DoubleDouble
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.value import same
@@ -21,6 +33,74 @@ def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[
     found = read_columns(model.columns, table, [target], target, check_weight(weight, table.n_rows))
     model._left_out = found.left_out
     return [Factor(names, (target,), family) for names, family in found.blocks]
+
+
+def with_kinds_of(model: Any, X: Any) -> Any:
+    """The model, or a copy in which columns of which no cell was seen yet are of the kind that they are in these rows.
+
+    A part of a table in which all cells of a column are missing says nothing of what they are.
+    """
+    columns = model.columns
+    rest = columns.get(..., None) if isinstance(columns, Mapping) else columns
+    unseen = [name for factor, found in model._feature_factors() for name in _unseen(factor, found)]
+    named = {n for key in columns for n in (key if isinstance(key, tuple) else (key,))} if rest != columns else set()
+    unseen = [name for name in unseen if name not in named] if isinstance(rest, str) and rest == "auto" else []
+    if not unseen:
+        return model
+    source = open_source(X)
+    table = open_features(X if source is None else source.first())
+    kinds = {name: default_family(table, name) for name in unseen if name in table.columns}
+    tally: Tally = model.tally_
+    for name, family in kinds.items():
+        tally = _moved(tally, name, family, model._target)
+    return model if tally is model.tally_ else copy.copy(model)._adopt(tally)
+
+
+def _unseen(factor: Factor, statistics: Any) -> list[Name]:
+    """The columns of labels, or of numbers, of which no cell was counted."""
+    if factor.family == Categorical():
+        return [name for name, size in zip(factor.columns, statistics.segments.sizes, strict=True) if not size]
+    if factor.family == Gaussian() and statistics.n_columns == len(factor.columns) == statistics.weight.shape[-1]:
+        weight = statistics.weight.sum(axis=tuple(range(len(statistics.given_shape))))
+        return [name for name, seen in zip(factor.columns, weight, strict=True) if not seen]
+    return []
+
+
+def _moved(tally: Tally, name: Name, family: Family, target: Name) -> Tally:
+    """The tally with a column that was never seen among those of another family."""
+    pairs = list(zip(tally.factors, tally.statistics, strict=True))
+    at = next(k for k, (factor, _) in enumerate(pairs) if factor.given and name in factor.columns)
+    factor, statistics = pairs[at]
+    if family == factor.family or family not in (Gaussian(), Categorical()):
+        return tally
+    kept = [k for k, other in enumerate(factor.columns) if other != name]
+    del pairs[at]
+    if kept:
+        rest = factor.replace(columns=tuple(factor.columns[k] for k in kept))
+        pairs.insert(at, (rest, statistics.columns(np.array(kept))))
+    domains = dict(tally.domains)
+    domains.pop(str(name), None)
+    if family == Categorical():
+        domains[str(name)] = Domain([], str(name))
+    place = next((k for k, (one, _) in enumerate(pairs) if one.given and one.family == family), len(pairs))
+    n_classes = len(tally.domains[str(target)].levels)
+    empty = Counts(np.zeros((n_classes, 0)), []) if family == Categorical() else Moments.zeros((n_classes,), 0)
+    before, found = pairs[place] if place < len(pairs) else (Factor((), (target,), family), empty)
+    pairs[place : place + 1] = [(before.replace(columns=(*before.columns, name)), _with_unseen(found))]
+    return Tally([one for one, _ in pairs], [part for _, part in pairs], domains, tally.schema, soft=tally.soft)
+
+
+def _with_unseen(statistics: Any) -> Any:
+    """The same statistics with one more column, of which nothing was counted."""
+    if isinstance(statistics, Counts):
+        return Counts(statistics.table, [*statistics.segments.sizes.tolist(), 0])
+
+    def wider(part: DoubleDouble) -> DoubleDouble:
+        shape = statistics.first_sum.shape
+        return part.map(lambda a: np.concatenate([np.broadcast_to(a, shape), np.zeros((*shape[:-1], 1))], axis=-1))
+
+    sums = (wider(part) for part in (statistics.weight_sum, statistics.first_sum, statistics.second_sum))
+    return Moments(np.append(statistics.anchor, 0.0), *sums)
 
 
 def retally(model: Any, other: Any) -> Tally:

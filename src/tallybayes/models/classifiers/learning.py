@@ -69,7 +69,8 @@ def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes
     if not hasattr(model, "tally_"):
         return learn(model, X, y, sample_weight, classes)
     model._need_counts("adding rows")
-    total = model.tally_ + _count_all(model, X, y, sample_weight)
+    now = model._with_kinds_of(X)
+    total = now.tally_ + _count_all(now, X, y, sample_weight)
     return model._update(total if classes is None else total.declare(model._target, list(classes)))
 
 
