@@ -135,6 +135,45 @@ class Query(Source):
         query = f"SELECT COALESCE(SUM({counted}), 0) FROM {self.table} WHERE {self.dialect.quote(column)} IS NULL"
         return int(self.dialect.run(query)[0][0])
 
+    # ---- Steps of sequences -----------------------------------------------------------------------------------------
+
+    def in_sequences(self, state: str, sequence: str, order: str, names: dict[str, str]) -> tuple[Query, Query]:
+        """What precedes and follows every step, and its columns: two tables, whose own columns have these names."""
+        quote = self.dialect.quote
+        label, over = quote(state), f"OVER (PARTITION BY {quote(sequence)} ORDER BY {quote(order)})"
+        columns = {
+            names["state"]: label,
+            names["start"]: f"CASE WHEN LAG(1) {over} IS NULL THEN {label} END",
+            names["from"]: f"LAG({label}) {over}",
+            names["to"]: f"CASE WHEN LAG(1) {over} IS NOT NULL THEN {label} END",
+            names["end"]: f"CASE WHEN LEAD(1) {over} IS NULL THEN 1 ELSE 0 END",
+        }
+        others = {name: quote(name) for name in self.names if name not in (state, sequence, order)}
+        others = {name: text for name, text in others.items() if name.lower() != names["state"].lower()}
+        return self._selecting(columns), self._selecting({**others, names["state"]: label})
+
+    def _selecting(self, columns: dict[str, str]) -> Query:
+        """The same rows with other columns, as they are written."""
+        asked = ", ".join(f"{text} AS {self.dialect.quote(name)}" for name, text in columns.items())
+        other = Query(self.dialect, f"SELECT {asked} FROM {self.table}")
+        other.name, other.names = self.name, list(columns)
+        return other
+
+    def steps_known(self, state: str, sequence: str, order: str) -> tuple[int, int, int, int, bool]:
+        """How many steps there are, how many have a sequence, a place in it and a state; whether places are text."""
+        import pyarrow as pa
+
+        texts = ", ".join(f"COUNT({self.dialect.quote(name)})" for name in (sequence, order, state))
+        n_rows, *known = map(int, self.dialect.run(f"SELECT COUNT(*), {texts} FROM {self.table}")[0])
+        kind = self.schema.field(order).type
+        return n_rows, known[0], known[1], known[2], pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+    def steps_at_once(self, sequence: str, order: str) -> tuple[Any, ...] | None:
+        """A sequence and a place in it that several steps have."""
+        by = ", ".join(map(self.dialect.quote, (sequence, order)))
+        query = f"SELECT {by} FROM {self.table} GROUP BY {by} HAVING COUNT(*) > 1 LIMIT 1"
+        return next(iter(self.dialect.run(query)), None)
+
     def _written(self, name: Name) -> str:
         """A column, or whether the cells of one are there."""
         if name in self.names:

@@ -310,3 +310,92 @@ def test_counting_without_a_model(connect, frame):
 def test_what_is_no_connection():
     with pytest.raises(tb.DataError, match="the connection is 7; expected a connection of DuckDB"):
         tb.table(7, "t")
+
+
+# ---- Labelled sequences -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def steps(connect):
+    """A table "steps" of labelled sequences, its rows in no order; one of them has a single step."""
+    rng = np.random.default_rng(8)
+    n = 300
+    found = pd.DataFrame(
+        {
+            "s": np.sort(rng.integers(0, 25, n)).astype(str),
+            "t": np.arange(n) * 3,
+            "word": rng.choice(["the", "dog", 'a "cat"', None], n),
+            "start": rng.normal(size=n),
+            "tag": rng.choice(["D", "N", "V"], n),
+        }
+    )
+    found.loc[n] = ["alone", 5, "dog", 1.5, "X"]
+    found.loc[::9, "start"] = np.nan
+    found = found.sample(frac=1, random_state=1).reset_index(drop=True)
+    connect.execute('CREATE TABLE steps (s text, t integer, word text, "start" double precision, tag text)')
+    mark = "%s" if hasattr(connect, "info") else "?"
+    connect.cursor().executemany(f"INSERT INTO steps VALUES ({', '.join([mark] * 5)})", _tuples(found))
+    if isinstance(connect, sqlite3.Connection):
+        connect.commit()
+    return found
+
+
+COLUMNS_OF_STEPS = {"word": tb.Categorical(), "start": tb.Gaussian()}
+
+
+@pytest.mark.parametrize("end_state", [False, True])
+def test_a_database_counts_labelled_sequences(connect, steps, end_state, never_read):
+    model = tb.HiddenMarkovModel(columns=COLUMNS_OF_STEPS, end_state=end_state)
+    found, expected = (
+        tb.HiddenMarkovModel(**model.get_params(deep=False)).fit(rows, "tag", sequence="s", order="t")
+        for rows in (tb.table(connect, "steps"), steps)
+    )
+    _assert_same(found, expected)
+    np.testing.assert_array_equal(found.states_, expected.states_)
+    sequence = [{"word": "dog", "start": 0.5}, {"word": None, "start": -1.0}]
+    np.testing.assert_allclose(found.predict_proba([sequence])[0], expected.predict_proba([sequence])[0], rtol=1e-9)
+
+
+def test_a_relation_counts_labelled_sequences(steps, connect, never_read):
+    if not hasattr(connect, "sql"):
+        pytest.skip("relations are DuckDB's")
+    found = tb.HiddenMarkovModel().fit(connect.sql("FROM steps"), "tag", sequence="s", order="t")
+    _assert_same(found, tb.HiddenMarkovModel().fit(steps, "tag", sequence="s", order="t"))
+
+
+def test_more_sequences_and_fewer_in_a_database(connect, steps, never_read):
+    model = tb.HiddenMarkovModel(columns=COLUMNS_OF_STEPS, end_state=True)
+    some, rest = (tb.table(connect, f"SELECT * FROM steps WHERE s {how} '14'") for how in ("<", ">="))
+    model.fit(some, "tag", sequence="s", order="t")
+    model.partial_fit(rest, "tag", sequence="s", order="t")
+    settings = model.get_params(deep=False)
+    expected = tb.HiddenMarkovModel(**settings).fit(steps, "tag", sequence="s", order="t")
+    _assert_same(model, expected)
+    model.forget(some, "tag", sequence="s", order="t")
+    _assert_same(model, tb.HiddenMarkovModel(**settings).fit(steps[steps["s"] >= "14"], "tag", sequence="s", order="t"))
+
+
+def test_sequences_that_a_database_does_not_count(connect, steps):
+    def fitted(query, **more):
+        model = tb.HiddenMarkovModel(columns={"word": tb.Categorical()}, **more)
+        return model.fit(tb.table(connect, query), "tag", sequence="s", order="t")
+
+    with pytest.raises(tb.DataError, match=r"two steps of sequence .* have the same 't'.*\n.*no order of their own"):
+        fitted("SELECT s, t, word, tag FROM steps UNION ALL SELECT s, t, word, tag FROM steps")
+    with pytest.raises(tb.DataError, match=r"301 rows of the query have no 's'"):
+        fitted("SELECT CASE WHEN t < 0 THEN s END AS s, t, word, tag FROM steps")
+    with pytest.raises(tb.DataError, match="n_states is 7, but every step has a state and these show 4"):
+        fitted("steps", n_states=7)
+    with pytest.raises(tb.DataError, match="no column 'nope'"):
+        tb.HiddenMarkovModel().fit(tb.table(connect, "steps"), "nope", sequence="s", order="t")
+    expected = tb.HiddenMarkovModel().fit(steps[["s", "t", "word", "tag"]], "tag", sequence="s", order="t")
+    text = fitted("SELECT s, CAST(10000 + t AS text) AS t, word, tag FROM steps")  # how text is sorted differs
+    _assert_same(text, expected)
+    capital = tb.HiddenMarkovModel(columns={"State": tb.Categorical()}).fit(
+        tb.table(connect, 'SELECT s, t, word AS "State", tag FROM steps'), "tag", sequence="s", order="t"
+    )
+    assert capital.tally_["start"].isclose(expected.tally_["start"])
+    aside = 'SELECT s, t, word, tag, t AS "State" FROM steps'
+    _assert_same(fitted(aside), expected)
+    some = fitted("SELECT s, t, word, CASE WHEN t > 9 THEN tag END AS tag FROM steps")
+    assert some.converged_  # a state that is not known is expected, from all rows

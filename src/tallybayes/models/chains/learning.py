@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -13,12 +14,14 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.inference.em import is_whole
+from tallybayes.models.chains.in_database import Steps, steps_there
 from tallybayes.models.chains.names import free_names, names_in, state_schema
 from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.sequences import Sequences, open_labels, open_sequences, step_weights
 from tallybayes.sources.collect import count
 from tallybayes.sources.frames import frame_kind
+from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
@@ -62,6 +65,11 @@ def fit(
     self
     """
     model._check_settings()
+    source = open_source(X)
+    with nullcontext() if source is None else source.snapshot():
+        there = None if start is not None else steps_there(X, y, lengths, sequence, order, sample_weight)
+        if there is not None and _learn_there(model, there):
+            return model
     sequences, y = open_labelled(X, y, lengths, sequence, order)
     weight = step_weights(sample_weight, sequences)
     if weight is not None and not weight.all():  # a sequence of weight 0 is absent, whatever it holds
@@ -80,10 +88,7 @@ def fit(
         labels, domain = _states_of_start(model, start, labels, domain)
     n_more, known = n_unnamed(model, domain), labels is not None and len(labels) > 0 and (labels >= 0).all()
     if known and n_more:
-        raise DataError(
-            f"n_states is {model.n_states!r}, but every step has a state and these show {len(domain.levels)}.\n"
-            "    Leave n_states out, or leave some steps without their state."
-        )
+        raise _too_few_states(model, domain)
     model._check_prior(emissions)
     if known and not with_holes(sequences.table, emissions).any():
         assert labels is not None
@@ -95,6 +100,29 @@ def fit(
     model._names, model._left_out = names, found.left_out
     model._frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
     return model._adopt(tally, climbed)
+
+
+def _learn_there(model: HiddenMarkovModel, steps: Steps) -> bool:
+    """Learn from steps that a database counts; False where it cannot."""
+    names, found = steps.columns_of(model)
+    emissions = [Factor(columns, (names["state"],), family) for columns, family in found.blocks]
+    model._check_prior(emissions)
+    tally = steps.counted(model, names, emissions)
+    if tally is None:
+        return False
+    states = tally.domains[names["state"]]
+    if n_unnamed(model, states):
+        raise _too_few_states(model, states)
+    model._names, model._left_out, model._frame = names, found.left_out, None
+    model._adopt(tally)
+    return True
+
+
+def _too_few_states(model: HiddenMarkovModel, domain: Domain) -> DataError:
+    return DataError(
+        f"n_states is {model.n_states!r}, but every step has a state and these show {len(domain.levels)}.\n"
+        "    Leave n_states out, or leave some steps without their state."
+    )
 
 
 def partial_fit(
@@ -229,6 +257,13 @@ def _count_labelled(
     model: HiddenMarkovModel, X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_weight: Any
 ) -> Tally:
     """The tally of sequences as they are given; refused where a step lacks its state."""
+    source = open_source(X)
+    with nullcontext() if source is None else source.snapshot():
+        there = steps_there(X, y, lengths, sequence, order, sample_weight)
+        emissions = [factor for factor, _ in model._counted.emissions]
+        tally = None if there is None else there.counted(model, model._names, emissions)
+    if tally is not None:
+        return tally
     sequences, y = open_labelled(X, y, lengths, sequence, order)
     labels, domain = read_states(y)
     if labels is None or (labels < 0).any():
