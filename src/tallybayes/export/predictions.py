@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, brief
 from tallybayes.export.files import writing_file
+from tallybayes.export.in_spark import in_spark
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.inputs.parts import names_to_read
 from tallybayes.models.networks.network import BayesianNetwork
@@ -42,11 +43,12 @@ def write_predictions(
     model : a classifier, a `Mixture` or a `BayesianNetwork`
         Fitted.
     data : as for the model's ``predict``: in memory, a path, or any other source
-    to : path; (connection, name of a table); or "pandas", "polars" or "pyarrow"
+    to : path; (connection, name of a table); or "pandas", "polars", "pyarrow" or "spark"
         What a path ends in says what is written: .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
         (.gz, .zst). A file that is there is replaced. Connections are those of DuckDB, PostgreSQL (psycopg) and
         ``sqlite3``; a name in a schema is ``(connection, "schema", "name")``. The table is made, and one that is there
-        is refused. The name of a library gives a frame of all rows, in memory.
+        is refused. The name of a library gives a frame of all rows, in memory; that of Spark, of rows in Spark, which
+        asks the model where they are, when they are wanted.
     node : name, optional
         Of a network: what is predicted, from all other columns.
     proba : bool, default False
@@ -83,7 +85,9 @@ def write_predictions(
     """
     check_is_fitted(model)
     _check_node(model, node, proba)
-    answers = _Answers(model, data, node, proba, [keep] if isinstance(keep, str | int) else list(keep))
+    answers = Answers(model, data, node, proba, [keep] if isinstance(keep, str | int) else list(keep))
+    if isinstance(to, str) and to == "spark":
+        return in_spark(answers)
     if isinstance(to, str) and to in _FRAMES:
         return _as_frame(answers.schema, list(answers.tables()), to)
     n_rows = 0
@@ -102,7 +106,7 @@ def _writing(to: Any, schema: pa.Schema) -> AbstractContextManager[Any]:
     dialect = dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
     if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
         raise DataError.wrong_type(
-            "to", brief(to), "a path, (connection, name of a table), or 'pandas', 'polars' or 'pyarrow'"
+            "to", brief(to), "a path, (connection, name of a table), or 'pandas', 'polars', 'pyarrow' or 'spark'"
         )
     return dialect.writing(to[1:], schema)
 
@@ -136,7 +140,7 @@ def _check_node(model: Any, node: Name | None, proba: bool) -> None:
         raise DataError.wrong_type("model", found, "a classifier, a mixture or a network", hint)
 
 
-class _Answers:
+class Answers:
     """What is written of every row: some of its columns, and what the model says."""
 
     def __init__(self, model: Any, data: Any, node: Name | None, proba: bool, keep: Sequence[Name]) -> None:
@@ -155,6 +159,8 @@ class _Answers:
         else:
             self.source.check_columns(keep)
             types = [_plain_type(self.source.schema.field(name).type) for name in keep]
+            self.names = names_to_read(model, self.source)
+            self.wanted: list[Any] | None = list(dict.fromkeys([*self.names, *keep])) if self.names else None
         labels = model.classes_ if node is None else model.levels_.get(node)
         types.append(pa.float64() if labels is None else _plain_type(pa.array(np.asarray(labels).tolist()).type))
         wanted = ["prediction", *(f"p({label})" for label in (labels if proba else ()))]
@@ -168,11 +174,13 @@ class _Answers:
             table = self._told(self.data, self.kept)
             yield from (table.slice(start, BATCH) for start in range(0, len(table), BATCH))
             return
-        names = names_to_read(self.model, self.source)
-        wanted: list[Any] = list(dict.fromkeys([*names, *self.keep]))
-        for rows in parts_of(self.source, "predicting", wanted if names else None):
-            features = Table({name: rows.columns[name] for name in names or rows.columns})
-            yield self._told(features, [_plain(_arrow(rows.columns[name])) for name in self.keep])
+        for rows in parts_of(self.source, "predicting", self.wanted):
+            yield self.about(rows)
+
+    def about(self, rows: Table) -> pa.Table:
+        """The answers about some rows of a source."""
+        features = Table({name: rows.columns[name] for name in self.names or rows.columns})
+        return self._told(features, [_plain(_arrow(rows.columns[name])) for name in self.keep])
 
     def _told(self, rows: Any, kept: list[Any]) -> pa.Table:
         import pyarrow as pa

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -73,9 +73,10 @@ class SparkFrame(Query):
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns and their types, which a frame knows."""
+        import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        return to_arrow_schema(self._select(self.names).schema)
+        return pa.schema([(field.name, field.type) for field in to_arrow_schema(self._select(self.names).schema)])
 
     def first(self) -> pa.Table:
         """The first rows, of as few partitions as have them."""
@@ -88,22 +89,45 @@ class SparkFrame(Query):
         """The rows, a partition at a time: each arrives as a few cells of bytes, which hold Arrow's batches."""
         import pyarrow as pa
 
+        schema = pa.schema([("rows", pa.binary())])
+
+        def pack(rows: pa.Table) -> pa.Table:
+            import pyarrow
+
+            sink = pyarrow.BufferOutputStream()
+            with pyarrow.ipc.new_stream(sink, rows.schema) as stream:
+                stream.write_table(rows)
+            return pyarrow.table({"rows": [sink.getvalue().to_pybytes()]}, schema)
+
+        packed = self.map(pack, columns, schema)
+        yield from in_batches(pa.ipc.open_stream(row[0]).read_all() for row in packed.toLocalIterator())
+
+    def map(self, function: Callable[[pa.Table], pa.Table], columns: Sequence[str] | None, schema: pa.Schema) -> Any:
+        """The frame that a function makes of some rows at a time, where they are.
+
+        Parameters
+        ----------
+        function : callable
+            From an Arrow table to one of the schema. It travels, so it is to be small.
+        columns : sequence of str, optional
+            Those that it is given; all by default.
+        schema : pyarrow.Schema
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+
         wanted = list(self.names if columns is None else columns)
         self.check_columns(wanted)
 
-        def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # runs where the rows are
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # pickled by value: it is in no module
             import pyarrow
 
             for batch in batches:
-                sink = pyarrow.BufferOutputStream()
-                with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
-                    stream.write_batch(batch)
-                yield pyarrow.RecordBatch.from_arrays([pyarrow.array([sink.getvalue().to_pybytes()])], ["rows"])
+                rows = pyarrow.Table.from_arrays(batch.columns, names=wanted)
+                yield from function(rows).to_batches()
 
-        packed = self._select(wanted).toDF(*(f"c{k}" for k in range(len(wanted)))).mapInArrow(pack, "rows binary")
-        parts = (pa.ipc.open_stream(row[0]).read_all() for row in packed.toLocalIterator())
-        for part in in_batches(parts):
-            yield part.rename_columns(wanted)
+        names = [f"c{place}" for place in range(len(wanted))]  # PySpark quotes none of those of a mapped frame
+        plain = self._select(wanted).toDF(*names)
+        return plain.mapInArrow(work, from_arrow_schema(schema))
 
     def _select(self, names: Sequence[str]) -> Any:
         return self.dialect.connection.select(*map(_quoted, names))
