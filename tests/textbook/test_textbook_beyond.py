@@ -140,7 +140,7 @@ def test_T12_the_product_of_both_loses_the_covariance():
     whole = tb.GaussianDiscriminant(estimate="mle").fit(BLUE, ["blue"] * 4)
     near(whole.covariances_, [[[4, 2], [2, 2]]])
     found = whole.plot_joint(BLUE, ["blue"] * 4).to_frame()
-    first, second = found["first"], found["second"]
+    first, second = found["0"], found["1"]
     near(found["log_product"], -(first**2) / 8 - second**2 / 4 - log(2 * np.pi * np.sqrt(8)))
 
 

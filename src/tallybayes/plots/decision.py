@@ -50,6 +50,14 @@ class Plane(NamedTuple):
             found = model._calibration.apply(normalised(found, model.class_log_prior_).log_proba)
         return np.asarray(found)
 
+    def places(self) -> dict[str, list[Any]]:
+        """The places by the names of their columns: numbers, or the levels they stand for."""
+        names = [str(column.name) for column in self.columns]
+        names = names if names[0] != names[1] else [f"{name} {k}" for k, name in enumerate(names)]
+        names = [f"{name}_" if name in ("class", "predicted", "log_joint", "log_product") else name for name in names]
+        sides = (_as_cells(column, at.ravel()) for column, at in zip(self.columns, (self.across, self.up), strict=True))
+        return {name: cells.tolist() for name, cells in zip(names, sides, strict=True)}
+
 
 def plane(model: Any, columns: Any, points: np.ndarray | None = None, chosen: Any = None) -> Plane:
     """The plane of two columns: those named, all that there are, or those that tell most of the class."""
@@ -108,11 +116,8 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None,
     draw_points(ax, here, look, points, None if y is None else labels_of(model, X, y))
     frame_plane(ax, here)
     what = f"{model.covariance} covariance" if hasattr(model, "covariance") else type(model).__name__
-    set_title(ax, f"{what}, {model.estimate} estimate", here.note)
-    names = [str(column.name) for column in here.columns]
-    names = names if names[0] != names[1] else [f"{name} {k}" for k, name in enumerate(names)]
-    labels = [classes[code] for code in scores.argmax(axis=1)]
-    return Picture(ax, {**dict(zip(names, _sides(here), strict=True)), "predicted": labels})
+    set_title(ax, f"{what}, as given" if model._given is not None else f"{what}, {model.estimate} estimate", here.note)
+    return Picture(ax, {**here.places(), "predicted": [classes[code] for code in scores.argmax(axis=1)]})
 
 
 def plot_nearest(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> Picture:
@@ -152,7 +157,7 @@ def plot_nearest(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> Pi
     frame_plane(ax, here)
     metric = model.metric if isinstance(model.metric, str) else "given"
     set_title(ax, f"the nearest mean, {metric} metric")
-    return Picture(ax, {"first": grid[:, 0], "second": grid[:, 1], "predicted": model.predict(rows).tolist()})
+    return Picture(ax, {**here.places(), "predicted": model.predict(rows).tolist()})
 
 
 def draw_regions(ax: Any, here: Plane, scores: np.ndarray, look: list[Look], *, filled: bool = True) -> None:
@@ -202,14 +207,6 @@ def frame_plane(ax: Any, here: Plane) -> None:
     ax.set_xlim(here.across.min(), here.across.max())
     ax.set_ylim(here.up.min(), here.up.max())
     quiet(ax)
-
-
-def _sides(here: Plane) -> list[Any]:
-    """The places of the plane: numbers, or the levels they stand for."""
-    found = []
-    for column, at in zip(here.columns, (here.across, here.up), strict=True):
-        found.append(_as_cells(column, at.ravel()).tolist())
-    return found
 
 
 def points_of(model: Any, X: Any, two: list[Column]) -> np.ndarray:

@@ -50,7 +50,7 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
     set_title(axes[1], titles[1], f"it loses {lost:.3g} bits a row")
     n = len(here.across.ravel())
     classes = model.classes_.tolist()
-    place = {"first": np.tile(here.across.ravel(), len(classes)), "second": np.tile(here.up.ravel(), len(classes))}
+    place = {name: cells * len(classes) for name, cells in here.places().items()}
     both = {"log_joint": together.T.ravel(), "log_product": apart.T.ravel()}
     return Picture(axes, {"class": [label for label in classes for _ in range(n)], **place, **both})
 

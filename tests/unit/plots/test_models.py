@@ -71,10 +71,28 @@ def test_decisions_of_nearest_means():
     picture = model.plot_decision(IRIS[:, 2:], SPECIES)
     assert_readable(picture)
     drawn = picture.to_frame()
-    gap = drawn[["first", "second"]].to_numpy()[:, None] - model.means_
+    gap = drawn[["0", "1"]].to_numpy()[:, None] - model.means_
     np.testing.assert_array_equal((gap**2).sum(axis=2).argmin(axis=1), drawn["predicted"])
     with pytest.raises(DataError, match="distances need them all"):
         tb.NearestClassMean().fit(IRIS, SPECIES).plot_decision()
+
+
+def test_places_go_by_the_names_of_their_columns():
+    rows = {"class": rng.normal(size=40), "predicted": rng.normal(size=40)}
+    y = np.arange(40) % 2
+    for model in (tb.NaiveBayes(), tb.NearestClassMean()):
+        assert model.fit(rows, y).plot_decision().to_frame().columns.tolist() == ["class_", "predicted_", "predicted"]
+    found = tb.NaiveBayes().fit(rows, y).plot_joint().to_frame()
+    assert found.columns.tolist() == ["class", "class_", "predicted_", "log_joint", "log_product"]
+    labels = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND).plot_joint(columns=("sky", "x")).to_frame()
+    assert set(labels["sky"]) == set(ROWS["sky"])
+
+
+def test_a_model_as_given_has_no_estimate():
+    given = tb.GaussianDiscriminant.from_parameters({"a": [0, 0], "b": [6, 1]}, np.eye(2), covariance="tied")
+    assert given.plot_decision().axes[0].get_title() == "tied covariance, as given"
+    counted = tb.GaussianDiscriminant("tied").fit(IRIS[:, :2], SPECIES).plot_decision()
+    assert counted.axes[0].get_title() == "tied covariance, bayes estimate"
 
 
 def test_columns_to_decide_by_are_two_and_known():
