@@ -99,4 +99,4 @@ def test_E_C3_share_of_tokens_and_of_mails():
     near(model.table("win")["spam", "share"], 3 / 7)
     rows = {word: [n > 0 for n in column] for word, column in counts(*SPAM_TEXTS).items()}
     once = tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit(rows, ["spam"] * 2)
-    near(once.table("win")["spam", 1], 2 / 2)
+    near(once.table("win")["spam", True], 2 / 2)

@@ -83,7 +83,10 @@ class ParameterTable:
     @cached_property
     def _places(self) -> list[dict[Any, int]]:
         """Where every level is, along each axis."""
-        return [{_key(level): k for k, level in enumerate(axis)} for axis in (*self.given_levels, self.columns)]
+        found = [{_key(level): k for k, level in enumerate(axis)} for axis in (*self.given_levels, self.columns)]
+        if self.columns == (0, 1) and not self._labels:  # yes or no, which rows may call True or False, too
+            found[-1] |= {_key(False): 0, _key(True): 1}
+        return found
 
     def __getitem__(self, key: Any) -> Any:
         """A line as a dictionary, or with one level more, of the column itself, a number."""

@@ -130,7 +130,7 @@ class Told:
             self.groups,
             tuple(self._described) if columns is None else columns,
             lambda: self._numbers(place),
-            labels=columns is not None and not self.family.bins,
+            labels=bool(self.levels),
         )
 
     def block(self) -> ParameterTable:

@@ -119,6 +119,17 @@ def test_labels_are_those_that_predict_returns():
         model.table(0)[True]
 
 
+def test_yes_and_no_go_by_either_name_and_labels_by_their_own():
+    rows, kinds = {"wet": [True, False, True, True]}, list("aabb")
+    yes_no = tb.NaiveBayes(tb.Bernoulli()).fit(rows, kinds).table("wet")
+    assert yes_no["a", True] == yes_no["a", 1] == yes_no["a"][True]
+    assert yes_no["a", False] == yes_no["a", 0]
+    assert pickle.loads(pickle.dumps(yes_no))["a", True] == yes_no["a", 1]
+    whole = tb.NaiveBayes(tb.Categorical()).fit({"wet": [1, 0, 1, 1]}, kinds).table("wet")
+    with pytest.raises(KeyError, match="no True"):
+        whole["a", True]
+
+
 def test_a_table_without_anything_given():
     model = tb.BayesianNetwork({"wet": ["rain"]}).fit({"rain": [True, False, True], "wet": [1, 0, 1]})
     root = model.table("rain")
