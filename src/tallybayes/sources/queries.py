@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.aggregates import Column
+from tallybayes.families.family import Family
 from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.source import BATCH, Source
 from tallybayes.sources.table import Table, open_table, sources_of
@@ -135,6 +136,24 @@ class Query(Source):
         query = f"SELECT COALESCE(SUM({counted}), 0) FROM {self.table} WHERE {self.dialect.quote(column)} IS NULL"
         return int(self.dialect.run(query)[0][0])
 
+    def cut(self, families: Mapping[Name, Family]) -> Query:
+        """The same rows with the numbers of some columns by their bins."""
+        written = self._grouping(families)
+        columns = {name: self.dialect.quote(name) for name in self.names}
+        return self._selecting(columns | {str(name): text for name, text in zip(families, written, strict=True)})
+
+    def _grouping(self, families: Mapping[Name, Family]) -> list[str]:
+        """What the values of columns are counted by: themselves, or their bins, of which infinity has none."""
+        texts = {name: self._written(name) for name in families}
+        bins = {name: family.grouped_by(Column(0)) for name, family in families.items()}
+        cut = [name for name, binned in bins.items() if binned is not None]
+        if cut:
+            self._ends(Factor(cut, (), families[cut[0]]), [self.dialect.number(texts[name]) for name in cut])
+        for name, binned in bins.items():
+            if binned is not None:
+                texts[name] = self.dialect.write(binned, [texts[name]], None)
+        return list(texts.values())
+
     # ---- Steps of sequences -----------------------------------------------------------------------------------------
 
     def in_sequences(self, state: str, sequence: str, order: str, names: dict[str, str]) -> tuple[Query, Query]:
@@ -196,11 +215,7 @@ class Query(Source):
 
         dialect, given = self.dialect, [self._written(name) for name in factor.given]
         counted = "COUNT(*)" if weight is None else f"SUM({dialect.number(dialect.quote(weight))})"
-        written = []
-        for name in factor.columns:
-            binned = factor.family.grouped_by(Column(0))
-            text = self._written(name)
-            written.append(text if binned is None else dialect.write(binned, [text], None))
+        written = self._grouping(dict.fromkeys(factor.columns, factor.family))
         parts: list[tuple[int, list[tuple[Any, ...]]]] = []
         for start in range(0, len(written), _TOGETHER):
             for place, rows in self._grouped(given, written[start : start + _TOGETHER], counted):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,8 @@ from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tallybayes.families.family import Family
 
 BATCH = 2**18  # rows that are read together: enough for the kernels, few enough for memory
 _AHEAD = 2  # batches that are read while another one is counted
@@ -70,6 +72,10 @@ class Source:
 
     def n_missing(self, column: str, weight: str | None) -> int:
         """How many rows of a source that counts lack the cell of a column."""
+        raise NotImplementedError
+
+    def cut(self, families: Mapping[Name, Family]) -> Source:
+        """The same rows with the numbers of some columns by their bins, of a source that counts."""
         raise NotImplementedError
 
     def first(self) -> pa.Table:

@@ -176,6 +176,30 @@ def test_pairs_of_labels(connect, frame, never_read):
 
 
 @everywhere
+@pytest.mark.parametrize("kind", [tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
+@pytest.mark.parametrize(("bins", "weight"), [(4, None), ("mdl", None), (3, "weight")])
+def test_pairs_of_bins(connect, frame, kind, bins, weight, never_read):
+    columns = {"select": tb.Categorical(), "kids": tb.Binned((0, 2, 4, 30)), ...: "auto"}
+    model = kind(columns, bins=bins).fit(tb.table(connect, "my.rows"), "y", sample_weight=weight)
+    expected = kind(columns, bins=bins).fit(frame, "y", sample_weight=weight)
+    assert model.columns_ == expected.columns_
+    _assert_same(model, expected)
+    np.testing.assert_allclose(model.predict_proba(frame), expected.predict_proba(frame), rtol=1e-12)
+    model.forget(tb.table(connect, 'SELECT * FROM "my.rows" WHERE kids < 3'), "y", sample_weight=weight)
+    expected.forget(frame[frame["kids"] < 3], "y", sample_weight=weight)
+    _assert_same(model, expected)
+
+
+@pytest.mark.parametrize(
+    "model", [tb.NaiveBayes({"x": tb.Binned((0, 1, 2))}), tb.AveragedOneDependence({"x": tb.Binned((0, 1, 2))})]
+)
+def test_infinity_is_in_no_bin(connect, model):
+    infinity = "9e999" if isinstance(connect, sqlite3.Connection) else "CAST('Infinity' AS double precision)"
+    query = f'SELECT CASE WHEN kids > 3 THEN {infinity} ELSE 1.5 END AS x, y FROM "my.rows"'
+    with pytest.raises(tb.DataError, match=r"inf.*; expected a finite number"):
+        model.fit(tb.table(connect, query), "y")
+
+
 def test_tables_of_networks(connect, frame, never_read):
     columns = {"kids": tb.Categorical(), "select": tb.Categorical(), "at": tb.Gaussian()}
     network = tb.BayesianNetwork({"y": ["kids", "select"], "at": ["y"], "kids": ['a "job"']}, columns=columns)
@@ -201,7 +225,6 @@ def test_what_a_database_cannot_do_is_read(connect, frame):
     source = tb.table(connect, "my.rows")
     holes = tb.table(connect, 'SELECT far - 1e9 AS far, size, y FROM "my.rows"')  # a covariance expects them
     assert tb.GaussianDiscriminant().fit(holes, "y").converged_
-    assert tb.AveragedOneDependence().fit(tb.table(connect, 'SELECT kids, "at", y FROM "my.rows"'), "y")
     assert 0 < tb.cross_validate(tb.NaiveBayes(COLUMNS), source, "y").accuracy.value < 1
 
 

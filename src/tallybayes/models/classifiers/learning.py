@@ -98,9 +98,7 @@ def _count_there(
     model: Any, source: Source, y: Any, sample_weight: Any, factors: list[Factor], like: Tally | None = None
 ) -> Tally | None:
     """The tally of rows that lie where they can be counted; None where they have to be read."""
-    columns = getattr(model, "_columns", None)
-    bins = columns is not None and any(family.bins for family in columns.families.values())
-    if not source.counts or bins or y != model._target or getattr(model, "missing_label", None) is not None:
+    if not source.counts or y != model._target or getattr(model, "missing_label", None) is not None:
         return None
     n_missing = source.n_missing(y, sample_weight)
     if n_missing and getattr(model, "unlabelled", None) != "skip":
@@ -108,6 +106,10 @@ def _count_there(
             f"Input y contains NaN: {n_missing} rows of {source.name} have no {y!r}; expected a label for every row.\n"
             "    Pass unlabelled='skip', or leave those rows out in the query."
         )
+    columns = getattr(model, "_columns", None)
+    bins = {} if columns is None else {name: family for name, family in columns.families.items() if family.bins}
+    if bins:
+        source = source.cut(bins)
     return source.count(factors, sample_weight, Schema(ordered=(str(y),)), like)
 
 
