@@ -107,9 +107,12 @@ def test_stays_where_a_change_is_refused(name):
     expected = remembered(model)
     with pytest.raises(StatisticsError):
         model.fit_tally(tb.count({"x": [1.0]}, [tb.Factor("x", (), tb.Gaussian())]))
-    model.set_params(estimate="best")
+    with pytest.raises(ValueError, match="estimate"):
+        model.set_params(estimate="best")
+    model.estimate = "best"
     with pytest.raises(ValueError, match="estimate"):
         model.fit(*DATA[name][1])
+    model.estimate = "bayes"
     assert remembered(model) == expected
 
 
