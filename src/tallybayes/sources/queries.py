@@ -173,10 +173,13 @@ class Query(Source):
 
     def _selecting(self, columns: dict[str, str]) -> Query:
         """The same rows with other columns, as they are written."""
-        asked = ", ".join(f"{text} AS {self.dialect.quote(name)}" for name, text in columns.items())
-        other = Query(self.dialect, f"SELECT {asked} FROM {self.table}")
+        other = Query(self.dialect, self._selected(columns))
         other.name, other.names = self.name, list(columns)
         return other
+
+    def _selected(self, columns: dict[str, str]) -> str:
+        asked = ", ".join(f"{text} AS {self.dialect.quote(name)}" for name, text in columns.items())
+        return f"SELECT {asked} FROM {self.table}"
 
     def steps_known(self, state: str, sequence: str, order: str) -> tuple[int, int, int, int, bool]:
         """How many steps there are, how many have a sequence, a place in it and a state; whether places are text."""

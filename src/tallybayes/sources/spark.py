@@ -129,6 +129,10 @@ class SparkFrame(Query):
         plain = self._select(wanted).toDF(*names)
         return plain.mapInArrow(work, from_arrow_schema(schema))
 
+    def _selecting(self, columns: dict[str, str]) -> Query:
+        """The same rows with other columns, as they are written."""
+        return SparkFrame(self.dialect.ask(self._selected(columns)), self.name)
+
     def _select(self, names: Sequence[str]) -> Any:
         return self.dialect.connection.select(*map(_quoted, names))
 

@@ -338,9 +338,8 @@ def test_what_is_no_connection():
 # ---- Labelled sequences -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def steps(connect):
-    """A table "steps" of labelled sequences, its rows in no order; one of them has a single step."""
+def _steps():
+    """Labelled sequences, their rows in no order; one of them has a single step."""
     rng = np.random.default_rng(8)
     n = 300
     found = pd.DataFrame(
@@ -354,7 +353,13 @@ def steps(connect):
     )
     found.loc[n] = ["alone", 5, "dog", 1.5, "X"]
     found.loc[::9, "start"] = np.nan
-    found = found.sample(frac=1, random_state=1).reset_index(drop=True)
+    return found.sample(frac=1, random_state=1).reset_index(drop=True)
+
+
+@pytest.fixture
+def steps(connect):
+    """A table "steps" of labelled sequences."""
+    found = _steps()
     connect.execute('CREATE TABLE steps (s text, t integer, word text, "start" double precision, tag text)')
     mark = "%s" if hasattr(connect, "info") else "?"
     connect.cursor().executemany(f"INSERT INTO steps VALUES ({', '.join([mark] * 5)})", _tuples(found))
@@ -384,6 +389,15 @@ def test_a_relation_counts_labelled_sequences(steps, connect, never_read):
         pytest.skip("relations are DuckDB's")
     found = tb.HiddenMarkovModel().fit(connect.sql("FROM steps"), "tag", sequence="s", order="t")
     _assert_same(found, tb.HiddenMarkovModel().fit(steps, "tag", sequence="s", order="t"))
+
+
+@pytest.mark.xdist_group("spark")
+def test_spark_counts_labelled_sequences(spark, never_read):
+    steps = _steps()
+    found = tb.HiddenMarkovModel(columns=COLUMNS_OF_STEPS, end_state=True)
+    found.fit(spark.createDataFrame(pa.Table.from_pandas(steps)), "tag", sequence="s", order="t")
+    expected = tb.HiddenMarkovModel(columns=COLUMNS_OF_STEPS, end_state=True)
+    _assert_same(found, expected.fit(steps, "tag", sequence="s", order="t"))
 
 
 def test_more_sequences_and_fewer_in_a_database(connect, steps, never_read):
