@@ -20,14 +20,18 @@ from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.classifiers.nearest_mean import NearestClassMean
 from tallybayes.models.inputs.features import check_target, continuous_target, open_features
+from tallybayes.models.inputs.parts import names_to_read
 from tallybayes.models.inputs.sequences import open_labels, step_weights
 from tallybayes.models.networks.held_out import answer_rows, check_node
 from tallybayes.models.networks.learning import open_rows
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.networks.rows import require_labels
+from tallybayes.progress import progress_of
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.encode import encode
-from tallybayes.sources.table import Table
+from tallybayes.sources.opening import open_source
+from tallybayes.sources.source import Source
+from tallybayes.sources.table import Table, open_table
 
 
 def evaluate(
@@ -41,7 +45,7 @@ def evaluate(
     ----------
     model : any model of this package
         Fitted; it is not changed.
-    data : as for the model's ``score``
+    data : as for the model's ``score``; rows of files and databases are asked batch by batch, but of a network
         Of a `HiddenMarkovModel`, a list of sequences.
     target : array-like of shape (n,), the name of a column of data, or None
         The true classes; of a `BayesianNetwork`, the name of a node of labels, which is told from all others; of a
@@ -83,26 +87,80 @@ def evaluate(
         check_node(target)
     elif isinstance(model, Mixture):
         refuse_target(target)
-    table = open_rows(model, data) if network else open_features(data)
-    name_of_by = by if isinstance(by, str) else None
     names = [name for name in (target, by, sample_weight) if isinstance(name, str)]
+    told = _Told(open_rows(model, data)) if network else _ask(model, data, names)
+    table = told.table
+    name_of_by = by if isinstance(by, str) else None
     weight = table._column(sample_weight) if isinstance(sample_weight, str) else sample_weight
-    weight = check_weight(weight, table.n_rows, any_size=True)
+    weight = check_weight(weight, told.n_rows, any_size=True)
     options = {"weight": weight, "by": table._column(by) if isinstance(by, str) else by, "mass": mass}
     found: Any
     if network:
         found = _evaluate_network(model, table, target, options)
     elif isinstance(model, Mixture):
-        found = DensityEvaluation(model.score_samples(_features(model, data, table, names)), **options)
+        found = DensityEvaluation(told.log_density(), **options)
     else:
-        labels = table._column(target) if isinstance(target, str) else check_target(target, table.n_rows)
+        labels = table._column(target) if isinstance(target, str) else check_target(target, told.n_rows)
         codes = _codes_of(labels, model._class_domain.levels, weight)
-        rows = _features(model, data, table, names)
-        log_density = model.score_samples(rows) if hasattr(model, "score_samples") else None
-        log_proba = model.predict_log_proba(rows)
-        found = Evaluation(model.classes_, codes, log_proba, log_density=log_density, **options)
+        log_density = told.log_density() if hasattr(model, "score_samples") else None
+        found = Evaluation(model.classes_, codes, told.log_proba(), log_density=log_density, **options)
     found._by_name = name_of_by or "group"
     return found
+
+
+class _Told:
+    """What is measured: the columns that were named, of all rows, and what a classifier says of every row."""
+
+    def __init__(self, table: Table, rows: Any = None, model: Any = None) -> None:
+        self.table, self.n_rows, self.rows, self.model = table, table.n_rows, rows, model
+
+    def log_density(self) -> np.ndarray:
+        """log p(row)."""
+        return self.model.score_samples(self.rows)
+
+    def log_proba(self) -> np.ndarray:
+        """log p(class | row)."""
+        return self.model.predict_log_proba(self.rows)
+
+
+class _ToldInParts(_Told):
+    """The same of rows that come in batches, in one pass: in another, a database may give them in another order."""
+
+    def __init__(self, model: Any, source: Source, names: list[str]) -> None:
+        import pyarrow as pa
+
+        source.check_columns(names)
+        wanted, kept = names_to_read(model, source), []
+        self._density: list[np.ndarray] = []
+        self._proba: list[np.ndarray] = []
+        n_rows, columns = 0, list(dict.fromkeys([*wanted, *names])) if wanted else None
+        for batch in progress_of(source.read_ahead(columns), "evaluating", len, source.n_rows):
+            rows = open_table(batch.select(wanted) if wanted else batch)
+            if hasattr(model, "score_samples"):
+                self._density.append(model.score_samples(rows))
+            if not isinstance(model, Mixture):
+                self._proba.append(model.predict_log_proba(rows))
+            kept.append(batch.select(names))
+            n_rows += len(batch)
+        super().__init__(open_table(pa.concat_tables(kept)) if names else Table({}))
+        self.n_rows = n_rows
+
+    def log_density(self) -> np.ndarray:
+        """log p(row)."""
+        return np.concatenate(self._density)
+
+    def log_proba(self) -> np.ndarray:
+        """log p(class | row)."""
+        return np.concatenate(self._proba)
+
+
+def _ask(model: Any, data: Any, names: list[str]) -> _Told:
+    """The rows of some data as they are asked: all, or batch by batch."""
+    source = open_source(data)
+    if source is not None and len(source.first()):
+        return _ToldInParts(model, source, names)
+    table = open_features(data if source is None else source.first())
+    return _Told(table, _features(model, data, table, names), model)
 
 
 def _evaluate_network(model: Any, table: Table, target: Any, options: dict[str, Any]) -> Any:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tallybayes.errors import printable
 from tallybayes.families.family import Family
 from tallybayes.html import html_parts
 from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.inputs.shape import read_first
 from tallybayes.models.inputs.suggesting import Candidate as Candidate
 from tallybayes.models.inputs.suggesting import ColumnSuggestion, choose_families
 from tallybayes.sources.collect import check_weight
+from tallybayes.sources.opening import open_source
 
 
 def suggest_columns(data: Any, target: Any, *, sample_weight: Any = None) -> Suggestion:
@@ -35,11 +38,11 @@ def suggest_columns(data: Any, target: Any, *, sample_weight: Any = None) -> Sug
 
     Left out are columns that say nothing: constants, identifiers (nearly every label another one, or whole numbers one
     after the other) and columns that repeat an earlier one, under whatever names. Of more than 20,000 rows so many,
-    evenly spaced, are looked at.
+    evenly spaced, are looked at; of files and databases, the first rows alone.
 
     Parameters
     ----------
-    data : array, data frame, list of dicts, or mapping of columns and blocks
+    data : array, data frame, list of dicts, or mapping of columns and blocks; path or source
     target : array-like of shape (n,), or the name of a column
     sample_weight : array-like of shape (n,), or the name of a column, optional
 
@@ -59,7 +62,10 @@ def suggest_columns(data: Any, target: Any, *, sample_weight: Any = None) -> Sug
     {'price': LogNormal(), 'calls': Poisson()}
     >>> model = tb.NaiveBayes(found.columns).fit(rows, "kind")
     """
-    shape, table, weight = read_first(data, target, sample_weight)
+    source = None if isinstance(data, Iterator) else open_source(data)  # an iterator does not give its first rows again
+    if source is not None:
+        check_names(source, target=target, sample_weight=sample_weight)
+    shape, table, weight = read_first(data if source is None else source.first(), target, sample_weight)
     read_labels(table, shape.target).refuse_missing("Leave the unlabelled rows out.")
     names = [name for name in table.columns if name != shape.target]
     return Suggestion(choose_families(table, names, shape.target, check_weight(weight, table.n_rows)))

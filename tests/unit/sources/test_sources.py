@@ -238,6 +238,43 @@ def test_networks_chains_mixtures_and_measures_take_files(frame, tmp_path):
     )
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv", "iterator"])
+def test_evaluations_ask_batch_by_batch(kind, frame, tmp_path, small_batches, never_whole):
+    def same(found, expected):
+        assert found.accuracy == expected.accuracy
+        np.testing.assert_allclose(found.log_loss.value, expected.log_loss.value, rtol=1e-12)
+
+    made = SOURCES[kind]
+    named = {"by": "x.select", "sample_weight": "weight"}
+    model = _model().fit(frame, "y")
+    found, expected = (tb.evaluate(model, rows, "y", **named) for rows in (made(frame, tmp_path), frame))
+    same(found, expected)
+    np.testing.assert_array_equal(found.by, expected.by)
+    same(tb.evaluate(model, made(frame, tmp_path), frame["y"]), tb.evaluate(model, frame, "y"))
+    nearest = tb.NearestClassMean().fit(frame[["kids", "weight"]], frame["y"])
+    expected = tb.evaluate(nearest, frame[["kids", "weight"]], frame["y"])
+    same(tb.evaluate(nearest, made(frame, tmp_path), "y"), expected)
+    same(tb.evaluate(nearest, made(frame, tmp_path), frame["y"]), expected)
+    mixture = tb.Mixture(2, random_state=0).fit(frame[["kids"]])
+    found = tb.evaluate(mixture, made(frame, tmp_path)).bits_per_row
+    np.testing.assert_allclose(found.value, tb.evaluate(mixture, frame[["kids"]]).bits_per_row.value, rtol=1e-12)
+    with pytest.raises(tb.DataError, match="no column 'nope'"):
+        tb.evaluate(model, made(frame, tmp_path), "nope")
+
+
+def test_suggestions_look_at_the_first_rows(frame, tmp_path, small_batches, never_whole):
+    rows = frame.assign(kids=np.where(np.arange(390) < 64, 1.5, frame["kids"]))
+    path = _parquet(rows, tmp_path / "rows.parquet")
+    first = tb.table(path).first()
+    assert len(first) < 390
+    found = tb.suggest_columns(path, "y")
+    assert found.columns == tb.suggest_columns(first, "y").columns
+    with pytest.raises(tb.DataError, match="no column 'nope'"):
+        tb.suggest_columns(path, "nope")
+    with pytest.raises(tb.DataError, match="the name of a column of"):
+        tb.suggest_columns(path, frame["y"])
+
+
 def test_counting_without_a_model(frame, tmp_path, small_batches):
     factors = [tb.Factor("kids", ("y",), tb.Poisson()), tb.Factor("far", (), tb.Gaussian())]
     found = tb.count(_csv(frame, tmp_path / "rows.csv"), factors, weight="weight")
