@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tallybayes as tb
-from tallybayes.errors import DataError
+from tallybayes.errors import EstimateError
 from tallybayes.kernels import chain
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -127,8 +127,8 @@ def test_settings_are_refused_whether_or_not_em_is_needed(setting):
     (name,) = setting
     models = [tb.NaiveBayes(**setting), tb.GaussianDiscriminant(**setting), tb.HiddenMarkovModel(**setting)]
     for model in models:
-        with pytest.raises(DataError, match=rf"{name} is 0.* expected a"):
+        with pytest.raises(EstimateError, match=rf"{name} is 0.* expected a"):
             model.fit([X], [y]) if isinstance(model, tb.HiddenMarkovModel) else model.fit(X, y)
     if name != "n_init":
-        with pytest.raises(DataError, match=rf"{name} is 0.* expected a"):
+        with pytest.raises(EstimateError, match=rf"{name} is 0.* expected a"):
             tb.BayesianNetwork({"b": ["a"]}, **setting).fit({"a": [0, 1], "b": [1, 0]})
