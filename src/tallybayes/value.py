@@ -45,7 +45,7 @@ class Value:
             value = getattr(self, field.name)
             if field.repr and not _same(value, field.default):
                 shown.append(f"{field.name}={_show(value)}" if named or field.kw_only else _show(value))
-            else:
+            elif not field.kw_only:
                 named = True  # a place was left out, so those behind it need their names
         return f"{type(self).__name__}({', '.join(shown)})"
 
