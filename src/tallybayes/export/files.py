@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError
 from tallybayes.replacing import replacing
+from tallybayes.sources.dialects import FEW
 from tallybayes.sources.opening import kind_of_file
 
 if TYPE_CHECKING:
@@ -71,6 +72,6 @@ def _writer(kind: str, out: Any, schema: pa.Schema, delimiter: str) -> Any:
 
 
 def _write_lines(table: pa.Table, out: Any) -> None:
-    for row in table.to_pylist():
+    for row in (row for part in table.to_batches(max_chunksize=FEW) for row in part.to_pylist()):
         cells = {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()}
         out.write((json.dumps(cells, ensure_ascii=False, default=str) + "\n").encode())

@@ -20,18 +20,17 @@ from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.classifiers.nearest_mean import NearestClassMean
 from tallybayes.models.inputs.features import check_target, continuous_target, open_features
-from tallybayes.models.inputs.parts import names_to_read
+from tallybayes.models.inputs.parts import asked_parts, joined_columns
 from tallybayes.models.inputs.sequences import open_labels, step_weights
 from tallybayes.models.networks.held_out import answer_rows, check_node
 from tallybayes.models.networks.learning import open_rows
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.networks.rows import require_labels
-from tallybayes.progress import progress_of
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.encode import encode
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.source import Source
-from tallybayes.sources.table import Table, open_table
+from tallybayes.sources.table import Table
 
 
 def evaluate(
@@ -127,22 +126,17 @@ class _ToldInParts(_Told):
     """The same of rows that come in batches, in one pass: in another, a database may give them in another order."""
 
     def __init__(self, model: Any, source: Source, names: list[str]) -> None:
-        import pyarrow as pa
-
-        source.check_columns(names)
-        wanted, kept = names_to_read(model, source), []
         self._density: list[np.ndarray] = []
         self._proba: list[np.ndarray] = []
-        n_rows, columns = 0, list(dict.fromkeys([*wanted, *names])) if wanted else None
-        for batch in progress_of(source.read_ahead(columns), "evaluating", len, source.n_rows):
-            rows = open_table(batch.select(wanted) if wanted else batch)
+        kept, n_rows = [], 0
+        for rows, columns in asked_parts(model, source, names, "evaluating"):
             if hasattr(model, "score_samples"):
                 self._density.append(model.score_samples(rows))
             if not isinstance(model, Mixture):
                 self._proba.append(model.predict_log_proba(rows))
-            kept.append(batch.select(names))
-            n_rows += len(batch)
-        super().__init__(open_table(pa.concat_tables(kept)) if names else Table({}))
+            kept.append(columns)
+            n_rows += rows.n_rows
+        super().__init__(joined_columns(kept))
         self.n_rows = n_rows
 
     def log_density(self) -> np.ndarray:

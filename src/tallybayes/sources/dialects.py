@@ -14,6 +14,7 @@ from tallybayes.sources.source import BATCH
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FEW = 10_000  # rows that are Python's own at a time, when they are written
 _NUMBERS = itertools.count()  # of cursors: two may be open
 
 
@@ -113,9 +114,10 @@ class Dialect:
 
     def insert(self, connection: Any, table: str, rows: pa.Table) -> None:
         """Add rows to a table."""
-        cells = zip(*(map(_simple, column.to_pylist()) for column in rows.columns), strict=True)
         marks = ", ".join("?" * rows.num_columns)
-        connection.executemany(f"INSERT INTO {table} VALUES ({marks})", cells)
+        for part in rows.to_batches(max_chunksize=FEW):
+            cells = zip(*(map(_simple, column.to_pylist()) for column in part.columns), strict=True)
+            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", cells)
 
     def type_of(self, field: pa.Field) -> str:
         """What SQL calls a type of Arrow's."""
@@ -268,8 +270,9 @@ class PostgreSQL(Dialect):
     def insert(self, connection: Any, table: str, rows: pa.Table) -> None:
         """Add rows to a table, all in one stream."""
         with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
-            for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-                copy.write_row(row)
+            for part in rows.to_batches(max_chunksize=FEW):
+                for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
+                    copy.write_row(row)
 
 
 class SQLite(Dialect):

@@ -251,6 +251,8 @@ def test_evaluations_ask_batch_by_batch(kind, frame, tmp_path, small_batches, ne
     same(found, expected)
     np.testing.assert_array_equal(found.by, expected.by)
     same(tb.evaluate(model, made(frame, tmp_path), frame["y"]), tb.evaluate(model, frame, "y"))
+    assert model.score(made(frame, tmp_path), "y", "weight") == model.score(frame, "y", "weight")
+    assert model.score(made(frame, tmp_path), frame["y"]) == model.score(frame, "y")
     nearest = tb.NearestClassMean().fit(frame[["kids", "weight"]], frame["y"])
     expected = tb.evaluate(nearest, frame[["kids", "weight"]], frame["y"])
     same(tb.evaluate(nearest, made(frame, tmp_path), "y"), expected)

@@ -19,7 +19,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.inference.em import Climbed
 from tallybayes.models.inputs.features import continuous_target, only_column, open_features
 from tallybayes.models.inputs.outside import answering
-from tallybayes.models.inputs.parts import check_names
+from tallybayes.models.inputs.parts import asked_parts, check_names, joined_columns
 from tallybayes.models.inputs.shape import Shape, read_first, read_more, with_weight
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.collect import check_size, count
@@ -207,10 +207,18 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     X, y, sample_weight
         As for `fit`.
     """
-    y = np.asarray(open_features(X)._column(y)) if isinstance(y, str) else as_array(only_column(y))
+    source = open_source(X)
+    if source is None or not len(source.first()):
+        told = model.predict(X)
+        table = open_features(X) if isinstance(y, str) or isinstance(sample_weight, str) else Table({})
+    else:
+        names = [name for name in (y, sample_weight) if isinstance(name, str)]
+        parts = [(model.predict(rows), columns) for rows, columns in asked_parts(model, source, names, "scoring")]
+        told, table = np.concatenate([part for part, _ in parts]), joined_columns([columns for _, columns in parts])
+    y = np.asarray(table._column(y)) if isinstance(y, str) else as_array(only_column(y))
     if isinstance(sample_weight, str):
-        sample_weight = np.asarray(open_features(X)._column(sample_weight))
-    return float(accuracy_score(y, model.predict(X), sample_weight=sample_weight))
+        sample_weight = np.asarray(table._column(sample_weight))
+    return float(accuracy_score(y, told, sample_weight=sample_weight))
 
 
 def learn(

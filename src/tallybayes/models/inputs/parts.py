@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
+from tallybayes.progress import progress_of
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import parts_of
 from tallybayes.sources.source import Source
-from tallybayes.sources.table import open_table, sources_of
+from tallybayes.sources.table import Table, open_table, sources_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
@@ -39,6 +43,25 @@ def names_to_read(model: Any, source: Source) -> list[str]:
     known = set(source.schema.names)
     wanted = (other for name in model._read_names for other in (name, *sources_of(name)))
     return [name for name in dict.fromkeys(wanted) if name in known]
+
+
+def asked_parts(model: Any, source: Source, names: Sequence[str], what: str) -> Iterator[tuple[Table, pa.Table]]:
+    """The rows of every batch as a model takes them, and some columns of the same rows.
+
+    Both are of one pass: in another one a database may give its rows in another order, and an iterator gives none.
+    """
+    source.check_columns(names)
+    wanted = names_to_read(model, source)
+    columns = list(dict.fromkeys([*wanted, *names])) if wanted else None
+    for batch in progress_of(source.read_ahead(columns), what, len, source.n_rows):
+        yield open_table(batch.select(wanted) if wanted else batch), batch.select(names)
+
+
+def joined_columns(parts: list[pa.Table]) -> Table:
+    """Columns of all batches below each other."""
+    import pyarrow as pa
+
+    return open_table(pa.concat_tables(parts)) if parts and parts[0].num_columns else Table({})
 
 
 def by_batch(method: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
