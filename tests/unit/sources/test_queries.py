@@ -175,7 +175,6 @@ def test_pairs_of_labels(connect, frame, never_read):
     _assert_same(model, tb.AveragedOneDependence(columns=columns).fit(frame[names], "y"))
 
 
-@everywhere
 @pytest.mark.parametrize("kind", [tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
 @pytest.mark.parametrize(("bins", "weight"), [(4, None), ("mdl", None), (3, "weight")])
 def test_pairs_of_bins(connect, frame, kind, bins, weight, never_read):
@@ -200,6 +199,7 @@ def test_infinity_is_in_no_bin(connect, model):
         model.fit(tb.table(connect, query), "y")
 
 
+@everywhere
 def test_tables_of_networks(connect, frame, never_read):
     columns = {"kids": tb.Categorical(), "select": tb.Categorical(), "at": tb.Gaussian()}
     network = tb.BayesianNetwork({"y": ["kids", "select"], "at": ["y"], "kids": ['a "job"']}, columns=columns)

@@ -9,6 +9,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.sources.opening import open_source
+from tallybayes.sources.spark import SparkFrame
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -66,3 +67,20 @@ def test_what_there_is_not(spark):
     none = spark.createDataFrame(pd.DataFrame({"x": [1.0], "y": ["a"]})).limit(0)
     with pytest.raises(tb.DataError):
         tb.NaiveBayes().fit(none, "y")
+
+
+def test_sequences_and_bins_are_counted_there(spark, monkeypatch):
+    rng = np.random.default_rng(7)
+    rows = pd.DataFrame({"who": np.repeat([1, 2, 3], 20), "at": [*range(20)] * 3, "x": rng.normal(size=60)})
+    rows["word"], rows["tag"] = rng.choice(["a", "b"], 60), rng.choice(["D", "N"], 60)
+    frame = spark.createDataFrame(pa.Table.from_pandas(rows.sample(frac=1, random_state=1), preserve_index=False))
+    monkeypatch.setattr(SparkFrame, "batches", None)
+    found, expected = (
+        tb.HiddenMarkovModel(end_state=True).fit(one, "tag", sequence="who", order="at") for one in (frame, rows)
+    )
+    assert found.tally_.isclose(expected.tally_, 1e-9)
+    columns = {"x": tb.Binned((None, 0.0, None)), "word": tb.Categorical()}
+    pairs = [
+        tb.AveragedOneDependence(columns=columns).fit(one[["x", "word", "tag"]], "tag").tally_ for one in (frame, rows)
+    ]
+    assert pairs[0].isclose(pairs[1])
