@@ -264,6 +264,32 @@ def test_evaluations_ask_batch_by_batch(kind, frame, tmp_path, small_batches, ne
         tb.evaluate(model, made(frame, tmp_path), "nope")
 
 
+def test_a_group_that_the_first_rows_lack(frame):
+    rows = pa.Table.from_pandas(frame.assign(group=np.where(np.arange(390) < 200, None, "late")), preserve_index=False)
+    untyped = rows[:200].set_column(7, "group", pa.nulls(200))
+    model = _model().fit(frame, "y")
+    named = {"by": "group", "sample_weight": "weight"}
+    found = tb.evaluate(model, _Parts([untyped, rows[200:]]), "y", **named)
+    assert found.accuracy == tb.evaluate(model, rows, "y", **named).accuracy
+    told = tb.write_predictions(model, _Parts([untyped, rows[200:]]), "pyarrow", keep="group")
+    assert told.column("group").to_pylist() == rows.column("group").to_pylist()
+
+
+class _Parts(source_module.Source):
+    """Batches as they are, whatever their types: a database has rows without types."""
+
+    def __init__(self, parts):
+        super().__init__("the parts")
+        self.parts = parts
+
+    @property
+    def schema(self):
+        return self.parts[0].schema
+
+    def batches(self, columns=None):
+        return iter(part if columns is None else part.select(columns) for part in self.parts)
+
+
 def test_suggestions_look_at_the_first_rows(frame, tmp_path, small_batches, never_whole):
     rows = frame.assign(kids=np.where(np.arange(390) < 64, 1.5, frame["kids"]))
     path = _parquet(rows, tmp_path / "rows.parquet")

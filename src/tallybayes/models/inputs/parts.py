@@ -61,7 +61,11 @@ def joined_columns(parts: list[pa.Table]) -> Table:
     """Columns of all batches below each other."""
     import pyarrow as pa
 
-    return open_table(pa.concat_tables(parts)) if parts and parts[0].num_columns else Table({})
+    return (
+        open_table(pa.concat_tables(parts, promote_options="permissive"))
+        if parts and parts[0].num_columns
+        else Table({})
+    )
 
 
 def by_batch(method: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
