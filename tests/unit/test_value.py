@@ -203,7 +203,7 @@ class TestConfigsOfStrangers:
             from_config(config)
 
     def test_values_are_checked_as_ever(self):
-        with pytest.raises(ValueError, match="successes > 0"):
+        with pytest.raises(ValueError, match="successes of at least 0"):
             from_config({"type": "Beta", "successes": -1, "failures": 1})
 
     def test_nested_types_are_checked_too(self):
