@@ -37,7 +37,9 @@ def stated_names(family: Family) -> tuple[str, ...]:
     return _NAMES.get(family.belief, ()) if family.inner is None else ()
 
 
-def stated(family: Family, numbers: Mapping[str, Any], sizes: Sequence[int], what: str) -> Any:
+def stated(
+    family: Family, numbers: Mapping[str, Any], sizes: Sequence[int], what: str, *, as_they_are: bool = False
+) -> Any:
     """A family's parameters from their numbers by name, or an error that says what is wrong with them.
 
     Parameters
@@ -49,6 +51,8 @@ def stated(family: Family, numbers: Mapping[str, Any], sizes: Sequence[int], wha
         Of columns that fall into levels: how many each has.
     what : str
         What a message calls them.
+    as_they_are : bool, default False
+        Whether probabilities that sum to 1 but for rounding stay so, to the last bit: those of a file do.
     """
     arrays = {name: np.array(numbers[name], dtype=np.float64) for name in stated_names(family)}
     for name, array in arrays.items():
@@ -66,7 +70,7 @@ def stated(family: Family, numbers: Mapping[str, Any], sizes: Sequence[int], wha
         wrong_sums = sums[np.abs(sums - 1) > _TOLERANCE]
         if len(wrong_sums):
             raise EstimateError(f"{what} sums to {wrong_sums[0]:.6g}; expected probabilities that sum to 1.")
-        table = table / segments.spread(sums)
+        table = table if as_they_are else table / segments.spread(sums)
         return table if family.tokens else Probabilities(table, segments)
     if "rate" in arrays:
         if not (arrays["rate"] >= 0).all():

@@ -88,7 +88,8 @@ def stated_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -
             if array.shape != size or array.dtype.kind not in "fiu":
                 raise FileError(f"the {name} of {factor!r} has shape {array.shape}; expected {size}, of numbers.")
         try:
-            given.append(stated(factor.family, numbers, level_sizes(factor, domains, schema, width), repr(factor)))
+            sizes = level_sizes(factor, domains, schema, width)
+            given.append(stated(factor.family, numbers, sizes, repr(factor), as_they_are=True))
         except EstimateError as error:
             raise FileError(str(error)) from None
         widths.append(width)
