@@ -76,14 +76,17 @@ class JsonFiles(Source):
         import pyarrow.json as json
 
         rest = "infer" if schema is None else "ignore"
+        options = {
+            "read_options": json.ReadOptions(block_size=_BLOCK),
+            "parse_options": json.ParseOptions(
+                explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=rest
+            ),
+        }
         try:
-            return json.open_json(
-                pa.input_stream(path, compression="detect"),
-                read_options=json.ReadOptions(block_size=_BLOCK),
-                parse_options=json.ParseOptions(
-                    explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=rest
-                ),
-            )
+            stream = pa.input_stream(path, compression="detect")
+            if hasattr(json, "open_json"):
+                return json.open_json(stream, **options)
+            return json.read_json(stream, **options).to_reader()  # an Arrow from before reads a file whole
         except pa.ArrowInvalid as error:
             if "Empty JSON" in str(error):
                 raise DataError(f"{path} is empty; expected one JSON object a line.") from None
