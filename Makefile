@@ -4,7 +4,7 @@ VENV ?= .venv
 CLANG ?= clang++
 BIN := $(VENV)/bin
 # Spark is half a gigabyte: the environments of other versions do without, and its tests say so.
-EXTRAS ?= test,spark
+EXTRAS ?= test
 # The Pythons that run here, newest first; PYENV_VERSION says to pyenv which one its `python3.x` is.
 PYTHONS = $(foreach v,3.15 3.14 3.13 3.12 3.11,$(shell PYENV_VERSION=$(v) python$(v) -c 'print($(v))' 2>/dev/null))
 NEWEST = $(firstword $(PYTHONS))
@@ -33,7 +33,7 @@ setup: $(VENV)/.installed ## create .venv and build the kernels into it
 demo: setup ## set up and show the main job, under ten seconds after set-up
 	$(BIN)/python -m tallybayes.demo
 
-test: setup ## set up and run every test, the handbook's examples included
+test: setup ## set up and run every test, the handbook's examples included (EXTRAS=test,spark: those of Spark, too)
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST)
 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
