@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 CLANG ?= clang++
 BIN := $(VENV)/bin
-# Spark is half a gigabyte: the environments of other versions do without, and its tests say so.
+# Spark is half a gigabyte, so it is fetched when asked for (EXTRAS=test,spark); without it its tests are skipped.
 EXTRAS ?= test
 # The Pythons that run here, newest first; PYENV_VERSION says to pyenv which one its `python3.x` is.
 PYTHONS = $(foreach v,3.15 3.14 3.13 3.12 3.11,$(shell PYENV_VERSION=$(v) python$(v) -c 'print($(v))' 2>/dev/null))
@@ -43,7 +43,7 @@ UNIT = $(addprefix tests/unit/,sources plots models/inputs models/test_column_ty
   test_learned.py) $(wildcard tests/unit/models/classifiers/*contract.py)
 OTHERS = docs README.md src $(UNIT)
 test-newest: ## the tests of what other libraries can change, under the newest Python found here, with the newest of all
-	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest EXTRAS=test PYTEST='$(OTHERS)'
+	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest PYTEST='$(OTHERS)'
 
 # Old versions meet newer ones that they depend on, whose deprecations are not ours.
 test-oldest: ## the same, with the oldest versions that pyproject.toml allows
@@ -52,7 +52,7 @@ test-oldest: ## the same, with the oldest versions that pyproject.toml allows
 	  CONSTRAINTS='--constraint build/oldest.txt' PYTEST='-W ignore::DeprecationWarning $(OTHERS)'
 
 test-all: ## the tests under every Python found here from 3.11 on, each in its own environment
-	for v in $(PYTHONS); do PYENV_VERSION=$$v $(MAKE) test PYTHON=python$$v VENV=.venv-$$v EXTRAS=test || exit 1; done
+	for v in $(PYTHONS); do PYENV_VERSION=$$v $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; done
 
 floors: setup ## fail where a promise of speed is kept less than half as well as recorded
 	$(BIN)/python benchmarks/floors.py

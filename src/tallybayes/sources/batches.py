@@ -86,9 +86,9 @@ def _as_first(table: pa.Table, schema: pa.Schema, number: int) -> pa.Table:
     for field in schema:
         column = table.column(field.name)
         if column.type != field.type:
-            dictionary = pa.types.is_dictionary(column.type) or pa.types.is_dictionary(field.type)
+            as_it_is = pa.types.is_null(field.type) or any(map(pa.types.is_dictionary, (column.type, field.type)))
             try:
-                column = column if dictionary else column.cast(field.type)
+                column = column if as_it_is else column.cast(field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 raise DataError(
                     f"column {field.name!r} is {field.type} in the first batch and {column.type} in batch {number}; "

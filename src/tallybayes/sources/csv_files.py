@@ -19,6 +19,7 @@ _BLOCK = 1 << 24  # bytes that are parsed together; the types of columns are tho
 _DELIMITERS = (",", ";", "\t", "|")
 _ROW = re.compile(r"Row #(\d+)")
 _COLUMN = re.compile(r"In CSV column #(\d+)")
+_NUMBER = re.compile(r"'[-+]?[\d.]+(e[-+]?\d+)?'", re.IGNORECASE)
 ON_BAD = ("error", "missing", "skip")
 
 
@@ -194,9 +195,10 @@ class CsvFiles(Source):
         names = list(columns) if columns is not None else self.schema.names
         name = names[int(column.group(1))] if int(column.group(1)) < len(names) else column.group(1)
         kind, _, value = said.partition(": invalid value ")
+        other = "float64" if _NUMBER.fullmatch(value) else "string"
         return DataError(
             f"{where}, column {name!r}: {value or said} is no {kind}, as which the column began.\n"
-            f"    Say what it is: tb.table(..., types={{{name!r}: 'string'}}); or pass on_bad='missing' or 'skip'."
+            f"    Say what it is: tb.table(..., types={{{name!r}: {other!r}}}); or pass on_bad='missing' or 'skip'."
         )
 
     def _carefully(self, path: str, columns: Sequence[str] | None, n_read: int) -> Iterator[pa.Table]:

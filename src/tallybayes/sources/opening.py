@@ -123,10 +123,12 @@ def table(
     if on_bad not in ON_BAD:
         raise DataError(f"on_bad is {on_bad!r}; expected one of {list(ON_BAD)}.")
     read = {name: pa.type_for_alias(kind) if isinstance(kind, str) else kind for name, kind in (types or {}).items()}
-    text = {"names": names, "delimiter": delimiter, "encoding": encoding, "null_values": null_values, "on_bad": on_bad}
+    text = {"names": names, "delimiter": delimiter, "encoding": encoding, "on_bad": on_bad}
     paths = [data] if isinstance(data, str | os.PathLike) else data
-    if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths):
-        source: Source | None = _open_files([os.fspath(path) for path in paths], text, format, read)
+    in_files = isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths)
+    if in_files:
+        options = {**text, "null_values": null_values}
+        source: Source | None = _open_files([os.fspath(path) for path in paths], options, format, read)
     elif query is not None:
         source = _open_query(data, query)
     elif callable(data) and not isinstance(data, Source):
@@ -136,10 +138,27 @@ def table(
     if source is None:
         found = brief(data)
         raise DataError.wrong_type("the table", found, "a path, batches or a query", "Data in memory need no tb.table.")
+    text = {name: None if value == _PLAIN.get(name) else value for name, value in text.items()}
     done = isinstance(source, CsvFiles)
+    _refuse({} if done else text, f"of files of lines of cells, not of {source.name}")
+    _refuse({"query": query} if in_files else {"format": format}, f"of {'databases' if in_files else 'files'}")
+    if source.counts:
+        told = {"where": where, "types": types, "null_values": null_values}
+        _refuse(told, "of rows that are read, not of those in a database", "Say it in the query: WHERE, CAST, NULLIF.")
+        return source if columns is None else source.select(columns)
     if columns is None and where is None and (done or (not read and null_values is None)):
         return source
     return View(source, columns, where, {} if done else read, None if done else null_values)
+
+
+_PLAIN = {"encoding": "utf8", "on_bad": "error"}
+
+
+def _refuse(options: Mapping[str, Any], what: str, hint: str = "Leave it out.") -> None:
+    """Say which option would do nothing."""
+    for name, value in options.items():
+        if value is not None:
+            raise DataError(f"{name}={brief(value)} is an option {what}.\n    {hint}")
 
 
 def _open_query(connection: Any, query: str) -> Source:

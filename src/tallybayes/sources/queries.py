@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 FIRST = 20_000  # rows by which it is decided what there is to count
 _TOGETHER = 30  # columns in one query
-QUERY = re.compile(r"\s*(select|with|values|from|table)\b", re.IGNORECASE)
+_BEFORE = r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*"  # what may stand before a query
+QUERY = re.compile(_BEFORE + r"(select|with|values|from|table)\b[\s(\"*]+\S", re.IGNORECASE | re.DOTALL)
 
 
 class Query(Source):
@@ -49,7 +50,7 @@ class Query(Source):
     def table(self) -> str:
         """What stands after FROM."""
         if QUERY.match(self._asked):
-            return f"({self._asked.strip().rstrip(';')}) AS {self.dialect.quote('rows of it')}"
+            return f"({self._asked.strip().rstrip(';')}\n) AS {self.dialect.quote('rows of it')}"
         whole = self.dialect.quote(self._asked)
         parts = ".".join(map(self.dialect.quote, self._asked.split(".")))
         errors = []
@@ -141,6 +142,13 @@ class Query(Source):
         written = self._grouping(families)
         columns = {name: self.dialect.quote(name) for name in self.names}
         return self._selecting(columns | {str(name): text for name, text in zip(families, written, strict=True)})
+
+    def select(self, columns: Sequence[str]) -> Query:
+        """The same rows with some of the columns."""
+        absent = [name for name in columns if name not in self.names]
+        if absent:
+            raise DataError.unknown_column(absent, self.names)
+        return self._selecting({name: self.dialect.quote(name) for name in columns})
 
     def _grouping(self, families: Mapping[Name, Family]) -> list[str]:
         """What the values of columns are counted by: themselves, or their bins, of which infinity has none."""

@@ -78,6 +78,10 @@ class Source:
         """The same rows with the numbers of some columns by their bins, of a source that counts."""
         raise NotImplementedError
 
+    def select(self, columns: Sequence[str]) -> Source:
+        """The same rows with some of the columns, of a source that counts."""
+        raise NotImplementedError
+
     def first(self) -> pa.Table:
         """The first batch, which decides what there is to count; a table without rows where there are none."""
         if self._first is None:

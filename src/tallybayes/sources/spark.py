@@ -175,7 +175,7 @@ def open_session(session: Any, query: str) -> SparkFrame:
     """A table that a session knows, or the answer to a query, which can only read: it is asked inside another."""
     if QUERY.match(query):
         try:
-            return SparkFrame(session.sql(f"SELECT * FROM ({query.strip().rstrip(';')})"), "the query")
+            return SparkFrame(session.sql(f"SELECT * FROM ({query.strip().rstrip(';')}\n)"), "the query")
         except Exception as error:
             raise DataError(f"the query cannot be asked: {_first_line(error)}.") from error
     errors = []

@@ -330,6 +330,29 @@ def test_counting_without_a_model(connect, frame):
         assert one.isclose(other, 1e-9)
 
 
+def test_a_table_may_be_called_as_a_query_begins(connect):
+    connect.execute('CREATE TABLE "values" (x integer, y text); ')
+    connect.execute("INSERT INTO \"values\" VALUES (1, 'a'), (2, 'b')")
+    assert list(tb.NaiveBayes().fit(tb.table(connect, "values"), "y").classes_) == ["a", "b"]
+    query = '-- the rows\n(SELECT * FROM "values" -- all of them\n) -- no more'
+    assert tb.table(connect, query.replace("(", "").replace("\n)", "")).names == ["x", "y"]
+
+
+def test_some_columns_are_counted_where_they_are(connect, frame):
+    some = tb.table(connect, "my.rows", columns=["kids", "y"])
+    assert some.counts and some.names == ["kids", "y"]
+    model = tb.NaiveBayes({"kids": tb.Poisson()}).fit(some, "y")
+    assert model.tally_["y"].table.sum() == len(frame)
+    with pytest.raises(tb.DataError, match="no column 'nope'"):
+        tb.table(connect, "my.rows", columns=["nope"])
+
+
+@pytest.mark.parametrize("option", [{"types": {"kids": "string"}}, {"null_values": ["?"]}, {"format": "csv"}])
+def test_options_of_files_are_refused(connect, option):
+    with pytest.raises(tb.DataError, match=f"{next(iter(option))}=.* is an option of"):
+        tb.table(connect, "my.rows", **option)
+
+
 def test_what_is_no_connection():
     with pytest.raises(tb.DataError, match="the connection is 7; expected a connection of DuckDB"):
         tb.table(7, "t")

@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
 
 import tallybayes as tb
 from tallybayes.cautions import RowsWarning
@@ -347,6 +348,88 @@ def test_an_iterator_is_there_once(frame):
     tb.NaiveBayes().fit(source, "y")
     with pytest.raises(tb.DataError, match="were read before"):
         tb.NaiveBayes().fit(source, "y")
+
+
+@pytest.fixture()
+def in_parts(frame, small_batches):
+    """Frames through an iterator, a hundred rows at a time."""
+    return lambda rows: (rows.iloc[k : k + 100] for k in range(0, len(rows), 100))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tb.NaiveBayes(calibration="temperature"),
+        tb.NaiveBayes(unlabelled="em"),
+        tb.NaiveBayes("suggest"),
+        tb.GaussianDiscriminant(),
+        tb.NearestClassMean(),
+        tb.AveragedOneDependence(),
+        tb.TreeAugmentedNaiveBayes(),
+        tb.Chosen(),
+    ],
+    ids=lambda model: type(model).__name__ + "-" + str(getattr(model, "unlabelled", "")),
+)
+def test_no_row_of_an_iterator_is_lost(model, frame, in_parts):
+    rows = frame[["kids", "far", "y"]].assign(far=frame["far"].fillna(1e9) - 1e9)
+    rows.loc[::5, "y"] = None if getattr(model, "unlabelled", None) == "em" else "no"
+    rows.loc[3, "far"] = np.nan if isinstance(model, tb.GaussianDiscriminant) else 0.0  # in the first part
+    model = clone(model).fit(in_parts(rows), "y")
+    tallies = [member.model.tally_ for member in model.members_] if isinstance(model, tb.Chosen) else [model.tally_]
+    assert [tally["y"].table.sum() for tally in tallies] == pytest.approx([390] * len(tallies), rel=1e-12)
+
+
+def test_no_row_of_an_iterator_is_lost_to_a_network(frame, in_parts):
+    expected = tb.BayesianNetwork({"y": ["a job, or none"], "x.select": []}).fit(frame)
+    found = tb.BayesianNetwork({"y": ["a job, or none"], "x.select": []}).fit(in_parts(frame))
+    _assert_same(found, expected)
+    found.partial_fit(in_parts(frame)).forget(in_parts(frame))
+    _assert_same(found, expected)
+    apart = tb.BayesianNetwork({"y": [], "x.select": []}).fit(in_parts(frame))
+    assert apart.tally_["y"].table.sum() == 390
+
+
+def test_the_level_of_a_row_without_a_parent_is_told_of_in_one_pass(frame, in_parts):
+    rows = frame.assign(y=np.where(frame["a job, or none"].isna(), "who knows", frame["y"]))
+    with pytest.warns(UserWarning, match="'who knows' of 'y' occurs only where a parent is missing"):
+        found = tb.BayesianNetwork({"y": ["a job, or none"]}).fit(in_parts(rows))
+    assert sorted(found.tally_.domains["y"].levels) == ["no", "perhaps", "yes"]
+
+
+@pytest.mark.parametrize("kind", [tb.NaiveBayes, tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
+def test_a_column_that_is_missing_in_the_first_batch_is_learned_from_the_next(kind, frame, in_parts):
+    rows = frame[["a job, or none", "x.select", "y"]].copy()
+    rows.loc[:99, "a job, or none"] = None
+    _assert_same(kind().fit(in_parts(rows), "y"), kind().fit(rows, "y"))
+
+
+def test_the_first_batch_may_have_no_row_that_counts(frame, in_parts):
+    late = np.arange(390) >= 200
+    unlabelled = frame[["kids", "y"]].assign(y=frame["y"].where(late, None))
+    found = tb.NaiveBayes(unlabelled="skip").fit(in_parts(unlabelled), "y")
+    _assert_same(found, tb.NaiveBayes(unlabelled="skip").fit(unlabelled, "y"))
+    weighted = frame[["kids", "y"]].assign(w=late.astype(float))
+    found = tb.NaiveBayes({"kids": tb.Poisson()}).fit(in_parts(weighted), "y", sample_weight="w")
+    _assert_same(found, tb.NaiveBayes({"kids": tb.Poisson()}).fit(frame[["kids", "y"]][200:], "y"))
+
+
+def test_missing_cells_of_a_covariance_may_come_late(frame, tmp_path, in_parts):
+    rows = frame[["kids", "far", "y"]].assign(far=frame["far"].fillna(1e9) - 1e9)
+    rows.loc[350, "far"] = np.nan
+    found = tb.GaussianDiscriminant().fit(_parquet(rows, tmp_path / "rows.parquet"), "y")
+    _assert_same(found, tb.GaussianDiscriminant().fit(rows, "y"))
+    with pytest.raises(tb.DataError, match="Pass a function that makes it"):
+        tb.GaussianDiscriminant().fit(in_parts(rows), "y")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"query": "t"}, {"on_bad": "skip"}, {"names": ["a"]}, {"delimiter": ";"}, {"encoding": "latin-1"}],
+    ids=lambda option: next(iter(option)),
+)
+def test_an_option_that_would_do_nothing_is_refused(option, frame, tmp_path):
+    with pytest.raises(tb.DataError, match=f"{next(iter(option))}=.* is an option of"):
+        tb.table(_parquet(frame, tmp_path / "rows.parquet"), **option)
 
 
 # ---- What is wrong with a file ---------------------------------------------------------------------------------------

@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, LabelError, StatisticsError
 from tallybayes.families.categorical import Categorical
 from tallybayes.inference.em import Climbed
+from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.features import continuous_target, only_column, open_features
+from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.parts import asked_parts, check_names, joined_columns
 from tallybayes.models.inputs.shape import Shape, read_first, read_more, with_weight
 from tallybayes.sources.arrays import as_array
-from tallybayes.sources.collect import check_size, count
+from tallybayes.sources.collect import check_size, check_weight, count
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.named import names_of_blocks
 from tallybayes.sources.opening import open_source
@@ -69,6 +71,7 @@ def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes
     if not hasattr(model, "tally_"):
         return learn(model, X, y, sample_weight, classes)
     model._need_counts("adding rows")
+    X = open_source(X) or X  # once: what an iterator gave it does not give again
     now = model._with_kinds_of(X)
     total = now.tally_ + _count_all(now, X, y, sample_weight)
     return model._update(total if classes is None else total.declare(model._target, list(classes)))
@@ -238,36 +241,26 @@ def learn(
     """
     source = open_source(X)
     if source is None:
-        return _learn(model, X, None, y, sample_weight, classes, whole, start)
+        return _learn(model, X, y, sample_weight, classes, whole, start)
     check_names(source, y=y, sample_weight=sample_weight)
     with source.snapshot():
-        return _learn(model, X, source, y, sample_weight, classes, whole, start)
+        return _learn(model, source, y, sample_weight, classes, whole, start)
 
 
-def _learn(
-    model: Model,
-    X: Any,
-    source: Source | None,
-    y: Any,
-    sample_weight: Any,
-    classes: Any,
-    whole: bool,
-    start: Any,
-) -> Model:
+def _learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, whole: bool, start: Any) -> Model:
+    """As `learn`; a source is opened already, since what an iterator gave it does not give again."""
     fresh = clone(model)
     fresh._start = start
     fresh._check_settings()
-    by_parts = (
-        source is not None
-        and getattr(model, "unlabelled", None) != "em"
-        and not (whole and model.calibration is not None)
-    )
-    fresh._shape, table, weight = read_first(source.first() if source and by_parts else X, y, sample_weight)
+    source = X if isinstance(X, Source) else None
+    if getattr(model, "unlabelled", None) == "em" or (whole and model.calibration is not None):
+        source = None  # all rows at a time
+    fresh._shape, table, weight = read_first(X if source is None else source.first(), y, sample_weight)
     if table.n_rows == 0:
         raise DataError("there are 0 rows to learn from; expected at least 1.")
     factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target, weight)]
     fresh._check_prior(factors[1:])
-    if source is not None and by_parts:
+    if source is not None:
         tally, climbed = _count_parts(fresh, source, y, sample_weight, factors)
     else:
         tally, climbed = fresh._count_first(table, weight, factors)
@@ -292,20 +285,37 @@ def _count_parts(
         return there, None
     names = {name for factor in factors for name in factor.columns} | {y, sample_weight}
     names |= {other for name in names for other in sources_of(name)}
+    if with_holes(open_table(source.first()), factors).any():
+        return _count_at_once(model, source, sample_weight, factors)
     tally: Tally | None = None
     for table in parts_of(source, "learning", [name for name in source.schema.names if name in names]):
         rows, weight = with_weight(table, sample_weight)
+        if with_holes(rows, factors).any():
+            return _count_at_once(model, source, sample_weight, factors)
         with located(table):
             if tally is not None:
-                tally = tally + model._count_more(rows, weight)
-                continue
-            tally, climbed = model._count_first(rows, weight, factors)
-        if climbed is not None:  # what is missing is expected, from all rows at a time
-            rows, weight = with_weight(open_table(source), sample_weight)
-            return model._count_first(rows, weight, factors)
-        model._adopt(tally)
-    assert tally is not None  # there is a row, or it had been refused
-    return tally, None
+                now = model._adopt(tally)._with_kinds_of(rows)
+                tally = now.tally_ + now._count_more(rows, weight)
+            elif _counts(model, rows, weight):
+                tally = model._count_first(rows, weight, factors)[0]
+    return model._count_first(rows, weight, factors) if tally is None else (tally, None)
+
+
+def _count_at_once(
+    model: Any, source: Source, sample_weight: Any, factors: list[Factor]
+) -> tuple[Tally, Climbed | None]:
+    """The tally of all rows together: the missing cells of a covariance are expected from all of them."""
+    rows, weight = with_weight(open_table(source), sample_weight)
+    return model._count_first(rows, weight, factors)
+
+
+def _counts(model: Any, rows: Table, weight: Any) -> bool:
+    """Whether some row has a weight and, where those without a label are skipped, a label."""
+    weights = check_weight(weight, rows.n_rows)
+    counts = np.ones(rows.n_rows, dtype=bool) if weights is None else weights > 0
+    if getattr(model, "unlabelled", None) == "skip":
+        counts &= read_labels(rows, model._target, model.missing_label).codes >= 0
+    return bool(counts.any())
 
 
 def class_factor(model: Any) -> Factor:

@@ -123,7 +123,9 @@ def _learn(model: N, table: Table, sample_weight: Any) -> N:
     table = _with_hidden(model, graph, table)
     factors = make_factors(graph, model.columns, table)
     model._check_prior(factors)
-    tally, climbed = _with_all_levels(model, _count(table, table, weight, factors), table, weight), None
+    tally, climbed = _count(table, table, weight, factors), None
+    labels = [factor for factor in _labels_of(factors) if any(_may_miss(table.columns[n]) for n in factor.columns)]
+    tally = _with_all_levels(model, tally, count(table, labels, weight=weight))
     if model.missing == "em":
         from tallybayes.models.networks.em import learn_network
 
@@ -140,8 +142,9 @@ def _learn_there(model: N, source: Source, sample_weight: Any) -> N:
     source.check_columns(graph.nodes)
     factors = make_factors(graph, model.columns, table)
     model._check_prior(factors)
-    tally = _count(source, table, sample_weight, factors)
-    return model._adopt(_with_all_levels(model, tally, source, sample_weight))
+    seen = _count(source, table, sample_weight, [*factors, *_labels_of(factors)])  # in one pass
+    tally = Tally(tuple(factors), seen.statistics[: len(factors)], seen.domains, seen.schema).pruned()
+    return model._adopt(_with_all_levels(model, tally, seen))
 
 
 def _count_all(model: BayesianNetwork, X: Any, sample_weight: Any, names: Any) -> Tally:
@@ -190,22 +193,26 @@ def _with_hidden(model: BayesianNetwork, graph: Graph, table: Table) -> Table:
     return table
 
 
-def _with_all_levels(model: BayesianNetwork, tally: Tally, table: Table | Source, weight: Any) -> Tally:
+def _labels_of(factors: list[Factor]) -> list[Factor]:
+    """Labels of nodes with parents, counted whether those are known or not; none where no node has any."""
+    names = tuple(name for factor in factors if factor.given for name in factor.level_columns)
+    return [Factor(names, (), Categorical())] if names else []
+
+
+def _with_all_levels(model: BayesianNetwork, tally: Tally, seen: Tally) -> Tally:
     """The tally with levels that only rows with missing parents have: EM counts them, otherwise no table does."""
-    labels = tuple(name for factor in tally.factors for name in factor.level_columns)
-    if isinstance(table, Source) or any(_may_miss(table.columns[name]) for name in labels):
-        seen = count(table, [Factor(labels, (), Categorical())], weight=weight).domains
-        more = {n: d.union(Domain(seen[n].levels, n, ordered=d.ordered)) for n, d in tally.domains.items()}
-        if model.missing == "em":
-            tally = tally.align(more)
-        for name, domain in more.items():
-            lost = [level for level in domain.levels if level not in tally.domains[name].index]
-            if lost and tally.domains[name].levels:
-                warn(
-                    f"level {lost[0]!r} of {name!r} occurs only where a parent is missing: no table counts it.\n"
-                    f"    Pass {_declared(name)}, or missing='em'.",
-                    UserWarning,
-                )
+    known = {n: Domain(domain.levels, n, ordered=tally.domains[n].ordered) for n, domain in seen.domains.items()}
+    more = tally.domains | {n: tally.domains[n].union(domain) for n, domain in known.items()}
+    if model.missing == "em":
+        tally = tally.align(more)
+    for name, domain in more.items():
+        lost = [level for level in domain.levels if level not in tally.domains[name].index]
+        if lost and tally.domains[name].levels:
+            warn(
+                f"level {lost[0]!r} of {name!r} occurs only where a parent is missing: no table counts it.\n"
+                f"    Pass {_declared(name)}, or missing='em'.",
+                UserWarning,
+            )
     empty = [name for name, domain in tally.domains.items() if not domain.levels]
     if empty:
         beside, other = ("", "") if model.missing == "em" else (" together with its parents", ", or missing='em'")
