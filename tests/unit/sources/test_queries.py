@@ -340,7 +340,8 @@ def test_a_table_may_be_called_as_a_query_begins(connect):
 
 def test_some_columns_are_counted_where_they_are(connect, frame):
     some = tb.table(connect, "my.rows", columns=["kids", "y"])
-    assert some.counts and some.names == ["kids", "y"]
+    assert some.counts
+    assert some.names == ["kids", "y"]
     model = tb.NaiveBayes({"kids": tb.Poisson()}).fit(some, "y")
     assert model.tally_["y"].table.sum() == len(frame)
     with pytest.raises(tb.DataError, match="no column 'nope'"):

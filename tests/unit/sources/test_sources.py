@@ -350,7 +350,7 @@ def test_an_iterator_is_there_once(frame):
         tb.NaiveBayes().fit(source, "y")
 
 
-@pytest.fixture()
+@pytest.fixture
 def in_parts(frame, small_batches):
     """Frames through an iterator, a hundred rows at a time."""
     return lambda rows: (rows.iloc[k : k + 100] for k in range(0, len(rows), 100))
