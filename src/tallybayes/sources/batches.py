@@ -41,7 +41,7 @@ class Batches(Source):
             self._first = next(parts, None)
             if self._first is None:
                 raise DataError(f"{self.name} has no rows; expected at least one batch.")
-            self._parts = parts if self._once else None
+            self._parts = parts
         return self._first
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:

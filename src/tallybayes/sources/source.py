@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tallybayes.cautions import RowsWarning, warn
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from tallybayes.families.family import Family
 
-BATCH = 2**18  # rows that are read together: enough for the kernels, few enough for memory
+BATCH = 2**18  # rows that are read together, where nothing is known of their width: enough for the kernels
+BYTES, FEWEST, MOST = 2**25, 2**12, 2**20  # of a batch whose width is known: about so many bytes, and rows
 _AHEAD = 2  # batches that are read while another one is counted
 T = TypeVar("T")
 
@@ -49,6 +51,7 @@ class Source:
     def __init__(self, name: str) -> None:
         self.name = name
         self._first: pa.Table | None = None
+        self._begun: Iterator[pa.Table] | None = None  # the batches after the first, until they are asked for
 
     @property
     def schema(self) -> pa.Schema:
@@ -85,14 +88,26 @@ class Source:
     def first(self) -> pa.Table:
         """The first batch, which decides what there is to count; a table without rows where there are none."""
         if self._first is None:
-            self._first = next(iter(self.batches()), None)
+            begun = iter(self.batches())
+            self._first = next(begun, None)
             if self._first is None:
                 self._first = self.schema.empty_table()
+            else:
+                self._begun = begun
         return self._first
 
     def read_ahead(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """As `batches`; the next ones are read while one is used, where that can be."""
-        return ahead(self.batches(columns)) if self.in_threads else self.batches(columns)
+        found = self._going_on(columns)
+        return ahead(found) if self.in_threads else found
+
+    def _going_on(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+        """As `batches`; where the first of them was just read, with the same columns, it is not read again."""
+        begun, self._begun = self._begun, None
+        if begun is None or (columns is not None and set(columns) != set(self.schema.names)):
+            return self.batches(columns)
+        found = chain([self.first()], begun)
+        return found if columns is None else (batch.select(list(columns)) for batch in found)
 
     def snapshot(self) -> AbstractContextManager[None]:
         """While it lasts, the rows are the same whenever they are asked for."""
@@ -166,6 +181,17 @@ def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
     finally:
         stop.set()
         thread.join()
+
+
+def rows_of(schema: pa.Schema) -> int:
+    """How many rows make a batch: many of a few narrow columns, fewer of many."""
+    bits = 0
+    for field in schema:
+        try:
+            bits += field.type.bit_width
+        except ValueError:  # text, and what else is of any length
+            bits += 128
+    return int(min(MOST, max(FEWEST, BYTES * 8 // max(1, bits))))
 
 
 def placed(batches: Iterable[pa.Table], file: str, word: str, first: int) -> Iterator[pa.Table]:

@@ -38,14 +38,14 @@ def frame():
 @pytest.fixture
 def small_batches(monkeypatch):
     """Batches of some 64 rows, and no way to have all of them at a time."""
-    for module in (
-        "sources.source",
-        "sources.arrow_files",
-        "sources.batches",
-        "sources.dialects",
-        "export.predictions",
+    for name in (
+        "sources.source.BATCH",
+        "sources.source.MOST",
+        "sources.batches.BATCH",
+        "sources.dialects.BATCH",
+        "export.predictions.BATCH",
     ):
-        monkeypatch.setattr(f"tallybayes.{module}.BATCH", 64)
+        monkeypatch.setattr(f"tallybayes.{name}", 64)
     monkeypatch.setattr(source_module.in_batches, "__defaults__", (64,))
 
     def read(*_):

@@ -73,8 +73,8 @@ def _jsonl(frame, path):
 @pytest.fixture
 def small_batches(monkeypatch):
     """Batches of some 64 rows, so that a few hundred are many."""
-    for module in ("source", "arrow_files", "batches"):
-        monkeypatch.setattr(f"tallybayes.sources.{module}.BATCH", 64)
+    for name in ("source.BATCH", "source.MOST", "batches.BATCH"):
+        monkeypatch.setattr(f"tallybayes.sources.{name}", 64)
     monkeypatch.setattr(source_module.in_batches, "__defaults__", (64,))
 
 
