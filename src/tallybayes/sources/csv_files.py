@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.cautions import RowsWarning, warn
 from tallybayes.errors import DataError, brief
 from tallybayes.sources.arrow_files import united
-from tallybayes.sources.source import Source, in_batches, placed
+from tallybayes.sources.pieces import Piece, pieces_of
+from tallybayes.sources.source import Source, in_order, placed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BLOCK = 1 << 24  # bytes that are parsed together; the types of columns are those of the first
+_BLOCK = 1 << 22  # bytes that are parsed together; the types of columns are those of the first two
 _DELIMITERS = (",", ";", "\t", "|")
 _ROW = re.compile(r"Row #(\d+)")
 _COLUMN = re.compile(r"In CSV column #(\d+)")
@@ -25,6 +26,9 @@ ON_BAD = ("error", "missing", "skip")
 
 class CsvFiles(Source):
     """Rows of text files that have the same columns, in the order of the files.
+
+    Arrow's own reader of files larger than memory parses one block after the other. So files are cut where rows end,
+    and every core parses a piece; an error in a piece knows its line.
 
     Parameters
     ----------
@@ -44,6 +48,8 @@ class CsvFiles(Source):
         row is left out. A line with too many or too few cells is an error, or left out.
     """
 
+    in_threads = False  # it has threads of its own
+
     def __init__(
         self,
         paths: Sequence[str],
@@ -59,6 +65,8 @@ class CsvFiles(Source):
         self.paths, self.names, self.types = list(paths), names, dict(types or {})
         self.null_values, self.encoding, self.on_bad = null_values, encoding, on_bad
         self._delimiter = delimiter
+        self._names: dict[str, list[str]] = {}  # the columns of every file, in its order
+        self._head: tuple[pa.Table, int] | None = None  # of the first file what told the types, until it is used
         self.n_bad: dict[str, int] = {}  # cells or lines of every file that were none, while it was read last
 
     @cached_property
@@ -66,10 +74,8 @@ class CsvFiles(Source):
         """What parts the cells of a line."""
         if self._delimiter is not None:
             return self._delimiter
-        import pyarrow as pa
-
-        with pa.input_stream(self.paths[0], compression="detect") as stream:
-            line = stream.read(1 << 16).split(b"\n", 1)[0].decode("latin-1")
+        piece = next(pieces_of(self.paths[0], 1 << 16, 1 << 16, encoding=self.encoding), Piece(b"", 1))
+        line = re.split(b"[\r\n]", piece.data, maxsplit=1)[0].decode("latin-1")
         outside = re.sub(r'"[^"]*"', "", line)
         return max(_DELIMITERS, key=lambda mark: (outside.count(mark), -_DELIMITERS.index(mark)))
 
@@ -81,8 +87,17 @@ class CsvFiles(Source):
     def _first_schema(self, path: str) -> pa.Schema:
         import pyarrow as pa
 
-        with self._open(path, self.types) as reader:
-            schema = reader.schema
+        piece = next(self._pieces(path), None)
+        if piece is None:
+            raise DataError(f"{path} is empty; expected a line of names, or names=[...] and rows.")
+        try:
+            table, n_bad = self._parsed(path, piece, self.types, threads=True)
+        except pa.ArrowInvalid:  # somewhere
+            try:
+                table, n_bad = self._parsed(path, piece, self.types)
+            except pa.ArrowInvalid as error:
+                raise self._told(path, piece, error) from None
+        schema = table.schema
         for place, field in enumerate(schema):
             if pa.types.is_binary(field.type):
                 raise DataError(
@@ -96,146 +111,137 @@ class CsvFiles(Source):
         absent = [name for name in self.types if name not in schema.names]
         if absent:
             raise DataError.unknown_column(absent, schema.names)
+        self._names[path] = schema.names
+        if path == self.paths[0]:
+            self._head = table.cast(schema), n_bad
         return schema
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time."""
         self.n_bad = {}
+        self.check_columns(columns or ())
         for path in self.paths:
-            yield from placed(in_batches(self._file(path, columns)), path, "line", 1 if self.names else 2)
+            for table, n_bad, line in in_order(partial(self._read, path, columns), self._pieces(path)):
+                if n_bad:
+                    self.n_bad[path] = self.n_bad.get(path, 0) + n_bad
+                if len(table):
+                    yield from placed([table], path, "line", line)
         for path, number in self.n_bad.items():
             what = "taken for missing" if self.on_bad == "missing" else "left out"
             kind = "bad cells" if self.on_bad == "missing" else "bad lines"
             warn(f"{path}: {number} {kind if number > 1 else kind[:-1]} {what}.", RowsWarning)
 
-    def _file(self, path: str, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    def _pieces(self, path: str) -> Iterator[Piece]:
+        return pieces_of(path, 2 * _BLOCK, _BLOCK, delimiter=self.delimiter, encoding=self.encoding)
+
+    def _read(self, path: str, columns: Sequence[str] | None, piece: Piece) -> tuple[pa.Table, int, int]:
+        """The rows of a piece, how many cells or lines of it were none, and the line of the first row."""
         import pyarrow as pa
 
-        types = {field.name: self._fast(field.type) for field in self.schema}
-        n_read = 0
+        kinds = {name: self.schema.field(name).type for name in (self.schema.names if columns is None else columns)}
+        fast = {name: _fast(kind) for name, kind in kinds.items()}
+        is_head = piece.line == 1
+        line = piece.line + (is_head and not self.names)
+        if is_head and self._head is not None and path == self.paths[0]:
+            (table, n_bad), self._head = self._head, None
+            if table.schema.equals(self.schema):
+                return table.select(list(kinds)).cast(pa.schema(list(fast.items()))), n_bad, line
         try:
-            with self._open(path, types, columns) as reader:
-                for batch in reader:
-                    n_read += len(batch)
-                    yield pa.Table.from_batches([batch])
+            return *self._parsed(path, piece, fast, list(kinds)), line
         except pa.ArrowInvalid as error:
             if _COLUMN.search(str(error)) is None or self.on_bad == "error":
-                raise self._told(path, types, columns, error) from None
-            yield from self._carefully(path, columns, n_read)
+                raise self._told(path, piece, error) from None
+        try:
+            table, n_bad = self._parsed(path, piece, dict.fromkeys(kinds, pa.string()), list(kinds))
+        except pa.ArrowInvalid as error:
+            raise self._told(path, piece, error) from None
+        table, n_cells = _converted(table, kinds, self.on_bad)
+        return table, n_bad + n_cells, line
 
-    def _fast(self, kind: pa.DataType) -> pa.DataType:
-        """Labels are made codes where they are parsed."""
-        import pyarrow as pa
-
-        return pa.dictionary(pa.int32(), pa.string()) if pa.types.is_string(kind) else kind
-
-    def _open(
-        self, path: str, types: Mapping[str, Any], columns: Sequence[str] | None = None, *, threads: bool = True
-    ) -> Any:
+    def _parsed(
+        self,
+        path: str,
+        piece: Piece,
+        types: Mapping[str, Any],
+        columns: list[str] | None = None,
+        *,
+        threads: bool = False,
+    ) -> tuple[pa.Table, int]:
+        """The rows of a piece, and how many lines of it were left out. With threads no error knows its line."""
         import pyarrow as pa
         import pyarrow.csv as csv
 
         nulls: dict[str, Any] = {} if self.null_values is None else {"null_values": list(self.null_values)}
+        left_out = []
 
         def leave_out(row: Any) -> str:
             if self.on_bad == "error":
                 return "error"
-            self.n_bad[path] = self.n_bad.get(path, 0) + 1
+            left_out.append(row.number)
             return "skip"
 
-        try:
-            return csv.open_csv(
-                path,
-                read_options=csv.ReadOptions(
-                    block_size=_BLOCK, column_names=self.names, encoding=self.encoding, use_threads=threads
-                ),
-                parse_options=csv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=leave_out
-                ),
-                convert_options=csv.ConvertOptions(
-                    column_types=dict(types),
-                    include_columns=None if columns is None else list(columns),
-                    strings_can_be_null=True,
-                    **nulls,
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            if "Empty CSV" in str(error):
-                raise DataError(f"{path} is empty; expected a line of names, or names=[...] and rows.") from None
-            raise self._told(path, types, columns, error, again=threads) from None
-        except pa.ArrowKeyError:
-            raise DataError.unknown_column(
-                [name for name in columns or () if name not in self.schema.names], self.schema.names
-            ) from None
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error}.") from error
+        table = csv.read_csv(
+            pa.BufferReader(piece.data),
+            read_options=csv.ReadOptions(
+                block_size=_BLOCK // 8 if threads else len(piece.data) + 1,
+                column_names=self.names if piece.line == 1 else self._names[path],
+                use_threads=threads,
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=leave_out
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=dict(types), include_columns=columns, strings_can_be_null=True, **nulls
+            ),
+        )
+        return table, len(left_out)
 
-    def _told(
-        self, path: str, types: Mapping[str, Any], columns: Any, error: Exception, *, again: bool = True
-    ) -> DataError:
-        """What is wrong with a file, with the line: one thread that reads it again knows which."""
-        import pyarrow as pa
-
-        if again and _ROW.search(str(error)) is None:
-            try:
-                with self._open(path, types, columns, threads=False) as reader:
-                    for _ in reader:
-                        pass
-            except DataError as known:
-                return known
-            except pa.ArrowInvalid as found:
-                error = found
+    def _told(self, path: str, piece: Piece, error: Exception) -> DataError:
+        """What is wrong with a piece of a file, with the line."""
         text = str(error)
-        line, column = _ROW.search(text), _COLUMN.search(text)
-        where = f"{path}, line {line.group(1)}" if line else path
+        row, column = _ROW.search(text), _COLUMN.search(text)
+        where = f"{path}, line {piece.line + int(row.group(1)) - 1}" if row else path
         said = text.rsplit("CSV parse error: ", 1)[-1].rsplit("CSV conversion error to ", 1)[-1]
         if column is None:
             said = re.sub(r"^Row #\d+: ", "", said)
             return DataError(f"{where}: {brief(said)}.\n    Pass on_bad='skip' to leave such lines out.")
-        names = list(columns) if columns is not None else self.schema.names
+        names = self._names.get(path, self.names or ())
         name = names[int(column.group(1))] if int(column.group(1)) < len(names) else column.group(1)
         kind, _, value = said.partition(": invalid value ")
-        other = "float64" if _NUMBER.fullmatch(value) else "string"
         return DataError(
             f"{where}, column {name!r}: {value or said} is no {kind}, as which the column began.\n"
-            f"    Say what it is: tb.table(..., types={{{name!r}: {other!r}}}); or pass on_bad='missing' or 'skip'."
+            f"    Say what it is: tb.table(..., types={{{name!r}: 'string'}}); or pass on_bad='missing' or 'skip'."
         )
 
-    def _carefully(self, path: str, columns: Sequence[str] | None, n_read: int) -> Iterator[pa.Table]:
-        """The rows after those that were read, cell by cell where a column has some that are not of its type."""
-        import pyarrow as pa
 
-        kinds = {f.name: f.type for f in self.schema if columns is None or f.name in columns}
-        before = self.n_bad.pop(path, 0)  # lines that are left out are met again
-        with self._open(path, dict.fromkeys(self.schema.names, pa.string()), columns) as reader:
-            for batch in reader:
-                part = batch.slice(min(n_read, len(batch)))
-                n_read -= len(batch) - len(part)
-                if len(part):
-                    yield self._converted(part, kinds, path)
-        self.n_bad[path] = max(self.n_bad.get(path, 0), before)
+def _fast(kind: pa.DataType) -> pa.DataType:
+    """Labels are made codes where they are parsed."""
+    import pyarrow as pa
 
-    def _converted(self, batch: Any, kinds: Mapping[str, pa.DataType], path: str) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.compute as pc
+    return pa.dictionary(pa.int32(), pa.string()) if pa.types.is_string(kind) else kind
 
-        arrays, bad = [], None
-        for name in batch.schema.names:
-            column = batch.column(name)
-            try:
-                arrays.append(column.cast(self._fast(kinds[name])))
-            except pa.ArrowInvalid:
-                known = column.dictionary_encode()
-                made = pa.array([_one(value, kinds[name]) for value in known.dictionary.to_pylist()], kinds[name])
-                arrays.append(made.take(known.indices))
-                wrong = pc.and_(pc.is_null(arrays[-1]), pc.is_valid(column))
-                self.n_bad[path] = self.n_bad.get(path, 0) + (pc.sum(wrong).as_py() if self.on_bad == "missing" else 0)
-                bad = wrong if bad is None else pc.or_(bad, wrong)
-        table = pa.Table.from_arrays(arrays, names=batch.schema.names)
-        if bad is not None and self.on_bad == "skip":
-            self.n_bad[path] = self.n_bad.get(path, 0) + pc.sum(bad).as_py()
-            table = table.filter(pc.invert(bad))
-        return table
+
+def _converted(table: pa.Table, kinds: Mapping[str, pa.DataType], on_bad: str) -> tuple[pa.Table, int]:
+    """Text as the types of its columns, cell by cell where there are some that are not; and how many, or lines."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrays, bad, n_bad = [], None, 0
+    for name in table.schema.names:
+        column = table.column(name).combine_chunks()
+        try:
+            arrays.append(column.cast(_fast(kinds[name])))
+        except pa.ArrowInvalid:
+            known = column.dictionary_encode()
+            made = pa.array([_one(value, kinds[name]) for value in known.dictionary.to_pylist()], kinds[name])
+            arrays.append(made.take(known.indices))
+            wrong = pc.and_(pc.is_null(arrays[-1]), pc.is_valid(column))
+            n_bad += pc.sum(wrong).as_py() if on_bad == "missing" else 0
+            bad = wrong if bad is None else pc.or_(bad, wrong)
+    table = pa.Table.from_arrays(arrays, names=table.schema.names)
+    if bad is not None and on_bad == "skip":
+        return table.filter(pc.invert(bad)), pc.sum(bad).as_py()
+    return table, n_bad
 
 
 def _one(value: str, kind: Any) -> Any:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
+from os import cpu_count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tallybayes.cautions import RowsWarning, warn
 from tallybayes.errors import DataError
+from tallybayes.kernels.threads import threads
 from tallybayes.memory import require_memory
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 BATCH = 2**18  # rows that are read together, where nothing is known of their width: enough for the kernels
 BYTES, FEWEST, MOST = 2**25, 2**12, 2**20  # of a batch whose width is known: about so many bytes, and rows
 _AHEAD = 2  # batches that are read while another one is counted
+_THREADS = 8  # as many parse at a time: more of them would wait for the one that counts
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -181,6 +187,23 @@ def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
     finally:
         stop.set()
         thread.join()
+
+
+def in_order(work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """What is made of every item, in their order; threads work on the next ones while one is used."""
+    n_threads = min(threads() or cpu_count() or 1, _THREADS)
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def rows_of(schema: pa.Schema) -> int:

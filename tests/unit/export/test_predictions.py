@@ -46,6 +46,7 @@ def small_batches(monkeypatch):
         "export.predictions.BATCH",
     ):
         monkeypatch.setattr(f"tallybayes.{name}", 64)
+    monkeypatch.setattr("tallybayes.sources.csv_files._BLOCK", 2000)
     monkeypatch.setattr(source_module.in_batches, "__defaults__", (64,))
 
     def read(*_):

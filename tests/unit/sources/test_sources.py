@@ -75,6 +75,7 @@ def small_batches(monkeypatch):
     """Batches of some 64 rows, so that a few hundred are many."""
     for name in ("source.BATCH", "source.MOST", "batches.BATCH"):
         monkeypatch.setattr(f"tallybayes.sources.{name}", 64)
+    monkeypatch.setattr("tallybayes.sources.csv_files._BLOCK", 2000)
     monkeypatch.setattr(source_module.in_batches, "__defaults__", (64,))
 
 
