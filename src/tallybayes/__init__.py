@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tallybayes.errors import TallybayesError as TallybayesError
     from tallybayes.errors import TooLargeError as TooLargeError
     from tallybayes.export.predictions import write_predictions as write_predictions
+    from tallybayes.export.rows import write_rows as write_rows
     from tallybayes.families.bernoulli import Bernoulli as Bernoulli
     from tallybayes.families.bernoulli import Binomial as Binomial
     from tallybayes.families.binned import Binned as Binned
@@ -199,6 +200,7 @@ _PUBLIC = {
     "suggest_columns": "insight.suggest",
     "table": "sources.opening",
     "write_predictions": "export.predictions",
+    "write_rows": "export.rows",
 }
 
 

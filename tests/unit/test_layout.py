@@ -36,11 +36,12 @@ LAYERS = [
     ["models"],
     ["insight", "export"],
     ["files", "plots"],
+    ["apps"],
 ]
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 # Upward, but only when asked for: models and results draw their own pictures.
 ON_REQUEST = {(part, "plots") for part in ("beliefs", "learned", "models", "insight")}
-ANYTHING = {"testing", "demo", "__init__"}
+ANYTHING = {"testing", "demo", "__init__", "__main__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
 SHARED = {"inputs", "fitted", "estimator", "model"}
 ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "near_misses": set()}
@@ -50,7 +51,7 @@ ROOMS |= dict.fromkeys(("chains", "networks"), SHARED)
 ROOMS["classifiers"] = SHARED | {"model_file"}  # one is made of others, and writes them into its file
 # Optional libraries and the one part that may import each at module level; None: only inside functions.
 OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "pytest": "testing"}
-OPTIONAL |= {"networkx": None, "pandas": None, "polars": None, "pyspark": None}
+OPTIONAL |= {"cyclopts": "apps", "rich": None, "networkx": None, "pandas": None, "polars": None, "pyspark": None}
 
 
 def part_of(module: Path) -> str:
@@ -196,6 +197,28 @@ def test_a_model_is_no_tower(name):
 def test_other_names_do_not_resolve():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         tb.nonsense  # noqa: B018
+
+
+APPS = sorted((PACKAGE / "apps").rglob("*.py"))
+
+
+@pytest.mark.parametrize("module", APPS, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_applications_use_public_names_alone(module):
+    # They are written as any user could write them: what they lack, the library offers to all.
+    tree = parsed(module)
+    own = [name for name in imports(tree, deep=True) if name.startswith("tallybayes.")]
+    assert all(name.startswith("tallybayes.apps.") for name in own), own
+    private = [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+        if ast.unparse(node.value) != "self" and node.attr not in ("_asdict",)
+    ]
+    assert not private
+    asked = {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "tb"
+    }
+    assert asked <= {*tb._PUBLIC, "__version__"}
 
 
 # ---- Files ------------------------------------------------------------------------------------------------------

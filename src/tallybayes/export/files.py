@@ -1,4 +1,4 @@
-"""Files of rows that are written table by table, whole or not at all."""
+"""Rows that are written table by table, to files and to databases, whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
-from io import BufferedWriter
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, brief
 from tallybayes.replacing import replacing
-from tallybayes.sources.dialects import FEW
+from tallybayes.sources.dialects import FEW, Relation, dialect_of
 from tallybayes.sources.opening import kind_of_file
 
 if TYPE_CHECKING:
@@ -21,8 +21,52 @@ if TYPE_CHECKING:
 _PACKERS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 
 
+Writer = AbstractContextManager[Callable[["pa.Table"], None]]
+
+
+def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Writer:
+    """A place for tables of a schema, a file or a table of a database: all of them at the end, or nothing."""
+    if hasattr(to, "write"):
+        known = ("csv", "json", "parquet", "ipc")
+        if format not in known:
+            raise DataError(f"format is {format!r}, and an open file tells no kind; expected one of {list(known)}.")
+        return _writing_open(to, format, schema)
+    if format is not None:
+        raise DataError(f"format={format!r} is an option of open files.\n    The name of a file says its kind.")
+    if isinstance(to, str | os.PathLike):
+        return _writing_file(to, schema)
+    dialect = dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
+    if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
+        expected = "a path, (connection, name of a table), an open file, or 'pandas', 'polars', 'pyarrow' or 'spark'"
+        raise DataError.wrong_type("to", brief(to), expected)
+    return dialect.writing(to[1:], schema)
+
+
 @contextlib.contextmanager
-def writing_file(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+def _writing_open(file: Any, kind: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """What writes tables to a file that somebody else has opened, and closes: what was written stays."""
+    import pyarrow as pa
+
+    out = pa.PythonFile(_KeptOpen(file), "w")
+    writers: list[Any] = []
+
+    def write(table: pa.Table) -> None:
+        if kind == "json":
+            _write_lines(table, out)
+            return
+        if not writers:  # not before: what is refused at once leaves no line of names
+            writers.append(_writer(kind, out, schema, ",", getattr(file, "name", "the file")))
+        writers[0].write_table(table)
+
+    yield write
+    write(schema.empty_table())
+    for writer in writers:
+        writer.close()
+    file.flush()
+
+
+@contextlib.contextmanager
+def _writing_file(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     """What writes tables of a schema to a file, whose kind its ending says; it is there when all are written."""
     import pyarrow as pa
 
@@ -37,11 +81,7 @@ def writing_file(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[Ca
         if kind == "json":
             yield lambda table: _write_lines(table, out)
             return
-        try:
-            writer: Any = _writer(kind, out, schema, "\t" if ".tsv" in name[-8:] else ",")
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataError(f"these columns cannot be written to {path}: {error}.\n    Write .parquet.") from None
-        with writer:
+        with _writer(kind, out, schema, "\t" if ".tsv" in name[-8:] else ",", path) as writer:
             yield writer.write_table
 
 
@@ -50,25 +90,28 @@ class _KeptOpen:
 
     closed = False
 
-    def __init__(self, file: BufferedWriter) -> None:
+    def __init__(self, file: Any) -> None:
         self.write, self.flush, self.tell = file.write, file.flush, file.tell
 
     def close(self) -> None:
         """Leave it open."""
 
 
-def _writer(kind: str, out: Any, schema: pa.Schema, delimiter: str) -> Any:
-    if kind == "parquet":
-        import pyarrow.parquet as pq
+def _writer(kind: str, out: Any, schema: pa.Schema, delimiter: str, path: Any) -> Any:
+    import pyarrow as pa
 
-        return pq.ParquetWriter(out, schema)
-    if kind == "ipc":
-        import pyarrow as pa
+    try:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
 
-        return pa.ipc.new_file(out, schema)
-    import pyarrow.csv as text
+            return pq.ParquetWriter(out, schema)
+        if kind == "ipc":
+            return pa.ipc.new_file(out, schema)
+        import pyarrow.csv as text
 
-    return text.CSVWriter(out, schema, write_options=text.WriteOptions(delimiter=delimiter))
+        return text.CSVWriter(out, schema, write_options=text.WriteOptions(delimiter=delimiter))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"these columns cannot be written to {path}: {error}.\n    Write .parquet.") from None
 
 
 def _write_lines(table: pa.Table, out: Any) -> None:

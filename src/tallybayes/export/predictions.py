@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, brief
-from tallybayes.export.files import writing_file
+from tallybayes.errors import DataError
+from tallybayes.export.files import writing_rows
 from tallybayes.export.in_spark import in_spark
+from tallybayes.export.rows import arrow_column, plain_column, plain_type
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.inputs.parts import names_to_read
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.networks.rows import require_labels
-from tallybayes.sources.dialects import Relation, dialect_of
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import parts_of
 from tallybayes.sources.source import BATCH
@@ -31,7 +30,14 @@ _FRAMES = ("pandas", "polars", "pyarrow")
 
 
 def write_predictions(
-    model: Any, data: Any, to: Any, node: Name | None = None, *, proba: bool = False, keep: Any = ()
+    model: Any,
+    data: Any,
+    to: Any,
+    node: Name | None = None,
+    *,
+    proba: bool = False,
+    keep: Any = (),
+    format: str | None = None,
 ) -> Any:
     """Write what a model predicts of every row to a file or a table of a database: all of it or nothing.
 
@@ -43,9 +49,10 @@ def write_predictions(
     model : a classifier, a `Mixture` or a `BayesianNetwork`
         Fitted.
     data : as for the model's ``predict``: in memory, a path, or any other source
-    to : path; (connection, name of a table); or "pandas", "polars", "pyarrow" or "spark"
+    to : path; open file; (connection, name of a table); or "pandas", "polars", "pyarrow" or "spark"
         What a path ends in says what is written: .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
-        (.gz, .zst). A file that is there is replaced. Connections are those of DuckDB, PostgreSQL (psycopg) and
+        (.gz, .zst). A file that is there is replaced. One that is open for bytes, such as ``sys.stdout.buffer``, is
+        written to as rows come, and stays open. Connections are those of DuckDB, PostgreSQL (psycopg) and
         ``sqlite3``; a name in a schema is ``(connection, "schema", "name")``. The table is made, and one that is there
         is refused. The name of a library gives a frame of all rows, in memory; that of Spark, of rows in Spark, which
         asks the model where they are, when they are wanted.
@@ -55,6 +62,8 @@ def write_predictions(
         Whether p(class | row) is written, too, a column for every class.
     keep : name, or sequence of names, optional
         Columns of the data to be written first: what tells which row it is.
+    format : {"csv", "json", "parquet", "ipc"}, optional
+        What is written to an open file.
 
     Returns
     -------
@@ -92,23 +101,11 @@ def write_predictions(
         return _as_frame(answers.schema, list(answers.tables()), to)
     n_rows = 0
     # What is written is opened first and closed last: both may be transactions of one connection.
-    with _writing(to, answers.schema) as write, closing(answers.tables()) as tables:
+    with writing_rows(to, answers.schema, format) as write, closing(answers.tables()) as tables:
         for table in tables:
             write(table)
             n_rows += len(table)
     return n_rows
-
-
-def _writing(to: Any, schema: pa.Schema) -> AbstractContextManager[Any]:
-    """A place for tables of a schema: all of them at the end, or nothing."""
-    if isinstance(to, str | os.PathLike):
-        return writing_file(to, schema)
-    dialect = dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
-    if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
-        raise DataError.wrong_type(
-            "to", brief(to), "a path, (connection, name of a table), or 'pandas', 'polars', 'pyarrow' or 'spark'"
-        )
-    return dialect.writing(to[1:], schema)
 
 
 def _as_frame(schema: pa.Schema, tables: list[pa.Table], kind: str) -> Any:
@@ -154,15 +151,15 @@ class Answers:
             fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
             if fitted is not None:  # the columns that are kept are beside those that the model takes
                 self.data = Table({name: rows._column(name) for name in fitted})
-            self.kept = [_plain(_arrow(rows._column(name))) for name in keep]
+            self.kept = [plain_column(arrow_column(rows._column(name))) for name in keep]
             types = [column.type for column in self.kept]
         else:
             self.source.check_columns(keep)
-            types = [_plain_type(self.source.schema.field(name).type) for name in keep]
+            types = [plain_type(self.source.schema.field(name).type) for name in keep]
             self.names = names_to_read(model, self.source)
             self.wanted: list[Any] | None = list(dict.fromkeys([*self.names, *keep])) if self.names else None
         labels = model.classes_ if node is None else model.levels_.get(node)
-        types.append(pa.float64() if labels is None else _plain_type(pa.array(np.asarray(labels).tolist()).type))
+        types.append(pa.float64() if labels is None else plain_type(pa.array(np.asarray(labels).tolist()).type))
         wanted = ["prediction", *(f"p({label})" for label in (labels if proba else ()))]
         types += [pa.float64()] * (len(wanted) - 1)
         names = [*map(str, keep), *_free_names(wanted, keep)]
@@ -180,7 +177,7 @@ class Answers:
     def about(self, rows: Table) -> pa.Table:
         """The answers about some rows of a source."""
         features = Table({name: rows.columns[name] for name in self.names or rows.columns})
-        return self._told(features, [_plain(_arrow(rows.columns[name])) for name in self.keep])
+        return self._told(features, [plain_column(arrow_column(rows.columns[name])) for name in self.keep])
 
     def _told(self, rows: Any, kept: list[Any]) -> pa.Table:
         import pyarrow as pa
@@ -208,30 +205,3 @@ def _free_names(wanted: Sequence[str], taken: Sequence[Name]) -> list[str]:
         used.add(name.lower())
         found.append(name)
     return found
-
-
-def _arrow(column: Any) -> Any:
-    """A column as Arrow has it."""
-    import pyarrow as pa
-
-    if isinstance(column, pa.Array | pa.ChunkedArray):
-        return column
-    if getattr(column, "ndim", 1) != 1 or hasattr(column, "nnz"):
-        raise DataError.wrong_type("what is kept", "a block of columns", "a column by itself")
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if cell is None else str(cell) for cell in column])
-
-
-def _plain(column: Any) -> Any:
-    """A column without codes: every batch may have its own."""
-    kind = _plain_type(column.type)
-    return column if kind == column.type else column.cast(kind)
-
-
-def _plain_type(kind: Any) -> Any:
-    """What codes stand for; a column of which no cell is known is text."""
-    import pyarrow as pa
-
-    return kind.value_type if pa.types.is_dictionary(kind) else pa.string() if pa.types.is_null(kind) else kind

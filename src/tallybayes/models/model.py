@@ -35,6 +35,12 @@ class Model(Estimator):
     _given: tuple[Any, ...] | None = None  # parameters that were stated, of every factor of a tally of no rows
 
     @property
+    def n_rows_(self) -> float:
+        """How many rows were counted: the sum of their weights; of a hidden Markov model, how many steps."""
+        check_is_fitted(self, "tally_")
+        return float(self._weight())
+
+    @property
     def history_(self) -> list[float]:
         """The objective after every step of EM, in nats; empty where `fit` only counted, or counts have changed."""
         return [] if self._climb is None else list(self._climb.history)
@@ -54,6 +60,10 @@ class Model(Estimator):
     def converged_(self) -> bool:
         """Whether EM stopped because the objective hardly rose any more; True where there was nothing to expect."""
         return self._climb is None or self._climb.converged
+
+    def _weight(self) -> float:
+        """The weight of all rows that were counted."""
+        raise NotImplementedError
 
     def _called(self, column: Any) -> Any:
         """What a column is called where it is told of: one of a block by its own name, if it has any."""

@@ -54,3 +54,19 @@ def test_a_model_of_ones_own_is_not_saved_where_it_could_not_be_loaded(tmp_path)
     with pytest.raises(tb.FileError, match=r"Save its counts, model\.tally_\.save"):
         model.save(tmp_path / "own")
     assert not (tmp_path / "own").exists()
+
+
+def test_models_say_how_many_rows_and_what_the_target_is():
+    rows = {"x": [1.0, 2.0, 4.0, 5.0], "z": ["a", "b", "b", "a"], "kind": ["n", "n", "y", "y"], "w": [1, 2, 0, 4]}
+    for model in (
+        tb.NaiveBayes({"x": "auto"}),
+        tb.AveragedOneDependence({"z": tb.Categorical()}),
+        tb.Chosen(single=True),
+    ):
+        assert not hasattr(model, "target_")
+        assert not hasattr(model, "n_rows_")
+        fitted = model.fit(rows, "kind", sample_weight="w")
+        assert (fitted.target_, fitted.n_rows_) == ("kind", 7.0)
+    assert tb.NearestClassMean().fit([[1.0], [2.0]], [0, 1]).target_ == "class"
+    assert tb.BayesianNetwork({"z": ["kind"]}).fit(rows).n_rows_ == 4
+    assert tb.HiddenMarkovModel().fit([["a", "b"], ["a"]], [["x", "y"], ["x"]]).n_rows_ == 3

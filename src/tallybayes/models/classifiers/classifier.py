@@ -38,6 +38,7 @@ class Classifier(ClassifierMixin, Grouped):
         "unlabelled": Words(("em", "skip", None)),
     }
 
+    target_ = property(learning.target)
     fit = learning.fit
     partial_fit = learning.partial_fit
     forget = learning.forget

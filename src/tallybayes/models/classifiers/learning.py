@@ -349,7 +349,7 @@ def check_sizes(model: Any, table: Table, factors: list[Factor]) -> None:
 
 
 def target(model: Any) -> Any:
-    """The name of the column of the classes."""
+    """The name of the column that holds the classes: as in the data, or what they are called where it had none."""
     return model._shape.target
 
 

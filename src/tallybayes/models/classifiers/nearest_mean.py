@@ -99,6 +99,7 @@ class NearestClassMean(ClassifierMixin, Model):
     classes_ = property(learning.classes)
     feature_names_in_ = property(learning.feature_names_in)
     n_features_in_ = property(learning.n_features_in)
+    target_ = property(learning.target)
     _target = property(learning.target)
     _class_domain = property(learning.class_domain)
     forget = learning.forget

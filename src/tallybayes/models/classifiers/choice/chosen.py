@@ -100,6 +100,8 @@ class Chosen(ClassifierMixin, Estimator):
         self.random_state = random_state
 
     classes_ = property(lambda self: labels_of(self._class_domain.levels, self._shape.y_dtype))
+    target_ = property(learning.target)
+    n_rows_ = property(reading.n_rows)
     feature_names_in_ = property(learning.feature_names_in)
     n_features_in_ = property(learning.n_features_in)
     score = learning.score

@@ -74,6 +74,12 @@ def posterior(model: Any) -> Beliefs:
     return Beliefs(title, names, found._shown, lambda column: found[within.get(column, column)])
 
 
+def n_rows(model: Any) -> float:
+    """How many rows were counted: the sum of their weights."""
+    found: float = heaviest(model).n_rows_
+    return found
+
+
 def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
     """Refuse what takes a density of the rows."""
     check_is_fitted(model, "members_")

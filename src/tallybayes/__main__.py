@@ -1,0 +1,8 @@
+"""`python -m tallybayes` is the command `tally`."""
+
+import sys
+
+from tallybayes.apps.command.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

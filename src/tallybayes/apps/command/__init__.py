@@ -1,0 +1,1 @@
+"""The command `tally`: learn, ask, change and merge models from a shell."""

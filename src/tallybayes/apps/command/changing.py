@@ -1,0 +1,80 @@
+"""Models that are changed: more rows, or fewer; the old file stays until the new one is whole."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Literal
+
+from tallybayes.apps.command.data import Places, Reading
+from tallybayes.apps.command.faults import UsageError
+from tallybayes.apps.command.models import load, locked, save
+from tallybayes.apps.command.terminal import answer, answer_json, rows, say
+
+
+def change(
+    how: Literal["partial_fit", "forget"],
+    path: str,
+    data: str,
+    out: str | None,
+    force: bool,
+    target: str | None,
+    weight: str | None,
+    sequence: str | None,
+    order: str | None,
+    json: bool,
+    reading: Reading,
+) -> None:
+    """Count rows into a model or out of it, and write it."""
+    with Places() as places:
+        source = places.source(data, reading)
+        # Nobody else changes the model between reading and writing it, or one of the two changes would be lost.
+        with locked(path) if out is None else contextlib.nullcontext():
+            model = load(path)
+            before = model.n_rows_
+            _count(model, how, source, target, weight, sequence, order)
+            after = model.n_rows_
+            if out is None:
+                model.save(path)
+    if out is not None:
+        save(model, out, force=force)
+    kept = _kept(model)
+    if json:
+        answer_json({"file": out or path, "rows_before": before, "rows": after, "kept": kept})
+        return
+    word, steps = ("counted", after - before) if how == "partial_fit" else ("forgot", before - after)
+    answer(f"{word} {rows(steps)} rows: {out or path} has {rows(after)} now, {rows(before)} before")
+    if kept:
+        say(f"kept as chosen before: {', '.join(kept)}; 'tally fit' chooses anew")
+
+
+def _count(
+    model: Any, how: str, source: Any, target: str | None, weight: str | None, sequence: str | None, order: str | None
+) -> None:
+    kind = type(model).__name__
+    if kind == "HiddenMarkovModel":
+        if sequence is None or target is None:
+            raise UsageError("a hidden Markov model needs --target, the states, and --sequence (and --order).")
+        getattr(model, how)(source, target, sequence=sequence, order=order)
+    elif sequence or order:
+        raise UsageError(f"--sequence and --order are of hidden Markov models; this is a {kind}.")
+    elif kind == "BayesianNetwork":
+        getattr(model, how)(source, sample_weight=weight)
+    else:
+        more = {} if weight is None else {"sample_weight": weight}
+        getattr(model, how)(source, target or model.target_, **more)
+
+
+def _kept(model: Any) -> list[str]:
+    """What was chosen from the rows of before, and stays."""
+    found = []
+    if hasattr(model, "choice_"):
+        found += ["the models that are mixed, their weights, families and bins", "calibration"]
+    elif getattr(model, "columns", None) == "suggest":
+        found.append("the families that were suggested")
+    elif any(getattr(family, "bins", ()) for family in dict(getattr(model, "columns_", None) or {}).values()):
+        found.append("bins")
+    if getattr(model, "calibration_", None) is not None:
+        found.append("calibration")
+    if getattr(model, "metric", None) == "learned":
+        found.append("the metric")
+    return found

@@ -1,0 +1,104 @@
+"""`tally evaluate`: how good a model's answers are, on rows whose answers are known."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from tallybayes.apps.command.data import PLAIN, Places, Read
+from tallybayes.apps.command.faults import UsageError
+from tallybayes.apps.command.models import load
+from tallybayes.apps.command.tables import show_evaluation
+from tallybayes.apps.command.terminal import answer_json
+
+
+def evaluate(
+    model: str,
+    data: str,
+    /,
+    *,
+    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
+    by: str | None = None,
+    weight: str | None = None,
+    mass: Annotated[float, Parameter(show_default=True)] = 0.95,
+    sequence: str | None = None,
+    order: str | None = None,
+    json: bool = False,
+    reading: Read = PLAIN,
+) -> None:
+    """Measure a model's answers on rows whose answers are known.
+
+    Every number has a credible interval. Rows that the model has learned from
+    flatter it: take others.
+
+      tally evaluate penguins-choose.tally test.csv
+      tally evaluate model.tally test.csv --by country --json
+      tally evaluate network.tally days.csv --target rain
+      tally evaluate network.tally days.csv                 # bits per row
+
+    Parameters
+    ----------
+    model
+        A file that `tally fit` wrote.
+    data
+        A file, a pattern in quotes, - or the address of a database.
+    target
+        The true classes, if not called as when fitting; of a network, the column told from the others.
+    by
+        Measure the groups that this column tells by themselves, too.
+    weight
+        The column that says how often a row counts.
+    mass
+        The mass of the intervals.
+    sequence
+        Of hidden-markov: the column that says which sequence a step belongs to.
+    order
+        Of hidden-markov: the column that says where in it.
+    json
+        Write all measures as JSON: value, low and high.
+    reading
+        How DATA is read.
+    """
+    import tallybayes as tb
+
+    found: Any = load(model)
+    with Places() as places:
+        source = places.source(data, reading)
+        rows: Any = source
+        if type(found).__name__ == "HiddenMarkovModel":
+            from tallybayes.apps.command.sequences import read_steps
+
+            if sequence is None:
+                raise UsageError("which sequence a step belongs to is not said; expected --sequence COL.")
+            if by or weight:
+                raise UsageError("--by and --weight are of rows; hidden-markov is measured on sequences.")
+            rows = read_steps(source, sequence, order).sequences
+            states = None if target is None else [part[target].to_pylist() for part in rows]
+            result: Any = tb.evaluate(found, rows, states, mass=mass)
+        else:
+            wanted = target or getattr(found, "target_", None)
+            result = tb.evaluate(found, rows, wanted, by, sample_weight=weight, mass=mass)
+    if json:
+        answer_json(measured(result))
+    else:
+        show_evaluation(result)
+
+
+def measured(result: Any) -> dict[str, Any]:
+    """All that was measured."""
+    found: dict[str, Any] = {"rows": result.n_rows, "mass": result.mass}
+    if not hasattr(result, "confusion"):
+        found |= {"bits_per_row": result.bits_per_row}
+        return found | {"groups": {label: measured(part) for label, part in (result.groups or {}).items()}}
+    for name in ("accuracy", "error_rate", "log_loss", "brier", "auc", "calibration_error", "bits_per_row"):
+        found[name] = getattr(result, name)
+    labels = result.classes.tolist()
+    parts = {"precision": result.precision, "recall": result.recall, "f_score": result.f_score}
+    found["classes"] = [
+        {"class": label, "support": result.support[label], **{name: part[label] for name, part in parts.items()}}
+        for label in labels
+    ]
+    found["confusion"] = result.confusion
+    found["groups"] = [{"group": label, **measured(part)} for label, part in (result.groups or {}).items()]
+    return found

@@ -1,0 +1,60 @@
+"""`tally forget`: take rows out of a model again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tallybayes.apps.command.changing import change
+from tallybayes.apps.command.data import PLAIN, Read
+
+
+def forget(
+    model: str,
+    data: str,
+    /,
+    *,
+    out: Annotated[str | None, Parameter(name=["--out", "-o"])] = None,
+    force: bool = False,
+    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
+    weight: str | None = None,
+    sequence: str | None = None,
+    order: str | None = None,
+    json: bool = False,
+    reading: Read = PLAIN,
+) -> None:
+    """Take rows out of a model again, exactly.
+
+    Its counts are as if they had never been seen. What they had a part in
+    choosing (families, bins, the mixture's weights) and the calibration are
+    kept; fit again to choose anew. Rows that were never learned are refused
+    where a count would turn negative, and nothing is changed then.
+
+      tally forget penguins-choose.tally withdrawn.csv
+      tally forget model.tally sqlite:shop.db --table withdrawn
+
+    Parameters
+    ----------
+    model
+        A file that `tally fit` wrote.
+    data
+        The rows, with their classes: a file, a pattern in quotes, - or the address of a database.
+    out
+        The file to write; by default MODEL itself.
+    force
+        Replace the file of --out that is there.
+    target
+        The column of the classes, if it is not called as when fitting.
+    weight
+        The column that says how often a row counts.
+    sequence
+        Of hidden-markov: the column that says which sequence a step belongs to.
+    order
+        Of hidden-markov: the column that says where in it.
+    json
+        Write what changed as JSON.
+    reading
+        How DATA is read.
+    """
+    change("forget", model, data, out, force, target, weight, sequence, order, json, reading)

@@ -1,0 +1,217 @@
+"""DATA: the rows that a command is about, from a file, a pattern, standard input or a database."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import quote
+
+from cyclopts import Parameter
+
+from tallybayes.apps.command.faults import CommandError, UsageError
+from tallybayes.apps.command.terminal import say
+
+if TYPE_CHECKING:
+    import tallybayes as tb
+
+STANDARD_INPUT = "stdin:"  # what - stands for; and standard output, where something is written
+_DATABASES = ("duckdb:", "sqlite:", "postgresql://", "postgres://")
+
+
+@Parameter(name="*", group="Reading DATA")
+@dataclass(frozen=True)
+class Reading:
+    """What a file or a database does not say by itself."""
+
+    table: str | None = None
+    "Of a database: the table."
+    query: str | None = None
+    "Of a database: a query, whose answer is the table."
+    format: Literal["csv", "json", "parquet", "ipc"] | None = None
+    "Of a file whose name does not tell what it is."
+    delimiter: str | None = None
+    "What parts the cells of text; by default what its first line has most of."
+    null_values: tuple[str, ...] = ()
+    "What stands for a missing cell, such as '?' and NA, besides nothing at all."
+    types: tuple[str, ...] = ()
+    "What columns are, as NAME=TYPE: zip=string price=float64."
+    names: tuple[str, ...] = ()
+    "The columns of text files that have no line of names."
+    encoding: str = "utf8"
+    "Of text files."
+    on_bad: Literal["error", "missing", "skip"] = "error"
+    "What becomes of a cell of text that is not of its column's type: an error, a missing cell, or its row is left out."
+
+    def options(self) -> dict[str, Any]:
+        """The options of `tb.table` that were given."""
+        found: dict[str, Any] = {"format": self.format, "delimiter": self.delimiter}
+        found |= {
+            "null_values": ["", *self.null_values] if self.null_values else None,
+            "names": list(self.names) or None,
+        }
+        found |= {"types": dict(pair(one, "types", "TYPE") for one in self.types) or None}
+        found |= {"encoding": self.encoding, "on_bad": self.on_bad}
+        return found
+
+
+Read = Annotated[Reading, Parameter(name="*")]
+PLAIN = Reading()
+
+
+def pair(text: str, option: str, what: str) -> tuple[str, str]:
+    """NAME=SOMETHING, taken apart at the last sign: names may hold one."""
+    name, sign, value = text.rpartition("=")
+    if not sign or not name or not value:
+        raise UsageError(
+            f"--{option} has {text!r}; expected NAME={what}.\n    Data and models come first, options last."
+        )
+    return name, value
+
+
+def is_database(text: str) -> bool:
+    """Whether DATA, or where something is to be written, is the address of a database."""
+    return text.startswith(_DATABASES)
+
+
+class Places(contextlib.ExitStack):
+    """The files and databases that one command reads and writes; all are closed at its end.
+
+    Parameters
+    ----------
+    writes : str, optional
+        The address of the database that is written to: others are opened for reading only.
+    """
+
+    def __init__(self, writes: str | None = None) -> None:
+        super().__init__()
+        self._writes, self._connections = writes, dict[str, Any]()
+
+    def source(self, data: str, reading: Reading = PLAIN, ignored: tuple[str, ...] = ()) -> tb.Source:
+        """The rows that DATA names."""
+        import tallybayes as tb
+
+        if is_database(data):
+            options = {name: None if value in ("utf8", "error") else value for name, value in reading.options().items()}
+            given = [name for name, value in options.items() if value is not None]
+            if given:
+                raise UsageError(f"--{given[0].replace('_', '-')} is of files; found the database {_shown(data)}.")
+            connection = self.connect(data)
+            found = tb.table(connection, self._asked(connection, data, reading))
+        else:
+            if reading.table or reading.query:
+                option = "table" if reading.table else "query"
+                raise UsageError(
+                    f"--{option} is of databases; found {data!r}; expected duckdb:FILE, sqlite:FILE or postgresql://…"
+                )
+            options, path = reading.options(), data
+            if data == STANDARD_INPUT:
+                path, kind = self._spooled()
+                options["format"] = options["format"] or kind
+            if options["format"] != "csv" and options["format"] is not None:
+                options["encoding"] = "utf8"
+            found = tb.table(path, **options)
+            if data == STANDARD_INPUT:
+                found.name = "standard input"
+        if not ignored:
+            return found
+        found.check_columns(ignored)
+        return tb.table(found, columns=[name for name in found.schema.names if name not in ignored])
+
+    def connect(self, address: str) -> Any:
+        """A connection to a database, one for each."""
+        if address not in self._connections:
+            connection = _connect(address, writes=address == self._writes)
+            self._connections[address] = self.enter_context(contextlib.closing(connection))
+        return self._connections[address]
+
+    def _asked(self, connection: Any, data: str, reading: Reading) -> str:
+        if reading.table and reading.query:
+            raise UsageError("both --table and --query are given; expected one of them.")
+        found = reading.table or reading.query
+        if found:
+            return found
+        there = _tables(connection)
+        known = f" It has {', '.join(there[:8])}{', …' if len(there) > 8 else ''}." if there else ""
+        raise UsageError(f"which table of {_shown(data)} is not said; expected --table NAME or --query SQL.{known}")
+
+    def _spooled(self) -> tuple[str, str]:
+        """Standard input as a file, and what it holds: a stream could not be read twice."""
+        stream = sys.stdin.buffer
+        if sys.stdin.isatty():
+            say("reading standard input; Ctrl-D ends it")
+        head = stream.read(1 << 16)
+        packed = head[:2] == b"\x1f\x8b"
+        text = zlib.decompressobj(31).decompress(head) if packed else head
+        if not text.strip():
+            raise CommandError("standard input is empty; expected CSV with a line of names, or JSON lines.")
+        kind = "parquet" if text[:4] == b"PAR1" else "ipc" if text[:6] == b"ARROW1" else "csv"
+        kind = "json" if text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else kind
+        folder = self.enter_context(tempfile.TemporaryDirectory(prefix="tally-"))
+        path = os.path.join(folder, f"standard-input{'.gz' if packed else ''}")
+        with open(path, "wb") as file:
+            file.write(head)
+            shutil.copyfileobj(stream, file, 1 << 20)
+        return path, kind
+
+    def target(self, out: str | None, table: str | None) -> tuple[Any, str | None]:
+        """Where rows are written to, and as what: standard output, a file, or a table of a database."""
+        if out is not None and is_database(out):
+            if not table:
+                raise UsageError(f"which table of {_shown(out)} is written is not said; expected --to-table NAME.")
+            return (self.connect(out), table), None
+        if table:
+            raise UsageError("--to-table is of databases; expected -o duckdb:FILE, sqlite:FILE or postgresql://…")
+        if out is None or out == STANDARD_INPUT:
+            return _standard_output(), "csv"
+        return out, None
+
+
+def _standard_output() -> IO[bytes]:
+    sys.stdout.flush()
+    return sys.stdout.buffer
+
+
+def _connect(address: str, writes: bool) -> Any:
+    kind, _, path = address.partition(":")
+    if kind.startswith("postgres"):
+        return _imported("psycopg", "postgresql").connect(address)
+    path = os.path.expanduser(path.removeprefix("//") if path.startswith("///") else path)
+    if not writes and path != ":memory:" and not os.path.isfile(path):
+        raise CommandError(f"there is no database {path!r}; expected a file that {kind} wrote.")
+    if kind == "duckdb":
+        return _imported("duckdb", "duckdb").connect(path, read_only=not writes)
+    import sqlite3
+
+    mode = "rwc" if writes else "ro"
+    return sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode={mode}", uri=True)
+
+
+def _imported(library: str, extra: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(library)
+    except ModuleNotFoundError:
+        raise CommandError(
+            f"such a database needs {library}, which is not installed.\n    pip install 'tallybayes[{extra}]'"
+        ) from None
+
+
+def _tables(connection: Any) -> list[str]:
+    """The tables that a database has."""
+    asked = "SELECT table_name FROM information_schema.tables WHERE table_schema NOT LIKE '%_schema'"
+    if type(connection).__module__.startswith("sqlite3"):
+        asked = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+    return sorted(str(name) for (name,) in connection.execute(asked).fetchall())
+
+
+def _shown(address: str) -> str:
+    """An address without a password."""
+    head, at, host = address.rpartition("@")
+    return f"{head.partition('://')[0]}://…@{host}" if at and "://" in head else address

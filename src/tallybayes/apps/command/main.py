@@ -1,0 +1,27 @@
+"""Where the command begins, and how it ends: an exit code, and never a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What stands after `tally`; by default what was typed.
+    """
+    try:
+        from tallybayes.apps.command.run import run
+    except ModuleNotFoundError as error:
+        if (error.name or "tallybayes").startswith("tallybayes"):
+            raise
+        sys.stderr.write(
+            f"error: the command needs {error.name}, which is not installed; expected cyclopts and rich.\n"
+            "    Install what it needs: pip install 'tallybayes[command]'\n"
+        )
+        return 1
+    return run(list(sys.argv[1:] if arguments is None else arguments))

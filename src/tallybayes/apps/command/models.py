@@ -1,0 +1,100 @@
+"""Models in files: opened, and written so that nothing is ever lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from tallybayes.apps.command.faults import CommandError
+from tallybayes.apps.command.terminal import say
+
+
+def load(path: str, *kinds: str) -> Any:
+    """The model of a file, one of these kinds or any.
+
+    Parameters
+    ----------
+    path : str
+        A file of `tally fit`; one that ends in .bif is a network.
+    *kinds : str
+        The classes that are expected.
+    """
+    import tallybayes as tb
+
+    if path.lower().endswith((".bif", ".bif.gz")):
+        model: Any = tb.BayesianNetwork.from_bif(path)
+    else:
+        if not os.path.exists(path):
+            raise CommandError(f"there is no file {path!r}; expected a model.\n    'tally fit' writes one.")
+        model = tb.load(path)
+    name = type(model).__name__
+    if not hasattr(model, "summary"):
+        raise CommandError(f"{path} holds a {name}; expected a model.\n    model.fit_tally makes one of it, in Python.")
+    if kinds and name not in kinds:
+        raise CommandError(f"{path} is a {name}; expected a {' or a '.join(kinds)}.")
+    return model
+
+
+def save(model: Any, path: str, *, force: bool = False) -> None:
+    """Write a model to a new file, whole or not at all; one that is there is replaced only if that was said."""
+    with locked(path):
+        if os.path.lexists(path) and not force:
+            raise CommandError(
+                f"{path} is there already; nothing was written.\n    Name another file with -o, or pass --force."
+            )
+        model.save(path)
+    say(f"wrote {path}")
+
+
+@contextlib.contextmanager
+def locked(path: str, patience: float = 1.0) -> Iterator[None]:
+    """Nobody else changes a model meanwhile: a lock file beside it, let go of also when its owner is killed."""
+    place = os.path.realpath(path)
+    name = os.path.join(os.path.dirname(place), f".{os.path.basename(place)}.lock")
+    start, told = time.monotonic(), False
+    while True:
+        file = open(name, "ab")  # noqa: SIM115 - it is closed when the lock is let go of
+        try:
+            while not _lock(file):
+                if not told and time.monotonic() - start > patience:
+                    say(f"waiting for another tally that changes {path}")
+                    told = True
+                time.sleep(0.02)
+            if _is_at(file, name):  # or its last owner has removed it, and others lock another
+                break
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)  # while it is locked; where an open file cannot be removed (Windows) it stays
+        file.close()
+
+
+def _lock(file: Any) -> bool:
+    """Whether an open file is locked now."""
+    try:
+        try:
+            import fcntl
+        except ModuleNotFoundError:  # Windows
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+            return True
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except (BlockingIOError, PermissionError):
+        return False
+
+
+def _is_at(file: Any, name: str) -> bool:
+    """Whether an open file is the one of this name."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(name))
+    return False

@@ -1,0 +1,96 @@
+"""Running one command: warnings and errors in words, on standard error, and the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cyclopts import CycloptsError
+
+from tallybayes.apps.command.app import COMMANDS, make_app
+from tallybayes.apps.command.data import STANDARD_INPUT
+from tallybayes.apps.command.faults import CommandError, UsageError, in_words
+from tallybayes.apps.command.terminal import complain, printable
+
+DONE, REFUSED, USAGE, FAULT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 70, 130, 141
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do what some words ask for; the exit code."""
+    with _warnings_in_words():
+        try:
+            app = make_app(next((word for word in arguments if word in COMMANDS), None))
+            words = [STANDARD_INPUT if word == "-" else word for word in arguments]  # which would be an option
+            command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
+            command(*bound.args, **bound.kwargs)
+            sys.stdout.flush()
+            return DONE
+        except BaseException as error:
+            if os.environ.get("TALLY_TRACEBACK") and not isinstance(error, BrokenPipeError | SystemExit):
+                traceback.print_exc()
+            return _ended(error, arguments)
+
+
+def _ended(error: BaseException, arguments: Sequence[str]) -> int:
+    """The exit code after an error, which is told."""
+    if isinstance(error, BrokenPipeError):
+        _close_standard_output()
+        return PIPE_CLOSED
+    if isinstance(error, KeyboardInterrupt):
+        complain("error", "interrupted; nothing was changed.")
+        return INTERRUPTED
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else DONE if error.code is None else REFUSED
+    if isinstance(error, CycloptsError | UsageError):
+        name = next((word for word in arguments[:1] if not word.startswith("-")), "")
+        hint = f"tally {name} --help" if name in COMMANDS else "tally --help"
+        complain("error", f"{printable_lines(error)}\n    See '{hint}'.")
+        return USAGE
+    told = str(error) if isinstance(error, CommandError) else in_words(error)
+    if told is not None:
+        complain("error", told)
+        return REFUSED
+    complain(
+        "error",
+        f"this should not have happened: {type(error).__name__}: {printable(error)}\n"
+        "    It is a fault of Tallybayes, not yours. Please report it with what you typed and what\n"
+        "    TALLY_TRACEBACK=1 tally … shows; `python -c 'import tallybayes; tallybayes.show_versions()'`\n"
+        "    tells the versions.",
+    )
+    return FAULT
+
+
+def printable_lines(error: BaseException) -> str:
+    """What a wrong command line is told, in lines that a terminal only shows."""
+    return "\n".join(map(printable, str(error).strip().splitlines()))
+
+
+@contextmanager
+def _warnings_in_words() -> Iterator[None]:
+    """Warnings are lines on standard error, each once."""
+    told: set[str] = set()
+
+    def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+        if str(message) not in told and not issubclass(category, DeprecationWarning | FutureWarning):
+            told.add(str(message))
+            complain("warning", in_words(message) or str(message))
+
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            warnings.simplefilter("default")
+        warnings.showwarning = show
+        yield
+
+
+def _close_standard_output() -> None:
+    """Who reads has gone: nothing more is written, also when Python ends."""
+    try:
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until the end

@@ -1,0 +1,157 @@
+"""Models by the names that people type, and their settings: families, priors, structures."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from tallybayes.apps.command.data import pair
+from tallybayes.apps.command.faults import UsageError
+
+MODELS = {
+    "choose": "Chosen",
+    "naive-bayes": "NaiveBayes",
+    "one-dependence": "AveragedOneDependence",
+    "tree-augmented": "TreeAugmentedNaiveBayes",
+    "discriminant": "GaussianDiscriminant",
+    "nearest-mean": "NearestClassMean",
+    "network": "BayesianNetwork",
+    "hidden-markov": "HiddenMarkovModel",
+}
+
+# What people call a column; the first of every line is what it is called in help.
+_FAMILIES = {
+    "Categorical": ("label", "labels", "categorical", "category", "string", "text", "discrete"),
+    "Bernoulli": ("yes-no", "bernoulli", "boolean", "bool", "binary"),
+    "Poisson": ("count", "counts", "poisson"),
+    "Gaussian": ("gaussian", "normal", "number", "numeric", "float", "measure"),
+    "LogNormal": ("log-normal", "lognormal"),
+    "TiedGaussian": ("tied-gaussian",),
+}
+FAMILY_WORDS = {word: name for name, words in _FAMILIES.items() for word in words}
+_RULES = ("auto", "suggest")
+IGNORE = "ignore"
+
+
+def read_families(columns: Sequence[str]) -> tuple[dict[Any, Any], tuple[str, ...]]:
+    """Families by column, and the columns to be left out.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        NAME=FAMILY; the name ``...`` stands for all that are not named.
+    """
+    import tallybayes as tb
+
+    found: dict[Any, Any] = {}
+    ignored = []
+    for text in columns:
+        name, word = pair(text, "columns", "FAMILY")
+        key: Any = ... if name == "..." else name
+        if word == IGNORE and key is not ...:
+            ignored.append(name)
+            continue
+        plain, _, missing = word.lower().replace("_", "-").partition("+")
+        if plain == IGNORE:
+            found[key] = None
+        elif plain in _RULES and not missing:
+            found[key] = plain
+        elif plain in FAMILY_WORDS and missing in ("", "missing"):
+            family = getattr(tb, FAMILY_WORDS[plain])()
+            found[key] = tb.WithMissing(family) if missing else family
+        else:
+            known = [*_RULES, IGNORE, *(words[0] for words in _FAMILIES.values())]
+            near = get_close_matches(plain, [*_RULES, IGNORE, *FAMILY_WORDS], 1)
+            hint = f"\n    Did you mean {near[0]!r}?" if near else ""
+            raise UsageError(
+                f"--columns has the family {word!r} for {name!r}; expected one of {', '.join(known)}, "
+                f"or one of these with +missing, where absence tells something.{hint}"
+            )
+    if found and ... not in found:
+        found[...] = "auto"
+    if found.get(..., 0) is None:
+        del found[...]  # columns that a mapping does not name are not read
+    return found, tuple(ignored)
+
+
+def read_prior(text: str | None) -> Any:
+    """A prior: a number added to every level's count, a rule by its name."""
+    import tallybayes as tb
+
+    if text is None or text == "empirical":
+        return text
+    word, _, size = text.lower().partition(":")
+    try:
+        if word == "k2" and not size:
+            return tb.K2()
+        return tb.BDeu(float(size)) if word == "bdeu" else float(text)
+    except ValueError:
+        raise UsageError(
+            f"--prior is {text!r}; expected a number (1 is add-one), empirical, k2, or bdeu:N, worth N rows."
+        ) from None
+
+
+def read_structure(parts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Who depends on whom: 'a->b', chains 'a->b->c', several with commas 'a, b -> c'; parts end with ';'."""
+    import tallybayes as tb
+
+    if len(parts) == 1 and parts[0].lower().endswith((".bif", ".bif.gz")):
+        return {
+            str(name): tuple(map(str, above))
+            for name, above in tb.BayesianNetwork.from_bif(parts[0]).graph_.parents.items()
+        }
+    parents: dict[str, tuple[str, ...]] = {}
+    for part in (one for text in parts for one in text.split(";") if one.strip()):
+        steps = [[name.strip() for name in step.split(",")] for step in part.split("->")]
+        if not all(name for step in steps for name in step):
+            raise UsageError(
+                f"--structure has {part.strip()!r}; expected arrows such as 'rain->wet' or 'rain, sprinkler -> wet'."
+            )
+        for name in steps[0]:
+            parents.setdefault(name, ())
+        for above, below in itertools.pairwise(steps):
+            for name in below:
+                parents[name] = tuple(dict.fromkeys((*parents.get(name, ()), *above)))
+    return parents
+
+
+def make(model: str, settings: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Any:
+    """A model that is not fitted yet; settings that it does not have are refused.
+
+    Parameters
+    ----------
+    model : str
+    settings : mapping
+        None where nothing was said.
+    given : mapping, optional
+        What the command says by itself.
+    """
+    import tallybayes as tb
+
+    kind = getattr(tb, MODELS[model])
+    known = inspect.signature(kind).parameters
+    said = {name: value for name, value in settings.items() if value is not None and value != {}}
+    for name in said:
+        if name not in known:
+            others = [
+                word for word, other in MODELS.items() if name in inspect.signature(getattr(tb, other)).parameters
+            ]
+            raise UsageError(
+                f"--{name.replace('_', '-')} is no option of --model {model}; expected --model {', '.join(others)}."
+            )
+    return kind(**{**(given or {}), **said})
+
+
+def like(other: Any) -> Any:
+    """A model of the same kind, settings and choices as another, not fitted: both add up."""
+    import tallybayes as tb
+
+    if hasattr(other, "choice_"):
+        return tb.Chosen(choice=other.choice_)
+    parameters = other.get_params(deep=False)
+    if "columns" in parameters and hasattr(other, "columns_"):
+        parameters["columns"] = dict(other.columns_)
+    return type(other)(**parameters)

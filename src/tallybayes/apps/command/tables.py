@@ -1,0 +1,136 @@
+"""Results as tables that fit a terminal: of a choice, of a model, of an evaluation, of an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tallybayes.apps.command.terminal import answer, answer_table, number, printable, rows
+
+MOST = 40  # lines of a table; the rest is told by --json
+
+
+def show_report(report: Any) -> None:
+    """What was tried, and how it did on rows that were held out."""
+    mixed = sum(one.weight > 0 for one in report.tried) > 1
+    answer(
+        f"Chosen from {len(report.tried)} candidates by {report.n_folds} folds of {report.n_rows:,} rows\n"
+        f"  held out, {'the mixture' if mixed else 'it'} has log-loss {report.loss:.3f} "
+        f"({report.low:.3f} to {report.high:.3f}), accuracy {report.accuracy:.3f}\n"
+    )
+    lines = [
+        (one.name, f"{one.loss:.3f}", f"{one.low:.3f} to {one.high:.3f}", f"{one.weight:.2f}" if one.weight else "·")
+        for one in report.tried
+    ]
+    answer_table(("candidate", "log-loss", "95 % interval", "weight"), lines, (1, 2, 3))
+    for head, part in ((("column", "suggested family"), report.columns), (("left out", "because"), report.left_out)):
+        told = [(name, _family(value)) for name, value in part.items()]
+        _show(head, told)
+    _show(("not tried", "because"), list(report.skipped.items()))
+
+
+def show_summary(summary: Any) -> None:
+    """What a model consists of; of a mixture, every member."""
+    answer(printable(summary.title))
+    if hasattr(summary, "members"):
+        for one in summary.members:
+            answer(f"\n{one.weight:.2f} {printable(one.name)}")
+            _show_columns(one.summary)
+        return
+    _show_columns(summary)
+
+
+def _show_columns(summary: Any) -> None:
+    lines = [
+        (one.column, one.family, "" if one.levels is None else str(one.levels), _share(one.missing))
+        for one in summary.columns
+    ]
+    _show(("column", "family", "levels", "missing"), lines, (2, 3))
+    _show(("left out", "because"), list(summary.left_out.items()))
+
+
+def show_evaluation(result: Any) -> None:
+    """What was measured on rows with classes, of all of them and by group."""
+    if not hasattr(result, "confusion"):
+        answer(repr(result))
+        return
+    worth = (
+        f" (worth {result.effective_rows:,.0f} of equal weight)"
+        if result.effective_rows < 0.995 * result.n_rows
+        else ""
+    )
+    answer(f"{result.n_rows:,} rows{worth}, {len(result.classes)} classes; with {result.mass:.0%} credible intervals\n")
+    names = ("accuracy", "error_rate", "log_loss", "brier", "auc", "calibration_error", "bits_per_row")
+    heads = ("accuracy", "error rate", "log-loss (nats)", "Brier score", "AUC", "calibration error", "bits per row")
+    for name, head in zip(names, heads, strict=True):
+        found = getattr(result, name)
+        if found is not None:
+            answer(f"  {head:<17}  {found!r}")
+    answer("")
+    labels = result.classes.tolist()
+    lines = [
+        (
+            label,
+            _measure(result.precision[label]),
+            _measure(result.recall[label]),
+            result.f_score[label].shown()[0],
+            rows(result.support[label]),
+        )
+        for label in labels
+    ]
+    macro = (result.macro_precision, result.macro_recall, result.macro_f_score)
+    lines.append(("macro average", *map(_measure, macro[:2]), macro[2].shown()[0], ""))
+    answer_table(("class", "precision", "recall", "F", "rows"), lines, (1, 2, 3, 4))
+    if result.groups:
+        answer("")
+        groups = [
+            (
+                label,
+                f"{part.n_rows:,}",
+                _measure(part.accuracy),
+                _measure(part.log_loss),
+                _measure(part.calibration_error),
+            )
+            for label, part in result.groups.items()
+        ]
+        answer_table(("group", "rows", "accuracy", "log-loss", "calibration error"), groups, (1, 2, 3, 4))
+
+
+def show_explanation(why: Any, place: int) -> None:
+    """One row's weights of evidence, with bars."""
+    note, why.note = why.note, ""
+    head, *lines = repr(why).splitlines()
+    answer(head.replace("row 0:", f"row {place}:", 1))
+    if note:
+        answer(f"  ({printable(note)})")
+    answer("\n".join(lines))
+
+
+def _show(heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> None:
+    if not lines:
+        return
+    answer("")
+    answer_table(heads, lines[:MOST], right)
+    if len(lines) > MOST:
+        answer(f"… {len(lines) - MOST:,} more; --json has all")
+
+
+def _family(value: Any) -> str:
+    bins = getattr(value, "bins", ())
+    return f"{len(bins)} bins: {', '.join(bins)}" if bins else str(value)
+
+
+def _share(missing: float | None) -> str:
+    return (
+        "" if missing is None else "0 %" if missing == 0 else "< 0.1 %" if missing < 0.001 else f"{100 * missing:.3g} %"
+    )
+
+
+def _measure(found: Any) -> str:
+    value, low, high = found.shown()
+    return f"{value} ({low}–{high})"
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """A number with its interval, or alone where there is none."""
+    return number(value) if low != low else f"{number(value)} ({number(low)} to {number(high)})"

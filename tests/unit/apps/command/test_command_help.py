@@ -1,0 +1,68 @@
+"""Help comes at once, and is worth reading."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tallybayes as tb
+from tallybayes.apps.command.app import COMMANDS
+
+HERE = {**os.environ, "PYTHONPATH": str(Path(tb.__file__).parents[1]), "COLUMNS": "80"}
+
+
+@pytest.mark.parametrize("words", ["--help", "fit --help", "predict --help", "--version"])
+def test_help_imports_nothing_heavy(words):
+    code = (
+        "import sys; from tallybayes.apps.command.main import main\n"
+        f"main({words.split()!r}); print('loaded', *{{name.split('.')[0] for name in sys.modules}})"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, env=HERE, text=True, check=True)
+    loaded = set(ran.stdout.splitlines()[-1].split()[1:])
+    assert not loaded & {"numpy", "scipy", "sklearn", "pyarrow", "narwhals", "pandas", "sqlite3", "markdown_it"}
+
+
+def test_help_comes_at_once():
+    # 200 ms is what is promised on a machine with nothing else to do; the processor's time is what it takes on any.
+    took = []
+    for _ in range(3):
+        before = os.times()
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "tallybayes", "--help"], capture_output=True, env=HERE, check=True)
+        after = os.times()
+        used = after.children_user + after.children_system - before.children_user - before.children_system
+        took.append(min(used, time.perf_counter() - start))
+    assert min(took) < 0.4
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(name, done):
+    shown = done(f"{name} --help")
+    lines = shown.splitlines()
+    assert lines[0].startswith(f"Usage: tally {name}")
+    assert len([line for line in lines if re.match(rf"  .*tally {name} ", line)]) >= 2
+    assert all(len(line) <= 80 for line in lines)
+    # Every option is explained, and no line of the text above them was broken.
+    options = re.findall(r"^│ \*? *(--?[a-z-]+)(?: -\w)?(?: [A-Z.]+)?  +(\S?)", shown, flags=re.MULTILINE)
+    assert options
+    assert all(said for _, said in options)
+    text = shown.partition("╭")[0].splitlines()[2:]
+    assert all(line == line.rstrip() for line in text)
+
+
+def test_the_whole_is_listed(done):
+    shown = done("--help")
+    for name, line in COMMANDS.items():
+        assert re.search(rf"│ {name} +{re.escape(line[:20])}", shown)
+    assert "Exit codes: 0 done" in shown
+    assert "--install-completion" in shown
+    assert done("--version") == f"{tb.__version__}\n"
+
+
+def test_python_runs_it_too():
+    ran = subprocess.run([sys.executable, "-m", "tallybayes", "--version"], capture_output=True, env=HERE, text=True)
+    assert ran.stdout == f"{tb.__version__}\n"
