@@ -8,22 +8,25 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.plots.marginals import columns_in, marginal
 from tallybayes.plots.picture import Picture
-from tallybayes.plots.style import NOTE, panels, words
+from tallybayes.plots.style import NOTE, amount, panels, words
 
 _MOST = 40  # classes in a picture
 _ACROSS = 10
 
 
-def plot_classes(model: Any, shape: tuple[int, int]) -> Picture:
+def plot_classes(model: Any, shape: tuple[int, int], rows_of: Any = None) -> Picture:
     """The expected value of every column in each class, as an image of this shape, row by row.
 
     Parameters
     ----------
     model : a fitted classifier or mixture
     shape : (rows, columns)
+    rows_of : a fitted model, optional
+        The one whose rows have all columns, if this one reads some of them only.
     """
-    names, values = _expected(model)
+    names, values = _expected(model, (rows_of or model)._shape)
     if len(tuple(shape)) != 2 or math.prod(shape) != len(names):
         raise DataError.wrong_shape("shape", tuple(shape), f"two numbers whose product is {len(names)}, the columns")
     classes, prior = model.classes_.tolist(), np.exp(model.class_log_prior_)
@@ -38,11 +41,14 @@ def plot_classes(model: Any, shape: tuple[int, int]) -> Picture:
         for spine in ax.spines.values():
             spine.set_edgecolor("#DDDDDD")
     figure = axes[0].figure
-    bar = figure.colorbar(image, ax=axes.tolist(), shrink=0.9, aspect=16, label="expected value")
+    bar = figure.colorbar(image, ax=axes.tolist(), shrink=0.9, aspect=16)
+    bar.set_label("expected", fontsize=8)
     bar.outline.set_visible(False)
-    if len(kept) < len(classes):
-        note = f"showing {len(kept)} of {len(classes)} {model._groups}, the most frequent"
-        figure.suptitle(note, fontsize=10, color=NOTE)
+    blank = int(np.isnan(values).all(axis=0).sum())
+    notes = [f"showing {len(kept)} of {len(classes)} {model._groups}, the most frequent"] * (len(kept) < len(classes))
+    notes += [f"blank: {amount(blank, 'columns')} of which the model says nothing"] * (blank > 0)
+    if notes:
+        figure.suptitle("\n".join(notes), fontsize=10, color=NOTE)
     part = {"class": [label for label in classes for _ in names], "column": names * len(classes)}
     return Picture(axes, {**part, "expected": values.ravel()})
 
@@ -55,20 +61,23 @@ def _ends(values: np.ndarray) -> tuple[float, float]:
     return min(low, 0.0), high
 
 
-def _expected(model: Any) -> tuple[list[Any], np.ndarray]:
-    """The columns in the order of the data, and what is expected of each in every class."""
+def _expected(model: Any, shape: Any) -> tuple[list[Any], np.ndarray]:
+    """The columns in the order of the data, and what is expected of each in every class; NaN of those left out."""
     found: dict[Any, np.ndarray] = {}
-    for scored in model._scored:
-        if scored.family.reads == "codes":
-            name = scored.factor.columns[0]
-            raise DataError(f"column {name!r} holds labels, so classes have no image; expected numbers alone.")
+    for column in columns_in(model):
+        scored = column.scored
+        if column.levels and not scored.family.tokens:
+            at = np.asarray(column.levels if column.middles is None else column.middles)
+            if at.dtype.kind not in "biuf":
+                said = f"column {column.name!r} holds labels, so classes have no image; expected numbers alone."
+                raise DataError(said)
+            found[column.name] = at @ marginal(column).density
+            continue
         values = np.asarray(scored.family.expected(scored.parameters), dtype=float)
         values = np.broadcast_to(values, (len(model.classes_), values.shape[-1]))
-        found |= {scored.factor.column(place, values.shape[1]): values[:, place] for place in range(values.shape[1])}
-    order = model._shape.feature_names
-    names = list(found)
-    if order is not None and set(order.tolist()) == set(names):
-        names = order.tolist()
-    elif all(isinstance(name, int) for name in names):
-        names = sorted(names)
-    return names, np.stack([found[name] for name in names], axis=1)
+        places = enumerate(column.levels) if scored.family.tokens else [(column.place, column.name)]
+        found |= {name: values[:, place] for place, name in places}
+    every = range(shape.n_features or 0) if shape.feature_names is None else shape.feature_names.tolist()
+    names = list(every) if set(every) >= set(found) else list(found)
+    nothing = np.full(len(model.classes_), np.nan)
+    return names, np.stack([found.get(name, nothing) for name in names], axis=1)

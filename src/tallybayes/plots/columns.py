@@ -9,7 +9,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.models.fitted.scoring import chunk_of
 from tallybayes.models.inputs.shape import open_rows, read_more
-from tallybayes.plots.marginals import Column, Marginal, columns_in, marginal, pick, telling, telling_levels
+from tallybayes.plots.marginals import Column, Marginal, columns_in, marginal, picked, telling, telling_levels
 from tallybayes.plots.picture import Part, Picture
 from tallybayes.plots.style import (
     MOST_COLOURS,
@@ -43,7 +43,7 @@ def plot_columns(model: Any, columns: Any = None, X: Any = None, y: Any = None) 
         Rows whose histograms are drawn behind the densities.
     """
     found = columns_in(model)
-    shown, note = telling(model, found, _MOST) if columns is None else (pick(found, columns), "")
+    shown, note = telling(model, found, _MOST) if columns is None else (_pick(found, columns), "")
     axes = panels(len(shown), 3, 4.0, 2.8)
     prior = np.exp(model.class_log_prior_)
     look = looks(model.classes_.tolist(), prior, model._groups)
@@ -76,6 +76,11 @@ def plot_columns(model: Any, columns: Any = None, X: Any = None, y: Any = None) 
     if note:
         figure.suptitle(note, fontsize=10, color=NOTE)
     return Picture(axes, *parts)
+
+
+def _pick(found: list[Column], columns: Any) -> list[Column]:
+    """Those of these names: their own, or as rows call them."""
+    return picked({name: one for one in found for name in (one.key, one.name)}, columns)
 
 
 def _legend(figure: Any, model: Any, look: list[Look]) -> None:

@@ -39,7 +39,7 @@ def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, mos
     top, other = words(explanation.classes[row], WIDEST), words(explanation.others[row], WIDEST)
     ax.figure.canvas.figure.draw_without_rendering()  # how wide the axes are beside such labels
     ax.set_xlabel(in_lines(ax, f"weight of evidence (nats)   ← {other}   |   {top} →", 10))
-    set_title(ax, f"{top} against {other}: log-odds {explanation.log_odds[row]:+.2f}")
+    set_title(ax, f"{top} against {other}: log-odds {explanation.log_odds[row]:+.2f}", explanation.note)
     quiet(ax)
     found_cells = [cells.get(column) for column, _ in found]
     names = [str(column) for column, _ in found]

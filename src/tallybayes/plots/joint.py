@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from tallybayes.plots.decision import Plane, choose, draw_points, draw_regions, frame_plane, labels_of, plane, points_of
+from tallybayes.plots.asked import ByGroups
+from tallybayes.plots.decision import choose, labels_of
 from tallybayes.plots.picture import Picture
+from tallybayes.plots.plane import Plane, draw_points, draw_regions, frame_plane, plane_of
 from tallybayes.plots.style import Look, looks, new_axes, set_title
 
 _LEVELS = (-2.0, -0.5)  # of a Gaussian, two deviations and one
@@ -25,13 +27,14 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
     columns : two names, optional
     ax : two matplotlib Axes, optional
     """
-    chosen = choose(model, columns)
-    points = None if X is None else points_of(model, X, chosen[0])
-    here = plane(model, columns, points, chosen)
+    asked = ByGroups(model)
+    two, note = choose(asked, columns)
+    points = None if X is None else asked.points(X, two)
+    here = plane_of(asked, two, note, points)
     prior = model.class_log_prior_
     safe = np.where(np.isfinite(prior), prior, 0.0)
-    together = here.log_joint(0, 1) - safe
-    apart = (here.log_joint(0) - safe) + (here.log_joint(1) - safe)
+    together = asked.log_joint(here, 0, 1) - safe
+    apart = (asked.log_joint(here, 0) - safe) + (asked.log_joint(here, 1) - safe)
     options = {"figsize": (11.4, 4.8), "layout": "constrained", "sharey": True}
     axes = np.ravel(new_axes(ax, ncols=2, **options))
     look = looks(model.classes_.tolist(), np.exp(prior), model._groups)
@@ -40,7 +43,7 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
     for panel, log_density, title in zip(axes, (together, apart), titles, strict=False):
         _draw_density(panel, here, log_density, look)
         draw_regions(panel, here, log_density + prior, look, filled=False)
-        draw_points(panel, here, look, points, labels)
+        draw_points(panel, here, look, points, labels, model)
         frame_plane(panel, here)
         set_title(panel, title, here.note if panel is axes[0] else "")
     if axes[0].get_legend() is not None:

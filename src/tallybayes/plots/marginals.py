@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ class Column(NamedTuple):
     """One column of a fitted model; `place` is its place in the factor."""
 
     name: Any
+    key: Any  # what rows call it: of a block, its place there
     scored: Any
     place: int
     levels: tuple[Any, ...]  # of a column of labels
@@ -44,26 +45,27 @@ def columns_in(model: Any) -> list[Column]:
         if family.tokens:
             n = np.shape(family.expected(scored.parameters))[-1]
             block = len(factor.columns) == 1 and n > 1
-            levels = tuple(range(n)) if block else factor.columns
-            found.append(Column(factor.columns[0] if block else "words", scored, 0, levels))
+            name = factor.columns[0] if block else "words"
+            levels = tuple(model._called((name, place)) for place in range(n)) if block else factor.columns
+            levels = tuple(level[1] if isinstance(level, tuple) else level for level in levels)
+            found.append(Column(name, name, scored, 0, levels))
             continue
         codes = family.reads == "codes"
         n = len(factor.columns) if codes else np.shape(family.expected(scored.parameters))[-1]
         for place in range(n):
-            name = factor.column(place, n)
+            key = factor.column(place, n)
             if not codes:
-                found.append(Column(name, scored, place, ()))
+                found.append(Column(model._called(key), key, scored, place, ()))
                 continue
-            bins = model._family_of(factor, name)
+            bins = model._family_of(factor, key)
             middles = (bins.ends[:-1] + bins.ends[1:]) / 2 if bins.bins else None
             levels = bins.bins or model._level_domains(scored)[place].levels
-            found.append(Column(name, scored, place, levels, middles))
+            found.append(Column(key, key, scored, place, levels, middles))
     return found
 
 
-def pick(found: list[Column], columns: Any) -> list[Column]:
-    """Those of these names, in the order in which they are named."""
-    known = {column.name: column for column in found}
+def picked(known: Mapping[Any, Any], columns: Any) -> list[Any]:
+    """What is known of these names, in the order in which they are named."""
     one = isinstance(columns, str | int) or (isinstance(columns, tuple) and columns in known)  # (block, place)
     names = [columns] if one else list(columns)
     unknown = [name for name in names if name not in known]

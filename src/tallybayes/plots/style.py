@@ -85,6 +85,16 @@ def set_title(ax: Any, *lines: str, size: float = 11.0) -> None:
     ax.set_title("\n".join(in_lines(ax, line, size) for line in lines if line), fontsize=size)
 
 
+def add_note(picture: Any, note: str, *, above: bool) -> None:
+    """One more line of words: above all panels, or in the title of the first."""
+    if above:
+        figure, before = picture.figure, picture.figure.get_suptitle()
+        note = textwrap.fill(note, max(24, int(figure.get_figwidth() * 72 / 5.8)))
+        figure.suptitle(f"{before}\n{note}" if before else note, fontsize=10, color=NOTE)
+    else:
+        set_title(picture.axes[0], *picture.axes[0].get_title().splitlines(), note)
+
+
 class Look(NamedTuple):
     """How one of some groups is drawn; `label` is for a legend, None where another one speaks for it."""
 

@@ -1,8 +1,12 @@
 """Pictures of whole models: decisions, joints, classes as images, graphs and trellises draw what the models say."""
 
+from dataclasses import replace
+from functools import cache
+
 import matplotlib as mpl
 import numpy as np
 import pytest
+import scipy.sparse
 from readable import assert_readable, legend_of
 from sklearn.datasets import load_digits, load_iris
 
@@ -73,8 +77,90 @@ def test_decisions_of_nearest_means():
     drawn = picture.to_frame()
     gap = drawn[["0", "1"]].to_numpy()[:, None] - model.means_
     np.testing.assert_array_equal((gap**2).sum(axis=2).argmin(axis=1), drawn["predicted"])
-    with pytest.raises(DataError, match="distances need them all"):
-        tb.NearestClassMean().fit(IRIS, SPECIES).plot_decision()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "mahalanobis", lambda X, mean: np.abs(X - mean).sum(axis=1)], ids=str)
+def test_nearest_means_in_any_two_columns_have_the_others_at_their_mean(metric):
+    model = tb.NearestClassMean(metric).fit(IRIS, SPECIES)
+    picture = model.plot_decision(IRIS, SPECIES, (3, 1))
+    assert "the other 2 are at the mean of all rows" in picture.axes[0].get_title().replace("\n", " ")
+    drawn = picture.to_frame().iloc[::977]
+    rows = np.tile(IRIS.mean(axis=0), (len(drawn), 1))
+    rows[:, [3, 1]] = drawn[["3", "1"]]
+    assert model.predict(rows).tolist() == drawn["predicted"].tolist()
+    said = model.plot_decision().axes[0]
+    assert (said.get_xlabel(), said.get_ylabel()) == ("column 2", "column 3")  # petals tell most
+
+
+@cache
+def mixture_of_kinds():
+    return tb.choose(ROWS, KIND)
+
+
+def alone(number):
+    """A chosen classifier of one member."""
+    choice = mixture_of_kinds().choice_
+    only = replace(choice.members[number], weight=1.0)
+    return tb.Chosen(choice=replace(choice, members=(only,))).fit(ROWS, KIND)
+
+
+@pytest.mark.parametrize("pair", [None, ("sky", "x"), ("calls", "price")], ids=str)
+@pytest.mark.parametrize("number", [None, *range(4)])
+def test_decisions_of_a_chosen_mixture_take_the_other_columns_for_missing(pair, number):
+    model = mixture_of_kinds() if number is None else alone(number)
+    picture = model.plot_decision(ROWS, KIND, pair)
+    assert_readable(picture)
+    title = picture.axes[0].get_title().replace("\n", " ")
+    assert title.startswith(f"Chosen: {model.members_[0].choice.name}")
+    assert "the other 2 are missing" in title
+    assert (pair is None) == ("the two of 4 columns that tell most" in title)
+    frame = picture.to_frame()
+    pair = pair or tuple(frame)[:2]
+    drawn = frame.iloc[::487]
+    asked = {name: drawn[name].tolist() if name in pair else [None] * len(drawn) for name in ROWS}
+    asked |= {name: np.full(len(drawn), np.nan) for name in ("x", "calls", "price") if name not in pair}
+    assert model.predict(asked).tolist() == drawn["predicted"].tolist()
+
+
+def test_a_chosen_mixture_draws_its_heaviest_member_and_says_so():
+    model = mixture_of_kinds()
+    said = f"by {model.members_[0].choice.name}, the heaviest of {len(model.members_)}"
+    row = {name: column[:1] for name, column in ROWS.items()}
+    two = [name for name in model.parameters_ if name in ROWS][:2]
+    for picture in (
+        model.plot_columns(X=ROWS, y=KIND),
+        model.plot_joint(ROWS, KIND),
+        model.plot_joint(columns=two),
+        model.plot_graph(),
+        model.plot_explanation(row),
+    ):
+        assert_readable(picture)
+        words = [picture.figure.get_suptitle(), *(axes.get_title() for axes in picture.axes)]
+        assert said in " ".join(words).replace("\n", " ")
+    assert set(model.plot_columns(columns=two).to_frame()["column"]) == set(two)
+
+
+def test_classes_are_images_where_a_member_leaves_columns_out():
+    images, digits = load_digits(return_X_y=True)
+    model = tb.choose(images[:200], digits[:200], single=True)
+    frame = model.plot_classes((8, 8)).to_frame()
+    assert len(frame) == 640
+    assert frame.loc[frame["column"] == 0, "expected"].isna().all()  # 0 in every row
+    close = frame.loc[frame["column"] == 20].set_index("class")["expected"]
+    mean = [images[:200][digits[:200] == k, 20].mean() for k in close.index]
+    assert np.corrcoef(close, mean)[0, 1] > 0.9
+
+
+def test_columns_of_a_named_matrix_have_their_names_in_pictures():
+    matrix = scipy.sparse.csr_array(rng.poisson(np.where(KIND[:, None] == "a", 4, 1), (300, 3)))
+    counts = tb.Named(matrix, ["free", "money", "lunch"])
+    model = tb.NaiveBayes(tb.Poisson()).fit(counts, KIND)
+    picture = model.plot_columns(columns=["money", "free"])
+    assert [axes.get_title() for axes in picture.axes] == ["money", "free"]
+    assert model.plot_decision(counts, KIND, columns=("lunch", "free")).axes[0].get_xlabel() == "lunch"
+    assert model.plot_decision(columns=(("x", 2), "free")).axes[0].get_xlabel() == "lunch"
+    words = tb.NaiveBayes(tb.Multinomial()).fit(counts, KIND).plot_columns()
+    assert set(words.to_frame()["value"]) == {"free", "money", "lunch"}
 
 
 def test_places_go_by_the_names_of_their_columns():

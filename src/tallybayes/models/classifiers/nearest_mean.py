@@ -314,6 +314,8 @@ class NearestClassMean(ClassifierMixin, Model):
     _told = distances.told
     show_work = distances.show_work
     plot_decision = pictures.plot_nearest
+    plot_classes = pictures.plot_classes
+    _scored = property(distances.scored)
     summary = summary
     _weight = rows_by_class
     _groups = "classes"

@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, EstimateError, printable
+from tallybayes.families.gaussian import TiedGaussian
 from tallybayes.models.classifiers.answers.explain import shown
 from tallybayes.models.classifiers.answers.reading import told_class
 from tallybayes.models.classifiers.answers.sheet import Sheet
 from tallybayes.models.classifiers.answers.show_work import MOST_COLUMNS, one_row
 from tallybayes.models.fitted.far_rows import far_leads, lost_rows
 from tallybayes.models.fitted.reading import Told
-from tallybayes.models.fitted.scoring import NOTHING, Scored, chunk_of, rows_of
+from tallybayes.models.fitted.scoring import Resolved, Scored, chunk_of, prepare, rows_of
 from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
@@ -27,11 +28,20 @@ def class_log_prior(model: Any) -> np.ndarray:
     return np.full(n_classes, -np.log(max(n_classes, 1)))
 
 
+def scored(model: Any) -> list[Scored]:
+    """The means of every class, with the variance that all have in common: for pictures, and to be told of."""
+    return model._derive("scored", lambda: _scored(model))
+
+
+def _scored(model: Any) -> list[Scored]:
+    read, factor, moments = TiedGaussian(), model.tally_.factors[1], model._moments().diagonal()
+    flat = Resolved(None, read.flat_columns(moments))
+    return [prepare(Factor(factor.columns, factor.given, read), moments, flat, "mle")]
+
+
 def told(model: Any) -> list[Told]:
     """p(class), and the means of every class; the metric is ``projection_``."""
-    factor = model._reading(model.tally_.factors[1])
-    scored = Scored(factor, factor.family.maximum_likelihood(model._moments().diagonal()), False, NOTHING)
-    return [told_class(model), Told(scored, (model._target,), (model.classes_.tolist(),), only=("mean",))]
+    return [told_class(model), Told(model._scored[0], (model._target,), (model.classes_.tolist(),), only=("mean",))]
 
 
 def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:

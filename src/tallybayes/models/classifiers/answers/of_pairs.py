@@ -19,7 +19,7 @@ from tallybayes.models.classifiers.pairs import codes_of
 from tallybayes.models.fitted.generate import Missing, fill_column
 from tallybayes.models.fitted.parameter_table import Parameters, ParameterTable
 from tallybayes.models.fitted.reading import Told, make_parameters
-from tallybayes.models.fitted.scoring import NOTHING, Scored
+from tallybayes.models.fitted.scoring import NOTHING, Scored, chunk_rows
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows, shaped
 from tallybayes.sources.arrays import as_array
@@ -44,10 +44,16 @@ class _Without(Part):
     def gaps(self, rows: slice) -> np.ndarray:
         some = [np.asarray(column)[rows].astype(np.int32) for column in self.codes]
         top, other, whole = self.top[rows], self.other[rows], self.log_odds[rows]
-        each, out = np.arange(len(top)), np.zeros((len(top), len(some) + 1))
-        for j, column in enumerate(some):
-            joint = self.plan.joint_of([*some[:j], np.full_like(column, -1), *some[j + 1 :]])
-            out[:, j] = whole - (joint[each, top] - joint[each, other])
+        n, out = len(top), np.zeros((len(top), len(some) + 1))
+        step = max(1, chunk_rows(1, len(some)) // max(n, 1))  # columns at a time: few rows take as long as one
+        for start in range(0, len(some), step):
+            gone = range(start, min(start + step, len(some)))
+            tried = [np.tile(column, len(gone)) for column in some]
+            for place, j in enumerate(gone):
+                tried[j][place * n : (place + 1) * n] = -1
+            joint = self.plan.joint_of(tried).reshape(len(gone), n, -1)
+            each = np.arange(n)
+            out[:, list(gone)] = (whole - (joint[:, each, top] - joint[:, each, other])).T
         with np.errstate(invalid="ignore"):
             out[:, -1] = whole - (self.prior[top] - self.prior[other]) - out[:, :-1].sum(axis=1)
         return out

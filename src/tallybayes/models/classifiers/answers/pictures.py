@@ -51,9 +51,10 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None,
     Picture
     """
     check_is_fitted(model, "tally_")
+    from tallybayes.plots.asked import ByGroups
     from tallybayes.plots.decision import plot_decision
 
-    return plot_decision(model, X, y, columns, ax)
+    return plot_decision(ByGroups(model), X, y, columns, ax)
 
 
 def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
@@ -116,22 +117,22 @@ def plot_graph(model: Any, ax: Any = None) -> Picture:
     return plot_groups(model, ax)
 
 
-def plot_nearest(model: Any, X: Any = None, y: Any = None, ax: Any = None) -> Picture:
+def plot_nearest(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
     """The regions of the nearest means in the plane of two columns; needs matplotlib.
+
+    Distances need whole rows, so all other columns are at the mean of all rows.
 
     Parameters
     ----------
-    X : as for `fit`, optional
-        Rows to draw on top.
-    y : array-like of shape (n,), optional
-        Their classes.
-    ax : matplotlib Axes, optional
+    X, y, columns, ax
+        As for `NaiveBayes.plot_decision`.
 
     Returns
     -------
     Picture
     """
     check_is_fitted(model, "tally_")
-    from tallybayes.plots.decision import plot_nearest
+    from tallybayes.plots.asked import ByDistances
+    from tallybayes.plots.decision import plot_decision
 
-    return plot_nearest(model, X, y, ax)
+    return plot_decision(ByDistances(model), X, y, columns, ax)

@@ -17,8 +17,9 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.decisions import decide
+from tallybayes.models.classifiers.answers.explain import plot_explanation
 from tallybayes.models.classifiers.answers.uncertainty import predict_set
-from tallybayes.models.classifiers.choice import reading
+from tallybayes.models.classifiers.choice import pictures, reading
 from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice
 from tallybayes.models.classifiers.choice.choosing import try_all
 from tallybayes.models.classifiers.choice.mixing import bounded, mixed
@@ -113,6 +114,12 @@ class Chosen(ClassifierMixin, Estimator):
     class_prior_ = property(reading.class_prior)
     posterior_ = property(reading.posterior)
     show_work = reading.show_work
+    plot_decision = pictures.plot_decision
+    plot_columns = pictures.plot_columns
+    plot_joint = pictures.plot_joint
+    plot_classes = pictures.plot_classes
+    plot_graph = pictures.plot_graph
+    plot_explanation = plot_explanation
     log_likelihood = reading.refuse
     log_evidence = reading.refuse
     bits = reading.refuse
@@ -336,7 +343,7 @@ class Chosen(ClassifierMixin, Estimator):
         found = heaviest.model.explain(heaviest.choice.view.apply(table), against)
         names = heaviest.choice.view.column_names()
         found.columns = [names.get(column, column) for column in found.columns]
-        found.note = f"by {heaviest.choice.name}, the heaviest of {len(self.members_)}: {heaviest.choice.weight:.2f}"
+        found.note = reading.by(self)
         return found
 
     def _parts(self) -> list[tuple[Any, Any, Any]]:

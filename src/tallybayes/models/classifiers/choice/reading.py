@@ -30,14 +30,18 @@ def heaviest(model: Any) -> Any:
     return named
 
 
+def by(model: Any) -> str:
+    """Who tells of it: the heaviest member, and its weight."""
+    choice = model.members_[0].choice
+    return f"by {choice.name}, the heaviest of {len(model.members_)}: {choice.weight:.2f}"
+
+
 def parameters(model: Any) -> Parameters:
     """What the heaviest member has learnt, by column; the others are ``members_[k].model.parameters_``."""
     found = heaviest(model).parameters_
-    choice = model.members_[0].choice
-    by = f"{choice.name}, the heaviest of {len(model.members_)}: {choice.weight:.2f}"
-    within = {name: place for place, name in choice.view.column_names().items()}
+    within = {name: place for place, name in model.members_[0].choice.view.column_names().items()}
     names = [one for name in found for one in (within if name == BLOCK else [name])]
-    shown = f"{found.title}\nby {by}"
+    shown = f"{found.title}\n{by(model)}"
     return Parameters(shown, names, found._shown, lambda column: found[within.get(column, column)])
 
 
