@@ -114,6 +114,7 @@ class Chosen(ClassifierMixin, Estimator):
     class_prior_ = property(reading.class_prior)
     posterior_ = property(reading.posterior)
     show_work = reading.show_work
+    explain = reading.explain
     plot_decision = pictures.plot_decision
     plot_columns = pictures.plot_columns
     plot_joint = pictures.plot_joint
@@ -322,29 +323,6 @@ class Chosen(ClassifierMixin, Estimator):
         """
         best = self.predict_log_proba(X).argmax(axis=1)
         return self.classes_[best]
-
-    @answering
-    def explain(self, X: Any, against: Any = None) -> Any:
-        """How far every column pulls each row, by the heaviest member of the mixture, which it names.
-
-        Parameters
-        ----------
-        X : as for `fit`, without the target
-        against : label, optional
-            The class to compare with; by default the runner-up.
-
-        Returns
-        -------
-        Explanation
-        """
-        check_is_fitted(self, "members_")
-        heaviest = self.members_[0]
-        table = tolerated(open_columns(self, X), self._parts)
-        found = heaviest.model.explain(heaviest.choice.view.apply(table), against)
-        names = heaviest.choice.view.column_names()
-        found.columns = [names.get(column, column) for column in found.columns]
-        found.note = reading.by(self)
-        return found
 
     def _parts(self) -> list[tuple[Any, Any, Any]]:
         """The columns that the members look at, with what each takes its cells for."""

@@ -96,6 +96,30 @@ def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
 
 
 @answering
+def explain(model: Any, X: Any, against: Any = None) -> Any:
+    """How far every column pulls each row, by the heaviest member of the mixture, which it names.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    against : label, optional
+        The class to compare with; by default the runner-up.
+
+    Returns
+    -------
+    Explanation
+    """
+    check_is_fitted(model, "members_")
+    first = model.members_[0]
+    table = tolerated(open_columns(model, X), model._parts)
+    found = first.model.explain(first.choice.view.apply(table), against)
+    names = first.choice.view.column_names()
+    found.columns = [names.get(column, column) for column in found.columns]
+    found.note = by(model)
+    return found
+
+
+@answering
 def show_work(model: Any, row: Any) -> str:
     """What every member says of one row, and how it is mixed; ``members_[k].model.show_work`` has a member's own.
 
