@@ -97,6 +97,14 @@ def sums_of_powers(cells: Sequence[Expression], anchor: np.ndarray, *, full: boo
     return found + [Sum(Weight() * (one * other)) for k, one in enumerate(gaps) for other in gaps[k:]]
 
 
+def with_constants(sums: np.ndarray, is_constant: np.ndarray) -> np.ndarray:
+    """`sums_of_powers` of groups (groups, sums) where the cells of some columns are all at the point they are about."""
+    d = is_constant.shape[1]
+    rows, columns = np.triu_indices(d) if sums.shape[1] > 3 * d else (np.arange(d),) * 2
+    gone = [np.zeros_like(is_constant), is_constant, is_constant[:, rows] | is_constant[:, columns]]
+    return np.where(np.concatenate(gone, axis=1), 0.0, sums)
+
+
 def moments_of_sums(anchor: np.ndarray, sums: Any, *, full: bool) -> Moments:
     """The moments whose `sums_of_powers` are these, (groups, sums)."""
     d = len(anchor)

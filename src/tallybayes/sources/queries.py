@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from tallybayes.families.family import Family
 from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.source import BATCH, Source
 from tallybayes.sources.table import Table, open_table, sources_of
-from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FIRST = 20_000  # rows by which it is decided what there is to count
-_TOGETHER = 30  # columns in one query
+TOGETHER = 30  # columns in one query
 _BEFORE = r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*"  # what may stand before a query
 QUERY = re.compile(_BEFORE + r"(select|with|values|from|table)\b[\s(\"*]+\S", re.IGNORECASE | re.DOTALL)
 
@@ -45,6 +44,7 @@ class Query(Source):
     def __init__(self, dialect: Dialect, query: str) -> None:
         super().__init__(f"the table {query}" if not QUERY.match(query) else "the query")
         self.dialect, self._asked = dialect, query
+        self._told: dict[str, list[tuple[Any, ...]]] | None = None  # answers, while a snapshot lasts
 
     @cached_property
     def table(self) -> str:
@@ -103,9 +103,15 @@ class Query(Source):
             for start in range(0, len(rows), BATCH):
                 yield as_arrow(rows[start : start + BATCH], wanted, schema, self.name)
 
-    def snapshot(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
         """A transaction that reads."""
-        return self.dialect.snapshot()
+        with self.dialect.snapshot():
+            self._told = {}
+            try:
+                yield
+            finally:
+                self._told = None
 
     # ---- Counting where the rows are --------------------------------------------------------------------------------
 
@@ -114,6 +120,7 @@ class Query(Source):
     ) -> Tally | None:
         """The tally of factors, or None where one of them cannot be counted by the database alone."""
         from tallybayes.sources.collect import Collector
+        from tallybayes.sources.sums import sums_of
 
         total: Tally | None = None
         with self.dialect.snapshot():
@@ -125,7 +132,7 @@ class Query(Source):
                     table, times = self._values(factor, weight)
                     found = Collector(table, (factor,), times, schema, None).collect()
                 else:
-                    found = self._sums(factor, weight, schema or Schema())
+                    found = sums_of(self, factor, weight, schema or Schema())
                 if found is None:
                     return None
                 total = found if total is None else total | found
@@ -133,30 +140,44 @@ class Query(Source):
 
     def n_missing(self, column: str, weight: str | None) -> int:
         """How many rows lack the cell of a column."""
-        counted = "1" if weight is None else f"CASE WHEN {self.dialect.quote(weight)} > 0 THEN 1 ELSE 0 END"
+        if weight is None:  # what is asked of the column anyway
+            return sum(int(row[-1]) for row in self._once(self._counts([self.dialect.quote(column)])) if row[0] is None)
+        counted = f"CASE WHEN {self.dialect.quote(weight)} > 0 THEN 1 ELSE 0 END"
         query = f"SELECT COALESCE(SUM({counted}), 0) FROM {self.table} WHERE {self.dialect.quote(column)} IS NULL"
         return int(self.dialect.run(query)[0][0])
+
+    def _counts(self, columns: list[str], counted: str = "COUNT(*)") -> str:
+        by = ", ".join(columns)
+        return f"SELECT {by}, {counted} FROM {self.table} GROUP BY {by}"
+
+    def _once(self, query: str) -> list[tuple[Any, ...]]:
+        """The answer to a query, which within a snapshot is asked once."""
+        told = {} if self._told is None else self._told
+        if query not in told:
+            told[query] = self.dialect.run(query)
+        return told[query]
 
     def cut(self, families: Mapping[Name, Family]) -> Query:
         """The same rows with the numbers of some columns by their bins."""
         written = self._grouping(families)
         columns = {name: self.dialect.quote(name) for name in self.names}
-        return self._selecting(columns | {str(name): text for name, text in zip(families, written, strict=True)})
+        return self.selecting(columns | {str(name): text for name, text in zip(families, written, strict=True)})
 
     def select(self, columns: Sequence[str]) -> Query:
         """The same rows with some of the columns."""
         absent = [name for name in columns if name not in self.names]
         if absent:
             raise DataError.unknown_column(absent, self.names)
-        return self._selecting({name: self.dialect.quote(name) for name in columns})
+        return self.selecting({name: self.dialect.quote(name) for name in columns})
 
     def _grouping(self, families: Mapping[Name, Family]) -> list[str]:
         """What the values of columns are counted by: themselves, or their bins, of which infinity has none."""
-        texts = {name: self._written(name) for name in families}
+        texts = {name: self.written(name) for name in families}
         bins = {name: family.grouped_by(Column(0)) for name, family in families.items()}
         cut = [name for name, binned in bins.items() if binned is not None]
         if cut:
-            self._ends(Factor(cut, (), families[cut[0]]), [self.dialect.number(texts[name]) for name in cut])
+            ends = self.ends([self.dialect.number(texts[name]) for name in cut])
+            self.check_ends(Factor(cut, (), families[cut[0]]), ends)
         for name, binned in bins.items():
             if binned is not None:
                 texts[name] = self.dialect.write(binned, [texts[name]], None)
@@ -177,9 +198,9 @@ class Query(Source):
         }
         others = {name: quote(name) for name in self.names if name not in (state, sequence, order)}
         others = {name: text for name, text in others.items() if name.lower() != names["state"].lower()}
-        return self._selecting(columns), self._selecting({**others, names["state"]: label})
+        return self.selecting(columns), self.selecting({**others, names["state"]: label})
 
-    def _selecting(self, columns: dict[str, str]) -> Query:
+    def selecting(self, columns: dict[str, str]) -> Query:
         """The same rows with other columns, as they are written."""
         other = Query(self.dialect, self._selected(columns))
         other.name, other.names = self.name, list(columns)
@@ -204,7 +225,7 @@ class Query(Source):
         query = f"SELECT {by} FROM {self.table} GROUP BY {by} HAVING COUNT(*) > 1 LIMIT 1"
         return next(iter(self.dialect.run(query)), None)
 
-    def _written(self, name: Name) -> str:
+    def written(self, name: Name) -> str:
         """A column, or whether the cells of one are there."""
         if name in self.names:
             return self.dialect.quote(name)
@@ -224,12 +245,12 @@ class Query(Source):
         """How often every value of each column occurs in every group, as rows with weights: other cells are missing."""
         import pyarrow as pa
 
-        dialect, given = self.dialect, [self._written(name) for name in factor.given]
+        dialect, given = self.dialect, [self.written(name) for name in factor.given]
         counted = "COUNT(*)" if weight is None else f"SUM({dialect.number(dialect.quote(weight))})"
         written = self._grouping(dict.fromkeys(factor.columns, factor.family))
         parts: list[tuple[int, list[tuple[Any, ...]]]] = []
-        for start in range(0, len(written), _TOGETHER):
-            for place, rows in self._grouped(given, written[start : start + _TOGETHER], counted):
+        for start in range(0, len(written), TOGETHER):
+            for place, rows in self._grouped(given, written[start : start + TOGETHER], counted):
                 parts.append((start + place, rows))
         n_rows = sum(len(rows) for _, rows in parts)
         columns: dict[Name, Any] = {}
@@ -259,8 +280,7 @@ class Query(Source):
         """By column: (*given, value, how often) of every combination that there is."""
         if not self.dialect.grouping_sets or len(columns) == 1:
             for place, column in enumerate(columns):
-                by = ", ".join([*given, column])
-                yield place, self.dialect.run(f"SELECT {by}, {counted} FROM {self.table} GROUP BY {by}")
+                yield place, self._once(self._counts([*given, column], counted))
             return
         inner = ", ".join(
             [f"{text} AS g{k}" for k, text in enumerate(given)]
@@ -281,73 +301,19 @@ class Query(Source):
             by_place[place].append((*row[1 : 1 + len(given)], row[1 + len(given) + place], row[-1]))
         yield from by_place.items()
 
-    def _sums(self, factor: Factor, weight: str | None, schema: Schema) -> Tally | None:
-        """The sums that a family makes of its columns, in every group."""
-        dialect, family, d = self.dialect, factor.family, len(factor.columns)
-        columns, given = (
-            [self._written(name) for name in factor.columns],
-            [self._written(name) for name in factor.given],
-        )
-        numbers = [dialect.number(text) for text in columns]
-        ends = self._ends(factor, numbers)
-        if family.needs_whole_rows:
-            gap = " OR ".join(f"{text} IS NULL" for text in numbers)
-            if dialect.run(f"SELECT COUNT(*) FROM {self.table} WHERE {gap}")[0][0]:
-                return None  # they are expected, from all rows
-        with np.errstate(all="ignore"):
-            anchor = _anchor(*np.asarray(family.transform(ends)).astype(float))
-        sums = family.aggregates(d, anchor)
-        assert sums is not None
-        counted = None if weight is None else dialect.quote(weight)
-        texts = [dialect.sum(one, columns, counted) for one in sums]
-        by = ", ".join(given)
-        rows: dict[tuple[Any, ...], list[float]] = {}
-        for start in range(0, len(texts), 20 * _TOGETHER):
-            asked = ", ".join([*given, *texts[start : start + 20 * _TOGETHER]])
-            for row in dialect.run(f"SELECT {asked} FROM {self.table}" + (f" GROUP BY {by}" if by else "")):
-                rows.setdefault(row[: len(given)], []).extend(float(value) for value in row[len(given) :])
-        rows = {group: values for group, values in rows.items() if None not in group}
-        domains = {}
-        for axis, name in enumerate(factor.given):
-            key = schema.domain(name)
-            levels = dict.fromkeys(_plain(group[axis]) for group in rows)
-            domains[key] = Domain(levels, key, ordered=key in schema.ordered)
-        sizes = [len(domains[schema.domain(name)].levels) for name in factor.given]
-        table = np.zeros((*sizes, len(texts)))
-        for group, values in rows.items():
-            place = [domains[schema.domain(n)].index[_plain(v)] for n, v in zip(factor.given, group, strict=True)]
-            table[tuple(place)] = values
-        if not np.isfinite(table).all():
-            raise DataError(f"sums of {factor.columns} are not finite: the columns hold numbers that are too large.")
-        statistics = family.from_aggregates(table.reshape(-1, len(texts)), anchor).reshape_groups(tuple(sizes))
-        return Tally((factor,), [statistics], domains, schema).pruned()
-
-    def _ends(self, factor: Factor, numbers: list[str]) -> np.ndarray:
-        """The smallest and the largest number of every column, (2, columns); one that cannot be counted is refused."""
+    def ends(self, numbers: list[str]) -> np.ndarray:
+        """The smallest and the largest number of every column, (2, columns)."""
         asked = ", ".join(f"MIN({text}), MAX({text})" for text in numbers)
-        ends = np.array(self.dialect.run(f"SELECT {asked} FROM {self.table}")[0], dtype=float).reshape(-1, 2).T
+        return np.array(self.dialect.run(f"SELECT {asked} FROM {self.table}")[0], dtype=float).reshape(-1, 2).T
+
+    def check_ends(self, factor: Factor, ends: np.ndarray) -> None:
+        """Refuse numbers that cannot be counted."""
         outside = factor.family.outside(ends)
         wrong = np.isinf(ends) if outside is None else np.isinf(ends) | outside
         for name, cells, is_wrong in zip(factor.columns, ends.T, wrong.T, strict=True):
             if is_wrong.any():
                 found = f"found {float(cells[is_wrong][0])!r} in column {name!r} of {self.name}"
                 raise DataError(f"{found}; expected {factor.family.expects}.")
-        return ends
-
-
-def _anchor(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """A reference point per column: 0 unless all numbers are far from it, then one among them.
-
-    A database sums in float64, so it has to be near; where rows are added to others, moments are moved exactly.
-    """
-    width, middle = high - low, (low + high) / 2
-    far = np.abs(middle) > 16 * width
-    grid = np.exp2(np.ceil(np.log2(np.where(width > 0, width, np.abs(middle) * 2.0**-20 + 1e-300))))
-    return np.where(far & np.isfinite(middle), np.round(middle / grid) * grid, 0.0)
-
-
-def _plain(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _values_of(values: list[Any]) -> Any:

@@ -129,7 +129,7 @@ class SparkFrame(Query):
         plain = self._select(wanted).toDF(*names)
         return plain.mapInArrow(work, from_arrow_schema(schema))
 
-    def _selecting(self, columns: dict[str, str]) -> Query:
+    def selecting(self, columns: dict[str, str]) -> Query:
         """The same rows with other columns, as they are written."""
         return SparkFrame(self.dialect.ask(self._selected(columns)), self.name)
 

@@ -330,6 +330,23 @@ def test_counting_without_a_model(connect, frame):
         assert one.isclose(other, 1e-9)
 
 
+def test_numbers_far_from_those_of_the_first_rows(connect, monkeypatch):
+    """Sums are made about a point that the first rows tell; the others may be elsewhere."""
+    monkeypatch.setattr("tallybayes.sources.queries.FIRST", 3)
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame({"x": np.r_[0.0, 0.5, 0.25, 3e9 + rng.normal(size=200)], "y": ["a"] * 3 + ["b"] * 200})
+    connect.execute("CREATE TABLE late (x double precision, y text)")
+    values = ", ".join(f"({x!r}, '{y}')" for x, y in zip(rows["x"].tolist(), rows["y"], strict=True))
+    connect.execute(f"INSERT INTO late VALUES {values}")
+    for some, n in (("SELECT * FROM late WHERE y = 'b' OR x > 1", 200), ("SELECT * FROM late", 203)):
+        source = tb.table(connect, some)
+        source._first = pa.table({"x": [0.0, 0.5, 0.25], "y": ["a", "a", "a"]})
+        model = tb.NaiveBayes(estimate="mle").fit(source, "y")
+        assert model.tally_["y"].table.sum() == n
+        found = model.tally_["x"].scatter[-1] / 200
+        assert found == pytest.approx(rows["x"][3:].var(ddof=0), rel=1e-9)
+
+
 def test_a_table_may_be_called_as_a_query_begins(connect):
     connect.execute('CREATE TABLE "values" (x integer, y text); ')
     connect.execute("INSERT INTO \"values\" VALUES (1, 'a'), (2, 'b')")
