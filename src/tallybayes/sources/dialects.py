@@ -138,23 +138,31 @@ class Dialect:
 
     # ---- Expressions ------------------------------------------------------------------------------------------------
 
-    def number(self, column: str) -> str:
-        """A column as a number; NaN is missing."""
+    def cast(self, column: str) -> str:
+        """A column as a number."""
         return f"CAST({column} AS {self.double})"
 
+    def number(self, column: str) -> str:
+        """A column as a number; NaN is missing."""
+        return self.cast(column)
+
     def write(self, expression: Expression, columns: Sequence[str], weight: str | None) -> str:
-        """An expression over these columns, which are written already."""
+        """An expression over these columns, which are written as numbers already."""
 
         def text(one: Expression) -> str:
             return self.write(one, columns, weight)
 
         match expression:
             case Column(place):
-                return self.number(columns[place])
+                return columns[place]
             case Weight():
                 return "1" if weight is None else self.number(weight)
             case Const(value):
-                return f"CAST({value!r} AS {self.double})"
+                return self.cast(repr(value))
+            case Product(Weight(), second) if weight is None:
+                return text(second)
+            case Minus(first, Const(0.0)):
+                return text(first)
             case Product(first, second):
                 return f"({text(first)} * {text(second)})"
             case Minus(first, second):
@@ -170,6 +178,8 @@ class Dialect:
 
     def sum(self, sum: Sum, columns: Sequence[str], weight: str | None) -> str:
         """A sum; 0 over no row."""
+        if weight is None and isinstance(sum.of, Where) and sum.of.then == Weight():
+            return f"COUNT({self.write(sum.of.there, columns, None)})"
         return f"COALESCE(SUM({self.write(sum.of, columns, weight)}), 0)"
 
 

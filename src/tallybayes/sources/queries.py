@@ -180,7 +180,7 @@ class Query(Source):
             self.check_ends(Factor(cut, (), families[cut[0]]), ends)
         for name, binned in bins.items():
             if binned is not None:
-                texts[name] = self.dialect.write(binned, [texts[name]], None)
+                texts[name] = self.dialect.write(binned, [self.dialect.number(texts[name])], None)
         return list(texts.values())
 
     # ---- Steps of sequences -----------------------------------------------------------------------------------------

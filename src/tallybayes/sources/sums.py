@@ -19,35 +19,33 @@ if TYPE_CHECKING:
     from tallybayes.sources.queries import Query
 
 _TOGETHER = 600  # sums in one query
-_FAR = 16  # widths of a column from which on sums of squares lose too much
+_FAR = 1000  # squared means over variances from which on sums of squares lose too much
 
 
 def sums_of(query: Query, factor: Factor, weight: str | None, schema: Schema) -> Tally | None:
     """The tally of a factor of numbers, whose family says which sums it needs; None where rows have to be read.
 
     A database sums in float64, so it does that about a point near the numbers, which the first rows tell. Where a group
-    turns out to be far from it, as class b is where a holds 0 and b the times of a day, the sums are made again, of
-    every group about its least number. Tallies about several points are added exactly.
+    turns out to be far from it, as class b is where a holds 0 and b the times of a day, the sums are made again, about
+    the means of every group; and with care for NaN where one is not finite. Usually it is one pass, of sums alone.
     """
     family = factor.family
+    measured = bool(family.transform(np.array([0.5])) == 0.5)  # the numbers themselves, not their logarithms
     about = _near(family, _first_ends(query, factor.columns))
-    asked = _ask(query, factor, weight, about)
-    query.check_ends(factor, asked.ends_of_all())
+    asked = _ask(query, factor, weight, about, careful=False, ends=not measured)
+    careful = not np.isfinite(asked.sums).all()
+    if careful:
+        asked = _ask(query, factor, weight, about, careful=True, ends=True)
+    if asked.ends is not None:
+        query.check_ends(factor, asked.ends_of_all())
     if family.needs_whole_rows and asked.n_gaps:
         return None  # they are expected, from all rows
     points, sums = np.tile(about, (len(asked.groups), 1)), asked.sums
-    if _is_far(family, points, asked.ends):
-        if family.transform(np.array([0.5])) == 0.5:
-            again = _ask(_about_least(query, factor, weight), factor, weight, np.zeros_like(about))
-            points = np.nan_to_num(asked.ends[:, 0])
-            sums = again.sums[[again.groups.index(group) for group in asked.groups]]
-        else:
-            points = np.tile(_near(family, asked.ends_of_all()), (len(asked.groups), 1))
-            asked = _ask(query, factor, weight, points[0])
-            sums = asked.sums
-    low, high = asked.ends.swapaxes(0, 1)
-    points = np.where(low == high, np.asarray(family.transform(low)), points)
-    sums = with_constants(sums, low == high)
+    if measured and _is_far(sums, len(about)):
+        asked, points = _ask_about_means(query, factor, weight)
+        low, high = asked.ends.swapaxes(0, 1)
+        points = np.where(low == high, low, points)
+        sums = with_constants(asked.sums, low == high)
     return _tally(factor, schema, asked.groups, points, sums)
 
 
@@ -86,8 +84,8 @@ class _Asked(NamedTuple):
 
     groups: list[tuple[Any, ...]]
     sums: np.ndarray  # (groups, sums)
-    ends: np.ndarray  # (groups, 2, columns)
-    n_gaps: int
+    ends: Any = None  # (groups, 2, columns), if asked
+    n_gaps: int = 0
 
     def ends_of_all(self) -> np.ndarray:
         """The smallest and the largest number of every column, (2, columns)."""
@@ -95,41 +93,64 @@ class _Asked(NamedTuple):
         return np.stack([np.fmin.reduce(low, initial=np.nan), np.fmax.reduce(high, initial=np.nan)])
 
 
-def _ask(query: Query, factor: Factor, weight: str | None, about: np.ndarray) -> _Asked:
-    """In one pass: the sums of every group, the ends of every column, and how many rows lack a cell."""
+def _ask(query: Query, factor: Factor, weight: str | None, about: np.ndarray, *, careful: bool, ends: bool) -> _Asked:
+    """In one pass: the sums of every group, the ends of every column if wanted, and how many rows lack a cell."""
     dialect = query.dialect
-    columns, given = ([query.written(name) for name in names] for names in (factor.columns, factor.given))
-    numbers = [dialect.number(text) for text in columns]
-    sums = factor.family.aggregates(len(columns), about)
+    number = dialect.number if careful else dialect.cast
+    numbers = [number(query.written(name)) for name in factor.columns]
+    texts = _written(query, factor, weight, numbers, about)
+    n_sums = len(texts)
+    texts += [f"{end}({text})" for end in ("MIN", "MAX") for text in numbers] if ends else []
+    if factor.family.needs_whole_rows:
+        texts += [f"SUM(CASE WHEN {' OR '.join(f'{text} IS NULL' for text in numbers)} THEN 1 ELSE 0 END)"]
+    try:
+        groups, values = _by_group(query, factor, texts)
+    except Exception:  # a number that is too large, perhaps: every library has its own
+        query.check_ends(factor, query.ends([dialect.number(query.written(name)) for name in factor.columns]))
+        raise
+    n_gaps = int(np.nansum(values[:, -1])) if factor.family.needs_whole_rows else 0
+    found = values[:, n_sums : n_sums + 2 * len(numbers)].reshape(len(groups), 2, -1) if ends else None
+    return _Asked(groups, values[:, :n_sums], found, n_gaps)
+
+
+def _ask_about_means(query: Query, factor: Factor, weight: str | None) -> tuple[_Asked, np.ndarray]:
+    """The sums of every group about the means of its numbers, the ends of these, and the means, (groups, columns)."""
+    dialect, d = query.dialect, len(factor.columns)
+    given = {str(name): query.written(name) for name in factor.given}
+    over = f"OVER (PARTITION BY {', '.join(given.values())})" if given else "OVER ()"
+    numbers = [dialect.number(query.written(name)) for name in factor.columns]
+    cells = {f"number {k}": text for k, text in enumerate(numbers)}
+    means = {f"mean {k}": f"AVG({text}) {over}" for k, text in enumerate(numbers)}
+    weights = {} if weight is None else {weight: dialect.quote(weight)}
+    there = query.selecting({**given, **weights, **cells, **means})
+    cell, mean = (list(map(dialect.quote, names)) for names in (cells, means))
+    gaps = [f"({one} - {other})" for one, other in zip(cell, mean, strict=True)]
+    texts = _written(there, factor, weight, gaps, np.zeros(d))
+    n_sums = len(texts)
+    texts += [f"{end}({name})" for end, names in (("MIN", cell), ("MAX", cell), ("MAX", mean)) for name in names]
+    groups, values = _by_group(there, factor, texts)
+    rest = values[:, n_sums:].reshape(len(groups), 3, d)
+    return _Asked(groups, values[:, :n_sums], rest[:, :2]), np.nan_to_num(rest[:, 2])
+
+
+def _written(query: Query, factor: Factor, weight: str | None, numbers: list[str], about: np.ndarray) -> list[str]:
+    """The sums that the family needs."""
+    sums = factor.family.aggregates(len(numbers), about)
     assert sums is not None
-    texts = [dialect.sum(one, columns, None if weight is None else dialect.quote(weight)) for one in sums]
-    gap = " OR ".join(f"{text} IS NULL" for text in numbers)
-    texts += [f"{end}({text})" for end in ("MIN", "MAX") for text in numbers]
-    texts += [f"SUM(CASE WHEN {gap} THEN 1 ELSE 0 END)"]
+    counted = None if weight is None else query.dialect.quote(weight)
+    return [query.dialect.sum(one, numbers, counted) for one in sums]
+
+
+def _by_group(query: Query, factor: Factor, texts: list[str]) -> tuple[list[tuple[Any, ...]], np.ndarray]:
+    """What is asked of every group: the groups, and numbers (groups, texts)."""
+    given = [query.written(name) for name in factor.given]
     by = f" GROUP BY {', '.join(given)}" if given else ""
     found: dict[tuple[Any, ...], list[Any]] = {}
     for start in range(0, len(texts), _TOGETHER):
-        text = f"SELECT {', '.join([*given, *texts[start : start + _TOGETHER]])} FROM {query.table}{by}"
-        try:
-            rows = dialect.run(text)
-        except Exception:  # a number that is too large, perhaps: every library has its own
-            query.check_ends(factor, query.ends(numbers))
-            raise
-        for row in rows:
+        asked = ", ".join([*given, *texts[start : start + _TOGETHER]])
+        for row in query.dialect.run(f"SELECT {asked} FROM {query.table}{by}"):
             found.setdefault(row[: len(given)], []).extend(row[len(given) :])
-    values = np.array(list(found.values()), dtype=float).reshape(len(found), len(texts))
-    ends = values[:, len(sums) : -1].reshape(len(found), 2, len(columns))
-    return _Asked(list(found), values[:, : len(sums)], ends, int(np.nansum(values[:, -1])))
-
-
-def _about_least(query: Query, factor: Factor, weight: str | None) -> Query:
-    """The same rows with numbers less the least of their group."""
-    given = {str(name): query.written(name) for name in factor.given}
-    over = f"OVER (PARTITION BY {', '.join(given.values())})" if given else "OVER ()"
-    numbers = {str(name): query.dialect.number(query.written(name)) for name in factor.columns}
-    shifted = {name: f"{text} - MIN({text}) {over}" for name, text in numbers.items()}
-    weights = {} if weight is None else {weight: query.dialect.quote(weight)}
-    return query.selecting({**given, **weights, **shifted})
+    return list(found), np.array(list(found.values()), dtype=float).reshape(len(found), len(texts))
 
 
 def _first_ends(query: Query, names: Sequence[Name]) -> np.ndarray:
@@ -143,23 +164,23 @@ def _first_ends(query: Query, names: Sequence[Name]) -> np.ndarray:
     return found
 
 
-def _middle_and_width(family: Family, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of columns, as the family reads them; ends are (..., 2, columns)."""
-    with np.errstate(all="ignore"):
-        low, high = np.moveaxis(np.asarray(family.transform(ends)).astype(float), -2, 0)
-        return (low + high) / 2, high - low
-
-
 def _near(family: Family, ends: np.ndarray) -> np.ndarray:
     """A point per column to make sums about: 0 unless all numbers are far from it, then one among them."""
-    middle, width = _middle_and_width(family, ends)
-    far = np.isfinite(middle) & (np.abs(middle) > _FAR * width)
+    with np.errstate(all="ignore"):
+        low, high = np.asarray(family.transform(ends)).astype(float)
+        middle, width = (low + high) / 2, high - low
+    far = np.isfinite(middle) & (np.abs(middle) > 2 * width)
     middle = np.where(far, middle, 0.0)
     grid = np.exp2(np.ceil(np.log2(np.where(far & (width > 0), width, np.abs(middle) * 2.0**-20 + 1e-300))))
     return np.round(middle / grid) * grid
 
 
-def _is_far(family: Family, points: np.ndarray, ends: np.ndarray) -> bool:
-    """Whether the numbers of some group, if they are not all the same, are far from its point."""
-    middle, width = _middle_and_width(family, ends)
-    return bool(((width > 0) & (np.abs(middle - points) > _FAR * width)).any())
+def _is_far(sums: np.ndarray, d: int) -> bool:
+    """Whether the numbers of some group are far from the point that these sums are about, so that squares cancel."""
+    n, first, second = sums[:, :d], sums[:, d : 2 * d], sums[:, 2 * d :]
+    if second.shape[1] > d:
+        rows, columns = np.triu_indices(d)
+        second = second[:, rows == columns]
+    lost = first * first > _FAR * (n * second - first * first)
+    exact = (first == np.round(first)) & (second == np.round(second)) & (np.abs(n * second) < 2.0**53)
+    return bool((lost & ~(exact & (n * second == first * first))).any())

@@ -56,11 +56,10 @@ def small_batches(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def postgresql_server(tmp_path_factory):
+def postgresql_server():
     pytest.importorskip("psycopg", reason="psycopg is not installed")
-    folder = tmp_path_factory.mktemp("pg")
-    yield server.start(folder)
-    server.stop(folder)
+    with server.running() as address:
+        yield address
 
 
 @pytest.fixture(params=["duckdb", "sqlite", "postgresql", "postgresql in transactions"])

@@ -4,34 +4,33 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 
-def start(folder: Path) -> str:
-    """Make a database in a folder, start its server on a socket there, and say how to connect to it."""
+@contextmanager
+def running() -> Iterator[str]:
+    """A database in a folder of its own, whose server listens on a socket there; how to connect to it."""
     programs = _programs()
     if programs is None:
         pytest.skip("PostgreSQL's programs (initdb, pg_ctl) are not installed")
-    data = folder / "data"
-    folder.chmod(0o755)
-    for parent in folder.parents:  # pytest's own folders are for their owner only
-        if str(parent).startswith("/tmp/") and os.geteuid() == 0:
-            parent.chmod(0o755)
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))  # not pytest's, which are for their owner only
+    data, control = folder / "data", [str(programs / "pg_ctl"), "-D", str(folder / "data")]
     if os.geteuid() == 0:  # which the server refuses to be
         shutil.chown(folder, "nobody")
-    _run([str(programs / "initdb"), "-D", str(data), "-U", "tests", "--auth=trust", "-E", "UTF8", "--no-sync"], folder)
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
-    _run([str(programs / "pg_ctl"), "-D", str(data), "-o", options, "-l", str(folder / "log"), "-w", "start"], folder)
-    return f"host={folder} user=tests dbname=postgres"
-
-
-def stop(folder: Path) -> None:
-    """Stop the server."""
-    programs = _programs()
-    assert programs is not None
-    _run([str(programs / "pg_ctl"), "-D", str(folder / "data"), "-m", "immediate", "stop"], folder)
+    try:
+        made = [str(programs / "initdb"), "-D", str(data), "-U", "tests", "--auth=trust", "-E", "UTF8", "--no-sync"]
+        _run(made, folder)
+        options = f"-k {folder} -c listen_addresses='' -c fsync=off"
+        _run([*control, "-o", options, "-l", str(folder / "log"), "-w", "start"], folder)
+        yield f"host={folder} user=tests dbname=postgres"
+        _run([*control, "-m", "immediate", "stop"], folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _programs() -> Path | None:
