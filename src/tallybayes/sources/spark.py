@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError
 from tallybayes.sources.dialects import Dialect
-from tallybayes.sources.queries import FIRST, QUERY, Query, as_arrow
+from tallybayes.sources.queries import FIRST, QUERY, Query
 from tallybayes.sources.source import in_batches
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ class SparkFrame(Query):
     def first(self) -> pa.Table:
         """The first rows, of as few partitions as have them."""
         if self._first is None:
-            rows = self._select(self.names).limit(FIRST).collect()
-            self._first = as_arrow([tuple(row) for row in rows], self.names, self.schema, self.name)
+            self._first = self._select(self.names).limit(FIRST).toArrow()
         return self._first
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
