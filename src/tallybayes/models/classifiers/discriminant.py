@@ -368,17 +368,22 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
 
 
 def oas(moments: Moments, *, tied: bool) -> np.ndarray:
-    """The oracle-approximating shrinkage of the correlations of every class, or of all together.
-
-    It needs the number of rows, the trace and the sum of squares only (Chen, Wiesel, Eldar and Hero, 2010).
-    """
+    """The oracle-approximating shrinkage of the correlations of every class, or of all together."""
     scatter, weight = moments.scatter, moments.weight[..., 0]
     if tied:
         scatter, weight = scatter.sum(axis=0, keepdims=True), weight.sum(keepdims=True)
+    return oas_of(scatter, weight)
+
+
+def oas_of(scatter: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The oracle-approximating shrinkage of the correlations in scatter matrices (…, columns, columns).
+
+    It needs the number of rows, the trace and the sum of squares only (Chen, Wiesel, Eldar and Hero, 2010).
+    """
+    d = scatter.shape[-1]
     variance = np.diagonal(scatter, axis1=-2, axis2=-1)
     deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
     correlation = scatter / (deviation[..., :, None] * deviation[..., None, :])
-    d = moments.n_columns
     level = (variance > 0).mean(axis=-1)  # the mean variance after scaling, 1 unless a column is constant
     spread = (correlation**2).mean(axis=(-2, -1))
     gap = (weight + 1) * (spread - level**2 / d)

@@ -18,6 +18,37 @@ _SPACED = 2.5  # and if no two are equal, also those: a fold, or every other row
 _CHANCE = 100.0  # bits: columns that fall alike in 2¹⁰⁰ ways fewer than they might do not by chance
 
 
+class Ranked(NamedTuple):
+    """The known numbers of a column, rising, each with its row's group and weight."""
+
+    values: np.ndarray
+    group: np.ndarray | None
+    n_groups: int
+    weight: np.ndarray | None
+
+    def counts(self, cuts: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The weight of every group between the cuts, (groups, bins), for several sets of cuts."""
+        if not len(cuts):
+            return []
+        edges = np.unique(np.concatenate(cuts))
+        places = np.searchsorted(self.values, edges)
+        fine = np.repeat(np.arange(len(edges) + 1), np.diff(places, prepend=0, append=len(self.values)))
+        if self.group is not None:
+            fine = fine + self.group * (len(edges) + 1)
+        counted = np.bincount(fine, self.weight, self.n_groups * (len(edges) + 1)).astype(np.float64)
+        table = counted.reshape(self.n_groups, -1)
+        starts = [np.append(0, edges.searchsorted(each) + 1) for each in cuts]
+        return [np.add.reduceat(table, start, axis=1) for start in starts]
+
+    def sums(self, edge: float, *, below: bool) -> np.ndarray:
+        """The weighted sum of the distances from an edge, in every group, over the values below it or those above."""
+        place = int(self.values.searchsorted(edge))
+        part = slice(None, place) if below else slice(place, None)
+        gap = self.values[part] - edge
+        gap = gap if self.weight is None else gap * self.weight[part]
+        return gap.sum(keepdims=True) if self.group is None else np.bincount(self.group[part], gap, self.n_groups)
+
+
 class Seen(NamedTuple):
     """A column as it was seen: its different values, rising, and how often each occurs."""
 
@@ -25,27 +56,17 @@ class Seen(NamedTuple):
     cells: Cells  # of numbers, or of the codes of labels
     n_known: int
     column: np.ndarray  # the cells themselves, NaN or −1 where missing
-    by_class: list[Cells] | None = None  # of numbers: the known ones of every class, sorted
+    ranked: Ranked | None = None  # of numbers: the known ones
 
     @property
     def is_number(self) -> bool:
         """Whether it is a column of numbers, not of labels."""
-        return self.by_class is not None
+        return self.ranked is not None
 
     @property
     def values(self) -> np.ndarray:
         """The different values."""
         return self.cells.values
-
-    def counts(self, cuts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The weight of every class between the cuts, (classes, bins), for several sets of cuts."""
-        if not len(cuts):
-            return []
-        every = np.concatenate([part for each in cuts for part in ([-np.inf], each, [np.inf])])
-        below = np.stack([_below(cells, every) for cells in self.by_class or ()])
-        ends = np.cumsum([len(each) + 2 for each in cuts])
-        inner = below[:, 1:] - below[:, :-1]
-        return [inner[:, last - len(each) - 2 : last - 1] for each, last in zip(cuts, ends, strict=True)]
 
 
 def refuse(one: Seen, thinned: float) -> str | None:
@@ -92,12 +113,6 @@ def _same(one: Seen, other: Seen, ranked: bool) -> bool:
     pairs = np.unique(mine.astype(np.int64) * (len(other.values) + 1) + its)
     known = np.array_equal(mine < 0, its < 0)
     return bool(known and len(pairs) == len(one.values) + bool((mine < 0).any()))
-
-
-def _below(cells: Cells, cuts: np.ndarray) -> np.ndarray:
-    """The weight of sorted values below cuts."""
-    places = np.searchsorted(cells.values, cuts)
-    return np.append(0.0, cells.total)[places] if len(cells.weight) else places.astype(np.float64)
 
 
 def _codes(one: Seen) -> np.ndarray:

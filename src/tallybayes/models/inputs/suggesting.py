@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import betaln, gammaln
 
 from tallybayes import kernels
 from tallybayes.errors import CellError
@@ -21,7 +21,8 @@ from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.poisson import Poisson
 from tallybayes.families.with_missing import WithMissing
-from tallybayes.models.inputs.recognise import Seen, refuse, repeated
+from tallybayes.models.inputs.by_fold import folds_as_columns, without_folds
+from tallybayes.models.inputs.recognise import Ranked, Seen, refuse, repeated
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
@@ -72,6 +73,13 @@ def default_family(table: Table, name: Name) -> Family:
     return _BY_KIND[table.kind(name)]
 
 
+class Choices(NamedTuple):
+    """What was found for columns by all rows, and which families the rows without each fold speak for."""
+
+    of_all: list[ColumnSuggestion]
+    by_fold: list[dict[Name, Family]]
+
+
 def choose_families(
     table: Table, names: Sequence[Name], target: Name | None, weight: np.ndarray | None = None
 ) -> list[ColumnSuggestion]:
@@ -89,10 +97,26 @@ def choose_families(
     -------
     list of ColumnSuggestion
     """
+    return choose_by_fold(table, names, target, weight, None).of_all
+
+
+def choose_by_fold(
+    table: Table, names: Sequence[Name], target: Name | None, weight: np.ndarray | None, fold: np.ndarray | None
+) -> Choices:
+    """As `choose_families`, and again without each fold: whatever looks at the classes is counted once, by fold.
+
+    Which bins are tried, and which columns say nothing, does not look at the classes: that is found from all rows.
+
+    Parameters
+    ----------
+    table, names, target, weight
+        As for `choose_families`.
+    fold : ndarray of int of shape (n,), optional
+    """
     labels = [name for name in names if not table.is_block(name) and table.kind(name) == "label"]
     if labels:
         table.levels(labels, lambda _: False)  # of all rows, which are encoded once
-    rows = _Rows.of(table, target, weight)
+    rows = _Rows.of(table, target, weight, fold)
     found: dict[Name, ColumnSuggestion] = {}
     seen: list[Seen] = []
     holes: list[Seen] = []
@@ -113,21 +137,32 @@ def choose_families(
             one.name, (), default_family(table, one.name), f"repeats {other.name!r}", left_out=True
         )
     seen = [one for one in seen if one.name not in found]
-    bits = _code_lengths(rows, seen)
-    tried = {  # at ties the first tried
-        one.name: sorted(bits[one.name], key=lambda candidate: round(candidate.bits, 6)) for one in seen
-    }
+    lengths = _code_lengths(rows, seen)
+    tried: dict[Name, list[Candidate]] = {}
+    without: list[dict[Name, Family]] = [{} for _ in range(rows.n_folds if fold is not None else 0)]
+    for one in seen:
+        families = [family for family, _ in lengths[one.name]]
+        bits = np.array([nats for _, nats in lengths[one.name]]) / math.log(2)
+        for chosen, best in zip(without, np.round(bits, 6).argmin(axis=0), strict=False):
+            chosen[one.name] = families[best]
+        every = [Candidate(family, float(length)) for family, length in zip(families, bits[:, -1], strict=True)]
+        tried[one.name] = sorted(every, key=lambda candidate: round(candidate.bits, 6))  # at ties the first tried
     if rows.thinned > 1:
         numbers = {one.name: tried[one.name] for one in seen if one.is_number}
         _drop_what_fails(numbers, rows)
         tried |= numbers
     for name, candidates in tried.items():
         found[name] = ColumnSuggestion(name, tuple(candidates), default_family(table, name))
-    for name, telling in _telling_absences(rows, holes).items():
+    absences = _telling_absences(rows, holes)
+    for chosen, telling in zip(without, absences, strict=False):
+        for name in telling:
+            if name in chosen or found[name].remark == "constant":
+                chosen[name] = WithMissing(chosen.get(name, found[name].default))
+    for name, bits_told in absences[-1].items():
         remark = "constant where it is there" if found[name].remark == "constant" else found[name].remark
         left_out = found[name].left_out and found[name].remark != "constant"
-        found[name] = found[name]._replace(absence=telling, remark=remark, left_out=left_out)
-    return [found[name] for name in names]
+        found[name] = found[name]._replace(absence=bits_told, remark=remark, left_out=left_out)
+    return Choices([found[name] for name in names], without)
 
 
 def _drop_what_fails(tried: dict[Name, list[Candidate]], rows: _Rows) -> None:
@@ -168,38 +203,46 @@ def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None 
     return {name: reason for name, reason in found.items() if reason is not None}
 
 
-def _telling_absences(rows: _Rows, holes: Sequence[Seen]) -> dict[Name, float]:
-    """The columns whose absence tells the classes apart, and by how many bits.
+def _telling_absences(rows: _Rows, holes: Sequence[Seen]) -> list[dict[Name, float]]:
+    """The columns whose absence tells the classes apart, and by how many bits: without each fold, and by all rows.
 
     Columns are often missing together. So the most telling one comes first, and another counts only if it still says
     something where each of those before is there, and where it is not.
     """
-    if rows.group is None:
-        return {}
+    found: list[dict[Name, float]] = [{} for _ in range(rows.n_folds + (rows.n_folds > 1))]
+    if rows.group is None or not holes:
+        return found
     flags = {one.name: (~np.isnan(one.column) if one.is_number else one.column >= 0).astype(np.intp) for one in holes}
     alone = {name: rows.absence(flag) for name, flag in flags.items()}
-    chosen: dict[Name, float] = {}
-    for name in sorted(alone, key=lambda name: -alone[name]):
-        if alone[name] > _SAID and all(rows.absence(flags[name], flags[other]) > 0 for other in chosen):
-            chosen[name] = alone[name]
-    return chosen
+    beside: dict[tuple[Name, Name], np.ndarray] = {}
+    for place, chosen in enumerate(found):
+        for name in sorted(alone, key=lambda name: -alone[name][place]):
+            if alone[name][place] <= _SAID:
+                break
+            for other in chosen:
+                if (name, other) not in beside:
+                    beside[name, other] = rows.absence(flags[name], flags[other])
+                if beside[name, other][place] <= 0:
+                    break
+            else:
+                chosen[name] = float(alone[name][place])
+    return found
 
 
 class _Rows(NamedTuple):
     """The rows that families are chosen from, and how they fall into classes."""
 
     table: Table
-    group: np.ndarray | None
-    n_groups: int
+    group: np.ndarray | None  # the fold and class of every row as one number
+    n_folds: int
+    n_classes: int
     weight: np.ndarray | None
-    by_group: np.ndarray | None  # the rows, those of one class together
-    ends: np.ndarray  # where the rows of every class end
     thinned: float  # how many rows each of these stands for
     source: Table  # all rows
     there: np.ndarray | None  # which rows of the table count, where not all do
 
     @classmethod
-    def of(cls, table: Table, target: Name | None, weight: np.ndarray | None) -> _Rows:
+    def of(cls, table: Table, target: Name | None, weight: np.ndarray | None, fold: np.ndarray | None = None) -> _Rows:
         """All rows that count, or as many of them, evenly spaced, as are enough to choose by."""
         codes = None if target is None else np.asarray(table.levels([target], lambda _: True)[0].columns[0])
         codes = None if codes is None or not len(codes) or codes.max() < 0 else codes
@@ -213,16 +256,24 @@ class _Rows(NamedTuple):
             part = some if part is None else part[some]
         if part is not None:
             table = table.rows(part)
-            weight = None if weight is None else weight[part]
-            codes = None if codes is None else codes[part]
-        by_group, sizes = None, np.array([table.n_rows])
-        if codes is not None:
-            sizes = np.bincount(codes)
-            where = np.cumsum(sizes > 0) - 1  # classes without a row are none
-            codes, sizes = where[codes], sizes[sizes > 0]
-            by_group = np.argsort(codes.astype(np.uint16 if len(sizes) < 2**16 else np.intp), kind="stable")
-        thinned = n_rows / max(1, table.n_rows)
-        return cls(table, codes, len(sizes), weight, by_group, np.cumsum(sizes), thinned, source, there)
+            weight, codes, fold = (None if each is None else each[part] for each in (weight, codes, fold))
+        n_classes, n_folds = 1, 1 if fold is None else int(fold.max()) + 1
+        group = None if codes is None and fold is None else np.zeros(table.n_rows, dtype=np.intp)
+        if group is not None and codes is not None:
+            seen = np.bincount(codes) > 0
+            n_classes, group = int(seen.sum()), (np.cumsum(seen) - 1)[codes]  # classes without a row are none
+        if group is not None and fold is not None:
+            group = group + n_classes * fold.astype(np.intp)
+        return cls(table, group, n_folds, n_classes, weight, n_rows / max(1, table.n_rows), source, there)
+
+    @property
+    def n_groups(self) -> int:
+        """The number of folds times that of classes."""
+        return self.n_folds * self.n_classes
+
+    def without_folds(self, counted: np.ndarray) -> np.ndarray:
+        """Counts of groups without each fold, and of all rows: (folds + 1, classes, …)."""
+        return without_folds(counted.reshape(self.n_folds, self.n_classes, *counted.shape[1:]))
 
     def refuse(self, names: Sequence[Name]) -> None:
         """Refuse columns with a number of which there are no moments, by its row and column."""
@@ -232,54 +283,47 @@ class _Rows(NamedTuple):
         """The different values of a column of numbers."""
         block: Any = self.table.numbers([name])
         column = np.ascontiguousarray(block[:, 0] if isinstance(block, np.ndarray) else block[0], dtype=np.float64)
-        grouped = column if self.by_group is None else column[self.by_group]
-        weight = self.weight if self.by_group is None or self.weight is None else self.weight[self.by_group]
-        by_class = []
-        for first, last in zip([0, *self.ends[:-1]], self.ends, strict=True):
-            part = grouped[first:last]
-            order = slice(None) if weight is None else np.argsort(part, kind="stable")
-            part = np.sort(part) if weight is None else part[order]
-            known = np.searchsorted(part, np.nan)  # they are last
-            times = np.zeros(0) if weight is None else weight[first:last][order][:known]
-            by_class.append(Cells(part[:known], times))
-        every = np.concatenate([cells.values for cells in by_class])
-        order = slice(None) if weight is None else np.argsort(every, kind="stable")
-        every = np.sort(every) if weight is None else every[order]
-        if len(every) and not (math.isfinite(every[0]) and math.isfinite(every[-1])):
+        order = np.argsort(column)
+        every = column[order]
+        n_known = int(every.searchsorted(np.nan))  # they are last
+        every, order = every[:n_known], order[:n_known]
+        if n_known and not (math.isfinite(every[0]) and math.isfinite(every[-1])):
             self.refuse([name])
-        new = np.ones(len(every), dtype=bool)
+        weight = None if self.weight is None else self.weight[order]
+        ranked = Ranked(every, None if self.group is None else self.group[order], self.n_groups, weight)
+        new = np.ones(n_known, dtype=bool)
         np.not_equal(every[1:], every[:-1], out=new[1:])
         if weight is None and new.all():
-            return Seen(name, Cells(every, np.ones(len(every))), len(every), column, by_class)
+            return Seen(name, Cells(every, np.ones(n_known)), n_known, column, ranked)
         starts = np.flatnonzero(new)
         if weight is None:
-            times = np.diff(starts, append=len(every)).astype(np.float64)
+            times = np.diff(starts, append=n_known).astype(np.float64)
         else:
-            weights = np.concatenate([cells.weight for cells in by_class])[order]
-            times = np.add.reduceat(weights, starts) if len(starts) else weights
-        return Seen(name, Cells(every[starts], times), len(every), column, by_class)
+            times = np.add.reduceat(weight, starts) if len(starts) else weight
+        return Seen(name, Cells(every[starts], times), n_known, column, ranked)
 
     def table_of(self, one: Seen) -> np.ndarray:
-        """How often every class has each label of a column, (classes, labels)."""
+        """How often every group has each label of a column, (groups, labels)."""
         size = int(one.values[-1]) + 1
         return kernels.count_codes([one.column], [size], self.group, self.n_groups, self.weight)[:, one.values]
 
     def sums(self, cells: np.ndarray) -> np.ndarray:
-        """The weighted sum over the cells of every class that are there."""
+        """The weighted sum over the cells of every group that are there."""
         group = np.zeros(len(cells), dtype=np.intp) if self.group is None else self.group
         cells = np.where(np.isnan(cells), 0.0, cells)
         return np.bincount(group, cells if self.weight is None else cells * self.weight, self.n_groups)
 
-    def absence(self, there: np.ndarray, other: np.ndarray | None = None) -> float:
+    def absence(self, there: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:
         """By how many bits it is shorter to say for every class how often a column is there than for all together.
 
-        Where it is known whether another one is there, in both cases apart.
+        Where it is known whether another one is there, in both cases apart. Without each fold, and by all rows.
         """
         assert self.group is not None
         cell = there + 2 * self.group + (0 if other is None else 2 * self.n_groups * other)
-        table = np.bincount(cell, self.weight, minlength=4 * self.n_groups).reshape(2, self.n_groups, 2)
-        parts = (betaln(part[..., 0] + 1, part[..., 1] + 1).sum() for part in (table, table.sum(axis=1)))
-        return float(next(parts) - next(parts)) / math.log(2)
+        counts = np.bincount(cell, self.weight, minlength=4 * self.n_groups)
+        table = without_folds(counts.reshape(2, self.n_folds, self.n_classes, 2).swapaxes(0, 1))
+        apart, pooled = (betaln(part[..., 0] + 1, part[..., 1] + 1) for part in (table, table.sum(axis=2)))
+        return np.asarray(apart.sum(axis=(1, 2)) - pooled.sum(axis=1)) / math.log(2)
 
     def labels(self, name: Name) -> Seen:
         """The different labels of a column, as codes."""
@@ -290,9 +334,12 @@ class _Rows(NamedTuple):
         return Seen(name, Cells(seen, times[seen]), int(np.count_nonzero(column >= 0)), column)
 
 
-def _code_lengths(rows: _Rows, seen: Sequence[Seen]) -> dict[Name, list[Candidate]]:
-    """Every family that was tried for a column, with its code length in bits; at equal evidence the first is meant."""
-    found: dict[Name, list[Candidate]] = {one.name: [] for one in seen}
+def _code_lengths(rows: _Rows, seen: Sequence[Seen]) -> dict[Name, list[tuple[Family, np.ndarray]]]:
+    """Every family that was tried for a column, with its code length in nats; at equal evidence the first is meant.
+
+    A length for each of the folds, without it, and the last for all rows.
+    """
+    found: dict[Name, list[tuple[Family, np.ndarray]]] = {one.name: [] for one in seen}
     numbers, labels = [one for one in seen if one.is_number], [one for one in seen if not one.is_number]
     whole = {one.name: one.cells.whole for one in numbers}
     counts = [one for one in numbers if whole[one.name] and one.values[0] >= 0]
@@ -300,9 +347,9 @@ def _code_lengths(rows: _Rows, seen: Sequence[Seen]) -> dict[Name, list[Candidat
     coins += [one for one in labels if _is_bool(rows.table, one.name)]
     positive = [one for one in numbers if one.values[0] > 0]
 
-    def add(family: Family, columns: Sequence[Seen], nats: Iterable[float]) -> None:
+    def add(family: Family, columns: Sequence[Seen], nats: Iterable[np.ndarray]) -> None:
         for one, length in zip(columns, nats, strict=True):
-            found[one.name].append(Candidate(family, float(length) / math.log(2)))
+            found[one.name].append((family, length))
 
     tables = [rows.table_of(one) for one in labels]
     cuts_of: list[tuple[Seen, list[tuple[float, ...]]]] = []
@@ -312,24 +359,28 @@ def _code_lengths(rows: _Rows, seen: Sequence[Seen]) -> dict[Name, list[Candidat
         is_few = whole[one.name] and len(one.values) <= _MOST_LEVELS
         by_value += [one] if is_few else []
         cuts_of.append((one, cuts))
-        tables += one.counts([*([one.values[1:]] if is_few else []), *map(np.array, cuts)])
-    lengths = iter(zip(tables, _level_evidence(tables), strict=True))
+        tables += one.ranked.counts(  # type: ignore[union-attr]
+            [*([one.values[1:]] if is_few else []), *map(np.array, cuts)]
+        )
+    lengths = iter(_level_evidence(rows, tables))
     add(Categorical(), labels, (next(lengths)[1] for _ in labels))
     measured = _measured_evidence(rows, numbers, positive, whole)
     add(Gaussian(), numbers, measured[: len(numbers)])
     add(Bernoulli(), coins, _evidence(rows, Bernoulli(), coins))
     add(Poisson(), counts, _evidence(rows, Poisson(), counts))
     logs = dict(zip((one.name for one in positive), measured[len(numbers) :], strict=True))
+    names_by_value = {one.name for one in by_value}
     for one, proposed in cuts_of:
         width = one.values[-1] - one.values[0]
-        if one in by_value:
+        if one.name in names_by_value:
             add(Categorical(), [one], [next(lengths)[1] + _log_choose(width + 1, len(one.values))])
         if one.name in logs:
             add(LogNormal(), [one], [logs[one.name]])
         for each in proposed:
             (table, nats), family = next(lengths), Binned(with_ends(one.cells, each))
-            nats += (table.sum(axis=0) * np.log(family.widths)).sum()
-            nats += sum(_beyond(one.cells, *end) for end in family.open_ends)
+            nats = nats + table @ np.log(family.widths)
+            for end, size in family.open_ends:
+                nats = nats + _beyond(rows, one, table[:, 0 if end[0] == -math.inf else -1], end, size)
             add(family, [one], [nats + _log_choose(width if whole[one.name] else len(one.values) - 1, len(each))])
     return found
 
@@ -342,14 +393,17 @@ def _is_bool(table: Table, name: Name) -> bool:
 def _evidence(rows: _Rows, family: Family, columns: Sequence[Seen]) -> np.ndarray:
     """−log of the evidence of columns of whole numbers in one family."""
     if not columns:
-        return np.zeros(0)
+        return np.zeros((0, 1))
     cells = [one.column if one.is_number else np.where(one.column < 0, np.nan, one.column) for one in columns]
-    return _of(family, family.collect(cells, rows.group, rows.n_groups, rows.weight))
+    collected = family.collect(cells, rows.group, rows.n_groups, rows.weight)
+    return _of(family, folds_as_columns(collected, rows.n_folds), len(columns))
 
 
-def _of(family: Family, statistics: Any) -> np.ndarray:
+def _of(family: Family, statistics: Any, n_columns: int) -> np.ndarray:
+    """−log of the evidence of all classes, (columns, folds + 1), from folds as columns."""
     evidence = np.asarray(family.log_evidence(family.prior(None, statistics, "bayes"), statistics))
-    return -evidence.reshape(statistics.given_shape[0], statistics.n_columns).sum(axis=0)
+    by_column = evidence.reshape(statistics.given_shape[0], statistics.n_columns).sum(axis=0)
+    return -by_column.reshape(-1, n_columns).T
 
 
 def _measured_evidence(
@@ -363,46 +417,53 @@ def _measured_evidence(
     a density of x that is 1/x of it.
     """
     if not numbers:
-        return np.zeros(0)
+        return np.zeros((0, 1))
     family, logs = Gaussian(), [np.log(one.column) for one in positive]
+    width = len(numbers) + len(logs)
     try:
         moments = family.collect([*(one.column for one in numbers), *logs], rows.group, rows.n_groups, rows.weight)
     except CellError:  # squares of a number are not finite
         rows.refuse([one.name for one in numbers])
         raise
-    weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
     if any(whole.values()):
+        weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
         added = np.zeros(weight.shape)
         for place, one in enumerate(numbers):
             added[:, place] = weight[:, place] if whole[one.name] else 0.0
         for place, one in enumerate(positive, start=len(numbers)):
             added[:, place] = rows.sums(1 / one.column**2) if whole[one.name] else 0.0
         moments = moments.with_scatter(added / 12)
-    nats = _of(family, moments)
-    nats[len(numbers) :] += (moments.mean * weight).sum(axis=0)[len(numbers) :]
+    moments = folds_as_columns(moments, rows.n_folds)
+    nats = _of(family, moments, width)
+    jacobian = (moments.mean * moments.weight).sum(axis=0).reshape(-1, width).T
+    nats[len(numbers) :] += jacobian[len(numbers) :]
     return nats
 
 
-def _level_evidence(tables: Sequence[np.ndarray]) -> np.ndarray:
-    """−log of the evidence of levels, from how often each class has each of them: of many columns at once."""
+def _level_evidence(rows: _Rows, tables: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """How often levels occur in all classes, (folds + 1, levels), and −log of their evidence, (folds + 1,)."""
     if not tables:
-        return np.zeros(0)
-    return _of(Categorical(), Counts(np.concatenate(tables, axis=1), [table.shape[1] for table in tables]))
+        return
+    counts = rows.without_folds(np.concatenate(tables, axis=1))
+    sizes = [table.shape[1] for table in tables]
+    flat = counts.swapaxes(0, 1).reshape(rows.n_classes, -1)
+    nats = _of(Categorical(), Counts(flat, np.tile(sizes, len(counts))), len(tables))
+    pooled, ends = counts.sum(axis=1), np.cumsum([0, *sizes])
+    for place, length in enumerate(nats):
+        yield pooled[:, ends[place] : ends[place + 1]], length
 
 
-def _beyond(cells: Cells, end: tuple[float, float], width: float) -> float:
-    """What the values in an open bin take, in nats, more than if they were spread evenly over one of that width.
+def _beyond(rows: _Rows, one: Seen, n: np.ndarray, end: tuple[float, float], width: float) -> np.ndarray:
+    """What the n values in an open bin take, in nats, more than if they were spread evenly over one of that width.
 
     How far they lie beyond their edge is exponential, with a rate of which as much is known beforehand as one value at
     that distance tells: so their code is one, and still no single value decides about it.
     """
+    assert one.ranked is not None
     below = end[0] == -math.inf
     edge = end[1] if below else end[0]
-    place = int(cells.values.searchsorted(edge))
-    n, total = (float(sums[place - 1]) if place else 0.0 for sums in (cells.total, cells.sum))
-    if not below:
-        n, total = float(cells.total[-1]) - n, float(cells.sum[-1]) - total
-    return (n + 1) * math.log1p(abs(total - n * (edge - cells.middle)) / width) - math.lgamma(n + 1)
+    far = np.abs(one.ranked.sums(edge, below=below)).reshape(rows.n_folds, -1).sum(axis=1)
+    return (n + 1) * np.log1p(without_folds(far) / width) - gammaln(n + 1)
 
 
 def _log_choose(n: float, k: float) -> float:

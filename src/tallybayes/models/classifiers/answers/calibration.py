@@ -8,7 +8,7 @@ import numpy as np
 
 from tallybayes.errors import DataError, FileError
 from tallybayes.models.classifiers.answers.isotonic import fit_steps, stepped
-from tallybayes.models.classifiers.answers.tempering import doubted, fit_tempering, tempered
+from tallybayes.models.classifiers.answers.tempering import Tempering, doubted, fit_tempering, log_told, tempered
 from tallybayes.models.inputs.folds import random_folds
 from tallybayes.store import refuse_rest
 from tallybayes.words import Words
@@ -64,6 +64,12 @@ class Calibration(NamedTuple):
         if self.method == "temperature":
             return doubted(tempered(log_proba, 1 / self.temperature), self.doubt, self.base)
         return log_proba if self.method == "none" else stepped(log_proba, self.log_odds, self.values)
+
+    def losses(self, log_proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """The log-loss of every row after mending: (n,)."""
+        if self.method == "temperature":
+            return -log_told(log_proba, codes, Tempering(1 / self.temperature, self.doubt, self.base))
+        return _losses(self.apply(log_proba), codes)
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Numbers and arrays for a file."""
@@ -158,7 +164,7 @@ def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndar
     elif method == "isotonic":
         log_odds, values = fit_steps(log_proba, codes, weights)
         found = found._replace(log_odds=log_odds, values=values)
-    return found._replace(after=_mean_loss(_losses(found.apply(log_proba), codes), weights))
+    return found._replace(after=_mean_loss(found.losses(log_proba, codes), weights))
 
 
 def _choose(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[dict[str, float], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +11,9 @@ from scipy.special import expit, log_expit, logit
 from tallybayes.models.fitted.bayes_rule import normalised
 
 LOG_ODDS = 700.0  # the largest there are: exp of more is no float
-_STARTS = [np.array([t, logit(doubt)]) for t in (0.7, 0.0, -0.7, -1.4, -2.1, -3.5) for doubt in (0.002, 0.02, 0.1)]
-_SOME = 2000  # rows by which one is chosen
+_SHARPNESS = (0.7, 0.0, -0.7, -1.4, -2.1, -3.5)  # to start from, as logarithms
+_DOUBTS = (0.002, 0.02, 0.1)
+_SOME = 2000  # rows from which a start is found
 _CLOSE = 1e-6  # steps below this change no digit that is shown, and the next one would be its square
 _DOUBTED, _TRUSTED = 0.2, 50.0  # rows that are in doubt beforehand, and that are not
 
@@ -36,6 +38,15 @@ def doubted(log_proba: np.ndarray, doubt: float, base: np.ndarray) -> np.ndarray
     return np.logaddexp(np.log1p(-doubt) + log_proba, np.log(doubt) + np.log(base))
 
 
+def log_told(log_proba: np.ndarray, codes: np.ndarray, found: Tempering) -> np.ndarray:
+    """log p of the true class of every row, as `tempered` and `doubted` would have it: (n,)."""
+    score = log_proba - log_proba.max(axis=1, keepdims=True)
+    truth = found.sharpness * score[np.arange(len(codes)), codes]
+    score *= found.sharpness
+    told = truth - np.log(np.exp(score, out=score).sum(axis=1))
+    return np.logaddexp(np.log1p(-found.doubt) + told, np.log(found.doubt * found.base[codes])) if found.doubt else told
+
+
 def fit_tempering(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> Tempering:
     """The sharpness and the doubt of the highest posterior: Newton's steps from the best of a grid.
 
@@ -48,7 +59,23 @@ def fit_tempering(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray)
     score = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), -LOG_ODDS)  # what is impossible adds 0
     rows = _Judged(score, score[np.arange(len(codes)), codes], base[codes], weights)
     some = _Judged(*(part[:: max(1, len(codes) // _SOME)] for part in rows))
-    at = max(_STARTS, key=lambda start: _Told(start, some).objective)
+    at = max(_starts(some), key=lambda start: start[0])[1]
+    for part in (some, rows) if len(some.truth) < len(rows.truth) else (rows,):  # most steps are taken with some rows
+        at = _climbed(at, part)
+    return Tempering(float(np.exp(at[0])), float(expit(at[1])), base)
+
+
+def _starts(rows: _Judged) -> Iterator[tuple[float, np.ndarray]]:
+    """Places of a grid, with the log posterior at each."""
+    for sharpness in _SHARPNESS:
+        first = _Told(np.array([sharpness, logit(_DOUBTS[0])]), rows)
+        for doubt in _DOUBTS:
+            at = np.array([sharpness, logit(doubt)])
+            yield _Told(at, rows, first).objective, at
+
+
+def _climbed(at: np.ndarray, rows: _Judged) -> np.ndarray:
+    """The top that Newton's steps lead to."""
     found = _Told(at, rows)
     for _ in range(100):
         slope, curve = found.derivatives()
@@ -63,7 +90,7 @@ def fit_tempering(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray)
         else:
             break
         at, found = at + step, higher
-    return Tempering(float(np.exp(at[0])), float(expit(at[1])), base)
+    return at
 
 
 class _Judged(NamedTuple):
@@ -78,11 +105,11 @@ class _Judged(NamedTuple):
 class _Told:
     """How probable the classes of rows are at log(1/T) and the log-odds of doubt."""
 
-    def __init__(self, at: np.ndarray, rows: _Judged) -> None:
+    def __init__(self, at: np.ndarray, rows: _Judged, alike: _Told | None = None) -> None:
         self.at, self.rows = at, rows
         self.sharpness, self.doubt = np.exp(at[0]), expit(at[1])
-        self.power = np.exp(self.sharpness * rows.score)
-        self.total = self.power.sum(axis=1)
+        self.power = np.exp(self.sharpness * rows.score) if alike is None else alike.power  # of the same sharpness
+        self.total = self.power.sum(axis=1) if alike is None else alike.total
         self.told = (1 - self.doubt) * np.exp(self.sharpness * rows.truth) / self.total
         prior = -0.5 * at[0] ** 2 + _DOUBTED * log_expit(at[1]) + _TRUSTED * log_expit(-at[1])
         self.objective = float(rows.weights @ np.log(self.told + self.doubt * rows.base) + prior)  # the log posterior

@@ -7,19 +7,22 @@ from scipy.special import logsumexp
 
 from tallybayes.models.fitted.bayes_rule import normalised
 
+_STEPS = 100
+_CLOSE = 1e-9  # steps below this change no weight that is shown
 LEAST = -700.0  # log probabilities below are as good as impossible
 
 
-def mixture_weights(log_truth: np.ndarray, weight: np.ndarray | None, n_steps: int = 200) -> np.ndarray:
+def mixture_weights(log_truth: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """The weights w under which Σ log Σₘ wₘ p(class | row, m) is largest, with one row more that all explain alike.
+
+    Newton's steps on Σ log Σₘ wₘ pₘ + 1/M Σₘ log wₘ − N Σₘ wₘ, N the weight of all rows: it is concave, and largest
+    where the weights sum to 1.
 
     Parameters
     ----------
     log_truth : ndarray of shape (n, members)
         The log probability of every row's own class by each of the members, which had not seen the row.
     weight : ndarray of shape (n,), optional
-    n_steps : int
-        Of EM, each of which raises it.
 
     Returns
     -------
@@ -28,16 +31,24 @@ def mixture_weights(log_truth: np.ndarray, weight: np.ndarray | None, n_steps: i
     n, members = log_truth.shape
     rows = np.ones(n) if weight is None else weight
     shares = np.exp(log_truth - log_truth.max(axis=1, keepdims=True))
-    mixed = np.full(members, 1 / members)
-    for _ in range(n_steps):
-        part = shares * mixed
-        part *= (rows / part.sum(axis=1))[:, None]
-        after = part.sum(axis=0) + 1 / members
-        after /= after.sum()
-        if np.abs(after - mixed).max() < 1e-7:
-            return after
-        mixed = after
-    return mixed
+    found, total = np.full(members, 1 / members), float(rows.sum()) + 1.0
+
+    def height(at: np.ndarray) -> float:
+        return float(rows @ np.log(shares @ at) + np.log(at).mean() - total * at.sum())
+
+    for _ in range(_STEPS):
+        scaled = shares / (shares @ found)[:, None]
+        slope = rows @ scaled + 1 / (members * found) - total
+        curve = (scaled * rows[:, None]).T @ scaled + np.diag(1 / (members * found**2))
+        step = np.linalg.solve(curve, slope)
+        step *= min(1.0, 0.9 / max(float((-step / found).max()), 1e-300))  # weights stay positive
+        here = height(found)
+        while height(found + step) < here and np.abs(step).max() > _CLOSE:
+            step /= 2
+        if np.abs(step).max() <= _CLOSE:
+            break
+        found = found + step
+    return found / found.sum()
 
 
 def mixed(log_probas: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
