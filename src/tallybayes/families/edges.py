@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.special import xlogy
+
+from tallybayes.statistics.statistics import subtract_counts
 
 _LARGEST_WHOLE = 2.0**50  # above it, halves are rounded
 _SHARED = 1 / 16  # of the rows, if they have one value, say nothing of any one of them
@@ -29,16 +31,6 @@ class Cells:
     def heaviest(self) -> float:
         """The weight of the value that has most."""
         return float(self.weight.max())
-
-    @cached_property
-    def sum(self) -> np.ndarray:
-        """The weighted sum of every value and all below it, about the one in the middle."""
-        return np.cumsum(self.weight * (self.values - self.middle))
-
-    @property
-    def middle(self) -> float:
-        """The value in the middle of the different ones."""
-        return float(self.values[len(self.values) // 2])
 
     @cached_property
     def middle_spread(self) -> float:
@@ -110,15 +102,34 @@ def mdl_edges(
     >>> mdl_edges([1.0, 1.2, 1.4, 1.1, 2.5, 2.6, 2.4, 2.2], [0, 0, 0, 0, 1, 1, 1, 1], 2)
     (1.8,)
     """
-    column, codes = np.asarray(values, dtype=np.float64), np.asarray(groups, dtype=np.intp)
-    order = np.argsort(column, kind="stable")
-    order = order if weight is None else order[np.asarray(weight)[order] > 0]
-    column, codes = column[order], codes[order]
-    new = np.flatnonzero(np.concatenate([[True], column[1:] > column[:-1]])) if len(column) else np.zeros(0, np.intp)
-    place = np.repeat(np.arange(len(new)), np.diff(np.append(new, len(column))))
-    weights = None if weight is None else np.asarray(weight, dtype=np.float64)[order]
-    table = np.bincount(codes * len(new) + place, weights, minlength=len(new) * n_groups).reshape(n_groups, len(new))
-    return mdl_cuts(Cells(column[new], table))
+    nothing = np.zeros(len(values), dtype=np.intp)
+    return mdl_edges_by_fold(np.asarray(values, dtype=np.float64), np.asarray(groups), n_groups, nothing, weight)[-1]
+
+
+def mdl_edges_by_fold(
+    values: np.ndarray, groups: np.ndarray, n_groups: int, fold: np.ndarray, weight: np.ndarray | None = None
+) -> list[tuple[float, ...]]:
+    """As `mdl_edges`, without each fold and, last, from all values: they are sorted and counted once.
+
+    Parameters
+    ----------
+    values, groups, n_groups, weight
+        As for `mdl_edges`.
+    fold : array of int of shape (n,)
+    """
+    if weight is not None:
+        there = np.asarray(weight) > 0
+        values, groups, fold, weight = values[there], groups[there], fold[there], np.asarray(weight, float)[there]
+    found, place = np.unique(values, return_inverse=True)
+    n_folds = int(fold.max(initial=0)) + 1
+    cell = (fold.astype(np.intp) * n_groups + groups) * len(found) + place
+    parts = np.bincount(cell, weight, n_folds * n_groups * len(found)).reshape(n_folds, n_groups, len(found))
+    whole, cuts = parts.sum(axis=0), []
+    for part in parts if n_folds > 1 else ():
+        rest = whole - part if weight is None else subtract_counts(whole, part)
+        seen = np.flatnonzero(rest.any(axis=0))
+        cuts.append(mdl_cuts(Cells(found[seen], rest[:, seen])))
+    return [*cuts, mdl_cuts(Cells(found, whole))]
 
 
 def quantile_cuts(cells: Cells, n_bins: int) -> tuple[float, ...]:
@@ -169,8 +180,7 @@ def mdl_cuts(cells: Cells) -> tuple[float, ...]:
     whole = n < _MOST_LOGARITHMS and (table.dtype.kind == "i" or np.array_equal(np.floor(table), table))
     totals = np.cumsum(table, axis=1, dtype=np.int32 if whole else np.float64)
     if whole:
-        counts = np.arange(int(n) + 1, dtype=np.float64)
-        logs = xlogy(counts, counts)
+        logs = _n_log_n(int(n).bit_length())
     ends = totals[:, np.append(borders, len(values)) - 1]
     totals = np.concatenate([np.zeros((len(table), 1), dtype=totals.dtype), ends], axis=1)
     found: list[int] = []
@@ -183,6 +193,13 @@ def mdl_cuts(cells: Cells) -> tuple[float, ...]:
             todo += [(first, first + cut), (first + cut, last)]
     inner = borders[np.sort(np.array(found, dtype=np.intp)) - 1]
     return rounded_edges(Cells(values, table.sum(axis=0)), inner, np.zeros(0, dtype=bool))
+
+
+@lru_cache(maxsize=4)
+def _n_log_n(n_bits: int) -> np.ndarray:
+    """n log n of all whole numbers of so many bits."""
+    counts = np.arange(2**n_bits, dtype=np.float64)
+    return np.asarray(xlogy(counts, counts))
 
 
 def _best_cut(totals: np.ndarray, logs: np.ndarray | None) -> int | None:

@@ -17,23 +17,17 @@ __all__ = ["panels_of", "score_pairs"]
 _CLASSES = 8  # rows of the tables are padded to whole lines of the cache
 
 
-def panels_of(terms: Float64Array) -> Float64Array:
-    """Log terms as `score_pairs` looks them up: padded, with a row of zeros for missing cells before every panel.
+def panels_of(n_levels: int, n_classes: int) -> Float64Array:
+    """Room for log terms as `score_pairs` looks them up: padded, a row of zeros for missing cells before every panel.
 
-    Parameters
-    ----------
-    terms : float64 array of shape (levels, levels, K)
-        What a row that has the second level adds, in every class, while the first is the parent's. A level with itself
-        has the parent's own part, log p(class, parent).
+    ``panels[a, 1 + b, k]`` is what a row that has level b adds in class k while a is the parent's. A level with itself
+    has the parent's own part, log p(class, parent); the parent's other levels have 0.
 
     Returns
     -------
-    float64 array of shape (levels, 1 + levels, padded K)
+    float64 array of shape (levels, 1 + levels, padded K), all 0
     """
-    n_levels, _, n_classes = terms.shape
-    panels = np.zeros((n_levels, n_levels + 1, -(-n_classes // _CLASSES) * _CLASSES))
-    panels[:, 1:, :n_classes] = terms
-    return panels
+    return np.zeros((n_levels, n_levels + 1, -(-n_classes // _CLASSES) * _CLASSES))
 
 
 def score_pairs(
@@ -67,7 +61,9 @@ def score_pairs(
     >>> import numpy as np
     >>> from tallybayes.kernels.pairs import panels_of, score_pairs
     >>> terms = np.log(np.array([[.6, 1., .5], [1., .4, .2], [.7, .1, .5]]))[:, :, None]   # levels 0, 1 and, apart, 0
-    >>> np.exp(score_pairs(np.array([[0, 0], [0, -1], [-1, -1]]), [2, 1], panels_of(terms), 1)).round(3).ravel()
+    >>> panels = panels_of(3, 1)
+    >>> panels[:, 1:, :1] = terms
+    >>> np.exp(score_pairs(np.array([[0, 0], [0, -1], [-1, -1]]), [2, 1], panels, 1)).round(3).ravel()
     array([0.65, 0.95, 1.5 ])
     """
     n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)

@@ -7,7 +7,15 @@ import pytest
 from kernel_cases import TIERS, _compiled
 
 from tallybayes.kernels import reference_pairs
-from tallybayes.kernels.pairs import panels_of, score_pairs
+from tallybayes.kernels import pairs
+from tallybayes.kernels.pairs import score_pairs
+
+
+def panels_of(terms):
+    """The panels of terms (levels, levels, classes)."""
+    panels = pairs.panels_of(len(terms), terms.shape[-1])
+    panels[:, 1:, : terms.shape[-1]] = terms
+    return panels
 
 
 def written_out(codes, sizes, terms):

@@ -134,7 +134,7 @@ class AveragedOneDependence(Classifier):
         return pairs.dense_only(self, super().__sklearn_tags__())
 
     def _make_plan(self, log_prior: np.ndarray) -> Any:
-        return ParentsPlan(self, log_prior)
+        return ParentsPlan(self._pairs, self.strength, log_prior, lambda table: pairs.codes_of(self, table))
 
     def _draw(self, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The levels of rows of these classes: of one column first, then of the others given it."""

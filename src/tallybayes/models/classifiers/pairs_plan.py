@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tallybayes import kernels
 from tallybayes.kernels.pairs import panels_of, score_pairs
-from tallybayes.models.classifiers.pairs import Pairs, codes_of
+from tallybayes.models.classifiers.pairs import Pairs
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.sources.table import Table
 
 _CELLS = 2_000_000  # of the largest array while rows are scored by NumPy
+_IN_CACHE = 32_768  # of one that is read again at once
 
 
 class PairsPlan(ABC):
@@ -22,14 +25,17 @@ class PairsPlan(ABC):
 
     Parameters
     ----------
-    model : fitted classifier
+    pairs : Pairs
+    strength : float
     log_prior : ndarray of shape (classes,)
+    codes_of : callable
+        From a table to the levels of its rows; only codes are scored if left out.
     """
 
-    def __init__(self, model: Any, log_prior: np.ndarray) -> None:
-        self.model, self.log_prior = model, log_prior
-        self.pairs: Pairs = model._pairs
-        self.strength = float(model.strength)
+    def __init__(
+        self, pairs: Pairs, strength: float, log_prior: np.ndarray, codes_of: Callable[[Table], list[np.ndarray]] = list
+    ) -> None:
+        self.pairs, self.strength, self.log_prior, self._codes_of = pairs, float(strength), log_prior, codes_of
 
     @abstractmethod
     def joint_of(self, codes: list[np.ndarray]) -> np.ndarray:
@@ -43,7 +49,7 @@ class PairsPlan(ABC):
         """log p(class, row) of every row: (n, classes)."""
         if not self.pairs.names:
             return np.repeat(self.log_prior[None], table.n_rows, axis=0)
-        return self.joint_of(codes_of(self.model, table))
+        return self.joint_of(self._codes_of(table))
 
     def posterior(self, table: Table, *, whole: bool = False) -> Normalised:
         """log p(class | row) of every row, and log p(row)."""
@@ -56,7 +62,7 @@ class PairsPlan(ABC):
             return
         key = ("codes", *self.pairs.names)
         if key not in table.made:
-            table.made[key] = codes_of(self.model, table)
+            table.made[key] = self._codes_of(table)
         joint = self.joint_of([column[rows] for column in table.made[key]])
         out.log_proba[rows], out.log_density[rows] = normalised(joint, self.log_prior)
 
@@ -74,7 +80,7 @@ class PairsPlan(ABC):
 
     def left_out(self, table: Table, group: np.ndarray, weight: np.ndarray | None, log_prior: np.ndarray) -> Normalised:
         """The scores of every row by the counts of all others; `log_prior` is without each row, (n, classes)."""
-        every = codes_of(self.model, table)
+        every = self._codes_of(table)
         joint = log_prior + (self.joint(table) - self.log_prior)
         codes = np.stack([column.astype(np.int64) for column in every], axis=1) if every else None
         for part in self._chunks(table.n_rows, len(self.pairs.sizes) * int(self.pairs.sizes.max(initial=1))):
@@ -85,8 +91,8 @@ class PairsPlan(ABC):
                 joint[rows, group[part]] = own + log_prior[rows, group[part]]
         return normalised(joint, log_prior)
 
-    def _chunks(self, n_rows: int, width: int) -> Iterator[slice]:
-        step = max(1, _CELLS // max(1, width))
+    def _chunks(self, n_rows: int, width: int, cells: int = _CELLS) -> Iterator[slice]:
+        step = max(1, cells // max(1, width))
         yield from (slice(start, start + step) for start in range(0, n_rows, step))
 
     def _own_shares(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -108,18 +114,22 @@ def _less(counted: np.ndarray, weight: np.ndarray) -> np.ndarray:
 class ParentsPlan(PairsPlan):
     """Every column in turn is the parent of all others: log 1/d Σᵢ p(class, xᵢ) Πⱼ p(xⱼ | class, xᵢ)."""
 
-    def __init__(self, model: Any, log_prior: np.ndarray) -> None:
-        super().__init__(model, log_prior)
-        pairs = self.pairs
-        if not pairs.names:
-            return
-        terms = np.log(pairs.given(self.strength)).transpose(1, 2, 0)
-        column = pairs.column
-        terms[column[:, None] == column] = 0.0
-        own = np.log(pairs.shares).T + (log_prior - np.log(len(pairs.sizes)))
-        each = np.arange(len(column))
-        terms[each, each] = own
-        self._panels = panels_of(terms)
+    @cached_property
+    def _panels(self) -> np.ndarray:
+        pairs, m = self.pairs, self.strength
+        shares, column = pairs.shares, pairs.column
+        n_classes, n_levels = shares.shape
+        panels = panels_of(n_levels, n_classes)
+        prior, log_total = m * shares[:, None], np.log(pairs.both + m)
+        for part in self._chunks(n_levels, n_classes * n_levels, _IN_CACHE):
+            terms = pairs.joint[:, part] + prior
+            np.log(terms, out=terms)
+            terms -= log_total[:, part][..., column]
+            panels[part, 1:, :n_classes] = terms.transpose(1, 2, 0)
+        own = np.log(shares).T + (self.log_prior - np.log(len(pairs.sizes)))
+        for first, last in pairwise(pairs.offsets.tolist()):
+            panels[first:last, 1 + first : 1 + last, :n_classes] = np.eye(last - first)[..., None] * own[first:last]
+        return panels
 
     def joint_of(self, codes: list[np.ndarray]) -> np.ndarray:
         """By the kernel."""
@@ -154,18 +164,22 @@ class ParentsPlan(PairsPlan):
 class TreePlan(PairsPlan):
     """Every column but the first has one parent: log p(class) Πⱼ p(xⱼ | class, its parent)."""
 
-    def __init__(self, model: Any, log_prior: np.ndarray) -> None:
-        super().__init__(model, log_prior)
-        self.parents, self.order = model._tree
-        pairs = self.pairs
+    def __init__(
+        self,
+        pairs: Pairs,
+        strength: float,
+        log_prior: np.ndarray,
+        codes_of: Callable[[Table], list[np.ndarray]] = list,
+        tree: Any = None,
+    ) -> None:
+        super().__init__(pairs, strength, log_prior, codes_of)
+        self.parents, self.order = tree
         if not pairs.names:
             return
-        self._shares = pairs.shares
-        given = pairs.given(self.strength)
+        shares = pairs.shares
         tables: list[np.ndarray] = []  # (parent's levels, levels, classes)
         for j, parent in enumerate(self.parents):
-            here = self._span(j)
-            table = self._shares[:, None, here] if parent < 0 else given[:, self._span(parent), here]
+            table = shares[:, None, self._span(j)] if parent < 0 else pairs.given(self.strength, parent, j)
             tables.append(np.log(table).transpose(1, 2, 0))
         self._tables = tables
         flat = np.concatenate([table.reshape(-1, table.shape[-1]) for table in tables])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.models.classifiers import pairs
@@ -134,7 +133,8 @@ class TreeAugmentedNaiveBayes(Classifier):
         return pairs.dense_only(self, super().__sklearn_tags__())
 
     def _make_plan(self, log_prior: np.ndarray) -> Any:
-        return TreePlan(self, log_prior)
+        read = lambda table: pairs.codes_of(self, table)  # noqa: E731
+        return TreePlan(self._pairs, self.strength, log_prior, read, self._tree)
 
     def _draw(self, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The levels of rows of these classes, parents first."""
@@ -161,13 +161,18 @@ def information(found: pairs.Pairs) -> np.ndarray:
             table = np.add.reduceat(table, starts, axis=axis)
         return table
 
-    cells = summed(xlogy(found.joint, found.joint).sum(axis=0), 0, 1)
-    ends = summed(xlogy(found.both, found.both).sum(axis=0), 0)  # of the levels of the first, the second known
+    logs = sum(map(_n_log_n, found.joint))  # class by class, which stays in cache
+    cells = summed(np.asarray(logs), 0, 1)
+    ends = summed(_n_log_n(found.both).sum(axis=0), 0)  # of the levels of the first, the second known
     weight = summed(found.both, 1)  # (classes, columns, columns)
     total = weight.sum(axis=0)
-    nats = cells - ends - ends.T + xlogy(weight, weight).sum(axis=0)
+    nats = cells - ends - ends.T + _n_log_n(weight).sum(axis=0)
     # Pairs that are equal but for rounding, which depends on the order of the levels, are equal.
     return np.round(np.where(total > 0, nats / np.where(total > 0, total, 1.0), 0.0), 12)
+
+
+def _n_log_n(counts: np.ndarray) -> np.ndarray:
+    return np.asarray(counts * np.log(np.where(counts > 0, counts, 1.0)))
 
 
 def spanning_tree(weight: np.ndarray) -> Tree:

@@ -9,7 +9,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
-from tallybayes.families.edges import mdl_edges, quantile_edges
+from tallybayes.families.edges import mdl_edges, mdl_edges_by_fold, quantile_edges
 from tallybayes.families.family import Family
 from tallybayes.models.inputs.columns import by_type, read_columns
 from tallybayes.models.inputs.suggesting import identifiers
@@ -113,6 +113,27 @@ def _cuts(
     if bins == "mdl":
         return mdl_edges(column[known], groups[known], int(groups.max(initial=-1)) + 1, weight)
     return quantile_edges(column[known], weight, int(bins))
+
+
+def class_bins_by_fold(
+    columns: LevelColumns, table: Table, codes: np.ndarray, fold: np.ndarray, weight: np.ndarray | None
+) -> list[LevelColumns]:
+    """The same columns with numbers cut where the classes change, by the rows without each fold and, last, by all."""
+    out = [LevelColumns({}, {}) for _ in range(int(fold.max()) + 2)]
+    for name, family in columns.families.items():
+        if not family.bins:
+            for one in out:
+                one.families[name] = family
+            continue
+        cells = table.numbers([name])
+        column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0], dtype=np.float64)
+        known = np.flatnonzero(~np.isnan(column))
+        heavy = None if weight is None else weight[known]
+        found = mdl_edges_by_fold(column[known], codes[known], int(codes.max()) + 1, fold[known], heavy)
+        for one, cuts in zip(out, found, strict=True):
+            if cuts:
+                one.families[name] = Binned((None, *cuts, None))
+    return out
 
 
 def _codes(family: Family, column: np.ndarray, name: Name) -> np.ndarray:

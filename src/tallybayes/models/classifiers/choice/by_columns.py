@@ -1,4 +1,4 @@
-"""Naive Bayes of every fold at once: each column counted once, by fold and class, in the families that any fold chose."""
+"""Naive Bayes of every fold at once: columns counted once, by fold and class, in all families that a fold has chosen."""
 
 from __future__ import annotations
 
@@ -118,14 +118,16 @@ def _by_value(one: _Read) -> _Read:
 
 
 def _level_tables(read: list[_Read], folds: Folds) -> list[np.ndarray]:
-    """log p(level | class) of all columns of levels, (classes, folds, cells), with the prior of each fold's own rest."""
+    """log p(level | class) of all columns of levels, (classes, folds, cells), each under its own prior."""
     if not read:
         return []
     sizes = [one.size for one in read]
     n_groups = folds.n_folds * folds.n_classes
     counted = kernels.count_codes([one.cells for one in read], sizes, folds.group, n_groups, folds.weight)
     rest = folds.without(counted.reshape(folds.n_folds, folds.n_classes, -1)).swapaxes(0, 1)
-    return [np.log(level_shares(rest.reshape(folds.n_classes, -1), np.tile(sizes, folds.n_folds))[0]).reshape(rest.shape)]
+    return [
+        np.log(level_shares(rest.reshape(folds.n_classes, -1), np.tile(sizes, folds.n_folds))[0]).reshape(rest.shape)
+    ]
 
 
 def level_shares(table: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +146,7 @@ def _event_tables(read: list[_Read], folds: Folds) -> list[np.ndarray]:
     statistics = _collected(Poisson(), read, folds)
     posterior: Any = Poisson().prior(None, statistics, "bayes").update(statistics)
     shape, rate = (
-        np.broadcast_to(part, statistics.given_shape + (statistics.n_columns,)).reshape(folds.n_classes, -1, len(read))
+        np.broadcast_to(part, (*statistics.given_shape, statistics.n_columns)).reshape(folds.n_classes, -1, len(read))
         for part in (posterior.shape, posterior.rate)
     )
     out = []

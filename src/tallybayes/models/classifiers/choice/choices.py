@@ -111,10 +111,7 @@ class MemberChoice(Value):
         """What a candidate has chosen."""
         model = candidate.model
         defaults = type(model)().get_params(deep=False)
-        given = model.get_params(deep=False)
-        parameters = {name: value for name, value in given.items() if name != "columns" and value != defaults[name]}
-        if hasattr(model, "columns_"):
-            parameters["columns"] = dict(model.columns_)
+        parameters = {name: value for name, value in model.get_params(deep=False).items() if value != defaults[name]}
         mending = Mending.of(candidate.calibration, classes)
         return cls(candidate.kind, candidate.name, candidate.view, type(model).__name__, parameters, mending, weight)
 

@@ -42,11 +42,11 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
     tried = list(trials.run())
     if not tried:
         raise DataError("no candidate can be made of these rows:\n" + "\n".join(trials.skipped.values()))
-    losses = [candidate.loss(trials.codes, weight) for candidate in tried]
+    losses = [float(np.average(candidate.losses, weights=weight)) for candidate in tried]
     if model.single:
         members, weights = [tried[int(np.argmin(losses))]], np.ones(1)
     else:
-        members, weights = _mixture(tried, losses, trials.codes, weight)
+        members, weights = _mixture(tried, losses, weight)
     scores = mixed([member.log_proba for member in members], weights)
     calibration = fit_calibration("temperature", bounded(scores), trials.codes, weight)
     found = bounded(calibration.apply(bounded(scores)))
@@ -54,19 +54,15 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
         MemberChoice.of(one, float(share), trials.classes) for one, share in zip(members, weights, strict=True)
     )
     by_name = {one.name: one.weight for one in chosen}
-    lines = [
-        Tried(one.name, *interval(one.losses(trials.codes), weight), by_name.get(one.name, 0.0), one.seconds)
-        for one in tried
-    ]
+    lines = [Tried(one.name, *interval(one.losses, weight), by_name.get(one.name, 0.0), one.seconds) for one in tried]
     truth = -found[np.arange(len(found)), trials.codes]
     right = found.argmax(axis=1) == trials.codes
-    naive = next((one.model for one in tried if one.kind == "naive Bayes"), None)
     report = Report(
         lines,
         interval(truth, weight),
         float(np.average(right, weights=weight)),
-        dict(getattr(naive, "columns_", {})),
-        dict(getattr(naive, "left_out_", {})),
+        trials.families,
+        trials.left_out,
         trials.skipped,
         time.perf_counter() - start,
         table.n_rows,
@@ -76,7 +72,7 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
 
 
 def _mixture(
-    tried: list[Candidate], losses: list[float], codes: np.ndarray, weight: np.ndarray | None
+    tried: list[Candidate], losses: list[float], weight: np.ndarray | None
 ) -> tuple[list[Candidate], np.ndarray]:
     """The best candidate of every kind, and their weights, heaviest first; what weighs next to nothing is left out."""
     best: dict[str, int] = {}
@@ -84,6 +80,6 @@ def _mixture(
         if candidate.kind not in best or losses[number] < losses[best[candidate.kind]]:
             best[candidate.kind] = number
     members = [tried[number] for number in best.values()]
-    weights = mixture_weights(np.stack([-one.losses(codes) for one in members], axis=1), weight)
+    weights = mixture_weights(np.stack([-one.losses for one in members], axis=1), weight)
     kept = [k for k in np.argsort(-weights, kind="stable") if weights[k] >= min(_LEAST_WEIGHT, weights.max())]
     return [members[k] for k in kept], weights[kept] / weights[kept].sum()

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaln
-from sklearn.base import clone
 
 from tallybayes.errors import TallybayesError, TooLargeError
+from tallybayes.families.family import Family
 from tallybayes.models.classifiers.answers.calibration import Calibration, fit_calibration
-from tallybayes.models.classifiers.answers.held_out import Opened, Rows, count_rows, score_folds
+from tallybayes.models.classifiers.choice.by_columns import naive_scores
+from tallybayes.models.classifiers.choice.by_moments import discriminant_scores
+from tallybayes.models.classifiers.choice.by_pairs import Coding, pair_scores
+from tallybayes.models.classifiers.choice.folds import Folds
 from tallybayes.models.classifiers.choice.mixing import bounded
 from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre, is_missing, numbers_of
 from tallybayes.models.classifiers.discriminant import GaussianDiscriminant
 from tallybayes.models.classifiers.naive_bayes import NaiveBayes
 from tallybayes.models.classifiers.one_dependence import AveragedOneDependence
-from tallybayes.models.classifiers.pairs import sharing
 from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes
-from tallybayes.models.fitted.bayes_rule import Normalised
-from tallybayes.models.inputs.folds import rows_by_code
-from tallybayes.models.inputs.shape import Shape
+from tallybayes.models.fitted.bayes_rule import normalised
+from tallybayes.models.inputs.columns import read_columns
+from tallybayes.models.inputs.levels import LevelColumns, class_bins_by_fold, read_levels
+from tallybayes.models.inputs.suggesting import choose_by_fold
 from tallybayes.progress import progress
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
-from tallybayes.tally.tally import Tally
 
 _MOST_PAIRS = 1 << 21  # of labels, times classes, that are tried
 _MOST_PAIRS_AT_ALL = 1 << 26  # with those of bins
@@ -43,23 +45,21 @@ _COVARIANCES: tuple[dict[str, Any], ...] = (
 
 
 class Candidate(NamedTuple):
-    """One model that was tried: how it reads the rows, the model of all of them, and how held-out rows came out."""
+    """One model that was tried: how it reads the rows, what it is made with, and how held-out rows came out."""
 
     kind: str
     name: str
     view: Any
-    model: Any
+    model: Any  # not fitted; families and bins are those that all rows speak for
     calibration: Calibration
-    log_proba: np.ndarray  # (n, classes), calibrated: log p(class | row) without the row
+    scores: np.ndarray  # (n, classes): log p(class | row) without the row
+    losses: np.ndarray  # (n,): −log p of the rows' own classes, calibrated
     seconds: float
 
-    def loss(self, codes: np.ndarray, weight: np.ndarray | None) -> float:
-        """The mean log-loss of the held-out rows, in nats."""
-        return float(np.average(self.losses(codes), weights=weight))
-
-    def losses(self, codes: np.ndarray) -> np.ndarray:
-        """The log-loss of every held-out row."""
-        return -self.log_proba[np.arange(len(codes)), codes]
+    @property
+    def log_proba(self) -> np.ndarray:
+        """log p(class | row) without the row, calibrated: (n, classes)."""
+        return bounded(self.calibration.apply(self.scores))
 
 
 class Trials:
@@ -75,12 +75,14 @@ class Trials:
     """
 
     def __init__(self, table: Table, target: Name, weight: np.ndarray | None, fold: np.ndarray) -> None:
-        self.table, self.target, self.weight, self.fold = table, target, weight, fold
+        self.table, self.target, self.weight = table, target, weight
         found, (domain,) = table.levels([target], lambda _: True)
-        self._labels = np.asarray(found.columns[0])
-        seen, self.codes = np.unique(self._labels, return_inverse=True)
+        seen, self.codes = np.unique(np.asarray(found.columns[0]), return_inverse=True)
+        self.folds = Folds(self.codes, fold, weight)
         self.classes = tuple(domain.levels[int(code)] for code in seen)
         self.skipped: dict[str, str] = {}
+        self.families: dict[Name, Family] = {}  # of naive Bayes
+        self.left_out: dict[Name, str] = {}
         features = [name for name in table.columns if name != target]
         gaps = {name: is_missing(table, name) for name in features}
         self.names = tuple(name for name in features if not gaps[name].all()) or tuple(features)  # a model needs one
@@ -104,8 +106,6 @@ class Trials:
     def _plans(self) -> Iterator[tuple[str, Callable[[], Iterator[Candidate]]]]:
         yield "naive Bayes", lambda: self._naive(AsTheyAre(self.names))  # it tells by itself where absence counts
         yield "pairs", lambda: self._pairs(self._in_pairs())
-        if self.numbers and self.table.n_rows >= _MANY_ROWS:
-            yield "pairs, bins by class", lambda: self._pairs_again(self._in_pairs())
         if len(self.numbers) > 1:
             yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
         if self.absent or len(self.numbers) < len(self.names):
@@ -115,37 +115,41 @@ class Trials:
 
     def _naive(self, view: Any) -> Iterator[Candidate]:
         """Naive Bayes, whose families look at the classes."""
-        (found,) = self._refitted(view, [NaiveBayes("suggest")])
-        yield self._candidate("naive Bayes", "naive Bayes, suggested", view, *found)
-        self._leave_out(found[0].left_out_)
-
-    def _leave_out(self, columns: Collection[Name]) -> None:
-        """Names, copies and constants say nothing to other candidates, either."""
-        kept = tuple(name for name in self.names if name not in columns) or self.names
+        start, table = time.perf_counter(), view.apply(self.table, self.target)
+        found = choose_by_fold(table, view.names, self.target, self.weight, self.folds.fold)
+        columns = {one.column: one.family for one in found.of_all if not one.left_out}
+        read_columns(columns, table, [self.target])  # refuses what cannot be read
+        scores = naive_scores(table, found.by_fold, self.folds)
+        yield self._candidate("naive Bayes", "naive Bayes, suggested", view, NaiveBayes(columns), scores, start)
+        self.families, self.left_out = columns, {one.column: one.remark for one in found.of_all if one.left_out}
+        kept = tuple(name for name in self.names if name not in self.left_out) or self.names  # to others, neither
         self.names, self.absent = kept, tuple(name for name in self.absent if name in kept)
         self.numbers = tuple(name for name in self.numbers if name in kept)
 
-    def _pairs_again(self, view: Any) -> Iterator[Candidate]:
-        """As `_pairs`, with bins that look at the classes."""
-        models = [AveragedOneDependence(bins="mdl"), TreeAugmentedNaiveBayes(bins="mdl")]
-        for name, found in zip(("one-dependence", "tree"), self._refitted(view, models), strict=True):
-            yield self._candidate(name, f"{name}, bins by class", view, *found)
-
     def _pairs(self, view: Any) -> Iterator[Candidate]:
-        """A tree and all parents, of the same pairs. Bins do not look at the classes: folds are taken out of counts."""
-        start = time.perf_counter()
-        rows = self._counted(AveragedOneDependence(), view)
-        whole, n_rows = rows.model, rows.table.n_rows
-        models = [AveragedOneDependence(), TreeAugmentedNaiveBayes()]
-        scores = [Normalised(np.empty((n_rows, len(self.classes))), np.empty(n_rows)) for _ in models]
-        for k, test in enumerate(rows_by_code(self.fold, int(self.fold.max()) + 1)):
-            counts = Tally(whole.tally_.factors, rows.without(k), whole.tally_.domains, whole.tally_.schema)
-            first = whole._held(counts)
-            for model, out in zip(models, scores, strict=True):
-                sharing(clone(model), first)._plan.posterior_of(test, rows.table, out, {})
-        seconds = (time.perf_counter() - start) / len(models)
-        for model, name, out in zip(models, ("one-dependence", "tree"), scores, strict=True):
-            yield self._candidate(name, name, view, sharing(model, whole), out.log_proba, seconds)
+        """A tree and all parents, of the same pairs: in bins of equal weight, and in bins that look at the classes."""
+        start, table = time.perf_counter(), view.apply(self.table, self.target)
+        columns = read_levels("auto", _BINS, table, self.target, self.weight, "AveragedOneDependence")
+        yield from self._of_pairs(view, table, [columns] * (self.folds.n_folds + 1), start, _BINS)
+        if any(family.bins for family in columns.families.values()) and table.n_rows >= _MANY_ROWS:
+            start = time.perf_counter()
+            by_fold = class_bins_by_fold(columns, table, self.codes, self.folds.fold, self.weight)
+            yield from self._of_pairs(view, table, by_fold, start, "mdl")
+
+    def _of_pairs(
+        self, view: Any, table: Table, columns: list[LevelColumns], start: float, bins: Any
+    ) -> Iterator[Candidate]:
+        """Candidates of columns that are cut without each fold as these say, and by all rows as the last."""
+        coded: dict[int, Coding] = {}
+        for one in columns[:-1]:
+            coded[id(one)] = coded[id(one)] if id(one) in coded else _coding(one, table)
+        models = (AveragedOneDependence, TreeAugmentedNaiveBayes)
+        made = [model(columns[-1].families, bins=bins) for model in models]
+        scores = pair_scores([coded[id(one)] for one in columns[:-1]], self.folds, made[0].strength)
+        start += (time.perf_counter() - start) / 2  # half of it each
+        said = ", bins by class" if bins == "mdl" else ""
+        for kind, model, found in zip(("one-dependence", "tree"), made, scores, strict=True):
+            yield self._candidate(kind, kind + said, view, model, self._normalised(found), start)
 
     def _discriminants(
         self, view: AsNumbers, kind: str, said: str, settings: tuple[dict[str, Any], ...]
@@ -155,16 +159,12 @@ class Trials:
         if large or not 1 < view.width <= _MOST_WIDE:
             return
         start = time.perf_counter()
-        rows = self._counted(GaussianDiscriminant(), view)
-        models, names = [], []
-        for each in settings:
-            models.append(rows.model.reestimate(**each))
+        (block,) = view.apply(self.table).columns.values()
+        for each, scores in zip(settings, discriminant_scores(np.asarray(block), self.folds, settings), strict=True):
             shrunk = f", shrinkage {each['shrinkage']}" if "shrinkage" in each else ""
-            names.append(f"{each['covariance']} discriminant{shrunk}{said}")
-        scores = score_folds(rows, models, rows.without, self.fold)
-        seconds = (time.perf_counter() - start) / len(models)
-        for model, name, found in zip(models, names, scores, strict=True):
-            yield self._candidate(kind, name, view, model, found.log_proba, seconds)
+            name = f"{each['covariance']} discriminant{shrunk}{said}"
+            yield self._candidate(kind, name, view, GaussianDiscriminant(**each), self._normalised(scores), start)
+            start = time.perf_counter()
 
     def _indicators(self) -> Iterator[Candidate]:
         yield from self._discriminants(
@@ -200,42 +200,29 @@ class Trials:
                 self.skipped[f"{use} {name}"] = f"with its {len(told[name])} levels there are more than {most:.0f}."
         return {name: levels for name, levels in told.items() if f"{use} {name}" not in self.skipped}
 
-    # ---- Scores of rows that were held out --------------------------------------------------------------------------
+    def _normalised(self, joint: np.ndarray) -> np.ndarray:
+        return normalised(joint, self.folds.log_prior[0]).log_proba
 
-    def _counted(self, model: Any, view: Any) -> Rows:
-        """The rows counted once, each fold apart."""
-        table = view.apply(self.table, self.target)
-        model._shape = Shape(self.target)
-        return count_rows(Opened(model, table, self._labels, self.weight), self.fold)
-
-    def _refitted(self, view: Any, models: list[Any]) -> list[tuple[Any, np.ndarray, float]]:
-        """Models that look at the classes before they count: fitted again without every fold, and on all rows.
-
-        The first counts for all of them. Of each: the model of all rows, held-out log probabilities, and seconds.
-        """
-        start, table = time.perf_counter(), view.apply(self.table, self.target)
-        scores = [np.empty((table.n_rows, len(self.classes))) for _ in models]
-
-        def fit(rows: Table, weight: np.ndarray | None) -> list[Any]:
-            first = clone(models[0]).partial_fit(rows, self.target, weight, classes=self.classes)
-            return [first, *(sharing(clone(model), first) for model in models[1:])]
-
-        for test in rows_by_code(self.fold, int(self.fold.max()) + 1):
-            train = np.setdiff1d(np.arange(table.n_rows), test, assume_unique=True)
-            rows = table.rows(test).without(self.target)
-            fitted = fit(table.rows(train), None if self.weight is None else self.weight[train])
-            for model, out in zip(fitted, scores, strict=True):
-                out[test] = model.predict_log_proba(rows)
-        whole = fit(table, self.weight)
-        seconds = (time.perf_counter() - start) / len(models)
-        return [(model, out, seconds) for model, out in zip(whole, scores, strict=True)]
-
-    def _candidate(
-        self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, seconds: float
-    ) -> Candidate:
+    def _candidate(self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, start: float) -> Candidate:
         scores = bounded(log_proba)
-        calibration = fit_calibration("temperature", scores, self.codes, self.weight, model._weight())
-        return Candidate(kind, name, view, model, calibration, bounded(calibration.apply(scores)), seconds)
+        calibration = fit_calibration("temperature", scores, self.codes, self.weight)
+        losses = calibration.losses(scores, self.codes)
+        return Candidate(kind, name, view, model, calibration, scores, losses, time.perf_counter() - start)
+
+
+def _coding(columns: LevelColumns, table: Table) -> Coding:
+    """The levels of columns as codes."""
+    names = list(columns.families)
+    if not names:
+        return Coding([], [])
+    codes, domains = columns.cut(table).levels(names, lambda _: False)
+    cells = list(codes.columns.T) if isinstance(codes.columns, np.ndarray) else list(codes.columns)
+    signed = [
+        np.asarray(cell).astype(np.int16 if len(d.levels) < 2**15 else np.int64)
+        for cell, d in zip(cells, domains, strict=True)
+    ]
+    kept = [place for place, domain in enumerate(domains) if len(domain.levels)]
+    return Coding([signed[place] for place in kept], [len(domains[place].levels) for place in kept])
 
 
 def _log_evidence(table: np.ndarray) -> np.ndarray:

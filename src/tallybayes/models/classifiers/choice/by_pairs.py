@@ -1,0 +1,115 @@
+"""Pairs of columns without each fold, and the scores of its rows by all parents and by a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tallybayes import kernels
+from tallybayes.models.classifiers.choice.by_columns import level_shares
+from tallybayes.models.classifiers.choice.folds import Folds
+from tallybayes.models.classifiers.pairs import Pairs
+from tallybayes.models.classifiers.pairs_plan import PairsPlan, ParentsPlan, TreePlan
+from tallybayes.models.classifiers.tree_augmented import information, spanning_tree
+
+
+class Coding(NamedTuple):
+    """Rows as codes of the levels of columns, −1 where a cell is missing."""
+
+    columns: list[np.ndarray]
+    sizes: list[int]
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Of every column's first level, and at the end their number."""
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    def some(self, rows: np.ndarray) -> list[np.ndarray]:
+        """The codes of some rows."""
+        return [column[rows] for column in self.columns]
+
+
+def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tuple[np.ndarray, np.ndarray]:
+    """log p(class, row) of every row by the pairs in the other folds: with all parents, and along the others' tree.
+
+    Parameters
+    ----------
+    codings : sequence of Coding
+        For every fold. Where they are one and the same, pairs are counted once and those of a fold are taken out.
+    folds : Folds
+    strength : float
+        What the prior of a pair is worth, in rows.
+
+    Returns
+    -------
+    parents, tree : ndarray of shape (n, classes)
+    """
+    parents, tree = np.empty((2, len(folds.codes), folds.n_classes))
+    singles, added = _singles(codings, folds)
+    for k, (coding, joint) in enumerate(zip(codings, _joints(codings, folds), strict=True)):
+        test, log_prior, offsets = folds.tests[k], folds.log_prior[k], coding.offsets
+        if not coding.columns:
+            parents[test] = tree[test] = log_prior
+            continue
+        sizes = np.array(coding.sizes)
+        known = np.add.reduceat(singles[k], offsets[:-1], axis=1)
+        both = np.add.reduceat(joint, offsets[:-1], axis=1).swapaxes(
+            1, 2
+        )  # a level with another, and the other with it
+        pairs = Pairs(tuple(range(len(sizes))), [], sizes, offsets, singles[k], known, added[k], joint, both)
+        rows = coding.some(test)
+        plan: PairsPlan = ParentsPlan(pairs, strength, log_prior)
+        parents[test] = plan.joint_of(rows)
+        plan = TreePlan(pairs, strength, log_prior, tree=spanning_tree(information(pairs)))
+        tree[test] = plan.joint_of(rows)
+    return parents, tree
+
+
+def _singles(codings: Sequence[Coding], folds: Folds) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """How often every class has each level without each fold, and what the prior adds, found for all at once."""
+    n_groups, tables, rest = folds.n_folds * folds.n_classes, [], np.zeros(0)
+    for k, coding in enumerate(codings):
+        if not k or coding is not codings[k - 1]:
+            counted = kernels.count_codes(coding.columns, coding.sizes, folds.group, n_groups, folds.weight)
+            rest = folds.without(counted.reshape(folds.n_folds, folds.n_classes, -1))
+        tables.append(rest[k])
+    sizes = np.concatenate([coding.sizes for coding in codings]).astype(np.int64)
+    if not sizes.sum():
+        return tables, tables
+    _, added = level_shares(np.concatenate(tables, axis=1), sizes)
+    return tables, np.split(added, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1)
+
+
+def _joints(codings: Sequence[Coding], folds: Folds) -> Iterator[np.ndarray]:
+    """How often every class has each pair of levels without each fold, (classes, levels, levels)."""
+    shared = all(coding is codings[0] for coding in codings)
+    whole = _upper(codings[0], folds, np.arange(len(folds.codes))) if shared else None
+    for k, coding in enumerate(codings):
+        if whole is None:
+            joint = _upper(coding, folds, np.flatnonzero(folds.fold != k))
+        else:
+            joint = _upper(coding, folds, folds.tests[k])
+            np.subtract(whole, joint, out=joint)
+            if folds.weight is not None:
+                joint[joint < 1e-9 * whole] = 0.0  # what rounding left
+        offsets = coding.offsets
+        for i in range(len(coding.sizes) - 1):
+            mine, later = slice(offsets[i], offsets[i + 1]), slice(offsets[i + 1], None)
+            joint[:, later, mine] = joint[:, mine, later].swapaxes(1, 2)
+        yield joint
+
+
+def _upper(coding: Coding, folds: Folds, rows: np.ndarray) -> np.ndarray:
+    """How often every class has each pair of levels in some rows, those of an earlier column first."""
+    offsets, n_classes = coding.offsets, folds.n_classes
+    joint = np.zeros((n_classes, offsets[-1], offsets[-1]))
+    columns, sizes = coding.some(rows), coding.sizes
+    codes, weight = folds.codes[rows], None if folds.weight is None else folds.weight[rows]
+    for i in range(len(sizes) - 1):
+        group = codes * sizes[i] + columns[i]
+        group[columns[i] < 0] = -1
+        found = kernels.count_codes(columns[i + 1 :], sizes[i + 1 :], group, n_classes * sizes[i], weight)
+        joint[:, offsets[i] : offsets[i + 1], offsets[i + 1] :] = found.reshape(n_classes, sizes[i], -1)
+    return joint
