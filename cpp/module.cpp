@@ -13,6 +13,7 @@
 #endif
 
 #include "arrays.h"
+#include "best_cuts.h"
 #include "chain_module.h"
 #include "diagnose.h"
 #include "parallel.h"
@@ -254,6 +255,26 @@ nb::object python_log_base_csr(nb::handle indptr, nb::handle data, const std::st
   return to_array(std::move(bases), {matrix.n_rows});
 }
 
+nb::object python_best_cuts(nb::handle table, size_t n_classes, nb::handle n_log_n) {
+  const Borrowed counts(table), logs(n_log_n);
+  const auto* cells = reinterpret_cast<const int32_t*>(counts.require({Type::int32}).data());
+  const auto* terms = reinterpret_cast<const double*>(logs.require({Type::float64}).data());
+  const size_t n_cells = counts.length(0);
+  if (n_classes == 0 || n_cells % n_classes) throw nb::value_error("expected as many counts for every class");
+  int64_t total = 0;
+  for (size_t i = 0; i < n_cells; i++) {
+    if (cells[i] < 0) throw nb::value_error("expected counts of at least 0");
+    total += cells[i];
+  }
+  if (static_cast<size_t>(total) >= logs.length(0)) throw nb::value_error("expected n log n of the total, too");
+  std::vector<size_t> found;
+  {
+    const nb::gil_scoped_release release;
+    found = best_cuts(cells, n_classes, n_cells / n_classes, terms);
+  }
+  return to_array(std::vector<int64_t>(found.begin(), found.end()), {found.size()});
+}
+
 using Driver = bool (*)(const Input&, const Table&, const double*, Moments&);
 
 template <Driver driver, bool scatter>
@@ -367,6 +388,7 @@ NB_MODULE(_compiled, module) {
              nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("squared_lengths", &python_squared_lengths, nb::arg("columns"), nb::arg("centre"), nb::arg("roots"),
              nb::arg("shifts"), nb::arg("n_classes"), nb::arg("threads"));
+  module.def("best_cuts", &python_best_cuts, nb::arg("table"), nb::arg("n_classes"), nb::arg("n_log_n"));
   module.def("read_bytes", &python_read_bytes, nb::arg("array"), nb::arg("threads"));
   define_scoring(module);
   define_chains(module);

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from kernel_cases import TIERS, _compiled
 
-from tallybayes.kernels import reference_pairs
-from tallybayes.kernels import pairs
+from tallybayes.kernels import pairs, reference_pairs
 from tallybayes.kernels.pairs import score_pairs
 
 

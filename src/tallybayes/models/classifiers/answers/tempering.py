@@ -14,7 +14,7 @@ LOG_ODDS = 700.0  # the largest there are: exp of more is no float
 _SHARPNESS = (0.7, 0.0, -0.7, -1.4, -2.1, -3.5)  # to start from, as logarithms
 _DOUBTS = (0.002, 0.02, 0.1)
 _SOME = 2000  # rows from which a start is found
-_CLOSE = 1e-6  # steps below this change no digit that is shown, and the next one would be its square
+_CLOSE = 1e-4  # a step below this is the last: the next one would be its square, and change no digit that is shown
 _DOUBTED, _TRUSTED = 0.2, 50.0  # rows that are in doubt beforehand, and that are not
 
 
@@ -38,6 +38,16 @@ def doubted(log_proba: np.ndarray, doubt: float, base: np.ndarray) -> np.ndarray
     return np.logaddexp(np.log1p(-doubt) + log_proba, np.log(doubt) + np.log(base))
 
 
+def mended(log_proba: np.ndarray, found: Tempering) -> np.ndarray:
+    """Probabilities as `tempered` and `doubted` would have them, from their logarithms: (n, classes)."""
+    score = log_proba - log_proba.max(axis=1, keepdims=True)
+    score *= found.sharpness
+    np.exp(score, out=score)
+    score *= ((1 - found.doubt) / score.sum(axis=1))[:, None]
+    score += found.doubt * found.base
+    return score
+
+
 def log_told(log_proba: np.ndarray, codes: np.ndarray, found: Tempering) -> np.ndarray:
     """log p of the true class of every row, as `tempered` and `doubted` would have it: (n,)."""
     score = log_proba - log_proba.max(axis=1, keepdims=True)
@@ -47,13 +57,14 @@ def log_told(log_proba: np.ndarray, codes: np.ndarray, found: Tempering) -> np.n
     return np.logaddexp(np.log1p(-found.doubt) + told, np.log(found.doubt * found.base[codes])) if found.doubt else told
 
 
-def fit_tempering(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> Tempering:
+def fit_tempering(log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None) -> Tempering:
     """The sharpness and the doubt of the highest posterior: Newton's steps from the best of a grid.
 
     A row that the model finds absurd is put down to doubt, in which classes have their shares, and does not bend the
     sharpness. The prior is log T ~ N(0, 1), worth hardly a row, or rows that are all right would make T zero. Doubt has
     a Beta(1.2, 51) on top: some half of a per cent, as probabilities can be made flatter by either.
     """
+    weights = np.ones(len(codes)) if weight is None else weight
     shares = np.bincount(codes, weights, minlength=log_proba.shape[1]) + 1.0
     base = shares / shares.sum()
     score = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), -LOG_ODDS)  # what is impossible adds 0
@@ -88,7 +99,7 @@ def _climbed(at: np.ndarray, rows: _Judged) -> np.ndarray:
                 break
             step /= 4
         else:
-            break
+            return at + step
         at, found = at + step, higher
     return at
 

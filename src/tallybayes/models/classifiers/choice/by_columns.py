@@ -1,4 +1,4 @@
-"""Naive Bayes of every fold at once: columns counted once, by fold and class, in all families that a fold has chosen."""
+"""Naive Bayes of every fold at once: columns counted once, by fold and class, in all families that a fold chose."""
 
 from __future__ import annotations
 

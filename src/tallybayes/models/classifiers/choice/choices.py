@@ -11,6 +11,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.classifiers.answers.calibration import Calibration
+from tallybayes.models.classifiers.answers.tempering import Tempering
 from tallybayes.models.classifiers.choice.trials import Candidate
 from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre
 from tallybayes.models.classifiers.discriminant import GaussianDiscriminant
@@ -59,10 +60,9 @@ class Mending(Value):
             )
 
     @classmethod
-    def of(cls, calibration: Calibration, classes: tuple[Any, ...]) -> Self:
-        """What a calibration by temperature has found."""
-        base = tuple(calibration.base.tolist())
-        return cls(float(calibration.temperature), float(calibration.doubt), tuple(classes), base)
+    def of(cls, found: Tempering, classes: tuple[Any, ...]) -> Self:
+        """What was found from rows that were held out."""
+        return cls(1 / found.sharpness, found.doubt, tuple(classes), tuple(found.base.tolist()))
 
     def apply(self, log_proba: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
         """log p(class | row), mended; a class that came later is as improbable as the rarest, in doubt."""
@@ -112,7 +112,7 @@ class MemberChoice(Value):
         model = candidate.model
         defaults = type(model)().get_params(deep=False)
         parameters = {name: value for name, value in model.get_params(deep=False).items() if value != defaults[name]}
-        mending = Mending.of(candidate.calibration, classes)
+        mending = Mending.of(candidate.tempering, classes)
         return cls(candidate.kind, candidate.name, candidate.view, type(model).__name__, parameters, mending, weight)
 
     def make(self) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.models.classifiers.answers.calibration import fit_calibration
+from tallybayes.models.classifiers.answers.tempering import fit_tempering, mended
 from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice, Mending
-from tallybayes.models.classifiers.choice.mixing import bounded, mixed, mixture_weights
+from tallybayes.models.classifiers.choice.mixing import bounded, mixture_weights
 from tallybayes.models.classifiers.choice.report import Report, Tried, interval
 from tallybayes.models.classifiers.choice.trials import Candidate, Trials
 from tallybayes.models.inputs.folds import random_folds
@@ -47,15 +47,15 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
         members, weights = [tried[int(np.argmin(losses))]], np.ones(1)
     else:
         members, weights = _mixture(tried, losses, weight)
-    scores = mixed([member.log_proba for member in members], weights)
-    calibration = fit_calibration("temperature", bounded(scores), trials.codes, weight)
-    found = bounded(calibration.apply(bounded(scores)))
+    scores = np.log(sum(share * mended(one.scores, one.tempering) for one, share in zip(members, weights, strict=True)))
+    tempering = fit_tempering(bounded(scores), trials.codes, weight)
+    found = mended(bounded(scores), tempering)
     chosen = tuple(
         MemberChoice.of(one, float(share), trials.classes) for one, share in zip(members, weights, strict=True)
     )
     by_name = {one.name: one.weight for one in chosen}
     lines = [Tried(one.name, *interval(one.losses, weight), by_name.get(one.name, 0.0), one.seconds) for one in tried]
-    truth = -found[np.arange(len(found)), trials.codes]
+    truth = -np.log(found[np.arange(len(found)), trials.codes])
     right = found.argmax(axis=1) == trials.codes
     report = Report(
         lines,
@@ -68,7 +68,7 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
         table.n_rows,
         n_folds,
     )
-    return Choice(chosen, Mending.of(calibration, trials.classes)), report
+    return Choice(chosen, Mending.of(tempering, trials.classes)), report
 
 
 def _mixture(

@@ -60,6 +60,8 @@ def mixed(log_probas: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
 
 
 def bounded(log_proba: np.ndarray) -> np.ndarray:
-    """Log probabilities that none forbids altogether, and that sum to 1."""
+    """Log probabilities that sum to 1, none of which forbids anything altogether."""
+    if log_proba.size and log_proba.min() >= LEAST:  # NaN is not
+        return log_proba
     found = np.maximum(np.nan_to_num(log_proba, nan=LEAST, neginf=LEAST), LEAST)
     return normalised(found, np.zeros(found.shape[1])).log_proba

@@ -11,7 +11,7 @@ from scipy.special import betaln
 
 from tallybayes.errors import TallybayesError, TooLargeError
 from tallybayes.families.family import Family
-from tallybayes.models.classifiers.answers.calibration import Calibration, fit_calibration
+from tallybayes.models.classifiers.answers.tempering import Tempering, fit_tempering, log_told
 from tallybayes.models.classifiers.choice.by_columns import naive_scores
 from tallybayes.models.classifiers.choice.by_moments import discriminant_scores
 from tallybayes.models.classifiers.choice.by_pairs import Coding, pair_scores
@@ -51,15 +51,10 @@ class Candidate(NamedTuple):
     name: str
     view: Any
     model: Any  # not fitted; families and bins are those that all rows speak for
-    calibration: Calibration
+    tempering: Tempering
     scores: np.ndarray  # (n, classes): log p(class | row) without the row
-    losses: np.ndarray  # (n,): −log p of the rows' own classes, calibrated
+    losses: np.ndarray  # (n,): −log p of the rows' own classes, mended
     seconds: float
-
-    @property
-    def log_proba(self) -> np.ndarray:
-        """log p(class | row) without the row, calibrated: (n, classes)."""
-        return bounded(self.calibration.apply(self.scores))
 
 
 class Trials:
@@ -205,9 +200,9 @@ class Trials:
 
     def _candidate(self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, start: float) -> Candidate:
         scores = bounded(log_proba)
-        calibration = fit_calibration("temperature", scores, self.codes, self.weight)
-        losses = calibration.losses(scores, self.codes)
-        return Candidate(kind, name, view, model, calibration, scores, losses, time.perf_counter() - start)
+        found = fit_tempering(scores, self.codes, self.weight)
+        losses = -log_told(scores, self.codes, found)
+        return Candidate(kind, name, view, model, found, scores, losses, time.perf_counter() - start)
 
 
 def _coding(columns: LevelColumns, table: Table) -> Coding:
