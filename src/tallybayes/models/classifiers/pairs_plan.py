@@ -33,7 +33,11 @@ class PairsPlan(ABC):
     """
 
     def __init__(
-        self, pairs: Pairs, strength: float, log_prior: np.ndarray, codes_of: Callable[[Table], list[np.ndarray]] = list
+        self,
+        pairs: Pairs,
+        strength: float,
+        log_prior: np.ndarray,
+        codes_of: Callable[[Table], list[np.ndarray]] | None = None,
     ) -> None:
         self.pairs, self.strength, self.log_prior, self._codes_of = pairs, float(strength), log_prior, codes_of
 
@@ -45,11 +49,15 @@ class PairsPlan(ABC):
     def own_class(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """log p(row | its class), each row of this weight taken out of the counts of its class: (n,)."""
 
+    def _read(self, table: Table) -> list[np.ndarray]:
+        assert self._codes_of is not None
+        return self._codes_of(table)
+
     def joint(self, table: Table, *, whole: bool = True) -> np.ndarray:
         """log p(class, row) of every row: (n, classes)."""
         if not self.pairs.names:
             return np.repeat(self.log_prior[None], table.n_rows, axis=0)
-        return self.joint_of(self._codes_of(table))
+        return self.joint_of(self._read(table))
 
     def posterior(self, table: Table, *, whole: bool = False) -> Normalised:
         """log p(class | row) of every row, and log p(row)."""
@@ -62,7 +70,7 @@ class PairsPlan(ABC):
             return
         key = ("codes", *self.pairs.names)
         if key not in table.made:
-            table.made[key] = self._codes_of(table)
+            table.made[key] = self._read(table)
         joint = self.joint_of([column[rows] for column in table.made[key]])
         out.log_proba[rows], out.log_density[rows] = normalised(joint, self.log_prior)
 
@@ -80,7 +88,7 @@ class PairsPlan(ABC):
 
     def left_out(self, table: Table, group: np.ndarray, weight: np.ndarray | None, log_prior: np.ndarray) -> Normalised:
         """The scores of every row by the counts of all others; `log_prior` is without each row, (n, classes)."""
-        every = self._codes_of(table)
+        every = self._read(table)
         joint = log_prior + (self.joint(table) - self.log_prior)
         codes = np.stack([column.astype(np.int64) for column in every], axis=1) if every else None
         for part in self._chunks(table.n_rows, len(self.pairs.sizes) * int(self.pairs.sizes.max(initial=1))):
@@ -169,7 +177,7 @@ class TreePlan(PairsPlan):
         pairs: Pairs,
         strength: float,
         log_prior: np.ndarray,
-        codes_of: Callable[[Table], list[np.ndarray]] = list,
+        codes_of: Callable[[Table], list[np.ndarray]] | None = None,
         tree: Any = None,
     ) -> None:
         super().__init__(pairs, strength, log_prior, codes_of)

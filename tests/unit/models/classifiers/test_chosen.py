@@ -21,6 +21,7 @@ from tallybayes.models.classifiers.choice.trials import Trials
 from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre
 from tallybayes.models.inputs.folds import random_folds
 from tallybayes.models.inputs.shape import read_first
+from tallybayes.models.inputs.suggesting import choose_by_fold
 
 
 def mixed_table(n=160, seed=0):
@@ -97,27 +98,68 @@ def test_weights_are_the_best_there_are():
     np.testing.assert_allclose(found, wanted / wanted.sum(), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["naive Bayes, suggested", "tree", "one-dependence"])
-def test_held_out_scores_are_those_of_models_that_never_saw_the_row(name):
+def tried(frame, y, fold, weight=None):
+    """Every candidate by its name, and the rows they were tried on."""
+    shape, table, _ = read_first(frame, y, None)
+    trials = Trials(table, shape.target, weight, fold)
+    found = {one.name: one for one in trials.run()}
+    assert not trials.skipped
+    return found, table, shape.target
+
+
+def test_held_out_scores_are_those_of_models_that_never_saw_the_row():
     frame, y = mixed_table()
     frame = frame.drop(columns="nobody")
-    shape, table, _ = read_first(frame, y, None)
     fold = random_folds((y == "yes").astype(np.intp), 4, 0)
-    trials = Trials(table, shape.target, None, fold)
-    found = next(one for one in trials.run() if one.name.startswith(name))
-    telling = ("size", "count", "sky", "flag")  # one of the others is constant, one a copy
-    view = AsTheyAre(tuple(frame)) if "naive" in name else AsTheyAre(telling, ("count",))  # the sky's gaps tell nothing
-    assert found.view == view
-    for k in range(4):
-        test = fold == k
-        train = view.apply(table.rows(np.flatnonzero(~test)), shape.target)
-        make = clone(found.model)
-        if "naive" not in name:  # bins that do not look at the classes are those of all rows, and so are priors
-            make = make.set_params(columns=found.model.columns_, prior=found.model.prior_)
-        model = make.fit(train, shape.target)
-        scores = model.predict_log_proba(view.apply(table.rows(np.flatnonzero(test))))
-        mended = found.calibration.apply(scores)
-        np.testing.assert_allclose(found.log_proba[test], mended, rtol=1e-7, atol=1e-7)
+    found, table, target = tried(frame, y, fold)
+    assert len(found) == 10
+    telling = AsTheyAre(("size", "count", "sky", "flag"), ("count",))  # one is constant, one a copy; the sky's gaps
+    views = {
+        "naive Bayes, suggested": AsTheyAre(tuple(frame)),
+        "tree": telling,
+        "one-dependence": telling,
+    }  # say nothing
+    families = choose_by_fold(table, tuple(frame), target, None, fold).by_fold
+    for name, one in found.items():
+        assert one.view == views.get(name, one.view)
+        make = clone(one.model)
+        if "discriminant" in name:  # default priors are those of all rows
+            make = make.set_params(prior=clone(make).fit(one.view.apply(table, target), target).prior_)
+        for k in range(4):
+            test = fold == k
+            if "naive" in name:  # what looks at the classes is chosen without the fold
+                make = make.set_params(columns=families[k])
+            model = make.fit(one.view.apply(table.rows(np.flatnonzero(~test)), target), target)
+            scores = model.predict_log_proba(one.view.apply(table.rows(np.flatnonzero(test))))
+            np.testing.assert_allclose(one.scores[test], scores, rtol=1e-7, atol=1e-7)
+
+
+def test_bins_by_class_are_cut_without_the_fold():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 1200)
+    frame = pd.DataFrame({"a": rng.normal(y, 1.0), "b": rng.normal(0, 1 + y), "c": rng.choice(["u", "v"], 1200)})
+    frame.loc[::7, "b"] = np.nan
+    fold = random_folds(y, 5, 0)
+    found, table, target = tried(frame, y, fold)
+    for name, make in [("one-dependence", tb.AveragedOneDependence), ("tree", tb.TreeAugmentedNaiveBayes)]:
+        one = found[f"{name}, bins by class"]
+        assert one.model.columns == make(bins="mdl").fit(one.view.apply(table, target), target).columns_
+        for k in range(5):
+            model = make(bins="mdl").fit(one.view.apply(table.rows(np.flatnonzero(fold != k)), target), target)
+            scores = model.predict_log_proba(one.view.apply(table.rows(np.flatnonzero(fold == k))))
+            np.testing.assert_allclose(one.scores[fold == k], scores, rtol=1e-7, atol=1e-7)
+
+
+def test_a_weight_is_as_many_rows():
+    frame, y = mixed_table(90)
+    weight = np.random.default_rng(1).integers(1, 4, 90)
+    fold = random_folds((y == "yes").astype(np.intp), 3, 0)
+    twice = np.repeat(np.arange(90), weight)
+    by_weight, _, _ = tried(frame, y, fold, weight.astype(float))
+    by_rows, _, _ = tried(frame.iloc[twice].reset_index(drop=True), y[twice], fold[twice])
+    for name in by_weight.keys() & by_rows.keys():
+        if "discriminant" not in name:  # a middle that stands for missing cells is that of the rows
+            np.testing.assert_allclose(by_weight[name].scores[twice], by_rows[name].scores, rtol=1e-6, atol=1e-6)
 
 
 def test_views():

@@ -114,13 +114,13 @@ class _Judged(NamedTuple):
 
 
 class _Told:
-    """How probable the classes of rows are at log(1/T) and the log-odds of doubt."""
+    """How probable the classes of rows are at log(1/T) and the log-odds of doubt; `alike` is of the same sharpness."""
 
     def __init__(self, at: np.ndarray, rows: _Judged, alike: _Told | None = None) -> None:
         self.at, self.rows = at, rows
         self.sharpness, self.doubt = np.exp(at[0]), expit(at[1])
-        self.power = np.exp(self.sharpness * rows.score) if alike is None else alike.power  # of the same sharpness
-        self.total = self.power.sum(axis=1) if alike is None else alike.total
+        self.power: np.ndarray = np.exp(self.sharpness * rows.score) if alike is None else alike.power
+        self.total: np.ndarray = self.power.sum(axis=1) if alike is None else alike.total
         self.told = (1 - self.doubt) * np.exp(self.sharpness * rows.truth) / self.total
         prior = -0.5 * at[0] ** 2 + _DOUBTED * log_expit(at[1]) + _TRUSTED * log_expit(-at[1])
         self.objective = float(rows.weights @ np.log(self.told + self.doubt * rows.base) + prior)  # the log posterior

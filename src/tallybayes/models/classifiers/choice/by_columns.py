@@ -12,6 +12,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.empirical import GroupsOrOne
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.poisson import Poisson
 from tallybayes.models.classifiers.choice.folds import Folds
 from tallybayes.models.classifiers.choice.views import numbers_of
@@ -52,11 +53,11 @@ class _Columns:
     def _add(self, family: Family, cells: np.ndarray, n_levels: int, folds: list[bool]) -> None:
         if cells.dtype.kind != "f":  # a coin has two levels
             self.levels.append(_Read(cells, n_levels, folds))
-        elif isinstance(family, Gaussian):
+        elif family in (Gaussian(), LogNormal()):
             column = np.log(cells) if family.transforms else cells
             if np.nanmin(column) < np.nanmax(column):  # else its absence alone tells something
                 self.measured.append(_Read(column, 0, folds))
-        elif isinstance(family, Poisson):
+        elif family == Poisson():
             self.events.append(_Read(cells, 0, folds))
         elif family.bins:
             self.levels.append(_Read(np.asarray(family.transform(cells)), len(family.bins), folds))
