@@ -18,6 +18,7 @@ from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted, told
 from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.fitted import Fitted
+from tallybayes.models.fitted.measured import covariances, means
 from tallybayes.models.fitted.summary import summary
 from tallybayes.models.inputs.column_priors import check_priors, refuse_other
 from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
@@ -202,6 +203,9 @@ class HiddenMarkovModel(Model):
             else:
                 found[names if len(names) > 1 else names[0]] = parameters
         return found
+
+    means_ = property(means)
+    covariances_ = property(covariances)
 
     def _told(self) -> list[reading.Told]:
         return told(self._counted, self)

@@ -67,6 +67,14 @@ def check_class_prior(class_prior: Any) -> None:
         )
 
 
+def check_classes(class_prior: Any, levels: tuple[Any, ...]) -> None:
+    """Refuse probabilities that are not those of the classes of all rows."""
+    if isinstance(class_prior, Dirichlet):
+        class_prior.update(Counts(np.zeros(len(levels))))
+    elif class_prior is not None and not isinstance(class_prior, str):
+        _given(class_prior, levels)
+
+
 def class_belief(class_prior: Any, estimate: str) -> Dirichlet | None:
     """What is believed of the class probabilities before any row; None where they are given."""
     if class_prior is None:
@@ -81,6 +89,13 @@ def _given(class_prior: Any, levels: tuple[Any, ...]) -> np.ndarray:
         missing = [level for level in levels if level not in class_prior]
         if missing:
             raise PriorError(f"class_prior has no probability for class {missing[0]!r}; expected one for each class.")
+        absent = [label for label in class_prior if label not in levels and class_prior[label]]
+        if absent:
+            raise PriorError(
+                f"class_prior has a probability for {absent[0]!r}, a class of which no row was seen; expected the "
+                f"{len(levels)} classes there are.\n"
+                f"    Leave it out, or declare it: partial_fit(X, y, classes=[..., {absent[0]!r}])."
+            )
         weights = np.array([float(class_prior[level]) for level in levels])
     else:
         listed = not isinstance(class_prior, str) and np.ndim(class_prior) == 1

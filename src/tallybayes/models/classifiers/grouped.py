@@ -20,18 +20,20 @@ from tallybayes.models.classifiers.answers.explain import explain, plot_explanat
 from tallybayes.models.classifiers.answers.generate import fill, sample
 from tallybayes.models.classifiers.answers.joint import n_parameters_joint
 from tallybayes.models.classifiers.answers.linear import to_linear
-from tallybayes.models.classifiers.answers.reading import class_prior, covariances, means, told
+from tallybayes.models.classifiers.answers.reading import class_prior, told
 from tallybayes.models.classifiers.answers.show_work import show_work
 from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
 from tallybayes.models.classifiers.class_prior import (
     CLASS_PRIOR_WORDS,
     check_class_prior,
+    check_classes,
     class_belief,
     log_class_prior,
 )
 from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.fitted import Fitted
+from tallybayes.models.fitted.measured import covariances, means
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import NOTHING, Resolved, Scored, chunk_of, not_estimated, rows_of
 from tallybayes.models.fitted.summary import rows_by_class, summary, title_by_class
@@ -386,6 +388,10 @@ class Grouped(Model):
     def _check_settings(self) -> None:
         super()._check_settings()
         check_class_prior(self.class_prior)
+
+    def _check_classes(self, levels: tuple[Any, ...]) -> None:
+        """Refuse settings that do not fit the classes of all rows."""
+        check_classes(self.class_prior, levels)
 
     def _check_prior(self, factors: list[Factor]) -> None:
         if not isinstance(self.prior, Tally):

@@ -268,6 +268,8 @@ def _learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, whole
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if classes is not None:
         tally = tally.declare(fresh._target, list(classes))
+    if whole:
+        fresh._check_classes(tally.domains[str(fresh._target)].levels)
     calibration = None
     if whole and model.calibration is not None:
         calibration = fresh._adopt(tally, climbed)._calibrate_first(table, weight)

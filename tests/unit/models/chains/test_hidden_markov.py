@@ -248,3 +248,27 @@ def test_a_new_label_is_there():
     np.testing.assert_allclose(np.exp(model.score_samples({"kind": ["new"]}, [1])), [first @ (there * rest)])
     missing = model.reestimate(unseen="missing")
     np.testing.assert_allclose(missing.score_samples({"kind": ["new"]}, [1]), [0.0], atol=1e-12)
+
+
+def test_means_and_covariances_of_measured_steps():
+    rng = np.random.default_rng(0)
+    state = np.repeat(["dry", "wet"], 40)
+    steps = {
+        "depth": rng.normal(np.where(state == "wet", 4.0, 1.0)),
+        "calls": rng.poisson(3, 80),
+        "wind": rng.normal(size=80),
+    }
+    columns = {"depth": tb.Gaussian(), "calls": tb.Poisson(), "wind": tb.Gaussian()}
+    model = tb.HiddenMarkovModel(columns=columns, estimate="mle").fit([steps], [state])
+    wet = state == "wet"
+    np.testing.assert_allclose(model.means_[1], [steps["depth"][wet].mean(), steps["wind"][wet].mean()], rtol=1e-12)
+    assert model.covariances_.shape == (2, 2, 2)
+    np.testing.assert_allclose(
+        np.diag(model.covariances_[0]), [steps[k][~wet].var() for k in ("depth", "wind")], rtol=1e-12
+    )
+    both = np.stack([steps["depth"], steps["wind"]], axis=1)
+    joined = tb.HiddenMarkovModel(columns=tb.MultivariateGaussian(), estimate="mle").fit([both], [state])
+    np.testing.assert_allclose(joined.covariances_[1], np.cov(both[wet].T, bias=True), rtol=1e-10)
+    assert not hasattr(tb.HiddenMarkovModel().fit([["x", "y"]], [["a", "b"]]), "means_")
+    with pytest.raises(AttributeError, match="none of its columns is Gaussian"):
+        _ = tb.HiddenMarkovModel().fit([["x", "y"]], [["a", "b"]]).means_

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import logsumexp
+from sklearn.base import clone
 from textbook import joint_log_prob, label_log_prob, number_log_prob
 
 import tallybayes as tb
@@ -199,10 +200,31 @@ def test_a_dirichlet_class_prior_under_map_is_its_mode():
     [{"a": 0.5}, {"a": 0.5, "b": 0.6}, {"a": -0.5, "b": 1.5}, [0.5], {"a": 0.2, "b": 0.3, "c": 0.5}],
 )
 def test_a_class_prior_that_is_none_is_refused(class_prior):
+    model = tb.NaiveBayes(class_prior=class_prior)
     with pytest.raises(PriorError, match="class_prior"):
-        tb.NaiveBayes(class_prior=class_prior).fit([[0.0], [1.0]], ["a", "b"]).predict([[0.0]])
+        model.fit([[0.0], [1.0]], ["a", "b"])
+    assert not hasattr(model, "tally_")
     with pytest.raises(PriorError, match="class_prior"):
         tb.NaiveBayes().fit([[0.0], [1.0]], ["a", "b"]).predict_proba([[0.0]], class_prior=class_prior)
+
+
+@pytest.mark.parametrize("model", [tb.NaiveBayes(), tb.GaussianDiscriminant(), tb.TreeAugmentedNaiveBayes()], ids=repr)
+def test_a_class_prior_of_other_classes_is_refused_by_fit_and_waits_for_more_rows(model):
+    X, y = [[0.0], [1.0], [2.0], [4.0]], ["a", "a", "b", "b"]
+    known = clone(model).fit(X, y)
+    before = known.tally_
+    known.set_params(class_prior={"a": 0.2, "b": 0.3, "c": 0.5})
+    with pytest.raises(PriorError, match="a probability for 'c', a class of which no row was seen") as error:
+        known.fit(X, y)
+    assert "classes=[..., 'c']" in str(error.value)
+    assert known.tally_ is before
+    known.partial_fit(X, y, classes=["c"])
+    np.testing.assert_allclose(np.exp(known.class_log_prior_), [0.2, 0.3, 0.5])
+    first = model.set_params(class_prior=[0.2, 0.3, 0.5]).partial_fit(X[:2], y[:2])  # more classes are to come
+    first.partial_fit(X[2:] + X[2:], ["b", "b", "c", "c"])
+    np.testing.assert_allclose(np.exp(first.class_log_prior_), [0.2, 0.3, 0.5])
+    with pytest.raises(tb.TallybayesError, match="3"):
+        clone(model).set_params(class_prior=tb.Dirichlet([1.0, 1.0, 1.0])).fit(X, y)
 
 
 def test_ties_go_to_the_first_class():
