@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import tallybayes as tb
 from tallybayes.errors import StatisticsError
-from tallybayes.models.inputs import suggesting
+from tallybayes.models.inputs import code_lengths
 
 
 def draw(n=400, seed=0):
@@ -150,7 +150,7 @@ def test_whatever_the_numbers(seed):
 
 
 def test_many_rows_are_thinned_by_their_places(monkeypatch):
-    monkeypatch.setattr(suggesting, "_MOST_ROWS", 100)
+    monkeypatch.setattr(code_lengths, "_MOST_ROWS", 100)
     frame, y = draw(1000)
     model = tb.NaiveBayes("suggest").fit(frame, y)
     some = np.arange(100) * 1000 // 100
@@ -170,7 +170,7 @@ def test_many_rows_are_thinned_by_their_places(monkeypatch):
     ],
 )
 def test_a_family_is_one_that_rows_not_looked_at_allow_too(monkeypatch, cells, strange):
-    monkeypatch.setattr(suggesting, "_MOST_ROWS", 500)
+    monkeypatch.setattr(code_lengths, "_MOST_ROWS", 500)
     rng = np.random.default_rng(0)
     column, y = cells(rng, 5000), rng.integers(0, 2, 5000)
     column[7] = np.nan
@@ -292,7 +292,7 @@ def test_yes_or_no_with_cells_that_lack(dtype):
 
 @pytest.mark.parametrize("value", [np.inf, 1e300])
 def test_numbers_without_moments_are_refused_by_their_row(value, monkeypatch):
-    monkeypatch.setattr(suggesting, "_MOST_ROWS", 30)
+    monkeypatch.setattr(code_lengths, "_MOST_ROWS", 30)
     size = np.sqrt(np.arange(60.0))
     size[2 * 17] = value  # the 17th of the rows that are looked at
     with pytest.raises(tb.DataError, match="in row 34, column 'size'"):
