@@ -41,9 +41,9 @@ class Domain:
         self, levels: Iterable[Any], name: str, *, declared: Iterable[Any] = (), ordered: bool = False
     ) -> None:
         self.name, self.ordered = name, ordered
-        stays = [_plain_level(level, name) for level in declared]
+        stays = _plain_levels(declared, name)
         self.declared = frozenset(stays)
-        found = [_plain_level(level, name) for level in levels]
+        found = _plain_levels(levels, name)
         seen = set(found)
         found += dict.fromkeys(level for level in stays if level not in seen)
         self.levels: tuple[Any, ...] = tuple(sorted(found) if ordered and len(_kinds(found)) < 2 else found)
@@ -61,7 +61,7 @@ class Domain:
     @cached_property
     def index(self) -> dict[Any, int]:
         """The position of every level."""
-        return {level: position for position, level in enumerate(self.levels)}
+        return dict(zip(self.levels, range(len(self.levels)), strict=True))
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(level) for level in self.levels[:8])
@@ -94,6 +94,15 @@ class Domain:
         """Only the levels that are present (a mask), or declared."""
         kept = [level for level, here in zip(self.levels, present, strict=True) if here or level in self.declared]
         return Domain(kept, self.name, declared=self.declared, ordered=self.ordered)
+
+
+def _plain_levels(levels: Iterable[Any], name: str) -> list[Any]:
+    """Levels as plain bools, ints or strings; where all are, none is looked at by itself."""
+    found = list(levels)
+    kinds = set(map(type, found))
+    if kinds <= {int, bool} or (kinds == {str} and "".join(found).isascii()):
+        return found
+    return [_plain_level(level, name) for level in found]
 
 
 def _plain_level(level: Any, name: str) -> Any:
@@ -138,4 +147,4 @@ def is_text(string: str) -> bool:
 
 
 def _kinds(levels: Iterable[Any]) -> set[str]:
-    return {KINDS[type(level)] for level in levels}
+    return {KINDS[kind] for kind in set(map(type, levels))}

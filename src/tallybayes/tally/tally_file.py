@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def axes_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = store.pack_strings(list(domain.levels))
         else:
             arrays[f"{prefix}/levels"] = _pack_levels(domain)
-        arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in domain.levels], dtype=bool)
+        if domain.declared:
+            arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in domain.levels], dtype=bool)
         domains.append({"key": key, "name": domain.name, "kind": domain.kind, "ordered": domain.ordered})
     factors = [factor.to_config() for factor in tally.factors]
     return {"factors": factors, "schema": tally.schema.to_config(), "domains": domains}, arrays
@@ -110,8 +112,10 @@ def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) 
         levels = store.unpack_strings(arrays.pop(f"{prefix}/text"), arrays.pop(f"{prefix}/offsets"))
     else:
         levels = _listed(f"{prefix}/levels", arrays)
-    marks = _listed(f"{prefix}/declared", arrays)
-    declared = [level for level, mark in zip(levels, marks, strict=True) if _checked(mark, bool)]
+    marks = _listed(f"{prefix}/declared", arrays) if f"{prefix}/declared" in arrays else [False] * len(levels)
+    if len(marks) != len(levels) or not set(map(type, marks)) <= {bool}:
+        raise FileError(f"{prefix}/declared has {len(marks)} marks; expected True or False for {len(levels)} levels.")
+    declared = list(compress(levels, marks))
     domain = Domain(levels, name, declared=declared, ordered=ordered)
     if domain.kind != kind:
         raise FileError(f"{prefix} has levels of kind {domain.kind}; expected {kind!r}.")
