@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 CLANG ?= clang++
+RUNS ?= 100000
 BIN := $(VENV)/bin
 # Spark is half a gigabyte, so it is fetched when asked for (EXTRAS=test,spark); without it its tests are skipped.
 EXTRAS ?= test
@@ -13,7 +14,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-newest test-oldest test-all test-clang test-arm floors
-.PHONY: sanitize lint types bench pictures clean
+.PHONY: sanitize fuzz lint types bench pictures clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -65,6 +66,9 @@ test-arm: $(VENV)/.dev ## the kernels' tests, built for AArch64 and run by QEMU
 
 sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan (CXX=g++)
 	cpp/test_build.sh sanitize $(BIN)/python
+
+fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes and networks (RUNS=100000)
+	for target in sealed bytes bif; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
 
 bench: setup ## the benchmarks: peers side by side, ratio tables
 	for file in kernels naive_bayes discriminant insight em; do $(BIN)/python benchmarks/$$file.py || exit 1; done

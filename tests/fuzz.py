@@ -1,0 +1,209 @@
+"""Strangers' files by the hundred thousand: whatever is in them, they are opened or refused, soon and in little memory.
+
+``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif} [runs] [seed]``:
+
+- ``sealed``: models whose manifest and arrays were changed and sealed again, so that all but the seal is to be doubted;
+- ``bytes``: files with bits turned, bytes lost, put in, cut off or taken from another file;
+- ``bif``: networks in BIF, their words changed, lost and repeated.
+
+What is opened is saved and opened again. It ends with the counts of what happened, or at the first surprise: an error
+that is no `FileError`, over two seconds, or over 256 MB more.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent / "unit"), str(Path(__file__).parent / "unit" / "models" / "networks")]
+
+_SECONDS, _MEGABYTES = 2.0, 256
+Work = Callable[[random.Random], str]
+
+
+def sealed(folder: Path) -> Work:
+    """Models, changed and sealed again."""
+    from test_hostile_files import MAKERS, mutated, same, write_any
+
+    import tallybayes as tb
+    from tallybayes import store
+    from tallybayes.errors import FileError
+
+    seeds = []
+    for number, make in enumerate(MAKERS.values()):
+        make().save(folder / f"{number}")
+        seeds.append(store.read(folder / f"{number}"))
+    path, again = folder / "changed", folder / "again"
+
+    def run(rng: random.Random) -> str:
+        kind, manifest, arrays = rng.choice(seeds)
+        write_any(path, kind, *mutated(manifest, arrays, rng))
+        try:
+            found = tb.load(path)
+        except FileError:
+            return "refused"
+        found.save(again)
+        if not same(tb.load(again), found):
+            raise AssertionError("it is another one after it was saved")
+        return "opened"
+
+    return run
+
+
+def bytes_(folder: Path) -> Work:
+    """Files whose bytes were changed; the seal tells all of them."""
+    from test_hostile_files import MAKERS
+
+    import tallybayes as tb
+    from tallybayes.errors import FileError
+
+    seeds = []
+    for number, make in enumerate(MAKERS.values()):
+        make().save(folder / f"{number}")
+        seeds.append((folder / f"{number}").read_bytes())
+    path = folder / "changed"
+
+    def run(rng: random.Random) -> str:
+        seed = rng.choice(seeds)
+        raw = changed(bytearray(seed), rng, seeds)
+        path.write_bytes(raw)
+        try:
+            tb.load(path)
+        except FileError:
+            return "refused"
+        if bytes(raw) != seed and bytes(raw) not in seeds:
+            raise AssertionError("a file that nobody sealed was opened")
+        return "opened, nothing had changed"
+
+    return run
+
+
+def changed(raw: bytearray, rng: random.Random, others: list[bytes]) -> bytearray:
+    """Bytes with one to four changes."""
+    for _ in range(rng.randint(1, 4)):
+        place = rng.randrange(len(raw) + 1)
+        match rng.randrange(6):
+            case 0 if raw:
+                raw[place % len(raw)] ^= 1 << rng.randrange(8)
+            case 1:
+                del raw[place : place + rng.choice((1, 2, 8, 100))]
+            case 2:
+                raw[place:place] = rng.randbytes(rng.choice((1, 4, 64)))
+            case 3:
+                del raw[place:]
+            case 4:
+                other = rng.choice(others)
+                first = rng.randrange(len(other))
+                raw[place : place + 64] = other[first : first + 64]
+            case _:
+                raw[place : place + 8] = rng.choice((b"\xff" * 8, b"\x00" * 8, b"\x7f" * 8, b"PK\x03\x04"))
+    return raw
+
+
+_WORDS = [
+    *'network variable probability type discrete table default property { } ( ) [ ] | , ; " \\ // /* */'.split(),
+    *"1e999 nan inf -1 0.5 1 2 é".split(), "\n", "9" * 40, "\x00", "\ud800", "x" * 300,
+]  # fmt: skip
+
+
+def bif(folder: Path) -> Work:
+    """Networks in BIF with words changed, lost and repeated."""
+    del folder
+    seeds = _networks()
+
+    def run(rng: random.Random) -> str:
+        words = rng.choice(seeds).split(" ")
+        for _ in range(rng.randint(1, 3)):
+            place = rng.randrange(len(words))
+            match rng.randrange(4):
+                case 0:
+                    words[place] = rng.choice(_WORDS)
+                case 1:
+                    words[place:place] = words[rng.randrange(len(words)) :][: rng.randint(1, 30)]
+                case 2:
+                    del words[place : place + rng.randint(1, 5)]
+                case _:
+                    words[place] = words[place][: rng.randint(0, 5)] + rng.choice(_WORDS)
+        return read(" ".join(words))
+
+    return run
+
+
+def _networks() -> list[str]:
+    """Small networks as BIF."""
+    import tallybayes as tb
+
+    made = [
+        tb.BayesianNetwork.from_tables({"a": ()}, {"a": ("x", "y")}, {"a": [0.5, 0.5]}),
+        tb.BayesianNetwork.from_tables(
+            {"a": (), "b b": ("a",)},
+            {"a": ("x", 'q"'), "b b": (0, 1)},
+            {"a": [0.25, 0.75], "b b": [[0.1, 0.9], [0.2, 0.8]]},
+        ),
+        tb.BayesianNetwork.from_tables(
+            {"a": (), "b": (), "c": ("a", "b")},
+            dict.fromkeys("abc", ("f", "t")),
+            {"a": [0.5, 0.5], "b": [0.125, 0.875], "c": [[[0.1, 0.9], [0.2, 0.8]], [[0.3, 0.7], [0.4, 0.6]]]},
+        ),
+    ]
+    from tallybayes.models.networks.bif.file import _pieces
+    from tallybayes.models.networks.exchange import to_tables
+
+    found = ["".join(_pieces(to_tables(network))) for network in made]
+    return [
+        *found,
+        "network n { } variable a { type discrete [ 2 ] { x, y }; } probability ( a ) { default 0.5, 0.5; }",
+    ]
+
+
+def read(text: str | bytes) -> str:
+    """Read a network, and once more after it was written."""
+    from tallybayes.errors import FileError
+    from tallybayes.models.networks.bif.file import _pieces, read_bif
+
+    try:
+        found = read_bif(io.StringIO(text) if isinstance(text, str) else io.BytesIO(text))
+    except FileError:
+        return "refused"
+    again = read_bif(io.StringIO("".join(_pieces(found))))
+    if again.levels != found.levels:
+        raise AssertionError("it is another one after it was written")
+    return "opened"
+
+
+def main(target: str, n_runs: int = 100_000, seed: int = 0) -> None:
+    """Run, and say what happened."""
+    warnings.simplefilter("ignore")
+    done: Counter[str] = Counter()
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        work = {"sealed": sealed, "bytes": bytes_, "bif": bif}[target](Path(folder))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for number in range(n_runs):
+            begun = time.process_time()
+            try:
+                done[work(random.Random(f"{target} {seed} {number}"))] += 1
+            except BaseException as error:
+                sys.stderr.write(f"\nrun {number} of seed {seed} of {target!r}: {type(error).__name__}\n")
+                raise
+            took = time.process_time() - begun
+            more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+            if took > _SECONDS or more > _MEGABYTES:
+                raise SystemExit(f"run {number} of seed {seed} of {target!r} took {took:.1f} s and {more:.0f} MB")
+            if number % 10_000 == 9_999:
+                sys.stderr.write(f"\r{target}: {number + 1:,} of {n_runs:,}")
+    took = time.monotonic() - start
+    counts = ", ".join(f"{n:,} {what}" for what, n in done.most_common())
+    sys.stdout.write(f"\n{target}: {n_runs:,} runs, seed {seed}, {took:.0f} s: {counts}; no surprise\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:4]))
