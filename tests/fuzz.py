@@ -109,8 +109,9 @@ def changed(raw: bytearray, rng: random.Random, others: list[bytes]) -> bytearra
 
 
 _WORDS = [
-    *'network variable probability type discrete table default property { } ( ) [ ] | , ; " \\ // /* */'.split(),
-    *"1e999 nan inf -1 0.5 1 2 é".split(), "\n", "9" * 40, "\x00", "\ud800", "x" * 300,
+    "network", "variable", "probability", "type", "discrete", "table", "default", "property", "{", "}", "(", ")", "[",
+    "]", "|", ",", ";", '"', "\\", "//", "/*", "*/", "\n", "1e999", "nan", "inf", "-1", "0.5", "1", "9" * 40, "2", "é",
+    "\x00", "\ud800", "x" * 300,
 ]  # fmt: skip
 
 
