@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from tallybayes.insight.density import DensityEvaluation as DensityEvaluation
     from tallybayes.insight.dependence import Dependence as Dependence
     from tallybayes.insight.dependence import dependence as dependence
+    from tallybayes.insight.difference import Difference as Difference
+    from tallybayes.insight.difference import difference as difference
     from tallybayes.insight.evaluate import evaluate as evaluate
     from tallybayes.insight.evaluation import Evaluation as Evaluation
     from tallybayes.insight.intervals import Measure as Measure
@@ -126,6 +128,7 @@ _PUBLIC = {
     "DensityEvaluation": "insight.density",
     "DensityValidation": "insight.validation",
     "Dependence": "insight.dependence",
+    "Difference": "insight.difference",
     "Dirichlet": "beliefs.dirichlet",
     "DirichletMultinomial": "families.multinomial",
     "EstimateError": "errors",
@@ -187,6 +190,7 @@ _PUBLIC = {
     "count": "sources.collect",
     "cross_validate": "insight.cross_validation",
     "dependence": "insight.dependence",
+    "difference": "insight.difference",
     "evaluate": "insight.evaluate",
     "learn": "learned",
     "learn_tree": "models.networks.tree",

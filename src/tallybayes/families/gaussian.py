@@ -208,6 +208,12 @@ class Gaussian(Measurements):
         parts = {name: np.broadcast_to(part, np.shape(found[0])) for name, part in found._asdict().items()}
         return parts | ({"deviation": np.sqrt(parts["variance"])} if "variance" in parts else {})
 
+    def divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
+        """(log σ₂²/σ₁² + (σ₁² + (μ₁ − μ₂)²)/σ₂² − 1) / 2 of every column."""
+        (mean, variance), (far, wide) = ((np.asarray(part, dtype=float) for part in two) for two in (parameters, other))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (np.log(wide / variance) + (variance + (mean - far) ** 2) / wide - 1) / 2
+
     def grid(self, parameters: Any, column: int, reach: float = 4.0) -> np.ndarray:
         """As many deviations as `reach` about every mean."""
         if isinstance(parameters, NormalInverseGamma):

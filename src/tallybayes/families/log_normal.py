@@ -125,6 +125,10 @@ class LogNormal(Gaussian):
         """The same about every mean of the logarithms."""
         return np.exp(super().grid(parameters, column, reach))
 
+    def divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
+        """That of the logarithms: it is the same on every scale."""
+        return super().divergence(parameters, other)
+
     def seed_cells(self, cells: Any) -> tuple[np.ndarray, None]:
         """Logarithms."""
         return _log(cells), None

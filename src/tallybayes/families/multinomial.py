@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, kl_div, xlogy
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.beliefs.log_gamma import log_choose, log_rising
@@ -119,6 +119,10 @@ class Multinomial(Family):
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """Every word's share of the tokens; of a posterior, its mean."""
         return {"share": self.expected(parameters)}
+
+    def divergence(self, parameters: Any, other: Any) -> np.ndarray:
+        """Of one token: every word's part in Σ p log p/q."""
+        return kl_div(parameters, other)
 
     def like_rows(self, statistics: Totals) -> dict[str, Any]:
         """The tokens of a typical row."""

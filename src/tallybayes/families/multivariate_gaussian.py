@@ -277,6 +277,18 @@ class MultivariateGaussian(Measurements):
         variance = np.diagonal(np.asarray(found.covariance), axis1=-2, axis2=-1)
         return {"mean": np.asarray(found.mean), "variance": variance, "deviation": np.sqrt(variance)}
 
+    def divergence(self, parameters: MultivariateNormal, other: MultivariateNormal) -> np.ndarray:
+        """(log |Σ₂|/|Σ₁| + tr Σ₂⁻¹Σ₁ + the squared distance of the means under Σ₂ − d) / 2 of whole rows."""
+        mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
+        gap, wide = np.asarray(other.mean, dtype=float) - mean, np.asarray(other.covariance, dtype=float)
+        whole = covariance + gap[..., None] * gap[..., None, :]
+        try:
+            spread = np.trace(np.linalg.solve(wide + np.zeros_like(whole), whole), axis1=-2, axis2=-1)
+        except np.linalg.LinAlgError:
+            return np.full(mean.shape[:-1], np.nan)
+        sizes = np.linalg.slogdet(wide).logabsdet - np.linalg.slogdet(covariance).logabsdet
+        return (sizes + spread - mean.shape[-1]) / 2
+
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every column's share of a row's squared length, cross terms split equally; the rest evenly."""
         located = parameters.location if predictive else parameters.mean

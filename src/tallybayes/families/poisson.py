@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, kl_div, xlogy
 
 from tallybayes.beliefs.gamma import Gamma
 from tallybayes.beliefs.log_gamma import log_choose
@@ -116,6 +116,10 @@ class Poisson(Family):
         if isinstance(cells, Sparse):
             return cells._replace(data=np.sqrt(cells.data)), None
         return np.sqrt(cells), None
+
+    def divergence(self, parameters: Any, other: Any) -> np.ndarray:
+        """λ₁ log λ₁/λ₂ − λ₁ + λ₂."""
+        return kl_div(parameters, other)
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Numbers of events."""

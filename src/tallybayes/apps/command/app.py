@@ -30,6 +30,7 @@ COMMANDS = {
     "evaluate": "Measure a model's answers on rows whose answers are known.",
     "explain": "Say why a model predicts what it does, of some rows.",
     "show": "Show what a model has counted and learned.",
+    "diff": "Show what changed from one model to another, in rows and in bits.",
     "update": "Count more rows into a model.",
     "forget": "Take rows out of a model again, as if never seen.",
     "merge": "Add up models that were learned apart.",

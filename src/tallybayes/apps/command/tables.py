@@ -49,6 +49,56 @@ def _show_columns(summary: Any) -> None:
     _show(("left out", "because"), list(summary.left_out.items()))
 
 
+def show_parameters(told: dict[str, Any], mass: float, all_lines: bool) -> None:
+    """What was learned of a column, a line for every number."""
+    answer(printable(told["title"]) + (f"\n  by {printable(told['by'])}" if "by" in told else ""))
+    heads = [*told["given"], "", "estimate", f"{mass:.0%} interval", "counted"]
+    lines, before = [], None
+    for one in told["lines"]:
+        above = tuple(map(str, one["given"].values()))
+        lines.append(
+            (
+                *(above if above != before else [""] * len(above)),
+                one["parameter"],
+                number(one["value"]),
+                "" if one["low"] != one["low"] else f"{number(one['low'])} to {number(one['high'])}",
+                "" if one["counted"] != one["counted"] else rows(one["counted"]),
+            )
+        )
+        before = above
+    n = len(told["given"])
+    _show(heads, lines, (n + 1, n + 2, n + 3), len(lines) if all_lines else MOST)
+    if told["covariances"]:
+        parts = [(*one["given"].values(), one["with"], number(one["value"])) for one in told["covariances"]]
+        _show((*told["given"], "covariance with", ""), parts, (2,), len(parts) if all_lines else MOST)
+
+
+def show_difference(found: Any) -> None:
+    """What changed from one model to another."""
+    answer(f"{found.kind}: {rows(found.rows[0])} rows before, {rows(found.rows[1])} after")
+    if found.note:
+        answer(f"  {printable(found.note)}")
+    if found.classes:
+        totals = [max(sum(counts[k] for counts in found.classes.values()), 1e-300) for k in (0, 1)]
+        lines = [
+            (label, *map(rows, counts), *(f"{100 * n / total:.1f} %" for n, total in zip(counts, totals, strict=True)))
+            for label, counts in found.classes.items()
+        ]
+        _show(("class", "before", "after", "share", "share"), lines, (1, 2, 3, 4))
+        answer(f"  p(class) moved by {_bits(found.class_bits)} bits")
+    lines = []
+    for one in found.columns:
+        where = "" if one.group is None else f"{one.group} ({_bits(one.group_bits)})"
+        levels = [f"+{level}" for level in one.new_levels] + [f"-{level}" for level in one.gone_levels]
+        more = f" … {len(levels) - 6} more" if len(levels) > 6 else ""
+        name = ", ".join(map(str, one.column)) if isinstance(one.column, tuple) else one.column
+        lines.append((name, _bits(one.bits), where, " ".join(levels[:6]) + more))
+    _show(("column", "bits", "most in", "levels"), lines, (1,))
+    for what, names in (("only before", found.only_before), ("only after", found.only_after)):
+        if names:
+            answer(f"\n{what}: {', '.join(map(printable, names))}")
+
+
 def show_evaluation(result: Any) -> None:
     """What was measured on rows with classes, of all of them and by group."""
     if not hasattr(result, "confusion"):
@@ -106,13 +156,13 @@ def show_explanation(why: Any, place: int) -> None:
     answer("\n".join(lines))
 
 
-def _show(heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> None:
+def _show(heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[int] = (), most: int = MOST) -> None:
     if not lines:
         return
     answer("")
-    answer_table(heads, lines[:MOST], right)
-    if len(lines) > MOST:
-        answer(f"… {len(lines) - MOST:,} more; --json has all")
+    answer_table(heads, lines[:most], right)
+    if len(lines) > most:
+        answer(f"… {len(lines) - most:,} more; --json has all")
 
 
 def _family(value: Any) -> str:
@@ -126,11 +176,10 @@ def _share(missing: float | None) -> str:
     )
 
 
+def _bits(bits: float) -> str:
+    return "—" if bits != bits else "0" if abs(bits) < 5e-7 else f"{bits:.3g}"
+
+
 def _measure(found: Any) -> str:
     value, low, high = found.shown()
     return f"{value} ({low}–{high})"
-
-
-def interval(value: float, low: float, high: float) -> str:
-    """A number with its interval, or alone where there is none."""
-    return number(value) if low != low else f"{number(value)} ({number(low)} to {number(high)})"

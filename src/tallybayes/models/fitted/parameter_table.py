@@ -57,14 +57,32 @@ class ParameterTable:
         values: np.ndarray | Callable[[], np.ndarray],
         *,
         labels: bool = False,
+        ends: Callable[[float], tuple[Any, Any]] | None = None,
     ) -> None:
         self.title, self.given, self.columns = title, given, tuple(columns)
         self.given_levels = tuple(tuple(levels) for levels in given_levels)
-        self._values, self._labels = values, labels
+        self._values, self._labels, self._ends = values, labels, ends
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = partial(ParameterTable, labels=self._labels)
         return made, (self.title, self.given, self.given_levels, self.columns, np.asarray(self.values))
+
+    def interval(self, mass: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the credible intervals of all numbers, by what is believed of them after the data.
+
+        Equal-tailed, whichever estimate the numbers are.
+
+        Parameters
+        ----------
+        mass : float, default 0.95
+
+        Returns
+        -------
+        low, high : ndarray, shaped like ``values``
+            NaN where nothing is believed: of parameters that were given, pairs of columns, and blocks of several.
+        """
+        low, high = (np.nan, np.nan) if self._ends is None else self._ends(mass)
+        return np.array(np.broadcast_to(low, self.values.shape)), np.array(np.broadcast_to(high, self.values.shape))
 
     @cached_property
     def values(self) -> np.ndarray:

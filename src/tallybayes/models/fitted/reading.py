@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -131,6 +131,27 @@ class Told:
             tuple(self._described) if columns is None else columns,
             lambda: self._numbers(place),
             labels=bool(self.levels),
+            ends=None if self.posterior is None else partial(self._ends, place),
+        )
+
+    def _ends(self, place: int, mass: float) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the credible intervals of one column's numbers: (*groups, numbers)."""
+        low, high = self.belief(place).interval(mass)
+        if self.family.is_yes_no:
+            low, high = np.stack([1 - np.asarray(high), low], axis=-1), np.stack([1 - np.asarray(low), high], axis=-1)
+        elif self._columns(place) is None:
+            names = tuple(self._described)
+            low, high = (self._described_end(end, names) for end in (low, high))
+        shape = (*map(len, self.groups), np.shape(low)[-1])
+        return np.reshape(low, shape), np.reshape(high, shape)
+
+    def _described_end(self, end: Any, names: Sequence[str]) -> np.ndarray:
+        """One end of the intervals of parameters by name, each of one column; NaN of what is not believed of alone."""
+        parts = tuple(map(np.asarray, end)) if isinstance(end, tuple) else np.asarray(end)
+        found = self.family.by_column.describe(type(end)(*parts) if isinstance(end, tuple) else parts)
+        size = tuple(map(len, self.groups))
+        return np.stack(
+            [np.reshape(found[name], size) if name in found else np.full(size, np.nan) for name in names], -1
         )
 
     def block(self) -> ParameterTable:

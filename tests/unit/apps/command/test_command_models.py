@@ -113,6 +113,60 @@ def test_every_model_is_what_the_library_learns(words, made, files, frame, done)
     assert len(test) == len(found)
 
 
+def test_what_was_learned_is_shown_with_intervals(files, frame, done, tally):
+    done("fit penguins.csv -t species -m naive-bayes -o m.tally")
+    model = tb.load("m.tally")
+    told = json.loads(done("show m.tally --column island bill_mm --json --mass 0.8"))["columns"]
+    low, high = model.table("island").interval(0.8)
+    lines = told[0]["lines"]
+    np.testing.assert_allclose([one["value"] for one in lines], model.table("island").values.ravel())
+    np.testing.assert_allclose([one["low"] for one in lines], low.ravel())
+    np.testing.assert_allclose([one["high"] for one in lines], high.ravel())
+    rows = frame[:200]
+    counts = [
+        ((rows["species"] == one["given"]["species"]) & (rows["island"] == one["parameter"])).sum() for one in lines
+    ]
+    assert [one["counted"] for one in lines] == counts
+    assert [one["parameter"] for one in told[1]["lines"][:3]] == ["mean", "variance", "deviation"]
+    known = rows["bill_mm"].notna() & (rows["species"] == "Adelie")
+    assert told[1]["lines"][0]["counted"] == known.sum()
+    shown = done("show m.tally -c bill_mm")
+    assert "p(bill_mm | species)" in shown
+    assert "95% interval" in shown
+    whole = done("show m.tally")
+    assert "NaiveBayes of 200 rows" in whole
+    assert "Gaussian()" in whole
+    assert "p(species)" in whole
+    numbers = rows[["bill_mm", "mass_g", "species"]].dropna()
+    numbers.to_csv("numbers.csv", index=False)
+    done("fit numbers.csv -t species -m discriminant -o d.tally")
+    covariances = json.loads(done("show d.tally -c mass_g --json"))["columns"][0]["covariances"]
+    expected = tb.load("d.tally").covariances_[:, 0, 1]
+    np.testing.assert_allclose([one["value"] for one in covariances], expected)
+    assert "covariance with" in done("show d.tally -c mass_g")
+    assert tally("show m.tally -c bil").err == "error: no column 'bil' in this model.\n    Did you mean 'bill_mm'?\n"
+    done("fit penguins.csv -t species -o c.tally")
+    assert "the heaviest of" in done("show c.tally -c bill_mm")
+
+
+def test_what_changed_between_two_models(files, done, tally):
+    done("fit penguins.csv -t species -m naive-bayes -o a.tally")
+    done("update a.tally test.csv -o b.tally")
+    first, second = tb.load("a.tally"), tb.load("b.tally")
+    assert (first.n_rows_, second.n_rows_) == (200, 300)
+    expected = tb.difference(first, second)
+    told = json.loads(done("diff a.tally b.tally --json"))
+    assert told["rows"] == {"before": 200, "after": 300}
+    assert [one["bits"] for one in told["columns"]] == [one.bits for one in expected.columns]
+    shown = done("diff a.tally b.tally")
+    assert "NaiveBayes: 200 rows before, 300 after" in shown
+    assert "p(class) moved by" in shown
+    done("fit penguins.csv -t species -m one-dependence -o c.tally")
+    wrong = tally("diff a.tally c.tally")
+    assert wrong.code == 1
+    assert "a.tally is a NaiveBayes and c.tally a AveragedOneDependence; expected two models of one kind" in wrong.err
+
+
 @pytest.mark.parametrize("words", ["discriminant --covariance tied-diagonal --estimate mle", "nearest-mean"])
 def test_models_of_numbers(words, files, frame, done):
     rows = frame[["bill_mm", "mass_g", "species"]].dropna()

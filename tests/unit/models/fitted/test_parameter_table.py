@@ -414,3 +414,41 @@ def test_nodes_with_two_parents_and_measurements():
     )
     assert table["fog", True, "mean"] == table["fog", np.True_]["mean"]
     assert table.to_frame().loc[("fog", True), "mean"] == pytest.approx(some.mean())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tb.NaiveBayes({"label": "auto", "yes": tb.Bernoulli(), "count": tb.Poisson(), "size": tb.LogNormal()}),
+        tb.NaiveBayes({("size", "count"): tb.TiedGaussian()}, estimate="mle"),
+        tb.NaiveBayes({"label": "auto"}, unseen="smooth"),
+        tb.NaiveBayes({"size": tb.Binned([1.0, 2.0])}),
+    ],
+    ids=["families", "shared", "smooth", "bins"],
+)
+def test_intervals_are_those_of_the_beliefs_and_contain_the_numbers(model):
+    rng = np.random.default_rng(0)
+    rows = {"label": rng.choice(list("abc"), 60), "yes": rng.integers(0, 2, 60), "count": rng.poisson(3, 60)}
+    rows |= {"size": rng.lognormal(size=60), "kind": rng.choice(["x", "y"], 60)}
+    fitted = model.fit(rows, "kind")
+    for name in fitted.parameters_:
+        table = fitted.table(name)
+        low, high = table.interval()
+        assert low.shape == high.shape == table.values.shape
+        assert ((low <= table.values) & (table.values <= high)).all()
+        narrow, _ = table.interval(0.5)
+        assert (narrow >= low).all()
+    if "yes" in fitted.parameters_:
+        end = fitted.posterior_["yes"].interval(0.95).low
+        np.testing.assert_allclose(fitted.table("yes").interval()[0][:, 1], end)
+        mean = fitted.posterior_["size"].interval(0.95).high.mean
+        np.testing.assert_allclose(fitted.table("size").interval()[1][:, 0], mean)
+
+
+def test_where_nothing_is_believed_intervals_are_unknown():
+    coin = tb.BayesianNetwork.from_tables({"coin": []}, {"coin": ["heads", "tails"]}, {"coin": [0.5, 0.5]})
+    assert np.isnan(coin.table("coin").interval()).all()
+    rows = {"size": [1.0, 2.0, 4.0, 3.0], "mass": [2.0, 1.0, 3.0, 5.0], "kind": ["x", "x", "y", "y"]}
+    full = tb.GaussianDiscriminant().fit(rows, "kind")
+    assert not np.isnan(full.table("size").interval()).any()
+    assert np.isnan(full.table(("size", "mass")).interval()).all()
