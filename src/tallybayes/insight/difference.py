@@ -51,6 +51,15 @@ class Difference:
         Columns that only one of them has, or has as another family.
     note : str
         Which members are compared, of mixtures.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> coin = tb.NaiveBayes({"toss": tb.Bernoulli()}, estimate="mle")
+    >>> fair = coin.fit({"toss": [1, 0, 1, 0], "whose": ["mine"] * 4}, "whose").reestimate()
+    >>> found = tb.difference(fair, coin.fit({"toss": [1, 1, 1, 0], "whose": ["mine"] * 4}, "whose"))
+    >>> round(found.columns[0].bits, 4)
+    0.1887
     """
 
     def __init__(
