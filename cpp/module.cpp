@@ -18,6 +18,7 @@
 #include "diagnose.h"
 #include "parallel.h"
 #include "score_module.h"
+#include "strings_module.h"
 
 namespace tallybayes {
 
@@ -392,6 +393,7 @@ NB_MODULE(_compiled, module) {
   module.def("read_bytes", &python_read_bytes, nb::arg("array"), nb::arg("threads"));
   define_scoring(module);
   define_chains(module);
+  define_strings(module);
 }
 
 }  // namespace tallybayes

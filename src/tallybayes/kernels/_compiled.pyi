@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
 
 def available_tiers() -> list[str]: ...
@@ -90,6 +93,9 @@ def posterior_by_part(
     log_density: Float64Array,
     threads: int,
 ) -> None: ...
+def distinct_strings(
+    offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int
+) -> tuple[npt.NDArray[np.int32], Int64Array]: ...
 def column_ranges(columns: Columns, threads: int) -> tuple[Int64Array, Int64Array]: ...
 def chain_log_likelihood(
     start: Float64Array,

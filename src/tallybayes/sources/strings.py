@@ -1,4 +1,4 @@
-"""Strings as codes: hashed by Arrow, long columns on all cores."""
+"""Strings as codes: long columns on all cores."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.kernels.strings import distinct_strings
 from tallybayes.kernels.threads import threads
 
 _SLICE = 2**16  # so many rows are worth a thread
@@ -23,14 +24,40 @@ def distinct(array: Any) -> tuple[np.ndarray, Any]:
     bounds = [len(array) * k // n_slices for k in range(n_slices + 1)]
     parts = [array.slice(start, stop - start) for start, stop in pairwise(bounds)]
     if n_slices == 1:
-        encoded = [parts[0].dictionary_encode()]
-    else:
-        with ThreadPoolExecutor(n_slices) as pool:
-            found = list(pool.map(lambda part: part.dictionary_encode(), parts))
-        encoded = pa.chunked_array(found).unify_dictionaries().chunks
-    codes = [part.indices.fill_null(-1) if part.indices.null_count else part.indices for part in encoded]
-    arrays = [part.to_numpy(zero_copy_only=False) for part in codes]
-    return arrays[0] if n_slices == 1 else np.concatenate(arrays), encoded[0].dictionary
+        return _distinct(array)
+    with ThreadPoolExecutor(n_slices) as pool:
+        found = list(pool.map(_distinct, parts))
+    united = pa.concat_arrays([levels for _, levels in found]).dictionary_encode()
+    ends = np.cumsum([0, *(len(levels) for _, levels in found)])
+    where = united.indices.to_numpy(zero_copy_only=False)
+    out = np.empty(len(array), dtype=np.int32)
+    for (codes, levels), place, (start, stop) in zip(found, ends, pairwise(bounds), strict=False):
+        now = np.append(where[place : place + len(levels)], -1)  # code −1 finds the last
+        if np.array_equal(now[:-1], np.arange(len(levels))):
+            out[start:stop] = codes
+        else:
+            np.take(now, codes, mode="wrap", out=out[start:stop])
+    return out, united.dictionary
+
+
+def _distinct(array: Any) -> tuple[np.ndarray, Any]:
+    """As `distinct`, on one core: strings by our kernel, all else by Arrow."""
+    import pyarrow as pa
+
+    large = pa.types.is_large_string(array.type)
+    if not (large or pa.types.is_string(array.type)) or len(array) >= 2**31 - 1:
+        encoded = array.dictionary_encode()
+        codes = encoded.indices.fill_null(-1) if encoded.indices.null_count else encoded.indices
+        return codes.to_numpy(zero_copy_only=False), encoded.dictionary
+    bits, ends, data = array.buffers()
+    width = np.dtype(np.int64 if large else np.int32)
+    offsets = (
+        np.frombuffer(ends, width, len(array) + 1, array.offset * width.itemsize) if len(array) else np.zeros(1, width)
+    )
+    cells = np.frombuffer(data or b"", np.uint8)
+    valid = np.frombuffer(bits, np.uint8) if bits is not None and array.null_count else None
+    codes, first = distinct_strings(offsets, cells, valid, array.offset)
+    return codes, array.take(pa.array(first))
 
 
 def encode_fixed(values: np.ndarray) -> tuple[np.ndarray, list[str]]:

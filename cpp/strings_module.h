@@ -1,0 +1,10 @@
+// The part of the Python module on strings.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace tallybayes {
+
+void define_strings(nanobind::module_& module);
+
+}  // namespace tallybayes
