@@ -99,7 +99,7 @@ class Strings {
 // False where an offset leads out of the bytes.
 template <class Offset>
 bool encode(const Offset* offsets, size_t n_rows, const char* data, size_t n_bytes, const uint8_t* valid, size_t skipped,
-            std::vector<int32_t>& codes, std::vector<int64_t>& first) {
+            int32_t* codes, std::vector<int64_t>& first) {
   Strings seen(data);
   for (size_t row = 0; row < n_rows; row++) {
     if (valid && !(valid[(row + skipped) / 8] >> ((row + skipped) % 8) & 1)) {
@@ -128,7 +128,9 @@ bool encode(const Offset* offsets, size_t n_rows, const char* data, size_t n_byt
   return true;
 }
 
-nb::tuple python_distinct_strings(nb::handle offsets, nb::handle data, nb::handle valid, size_t skipped) {
+using Codes = nb::ndarray<int32_t, nb::numpy, nb::ndim<1>, nb::c_contig>;
+
+nb::object python_distinct_strings(nb::handle offsets, nb::handle data, nb::handle valid, size_t skipped, Codes codes) {
   const Borrowed ends(offsets), bytes(data);
   const Type type = ends.require({Type::int32, Type::int64}).type();
   bytes.require({Type::uint8});
@@ -139,26 +141,26 @@ nb::tuple python_distinct_strings(nb::handle offsets, nb::handle data, nb::handl
   if (bits && bits->length(0) * 8 < n_rows + skipped) throw nb::value_error("expected a bit for every row");
   const uint8_t* marks = bits ? reinterpret_cast<const uint8_t*>(bits->data()) : nullptr;
   const char* text = reinterpret_cast<const char*>(bytes.data());
-  std::vector<int32_t> codes(n_rows);
+  if (codes.shape(0) != n_rows) throw nb::value_error("expected room for a code of every row");
   std::vector<int64_t> first;
   bool good;
   {
     const nb::gil_scoped_release released;
     good = type == Type::int32 ? encode(reinterpret_cast<const int32_t*>(ends.data()), n_rows, text, bytes.n_bytes(),
-                                        marks, skipped, codes, first)
+                                        marks, skipped, codes.data(), first)
                                : encode(reinterpret_cast<const int64_t*>(ends.data()), n_rows, text, bytes.n_bytes(),
-                                        marks, skipped, codes, first);
+                                        marks, skipped, codes.data(), first);
   }
   if (!good) throw nb::index_error("an offset leads out of the bytes");
   const size_t n_found = first.size();
-  return nb::make_tuple(to_array(std::move(codes), {n_rows}), to_array(std::move(first), {n_found}));
+  return to_array(std::move(first), {n_found});
 }
 
 }  // namespace
 
 void define_strings(nb::module_& module) {
   module.def("distinct_strings", &python_distinct_strings, nb::arg("offsets"), nb::arg("data"), nb::arg("valid").none(),
-             nb::arg("skipped"));
+             nb::arg("skipped"), nb::arg("codes"));
 }
 
 }  // namespace tallybayes

@@ -9,8 +9,8 @@ from tallybayes.kernels.arguments import AnyArray, Int64Array
 
 
 def distinct_strings(
-    offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int
-) -> tuple[npt.NDArray[np.int32], Int64Array]:
+    offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: npt.NDArray[np.int32]
+) -> Int64Array:
     """Number strings in the order in which they first occur; see `tallybayes.kernels.strings`."""
     import pyarrow as pa
 
@@ -23,8 +23,8 @@ def distinct_strings(
         raise IndexError("an offset leads out of the bytes")
     parts = (np.packbits(there, bitorder="little"), offsets.astype(np.int64), np.ascontiguousarray(data))
     array = pa.Array.from_buffers(pa.large_binary(), n, [pa.py_buffer(part) for part in parts])
-    codes = array.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    codes[:] = array.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(there)[::-1]
     first = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.int64)
     first[codes[rows]] = rows  # what is written last is the first row
-    return codes, first
+    return first

@@ -16,8 +16,8 @@ _OFFSETS = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def distinct_strings(
-    offsets: AnyArray, data: AnyArray, valid: AnyArray | None = None, skipped: int = 0
-) -> tuple[npt.NDArray[np.int32], Int64Array]:
+    offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: npt.NDArray[np.int32]
+) -> Int64Array:
     """Number strings in the order in which they first occur. One thread works; others may run.
 
     Parameters
@@ -25,16 +25,16 @@ def distinct_strings(
     offsets : int32 or int64 array of shape (n + 1,)
         Where the bytes of every string begin, and the last one ends: row k has ``data[offsets[k] : offsets[k + 1]]``.
     data : uint8 array
-    valid : uint8 array, optional
-        Bits, the lowest first: 0 where there is no string.
-    skipped : int, default 0
+    valid : uint8 array, or None
+        Bits, the lowest first: 0 where there is no string. None: there is one in every row.
+    skipped : int
         How many bits stand before that of the first row.
+    codes : int32 array of shape (n,)
+        Where the number of every row's string is written; −1 where there is none.
 
     Returns
     -------
-    codes : int32 array of shape (n,)
-        The number of every row's string; −1 where there is none.
-    first : int64 array
+    int64 array
         By number: the first row that has the string.
 
     Raises
@@ -46,16 +46,22 @@ def distinct_strings(
     --------
     >>> import numpy as np
     >>> from tallybayes.kernels.strings import distinct_strings
-    >>> codes, first = distinct_strings(np.array([0, 2, 3, 5, 6]), np.frombuffer(b"noxnox", np.uint8))
-    >>> codes, first
-    (array([0, 1, 0, 1], dtype=int32), array([0, 1]))
+    >>> codes = np.empty(4, np.int32)
+    >>> distinct_strings(np.array([0, 2, 3, 5, 6]), np.frombuffer(b"noxnox", np.uint8), None, 0, codes)
+    array([0, 1])
+    >>> codes
+    array([0, 1, 0, 1], dtype=int32)
     """
     if offsets.ndim != 1 or offsets.dtype not in _OFFSETS or not 1 <= len(offsets) <= 2**31:
         raise ValueError(f"offsets is {offsets.dtype} {offsets.shape}, expected 1 to 2**31 of int32 or int64")
     if skipped < 0 or (valid is not None and 8 * len(valid) < len(offsets) - 1 + skipped):
         raise ValueError(f"valid has too few bits for {len(offsets) - 1} rows after {skipped}")
-    codes, first = _implementation().distinct_strings(offsets, data, valid, skipped)
-    return codes, first
+    if codes.shape != (len(offsets) - 1,) or codes.dtype != np.int32 or not codes.flags.c_contiguous:
+        raise ValueError(
+            f"codes is {codes.dtype} {codes.shape}, expected int32 in one piece for {len(offsets) - 1} rows"
+        )
+    first: Int64Array = _implementation().distinct_strings(offsets, data, valid, skipped, codes)
+    return first
 
 
 def _implementation() -> Any:

@@ -20,44 +20,39 @@ def distinct(array: Any) -> tuple[np.ndarray, Any]:
     """Codes of an Arrow array, −1 for null, and what they stand for, in the order in which it first occurs."""
     import pyarrow as pa
 
-    n_slices = max(1, min(len(array) // _SLICE, threads() or pa.cpu_count()))
-    bounds = [len(array) * k // n_slices for k in range(n_slices + 1)]
-    parts = [array.slice(start, stop - start) for start, stop in pairwise(bounds)]
+    codes = np.empty(len(array), dtype=np.int32)
+    n_slices = max(1, min(len(array) // _SLICE, threads() or pa.cpu_count()), len(array) >> 30)
     if n_slices == 1:
-        return _distinct(array)
+        return codes, _encode(array, codes)
+    bounds = list(pairwise(len(array) * k // n_slices for k in range(n_slices + 1)))
     with ThreadPoolExecutor(n_slices) as pool:
-        found = list(pool.map(_distinct, parts))
-    united = pa.concat_arrays([levels for _, levels in found]).dictionary_encode()
-    ends = np.cumsum([0, *(len(levels) for _, levels in found)])
-    where = united.indices.to_numpy(zero_copy_only=False)
-    out = np.empty(len(array), dtype=np.int32)
-    for (codes, levels), place, (start, stop) in zip(found, ends, pairwise(bounds), strict=False):
-        now = np.append(where[place : place + len(levels)], -1)  # code −1 finds the last
-        if np.array_equal(now[:-1], np.arange(len(levels))):
-            out[start:stop] = codes
-        else:
-            np.take(now, codes, mode="wrap", out=out[start:stop])
-    return out, united.dictionary
+        work = [pool.submit(_encode, array.slice(start, stop - start), codes[start:stop]) for start, stop in bounds]
+        found = [one.result() for one in work]
+    united = pa.concat_arrays(found).dictionary_encode()
+    where, place = united.indices.to_numpy(zero_copy_only=False), 0
+    for (start, stop), levels in zip(bounds, found, strict=True):
+        now = where[place : place + len(levels)]
+        if not np.array_equal(now, np.arange(len(levels))):
+            np.take(np.append(now, -1), codes[start:stop], mode="wrap", out=codes[start:stop])  # −1 finds the last
+        place += len(levels)
+    return codes, united.dictionary
 
 
-def _distinct(array: Any) -> tuple[np.ndarray, Any]:
-    """As `distinct`, on one core: strings by our kernel, all else by Arrow."""
+def _encode(array: Any, codes: np.ndarray) -> Any:
+    """Write the codes of an array, on one core; what they stand for. Strings by our kernel, all else by Arrow."""
     import pyarrow as pa
 
     large = pa.types.is_large_string(array.type)
-    if not (large or pa.types.is_string(array.type)) or len(array) >= 2**31 - 1:
+    if not len(array) or not (large or pa.types.is_string(array.type)):
         encoded = array.dictionary_encode()
-        codes = encoded.indices.fill_null(-1) if encoded.indices.null_count else encoded.indices
-        return codes.to_numpy(zero_copy_only=False), encoded.dictionary
+        codes[:] = (encoded.indices.fill_null(-1) if encoded.indices.null_count else encoded.indices).to_numpy()
+        return encoded.dictionary
     bits, ends, data = array.buffers()
     width = np.dtype(np.int64 if large else np.int32)
-    offsets = (
-        np.frombuffer(ends, width, len(array) + 1, array.offset * width.itemsize) if len(array) else np.zeros(1, width)
-    )
-    cells = np.frombuffer(data or b"", np.uint8)
+    offsets = np.frombuffer(ends, width, len(array) + 1, array.offset * width.itemsize)
     valid = np.frombuffer(bits, np.uint8) if bits is not None and array.null_count else None
-    codes, first = distinct_strings(offsets, cells, valid, array.offset)
-    return codes, array.take(pa.array(first))
+    first = distinct_strings(offsets, np.frombuffer(data or b"", np.uint8), valid, array.offset, codes)
+    return array.take(pa.array(first))
 
 
 def encode_fixed(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -93,3 +88,21 @@ def shared_objects(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         objects[fresh] = values[start + place]
         n_found, start = max(n_found, int(fresh[-1]) + 1), start + _MOST
     return codes, objects
+
+
+def shared_labels(values: np.ndarray) -> Any:
+    """An array of objects as a dictionary of Arrow's, where many rows point to the same few strings; else None."""
+    import pyarrow as pa
+
+    shared = shared_objects(values)
+    if shared is None:
+        return None
+    codes, objects = shared
+    missing = np.array([value is None or (isinstance(value, float) and value != value) for value in objects])
+    if not all(gone or type(value) is str for value, gone in zip(objects, missing, strict=True)):
+        return None
+    indices = pa.array(codes, mask=missing[codes]) if missing.any() else pa.array(codes)
+    try:
+        return pa.DictionaryArray.from_arrays(indices, pa.array(np.where(missing, "", objects), pa.string()))
+    except UnicodeError:  # no text; whoever encodes it says so
+        return None

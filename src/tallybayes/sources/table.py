@@ -17,6 +17,7 @@ from tallybayes.sources.named import Named
 from tallybayes.sources.numbers import is_number, numeric
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.sparse import read_sparse
+from tallybayes.sources.strings import shared_labels
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
@@ -381,6 +382,10 @@ def _series(series: Any) -> Any:
         return native
     if series.dtype == nw.Object and series.implementation.is_polars():  # of which Arrow would get the addresses
         return series.to_numpy()
+    if getattr(native, "dtype", None) == np.dtype(object):  # pandas'
+        labels = shared_labels(series.to_numpy())
+        if labels is not None:
+            return labels
     try:
         array = series.to_arrow()
     except (ValueError, TypeError, OverflowError, NotImplementedError):  # not one type of Arrow's: `encode` says why

@@ -24,7 +24,12 @@ def encode(request, monkeypatch) -> Any:
         monkeypatch.setattr(kernels, "_kernels", reference)
     elif kernels._kernels is reference:
         pytest.skip("nothing was compiled")
-    return distinct_strings
+
+    def encode(offsets, data, valid=None, skipped=0):
+        codes = np.full(max(0, len(offsets) - 1), 77, np.int32)
+        return codes, distinct_strings(offsets, data, valid, skipped, codes)
+
+    return encode
 
 
 def _parts(cells: list[str | None], kind: pa.DataType) -> tuple[Any, ...]:
@@ -81,5 +86,8 @@ def test_arguments_that_do_not_fit(encode):
             encode(offsets, data)
     with pytest.raises(ValueError, match="too few bits"):
         encode(np.zeros(10, np.int32), data, np.zeros(1, np.uint8))
+    for codes in (np.zeros(2, np.int32), np.zeros(1, np.int64), np.zeros((1, 1), np.int32)):
+        with pytest.raises(ValueError, match=r"codes is .* expected int32 in one piece for 1 rows"):
+            distinct_strings(np.zeros(2, np.int32), data, None, 0, codes)
     with pytest.raises(ValueError, match="too few bits"):
         encode(np.zeros(2, np.int32), data, np.zeros(1, np.uint8), 8)

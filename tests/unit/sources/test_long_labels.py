@@ -9,6 +9,7 @@ import pytest
 import tallybayes as tb
 from tallybayes.errors import LabelError
 from tallybayes.sources.encode import encode
+from tallybayes.sources.table import open_table
 
 N_ROWS = 300_000  # several slices
 RARE = [10, 200_001, 299_999]  # rows with labels that occur nowhere else
@@ -123,3 +124,30 @@ def test_predictions_of_a_list_of_strings_are_strings():
     model = tb.NaiveBayes().fit(X, ["a", "a", "bb", "bb"])
     assert model.classes_.dtype.kind == "U"
     assert model.predict(X).tolist() == ["a", "a", "bb", "bb"]
+
+
+@pytest.mark.parametrize("missing", [[], [None], [np.nan], [None, np.nan, pd.NA]], ids=["none", "None", "nan", "all"])
+def test_a_frame_of_objects_that_share_their_strings(missing):
+    levels = np.array(["spam", "ham", "".join(["h", "am"]), *missing], dtype=object)  # of two objects with one text
+    rng = np.random.default_rng(0)
+    cells, y = levels[rng.integers(0, len(levels), 5000)], rng.choice(["no", "yes"], 5000)
+    shared = pd.DataFrame({"x": pd.Series(cells, dtype=object), "y": y})
+    copies = [cell if pd.isna(cell) else str(cell.encode(), "utf8") for cell in cells]
+    own = shared.assign(x=pd.Series(copies, dtype=object))
+    found, expected = (tb.NaiveBayes().fit(frame, "y").tally_ for frame in (shared, own))
+    assert set(found.domains["x"].levels) == {"spam", "ham"}
+    where = [found.domains["x"].levels.index(level) for level in expected.domains["x"].levels]
+    np.testing.assert_array_equal(found["x"].table[:, where], expected["x"].table)
+    column = open_table(shared).columns["x"]
+    assert column.null_count == shared["x"].isna().sum()
+
+
+def test_a_frame_of_objects_that_are_no_strings():
+    numbers = pd.DataFrame({"x": pd.Series(np.arange(5000) % 3, dtype=object), "y": np.arange(5000) % 2})
+    assert open_table(numbers).kind("x") == "number"
+    mixed = numbers.assign(x=pd.Series(np.array(["a", 1], dtype=object)[np.arange(5000) % 2], dtype=object))
+    with pytest.raises(LabelError, match="column 'x'"):
+        tb.NaiveBayes({"x": tb.Categorical()}).fit(mixed, "y")
+    strange = numbers.assign(x=pd.Series(np.array(["a", "\ud800"], dtype=object)[np.arange(5000) % 2], dtype=object))
+    with pytest.raises(LabelError, match="column 'x'"):
+        tb.NaiveBayes({"x": tb.Categorical()}).fit(strange, "y")
