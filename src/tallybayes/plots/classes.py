@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.plots.marginals import columns_in, marginal
 from tallybayes.plots.picture import Picture
-from tallybayes.plots.style import NOTE, amount, panels, words
+from tallybayes.plots.style import amount, note_above, panels, words
 
 _MOST = 40  # classes in a picture
 _ACROSS = 10
@@ -41,14 +41,14 @@ def plot_classes(model: Any, shape: tuple[int, int], rows_of: Any = None) -> Pic
         for spine in ax.spines.values():
             spine.set_edgecolor("#DDDDDD")
     figure = axes[0].figure
+    figure.set_figwidth(figure.get_figwidth() + 0.9)  # for the bar, so that labels stay over their images
     bar = figure.colorbar(image, ax=axes.tolist(), shrink=0.9, aspect=16)
     bar.set_label("expected", fontsize=8)
     bar.outline.set_visible(False)
     blank = int(np.isnan(values).all(axis=0).sum())
     notes = [f"showing {len(kept)} of {len(classes)} {model._groups}, the most frequent"] * (len(kept) < len(classes))
     notes += [f"blank: {amount(blank, 'columns')} of which the model says nothing"] * (blank > 0)
-    if notes:
-        figure.suptitle("\n".join(notes), fontsize=10, color=NOTE)
+    note_above(figure, *notes)
     part = {"class": [label for label in classes for _ in names], "column": names * len(classes)}
     return Picture(axes, {**part, "expected": values.ravel()})
 

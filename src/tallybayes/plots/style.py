@@ -85,12 +85,20 @@ def set_title(ax: Any, *lines: str, size: float = 11.0) -> None:
     ax.set_title("\n".join(in_lines(ax, line, size) for line in lines if line), fontsize=size)
 
 
+def note_above(figure: Any, *notes: str) -> None:
+    """Lines of words above all panels, below those that are there; the figure grows by as much as they take."""
+    widest = max(24, int(figure.get_figwidth() * 72 / 5.8))
+    lines = [line for note in notes for line in textwrap.wrap(note, widest)]
+    if lines:
+        before = figure.get_suptitle()
+        figure.set_figheight(figure.get_figheight() + 0.17 * len(lines))
+        figure.suptitle("\n".join([before, *lines] if before else lines), fontsize=10, color=NOTE)
+
+
 def add_note(picture: Any, note: str, *, above: bool) -> None:
     """One more line of words: above all panels, or in the title of the first."""
     if above:
-        figure, before = picture.figure, picture.figure.get_suptitle()
-        note = textwrap.fill(note, max(24, int(figure.get_figwidth() * 72 / 5.8)))
-        figure.suptitle(f"{before}\n{note}" if before else note, fontsize=10, color=NOTE)
+        note_above(picture.figure, note)
     else:
         set_title(picture.axes[0], *picture.axes[0].get_title().splitlines(), note)
 

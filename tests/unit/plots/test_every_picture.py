@@ -1,0 +1,177 @@
+"""Every picture that the package draws can be read with 2 and 30 classes, 3 and 300 columns; none is left out."""
+
+import importlib
+import inspect
+import pkgutil
+import warnings
+from functools import cache
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from readable import assert_readable
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from test_readable import LONG, chain, evaluated, labels, numbers
+
+import tallybayes as tb
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+CLASSIFIERS = {
+    "NaiveBayes": tb.NaiveBayes(),
+    "GaussianDiscriminant": tb.GaussianDiscriminant("tied_diagonal"),
+    "NearestClassMean": tb.NearestClassMean("euclidean"),
+    "AveragedOneDependence": tb.AveragedOneDependence(),
+    "TreeAugmentedNaiveBayes": tb.TreeAugmentedNaiveBayes(),
+    "Chosen": tb.Chosen(single=True, folds=2),
+    "Mixture": None,
+}
+BASES = {"Belief", "Grouped", "Classifier"}  # they draw nothing but as one of those that are made from them
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_left():
+    yield
+    plt.close("all")
+
+
+def methods():
+    """All methods that draw, by the name of their class."""
+    found = set()
+    for module in pkgutil.walk_packages(tb.__path__, "tallybayes."):
+        if module.name.startswith("tallybayes.plots") or module.name.endswith("_compiled"):
+            continue
+        for kind in vars(importlib.import_module(module.name)).values():
+            if inspect.isclass(kind) and kind.__module__.startswith("tallybayes.") and kind.__name__ not in BASES:
+                found |= {(kind.__name__, name) for name in dir(kind) if name.startswith("plot")}
+    return found
+
+
+@cache
+def fitted(kind, n_classes, n_columns):
+    rows, y = numbers(n_classes, n_columns, 120)
+    if kind == "Mixture":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return tb.Mixture(n_classes, max_iter=2, random_state=0).fit(rows), rows, None
+    return clone(CLASSIFIERS[kind]).fit(rows, y), rows, y
+
+
+ARGUMENTS = {
+    "plot_columns": lambda rows, y: {"X": rows, "y": y} if y is not None else {},
+    "plot_decision": lambda rows, y: {"X": rows, "y": y},
+    "plot_joint": lambda rows, y: {"X": rows, "y": y},
+    "plot_classes": lambda rows, y: {"shape": (15, 20) if len(rows) == 300 else (1, 3)},
+    "plot_graph": lambda rows, y: {},
+    "plot_explanation": lambda rows, y: {"row": {name: column[:1] for name, column in rows.items()}},
+    "plot_projection": lambda rows, y: {"X": rows, "y": y},
+}
+OF_CLASSIFIERS = sorted(pair for pair in methods() if pair[0] in CLASSIFIERS)
+
+
+@pytest.mark.parametrize(("n_classes", "n_columns"), [(2, 300), (30, 3)])
+@pytest.mark.parametrize(("kind", "method"), OF_CLASSIFIERS, ids=str)
+def test_pictures_of_classifiers(kind, method, n_classes, n_columns):
+    model, rows, y = fitted(kind, n_classes, n_columns)
+    picture = getattr(model, method)(**ARGUMENTS[method](rows, y))
+    assert_readable(picture)
+    assert len(picture.to_frame())
+
+
+def learned(n):
+    values = {f"{LONG} {k}": k + 1 for k in range(n)}
+    return tb.learn([name for name, times in values.items() for _ in range(times)], tb.Categorical())
+
+
+def network(n):
+    rows = {f"{LONG} {k}": np.arange(60) // (k + 1) % 2 for k in range(n)}
+    names = list(rows)
+    parents = {name: [names[(k - 1) // 2]] if k else [] for k, name in enumerate(names)}
+    return tb.BayesianNetwork(parents).fit(rows), rows
+
+
+def path(n):
+    rows, y = labels(n, 3, 4, 300)
+    return tb.prior_path(tb.NaiveBayes(prior=1), rows, y, [0.1, 1.0, 10.0])
+
+
+def curve(n):
+    rows, y = numbers(n, 3, 600)
+    return tb.learning_curve({f"{LONG} {k}": tb.NaiveBayes() for k in range(3)}, rows, y, [120, 480], repeats=2)
+
+
+def states(n):
+    model, steps = chain(n, 3)
+    return model, steps
+
+
+def check(n):
+    rows, y = labels(n, 3, 4)
+    return tb.predictive_check(tb.NaiveBayes().fit(rows, y), rows, y, n_draws=5)
+
+
+def validated(n):
+    rows, y = numbers(n, 3, 300)
+    return tb.cross_validate(tb.NaiveBayes(), rows, y)
+
+
+def in_sequence(n):
+    rng = np.random.default_rng(0)
+    state = np.arange(3 * n) // 3
+    steps, names = [{"x": rng.normal(state)} for _ in range(4)], np.array([f"{LONG} {k}" for k in state])
+    return tb.cross_validate(tb.HiddenMarkovModel(), steps, [names] * 4, folds=2)
+
+
+def evidence(n):
+    model, rows, _ = fitted("NaiveBayes", n, 3)
+    return model.explain({name: column[:1] for name, column in rows.items()})
+
+
+DRAWN = {
+    ("Beta", "plot"): lambda n: tb.Beta(np.arange(1, n + 1.0), 2.0).plot(),
+    ("Dirichlet", "plot"): lambda n: tb.Dirichlet(np.arange(1.0, n + 1)).plot(),
+    ("Gamma", "plot"): lambda n: tb.Gamma(np.arange(1, n + 1.0), 2.0).plot(),
+    ("NormalInverseGamma", "plot"): lambda n: (
+        tb.learn(np.arange(4.0 * n) % 7, tb.Gaussian(), group=np.arange(4 * n) % n).posterior().plot()
+    ),
+    ("NormalInverseWishart", "plot"): lambda n: (
+        tb.learn(np.random.default_rng(0).normal(size=(99, min(n, 5))), tb.MultivariateGaussian()).posterior().plot()
+    ),
+    ("Hypotheses", "plot"): lambda n: tb.Hypotheses({f"{LONG} {k}": (k + 1) / (n + 1) for k in range(n)}).plot(),
+    ("Learned", "plot"): lambda n: learned(n).plot(),
+    ("BayesianNetwork", "plot"): lambda n: network(n)[0].plot(),
+    ("BayesianNetwork", "plot_posteriors"): lambda n: network(n)[0].plot_posteriors({f"{LONG} 0": 1}),
+    ("Dependence", "plot"): lambda n: tb.dependence(*numbers(2, n)).plot(),
+    ("Evaluation", "plot_confusion"): lambda n: evaluated(n).plot_confusion(),
+    ("Evaluation", "plot_reliability"): lambda n: evaluated(n).plot_reliability(),
+    ("Evaluation", "plot_precision_recall"): lambda n: evaluated(n).plot_precision_recall(),
+    ("CrossValidation", "plot_confusion"): lambda n: validated(n).plot_confusion(),
+    ("CrossValidation", "plot_reliability"): lambda n: validated(n).plot_reliability(),
+    ("CrossValidation", "plot_precision_recall"): lambda n: validated(n).plot_precision_recall(),
+    ("SequenceValidation", "plot_confusion"): lambda n: in_sequence(n).plot_confusion(),
+    ("SequenceValidation", "plot_reliability"): lambda n: in_sequence(n).plot_reliability(),
+    ("SequenceValidation", "plot_precision_recall"): lambda n: in_sequence(n).plot_precision_recall(),
+    ("Explanation", "plot"): lambda n: evidence(n).plot(),
+    ("HiddenMarkovModel", "plot_graph"): lambda n: states(n)[0].plot_graph(),
+    ("HiddenMarkovModel", "plot_states"): lambda n: states(n)[0].plot_states(states(n)[1]),
+    ("HiddenMarkovModel", "plot_transitions"): lambda n: states(n)[0].plot_transitions(),
+    ("Trellis", "plot"): lambda n: states(n)[0].trellis([states(n)[1]])[0].plot(),
+    ("LearningCurve", "plot"): lambda n: curve(n).plot(),
+    ("PredictiveCheck", "plot"): lambda n: check(n).plot(),
+    ("PriorPath", "plot"): lambda n: path(n).plot(),
+}
+
+
+@pytest.mark.parametrize("n", [2, 30])
+@pytest.mark.parametrize(("kind", "method"), sorted(DRAWN), ids=str)
+def test_pictures_of_all_else(kind, method, n):
+    picture = DRAWN[kind, method](n)
+    assert_readable(picture)
+    assert len(picture.to_frame())
+
+
+def test_no_picture_is_left_out():
+    assert {pair for pair in methods() if pair[0] not in CLASSIFIERS} == set(DRAWN)
+    assert {method for _, method in OF_CLASSIFIERS} == set(ARGUMENTS)
