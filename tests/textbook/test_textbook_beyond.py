@@ -124,6 +124,20 @@ def test_T22_the_errors_that_unlimited_rows_leave(apart, correlation, expected):
     digits(found, expected)
 
 
+def test_T22fig_C18b_T40_E_C4_E_T9_few_rows_favour_naive_bayes():
+    apart = np.array([0.5, 0.25] * 20)
+    spread = np.kron(np.eye(20), [[1, 0.3], [0.3, 1]])
+    rng = np.random.default_rng(0)
+    y = np.arange(20_000) % 2
+    X = np.where(y[:, None] == 1, 0.5, -0.5) * apart + rng.multivariate_normal(np.zeros(40), spread, len(y))
+    models = {"naive Bayes": tb.NaiveBayes(tb.TiedGaussian()), "logistic": LogisticRegression(C=1e4, max_iter=1000)}
+    found = tb.learning_curve(models, X, y, [80, 320])
+    ours, theirs = found.error.mean(axis=2)
+    assert (ours < theirs).all()
+    np.testing.assert_allclose(ours, [0.167, 0.140], atol=0.015)  # the book's means are of 40 draws, these of 5
+    np.testing.assert_allclose(theirs, [0.225, 0.162], atol=0.015)
+
+
 # ---- Pictures --------------------------------------------------------------------------------------------------------
 
 
