@@ -62,6 +62,8 @@ RECORDED: dict[str, float] = {
     "pairs: predict of 100,000 x 20 codes, against naive Bayes": 0.0317,
     "choose: 600 x 12, against two hundred trees of depth 3": 1.69,
     "columns='suggest': fit of 500,000 x 5, against 'auto'": 0.182,
+    "file: fit of Parquet, against decoding it": 0.58,
+    "file: fit of CSV, against parsing it": 0.68,
     "kernel: count_codes, int64 rows": 0.55,
     "kernel: count_codes, uint8 columns": 0.356,
     "kernel: sum_dense, binary uint8": 0.647,
