@@ -153,6 +153,29 @@ class Model(Estimator):
                 setattr(self, name, value)
             raise
 
+    def without_rows(self) -> Self:
+        """A model of the same settings and choices that has counted nothing: for others to count their rows.
+
+        What was chosen from the first rows (families, bins) is what both have, so they add up.
+
+        Returns
+        -------
+        A model of the same class, to be filled by ``partial_fit``
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> here = tb.AveragedOneDependence(bins=2).fit({"x": [1.0, 2.0, 3.0, 4.0], "y": [0, 0, 1, 1]}, "y")
+        >>> there = here.without_rows().partial_fit({"x": [1.5, 9.0], "y": [0, 1]}, "y")
+        >>> (here + there).n_rows_
+        6.0
+        """
+        check_is_fitted(self, "tally_")
+        self._need_counts("a model without rows")
+        other = clone(self)._take_from(self)._adopt(self.tally_.scale(0.0))
+        other._frame, other._block_names = self._frame, self._block_names
+        return other
+
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
             return NotImplemented

@@ -70,3 +70,20 @@ def test_models_say_how_many_rows_and_what_the_target_is():
     assert tb.NearestClassMean().fit([[1.0], [2.0]], [0, 1]).target_ == "class"
     assert tb.BayesianNetwork({"z": ["kind"]}).fit(rows).n_rows_ == 4
     assert tb.HiddenMarkovModel().fit([["a", "b"], ["a"]], [["x", "y"], ["x"]]).n_rows_ == 3
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_model_without_rows_keeps_what_was_chosen(name):
+    model = FITTED[name]()
+    empty = model.without_rows()
+    assert empty.n_rows_ == 0
+    assert model.n_rows_ == 4
+    if name != "Mixture":
+        assert (model + empty).tally_ == model.tally_
+
+
+def test_a_chosen_model_without_rows_adds_up():
+    rows = {"x": [1.0, 2.0, 4.0, 5.0] * 5, "z": ["a", "b", "b", "a"] * 5, "kind": ["n", "n", "y", "y"] * 5}
+    model = tb.Chosen(folds=2).fit(rows, "kind")
+    other = model.without_rows().partial_fit(rows, "kind")
+    assert (model + other).n_rows_ == 40

@@ -143,15 +143,3 @@ def make(model: str, settings: Mapping[str, Any], given: Mapping[str, Any] | Non
                 f"--{name.replace('_', '-')} is no option of --model {model}; expected --model {', '.join(others)}."
             )
     return kind(**{**(given or {}), **said})
-
-
-def like(other: Any) -> Any:
-    """A model of the same kind, settings and choices as another, not fitted: both add up."""
-    import tallybayes as tb
-
-    if hasattr(other, "choice_"):
-        return tb.Chosen(choice=other.choice_)
-    parameters = other.get_params(deep=False)
-    if "columns" in parameters and hasattr(other, "columns_"):
-        parameters["columns"] = dict(other.columns_)
-    return type(other)(**parameters)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tallybayes.apps.command.terminal import answer, answer_table, number, printable, rows
+from tallybayes.apps.command.terminal import answer, answer_table, number, printable, rows, width
 
 MOST = 40  # lines of a table; the rest is told by --json
 
@@ -123,13 +123,13 @@ def show_evaluation(result: Any) -> None:
             label,
             _measure(result.precision[label]),
             _measure(result.recall[label]),
-            result.f_score[label].shown()[0],
+            _measure(result.f_score[label]).partition(" ")[0],
             rows(result.support[label]),
         )
         for label in labels
     ]
     macro = (result.macro_precision, result.macro_recall, result.macro_f_score)
-    lines.append(("macro average", *map(_measure, macro[:2]), macro[2].shown()[0], ""))
+    lines.append(("macro average", *map(_measure, macro[:2]), _measure(macro[2]).partition(" ")[0], ""))
     answer_table(("class", "precision", "recall", "F", "rows"), lines, (1, 2, 3, 4))
     if result.groups:
         answer("")
@@ -152,8 +152,16 @@ def show_explanation(why: Any, place: int) -> None:
     head, *lines = repr(why).splitlines()
     answer(head.replace("row 0:", f"row {place}:", 1))
     if note:
-        answer(f"  ({printable(note)})")
-    answer("\n".join(lines))
+        answer(f"  by {printable(note).removeprefix('by ')}")
+    if max(map(len, lines), default=0) <= width():
+        answer("\n".join(lines))
+        return
+    cells = dict(zip(map(str, why.columns), why.values[0], strict=True))  # long ones are folded, and have no bars
+    weights = [
+        (column, "—" if cells[str(column)] is None else cells[str(column)], f"{weight:+.3f}")
+        for column, weight in why.to_dict().items()
+    ]
+    _show(("column", "value", "weight"), weights, (2,))
 
 
 def _show(heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[int] = (), most: int = MOST) -> None:
@@ -181,5 +189,6 @@ def _bits(bits: float) -> str:
 
 
 def _measure(found: Any) -> str:
-    value, low, high = found.shown()
+    """A measure in at most three decimals, so that several stand side by side; --json has all."""
+    value, low, high = (text if len(text.partition(".")[2]) <= 3 else f"{float(text):.3f}" for text in found.shown())
     return f"{value} ({low}–{high})"

@@ -55,6 +55,13 @@ def answer_table(heads: Sequence[str], lines: Iterable[Sequence[str]], right: It
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in shown.get().splitlines())
 
 
+def width() -> int:
+    """How many columns there are to write in."""
+    from rich.console import Console
+
+    return Console().width
+
+
 def plain(value: Any) -> Any:
     """A value as JSON has it: labels and numbers as they are, what NumPy made of them as Python has it."""
     if isinstance(value, Mapping):

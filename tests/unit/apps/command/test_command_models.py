@@ -149,6 +149,16 @@ def test_what_was_learned_is_shown_with_intervals(files, frame, done, tally):
     assert "the heaviest of" in done("show c.tally -c bill_mm")
 
 
+@pytest.mark.parametrize("words", ["naive-bayes --columns eggs=count ...=suggest", "one-dependence", "tree-augmented"])
+def test_a_model_like_another_adds_up_with_it(words, files, done, tally):
+    done(f"fit penguins.csv -t species -m {words} -o a.tally")
+    done("fit test.csv --like a.tally -o b.tally")
+    done("merge a.tally b.tally -o c.tally")
+    done("update a.tally test.csv")
+    assert tb.load("c.tally").tally_.isclose(tb.load("a.tally").tally_)
+    assert tally("fit test.csv --like a.tally -o d.tally --prior 1").code == 2
+
+
 def test_what_changed_between_two_models(files, done, tally):
     done("fit penguins.csv -t species -m naive-bayes -o a.tally")
     done("update a.tally test.csv -o b.tally")

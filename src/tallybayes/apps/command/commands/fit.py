@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from tallybayes.apps.command.data import PLAIN, STANDARD_INPUT, Places, Read, is_database
 from tallybayes.apps.command.faults import UsageError
 from tallybayes.apps.command.models import load, save
-from tallybayes.apps.command.settings import MODELS, like, make, read_families, read_prior, read_structure
+from tallybayes.apps.command.settings import MODELS, make, read_families, read_prior, read_structure
 from tallybayes.apps.command.tables import show_report, show_summary
 from tallybayes.apps.command.telling import described
 from tallybayes.apps.command.terminal import answer_json
@@ -132,7 +132,7 @@ def fit(
             if any(value not in (None, {}) for value in settings.values()) or model != "choose" or structure:
                 raise UsageError("--like takes the kind and the settings of another model; expected no others.")
             other = load(like_model)
-            fresh, target = like(other), target or getattr(other, "target_", None)
+            fresh, target = other.without_rows(), target or getattr(other, "target_", None)
             kind = next(word for word, name in MODELS.items() if name == type(fresh).__name__)
         else:
             fresh, kind = _made(model, settings, structure, source, target), model
@@ -180,24 +180,21 @@ def _fitted(
 
     if model != "hidden-markov" and (sequence or order):
         raise UsageError("--sequence and --order are of --model hidden-markov.")
+    learn = fresh.partial_fit if hasattr(fresh, "n_rows_") else fresh.fit  # one that is like another has no rows yet
     if model == "hidden-markov":
         if sequence is None:
             raise UsageError("which sequence a step belongs to is not said; expected --sequence COL (and --order COL).")
         if weight is not None:
             raise UsageError("--weight is of rows; hidden-markov learns from sequences.")
-        return fresh.fit(source, target, sequence=sequence, order=order)
+        return learn(source, target, sequence=sequence, order=order)
     if model == "network" and structure == ("tree",):
         settings = {name: value for name, value in fresh.get_params(deep=False).items() if name != "parents"}
         defaults = tb.BayesianNetwork({}).get_params(deep=False)
         said = {name: value for name, value in settings.items() if value != defaults[name]}
         return tb.learn_tree(source, target, sample_weight=weight, **said)
     if model == "network":
-        return fresh.fit(source, sample_weight=weight)
-    if model == "nearest-mean":
-        if weight is not None:
-            return fresh.fit(source, target, sample_weight=weight)
-        return fresh.fit(source, target)
-    return fresh.fit(source, target, weight)
+        return learn(source, sample_weight=weight)
+    return learn(source, target, **({} if weight is None else {"sample_weight": weight}))
 
 
 def _named(data: str, table: str | None, model: str) -> str:

@@ -218,7 +218,7 @@ class Chosen(ClassifierMixin, Estimator):
         before = self._class_domain.levels
         self.members_ = members
         new = [label for label in self._class_domain.levels if label not in before]
-        if new:
+        if new and before:  # a model without rows is to be filled
             said = f"the class {printable(new[0])} was not there when the model was chosen: fit again to choose anew."
             warn(said, CalibrationWarning)
         return self
@@ -252,6 +252,19 @@ class Chosen(ClassifierMixin, Estimator):
         check_is_fitted(self, "members_")
         dropped = [Member(choice, learning.drop_class(copy.copy(model), label)) for choice, model in self.members_]
         return self._with_members(dropped)
+
+    def without_rows(self) -> Self:
+        """A model of the same choice that has counted nothing, to be filled by `partial_fit`: both add up.
+
+        Returns
+        -------
+        Chosen
+        """
+        check_is_fitted(self, "members_")
+        found = clone(self)
+        found._shape, found.choice_, found.report_ = self._shape, self.choice_, None
+        found.members_ = [Member(choice, model.without_rows()) for choice, model in self.members_]
+        return found
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):

@@ -1,0 +1,62 @@
+"""The chapter of the command runs: every line after a dollar sign, in one folder, with the output below it."""
+
+import doctest
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tallybayes.apps.command.main import main
+
+CHAPTER = Path(__file__).parent / "22-the-command.md"
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def examples():
+    """Every command, and what it writes."""
+    for block in re.findall(r"```console\n(.*?)```", CHAPTER.read_text(encoding="utf-8"), flags=re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, expected = part.partition("\n")
+            yield command, expected
+
+
+def run(command, monkeypatch):
+    """What a command writes, to either stream: of `tally`, `head` and `python -c`, with | and >, in this process."""
+    command, _, file = command.partition(" > ")
+    written = b""
+    for part in command.split(" | "):
+        words = shlex.split(part)
+        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
+            patched.setattr(sys, "stdout", out)
+            patched.setattr(sys, "stderr", out)
+            if words[0] == "tally":
+                main(words[1:])
+            elif words[0] == "head":
+                lines = Path(words[2]).read_text().splitlines(keepends=True)
+                out.write("".join(lines[: int(words[1].removeprefix("-"))]))
+            else:
+                exec(words[2], {})
+        written = out.buffer.getvalue()
+    if file:
+        Path(file).write_bytes(written)
+        return ""
+    return written.decode()
+
+
+def test_the_chapter_shows_what_happens(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = list(examples())
+    assert len(shown) > 15
+    wrong = []
+    for command, expected in shown:
+        found = run(command, monkeypatch)
+        if not doctest.OutputChecker().check_output(expected, found, FLAGS):
+            wrong.append(f"$ {command}\n{found}")
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
