@@ -108,7 +108,8 @@ class ByDistances(ByGroups):
         """The means of the classes."""
         for k, one in enumerate(look):
             if one.own:
-                ax.plot(*self.model.means_[k, two], marker="+", color="black", markersize=10, markeredgewidth=2)
+                look_of = {"color": "black", "markersize": 10, "markeredgewidth": 2, "zorder": 4}  # over the rows
+                ax.plot(*self.model.means_[k, two], marker="+", **look_of)
 
 
 class ByMembers:
