@@ -1,4 +1,4 @@
-"""What a report asks a model about rows: what every column adds, what would change an answer, which groups fare worse."""
+"""What a report asks a model about rows: what every column adds, what would change an answer, who fares worse."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def is_additive(model: Any) -> bool:
 
 
 def changes(model: Any, rows: Rows, telling: dict[Any, float]) -> dict[str, Any]:
-    """Some rows, and what the model says where one of their cells is another: for the part of a page that is tried out."""
+    """Some rows, and what the model says where one of their cells is another, for a reader to try out."""
     names = list(telling)[:_MOST_COLUMNS] or list(rows.columns)[:_MOST_COLUMNS]
     shown = interesting(model, rows, _MOST_ROWS)
     absent = [None] if takes_missing(model, rows) else []
@@ -111,14 +111,15 @@ def interesting(model: Any, rows: Rows, n: int) -> list[int]:
     return list(dict.fromkeys([*right[:1], *wrong[:4], *doubtful[:4], *even]))[:n]
 
 
-def worse_groups(model: Any, data: Any, target: Any, rows: Rows, evaluation: Any) -> list[str]:
+def worse_groups(model: Any, target: Any, rows: Rows, evaluation: Any) -> list[str]:
     """Groups of rows, by columns of few values, that fare surely worse than all together."""
     found = []
     for name, cells in rows.columns.items():
         levels = {written(cell) for cell in cells}
         if not isinstance(name, str) or not isinstance(target, str) or not 1 < len(levels) <= 12:
             continue
-        groups = tb.evaluate(model, {**rows.columns, target: rows.labels}, target, [written(cell) for cell in cells]).groups
+        labelled = {**rows.columns, target: rows.labels}
+        groups = tb.evaluate(model, labelled, target, [written(cell) for cell in cells]).groups
         for level, part in groups.items():
             if part.accuracy.high < evaluation.accuracy.low and part.n_rows >= 20:
                 found.append(

@@ -52,7 +52,7 @@ def cautions(model: Any, evaluation: Any, rows: Any, telling: dict[Any, float] |
     nothing = [str(name) for name, bits in (telling or {}).items() if abs(bits) < 1e-3]
     if nothing:
         shown = ", ".join(nothing[:6]) + (f" and {len(nothing) - 6} more" if len(nothing) > 6 else "")
-        found.append(f"Without {shown} the answers are as good: {'it carries' if len(nothing) == 1 else 'they carry'} nothing.")
+        found.append(f"Without {shown} the answers are as good.")
     worse = [str(name) for name, bits in (telling or {}).items() if bits < -0.01]
     if worse:
         found.append(f"Without {', '.join(worse[:6])} the answers are better on these rows.")
@@ -70,7 +70,9 @@ def class_weights(model: Any) -> dict[Any, float]:
         counts = np.asarray(tally.tally_.statistics[0].table, dtype=float).ravel()
     except Exception:  # given, not counted
         return {}
-    return dict(zip(model.classes_.tolist(), counts.tolist(), strict=False)) if len(counts) == len(model.classes_) else {}
+    if len(counts) != len(model.classes_):
+        return {}
+    return dict(zip(model.classes_.tolist(), counts.tolist(), strict=True))
 
 
 def log_densities(model: Any, rows: Any) -> np.ndarray | None:

@@ -81,7 +81,7 @@ def report(model: Any, data: Any, target: Any, *, title: str | None = None) -> R
         raise tb.DataError("there are 0 rows to report on; expected at least 1.")
     evaluation = tb.evaluate(model, data, target)
     telling = asking.bits_lost(model, rows)
-    groups = asking.worse_groups(model, data, target, rows, evaluation)
+    groups = asking.worse_groups(model, target, rows, evaluation)
     said = cautions(model, evaluation, rows, telling, groups)
     name = title or f"{target if isinstance(target, str) else 'class'} by {type(model).__name__}"
     parts = [
@@ -95,6 +95,11 @@ def report(model: Any, data: Any, target: Any, *, title: str | None = None) -> R
     ]
     tried = asking.changes(model, rows, telling) | _decided(model, rows)
     return Report(_page(name, [part for part in parts if part], tried))
+
+
+def printable(text: str) -> str:
+    """A text in which nothing is unseen."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 # ---- The page ----------------------------------------------------------------------------------------------------
@@ -111,7 +116,7 @@ def _page(title: str, parts: list[str], tried: dict[str, Any]) -> str:
         .replace("{{script}}", _read("try.js"))
         .replace("{{version}}", escape(_version()))
         .replace("{{links}}", links)
-        .replace("{{title}}", escape(tb.errors.printable(title)))
+        .replace("{{title}}", escape(printable(title)))
         .replace("{{data}}", data)
         .replace("{{parts}}", "\n".join(parts))
     )
@@ -138,9 +143,8 @@ def _table(head: list[str], rows: list[list[Any]], caption: str = "") -> str:
     """A table; cells that are tuples are (text, share) with a bar behind."""
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     right = [bool(rows) and all('class="number' in _cell(row[k]) for row in rows) for k in range(len(head))]
-    names = "".join(
-        f'<th scope="col"{" class=number" * number}>{_text(name)}</th>' for name, number in zip(head, right, strict=True)
-    )
+    marks = [' class="number"' if number else "" for number in right]
+    names = "".join(f'<th scope="col"{mark}>{_text(name)}</th>' for name, mark in zip(head, marks, strict=True))
     lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f'<div class="wide"><table>{said}<thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table></div>'
 
@@ -156,7 +160,7 @@ def _cell(cell: Any) -> str:
 
 def _text(value: Any) -> str:
     text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-    text = tb.errors.printable(text)
+    text = printable(text)
     return escape(text if len(text) <= 80 else text[:79] + "…")
 
 
@@ -223,7 +227,7 @@ def _counted(model: Any) -> str:
         lines = [[name, (f"{weight:.2f}", weight)] for name, weight in members.itertuples(index=False)]
         shown += _table(["model", "weight"], lines, "A mixture of")
     names = [str(name) for name in frame.columns]
-    lines = [[_plain(cell, name) for cell, name in zip(row, names, strict=True)] for row in frame.itertuples(index=False)]
+    lines = [list(map(_plain, row, names)) for row in frame.itertuples(index=False)]
     more = f"<p>The first 200 of {len(lines):,} lines.</p>" if len(lines) > 200 else ""
     opened = " open" if len(lines) <= 16 else ""
     columns = f"<details{opened}><summary>The columns</summary>{_table(names, lines[:200])}{more}</details>"
@@ -245,9 +249,8 @@ def _telling(telling: dict[Any, float]) -> str:
     most = max(max(telling.values()), 1e-9)
     lines = [[name, (f"{bits:.3f}", bits / most)] for name, bits in list(telling.items())[:24]]
     more = f" The first 24 of {len(telling):,}." if len(telling) > 24 else ""
-    return (
-        f"<p>How many bits more the label of a row costs where the column is hidden.{more}</p>"
-        + _table(["column", "bits"], lines)
+    return f"<p>How many bits more the label of a row costs where the column is hidden.{more}</p>" + _table(
+        ["column", "bits"], lines
     )
 
 
@@ -265,7 +268,8 @@ def _answers(evaluation: Any) -> str:
         [label, *(_measure(getattr(evaluation, what)[key]) for what in ("precision", "recall", "f_score")), int(n)]
         for label, (key, n) in zip(classes, evaluation.support.items(), strict=True)
     ]
-    found = _table(["class", "precision", "recall", "F", "rows"], lines[:_MOST_CLASSES], "By class, with 95 % intervals")
+    head = ["class", "precision", "recall", "F", "rows"]
+    found = _table(head, lines[:_MOST_CLASSES], "By class, with 95 % intervals")
     table = np.asarray(evaluation.confusion)
     some = np.argsort(-table.sum(axis=1), kind="stable")[:_MOST_CLASSES]
     some = np.sort(some)
@@ -290,9 +294,8 @@ def _strain(model: Any, rows: Rows) -> str:
     lines = [[_plain(cell) for cell in row] for row in frame.head(8).itertuples(index=False)]
     if not lines:
         return ""
-    return "<p>Pairs of columns that go together within classes; naive Bayes counts what they share twice.</p>" + _table(
-        names, lines
-    )
+    why = "<p>Pairs of columns that go together within classes; naive Bayes counts what they share twice.</p>"
+    return why + _table(names, lines)
 
 
 def _explained(model: Any, rows: Rows) -> str:
@@ -327,8 +330,8 @@ def _explained(model: Any, rows: Rows) -> str:
 def _decided(model: Any, rows: Rows) -> dict[str, Any]:
     """What is needed to decide about all rows again under other priors and costs."""
     log = asking.log_proba(model, rows.columns)[:_ALL_ROWS]
-    prior = np.asarray(getattr(model, "class_prior_", None).values if hasattr(model, "class_prior_") else [], dtype=float)
-    if len(prior) != log.shape[1]:
-        prior = np.exp(log).mean(axis=0)
+    prior = np.exp(log).mean(axis=0)
+    if hasattr(model, "class_prior_"):
+        prior = np.asarray(model.class_prior_.values, dtype=float)
     truth = asking.codes_of(model, rows.labels)[:_ALL_ROWS]
     return {"prior": np.round(prior, 8).tolist(), "all": np.round(log, 3).tolist(), "truth": truth.tolist()}

@@ -24,7 +24,7 @@ class Rows:
     """
 
     def __init__(self, data: Any, target: Any, most: int = _MOST) -> None:
-        columns = _columns(data, most if _is_labels(target) else None)
+        columns = _columns(data)
         n = len(next(iter(columns.values()), ()))
         labels = list(target) if _is_labels(target) else columns.pop(target)
         if len(labels) != n:
@@ -45,9 +45,8 @@ def _is_labels(target: Any) -> bool:
     return not isinstance(target, str) and hasattr(target, "__len__")
 
 
-def _columns(data: Any, most: int | None) -> dict[Any, list[Any]]:
+def _columns(data: Any) -> dict[Any, list[Any]]:
     """Columns as lists; of rows that are read in batches, those of the first."""
-    del most
     if isinstance(data, np.ndarray) or hasattr(data, "tocsr"):
         array = data.toarray() if hasattr(data, "tocsr") else data
         return {place: column.tolist() for place, column in enumerate(array.T)}
@@ -59,7 +58,7 @@ def _columns(data: Any, most: int | None) -> dict[Any, list[Any]]:
         names = dict.fromkeys(name for row in data for name in row)
         return {name: [row.get(name) for row in data] for name in names}
     if isinstance(data, list | tuple):
-        return _columns(np.asarray(data), None)
+        return _columns(np.asarray(data))
     import narwhals as nw
 
     frame = nw.from_native(data, eager_only=True, pass_through=True)

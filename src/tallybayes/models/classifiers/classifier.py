@@ -14,6 +14,7 @@ from tallybayes.inference.em import Climbed
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibrating import calibrate, calibrate_first, warn_uncalibrated
 from tallybayes.models.classifiers.answers.calibration import METHODS, Calibration
+from tallybayes.models.classifiers.answers.report import report
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.unlabelled import count_first, count_more
 from tallybayes.tally.factor import Factor
@@ -39,6 +40,7 @@ class Classifier(ClassifierMixin, Grouped):
     }
 
     target_ = property(learning.target)
+    report = report
     fit = learning.fit
     partial_fit = learning.partial_fit
     forget = learning.forget

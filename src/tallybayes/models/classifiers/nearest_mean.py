@@ -20,6 +20,7 @@ from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers import distances, pictures
 from tallybayes.models.classifiers.answers.distances import check_whole
 from tallybayes.models.classifiers.answers.reading import class_prior
+from tallybayes.models.classifiers.answers.report import report
 from tallybayes.models.classifiers.metric import Trained, learn_metric, root_of, whitening
 from tallybayes.models.fitted import reading
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
@@ -100,6 +101,7 @@ class NearestClassMean(ClassifierMixin, Model):
     feature_names_in_ = property(learning.feature_names_in)
     n_features_in_ = property(learning.n_features_in)
     target_ = property(learning.target)
+    report = report
     _target = property(learning.target)
     _class_domain = property(learning.class_domain)
     forget = learning.forget

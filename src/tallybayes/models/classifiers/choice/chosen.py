@@ -18,6 +18,7 @@ from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.decisions import decide
 from tallybayes.models.classifiers.answers.explain import plot_explanation
+from tallybayes.models.classifiers.answers.report import report
 from tallybayes.models.classifiers.answers.uncertainty import predict_set
 from tallybayes.models.classifiers.choice import pictures, reading
 from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice
@@ -102,6 +103,7 @@ class Chosen(ClassifierMixin, Estimator):
 
     classes_ = property(lambda self: labels_of(self._class_domain.levels, self._shape.y_dtype))
     target_ = property(learning.target)
+    report = report
     n_rows_ = property(reading.n_rows)
     feature_names_in_ = property(learning.feature_names_in)
     n_features_in_ = property(learning.n_features_in)

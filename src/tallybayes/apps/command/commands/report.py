@@ -1,0 +1,55 @@
+"""`tally report`: a page about a model and what it says of some rows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from tallybayes.apps.command.data import PLAIN, Places, Read
+from tallybayes.apps.command.faults import UsageError
+from tallybayes.apps.command.models import load
+from tallybayes.apps.command.terminal import say
+
+
+def report(
+    model: str,
+    /,
+    *,
+    data: Annotated[str, Parameter(name=["--data", "-d"])],
+    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
+    output: Annotated[str, Parameter(name=["--output", "-o"], show_default=True)] = "report.html",
+    title: str | None = None,
+    reading: Read = PLAIN,
+) -> None:
+    """Write a page about a classifier: what it counted, how good its answers are, and why.
+
+    One file of HTML that needs no network, with a part to try out: other cells,
+    other shares of the classes, other costs. Rows that the model has learned
+    from flatter it: take others.
+
+      tally report penguins-choose.tally --data test.csv
+      tally report model.tally --data test.parquet -o page.html --title 'Penguins, 2026'
+
+    Parameters
+    ----------
+    model
+        A file that `tally fit` wrote.
+    data
+        Rows with labels: a file, a pattern in quotes, - or the address of a database.
+    target
+        The true classes, if not called as when fitting.
+    output
+        The page.
+    title
+        What stands above it.
+    reading
+        How DATA is read.
+    """
+    found: Any = load(model)
+    if not hasattr(found, "report"):
+        raise UsageError(f"{model} is a {type(found).__name__}; expected a classifier, which pages are about.")
+    with Places() as places:
+        source = places.source(data, reading)
+        found.report(source, target or getattr(found, "target_", None), title=title).save(output)
+    say(f"{output}: open it in a browser")

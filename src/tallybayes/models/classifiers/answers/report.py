@@ -1,0 +1,35 @@
+"""The page about a classifier, for a colleague."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+if TYPE_CHECKING:
+    from tallybayes.apps.report import Report
+
+
+def report(model: Any, X: Any, y: Any = None, *, title: str | None = None) -> Report:
+    """One page about the model and what it says of some rows; its pictures need matplotlib.
+
+    What was counted, how good the answers are and why, what to be careful about, three rows explained, and a part to
+    try out: other cells, other shares of the classes, other costs. It is one file that needs no network.
+
+    Parameters
+    ----------
+    X : as for `fit`
+        Rows with labels, best those that the model has not seen.
+    y : array-like of shape (n,), or the name of a column of X, optional
+        The column that was learned, if left out.
+    title : str, optional
+
+    Returns
+    -------
+    Report
+        A notebook shows it; ``.save("report.html")`` writes it.
+    """
+    check_is_fitted(model)
+    from tallybayes.apps.report import report
+
+    return report(model, X, model.target_ if y is None else y, title=title)

@@ -1,0 +1,192 @@
+"""The page about a model: everything in it is right, escaped, and works in a browser without a network."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_wine
+
+import tallybayes as tb
+from tallybayes.apps.report import report
+
+pytest.importorskip("matplotlib")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+BAD = "<script>document.title='caught'</script>"
+
+
+@pytest.fixture(scope="module")
+def wine():
+    """Rows to learn from and others, with names that would be commands."""
+    frame = load_wine(as_frame=True).frame.rename(columns={"target": "kind", "ash": BAD})
+    frame["kind"] = frame["kind"].map({0: "b&w", 1: BAD, 2: "c\"'"})
+    frame["half"] = np.where(np.arange(len(frame)) % 2, "</script>", "odd")
+    frame.loc[::3, "hue"] = np.nan
+    return frame[::2], frame[1::2]
+
+
+@pytest.fixture(scope="module")
+def page(wine):
+    return tb.NaiveBayes().fit(wine[0], "kind").report(wine[1]).html
+
+
+def tried(page):
+    """What the page knows of its rows."""
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL).group(1))
+
+
+def test_the_page_says_what_is_measured(page, wine):
+    model = tb.NaiveBayes().fit(wine[0], "kind")
+    found = tb.evaluate(model, wine[1], "kind")
+    assert f"{found.accuracy.value:.1%} ({found.accuracy.low:.1%} to {found.accuracy.high:.1%})" in page
+    assert all(f">{part}</h2>" in page for part in ("In short", "What was counted", "Try it", "Three rows, explained"))
+    assert "33% of the cells of hue are missing" in page or "34% of the cells of hue are missing" in page
+
+
+def test_names_are_escaped(page):
+    assert BAD not in page
+    assert html.escape(BAD) in page
+    assert page.count("<script") == 2
+    assert page.count("</script>") == 2
+
+
+def test_nothing_is_asked_of_a_network(page):
+    assert "default-src 'none'" in page
+    assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:|//)""", page)
+
+
+def test_the_part_to_try_knows_the_model(page, wine):
+    """Every change of a cell, and of several at once, gives what the model says of the changed row."""
+    model, known = tb.NaiveBayes().fit(wine[0], "kind"), tried(page)
+    assert known["additive"]
+    assert known["missing"]
+    row = known["rows"][2]
+    cells = wine[1].iloc[[row["number"] - 1]].drop(columns="kind")
+    np.testing.assert_allclose(row["log"], np.maximum(model.predict_log_proba(cells)[0], -700), atol=1e-4)
+    names = [column["name"] for column in known["columns"]]
+    one, two = names.index("hue"), names.index("proline")
+    changed = cells.assign(hue=np.nan, proline=float(known["columns"][two]["choices"][3]))
+    log = np.array(row["log"]) + row["changes"][one][0] + row["changes"][two][3]
+    expected = model.predict_proba(changed)[0]
+    np.testing.assert_allclose(np.exp(log - log.max()) / np.exp(log - log.max()).sum(), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tb.GaussianDiscriminant(),
+        tb.NearestClassMean(),
+        tb.AveragedOneDependence(),
+        tb.NaiveBayes(calibration="temperature"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_every_classifier_has_a_page(model, wine):
+    columns = ["alcohol", "proline", "flavanoids", "kind"]
+    found = model.fit(wine[0][columns], "kind").report(wine[1][columns])
+    assert not tried(found.html)["additive"]
+    assert "Try it" in found.html
+
+
+def test_images_of_classes_and_rows_without_names():
+    X, y = load_digits(return_X_y=True)
+    found = tb.NaiveBayes(tb.Gaussian()).fit(X[:900], y[:900]).report(X[900:1100], y[900:1100])
+    assert found.html.count("data:image/svg") >= 3
+    assert "The mean image of every class" in found.html
+
+
+def test_what_to_be_careful_about():
+    rng = np.random.default_rng(0)
+    y = np.array(["a"] * 300 + ["b"] * 280 + ["rare"] * 5)
+    rows = {
+        "x": rng.normal(size=585) + 2 * (y == "a"),
+        "group": rng.choice(["p", "q"], 585),
+        "noise": rng.normal(size=585),
+    }
+    rows["x"] = np.where((rows["group"] == "q"), rng.normal(size=585), rows["x"])
+    found = report(tb.NaiveBayes().fit({**rows, "y": y}, "y"), {**rows, "y": y}, "y").html
+    assert "Few rows were counted of the class rare (5)" in found
+    assert "Rows with group = q fare worse" in found
+
+
+def test_what_has_no_page(wine):
+    with pytest.raises(tb.DataError, match="expected a fitted classifier"):
+        report(tb.BayesianNetwork({"kind": []}).fit(wine[0]), wine[1], "kind")
+    with pytest.raises(tb.DataError, match="0 rows"):
+        report(tb.NaiveBayes().fit(wine[0], "kind"), wine[1][:0], "kind")
+
+
+def test_saving_is_whole_or_not_at_all(page, tmp_path, wine):
+    found = tb.NaiveBayes().fit(wine[0][["hue", "kind"]], "kind").report(wine[1][["hue", "kind"]])
+    found.save(tmp_path / "report.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == found.html
+    assert "srcdoc" in found._repr_html_()
+
+
+def in_chromium(page, folder, script):
+    """What the page is after a script has run in it, and what the browser complained of."""
+    path = folder / "page.html"
+    path.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000"]
+    options += [f"--user-data-dir={folder / 'profile'}", "--host-resolver-rules=MAP * ~NOTFOUND"]
+    done = subprocess.run(
+        [CHROMIUM, *options, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120, check=True
+    )
+    said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return done.stdout, said
+
+
+@in_a_browser
+def test_the_page_works_in_a_browser(page, tmp_path):
+    script = """
+      const told = () => document.getElementById("told").textContent, out = [told()];
+      const set = (input, value, kind) => {
+        input.value = value; input.dispatchEvent(new Event(kind)); out.push(told());
+      };
+      set(document.getElementById("row"), "3", "change");
+      document.querySelectorAll("#cells select").forEach((select) => set(select, "0", "change"));
+      set(document.getElementById("prior-0"), "0.9", "input");
+      document.querySelectorAll("#cost input").forEach((input, at) => {
+        if (at % 3 === 1) set(input, at === 4 ? "0" : "50", "input");
+      });
+      out.push(document.getElementById("summary").textContent);
+      document.getElementById("again").click();
+      out.push(told());
+      const pre = document.createElement("pre");
+      pre.id = "out"; pre.textContent = JSON.stringify(out); document.body.append(pre);
+    """
+    found, said = in_chromium(page, tmp_path, script)
+    assert not said
+    assert "<title>kind by NaiveBayes</title>" in found
+    out = json.loads(html.unescape(re.search(r'<pre id="out">(.*?)</pre>', found, re.DOTALL).group(1)))
+    assert len(set(out)) > 5  # the answer moves
+    assert "rows are right; the mean cost is" in out[-2]
+    classes = tried(page)["classes"]
+    all_missing = out[1 + len(tried(page)["columns"])]
+    assert f"({100 * max(tried(page)['prior']):.1f} %)" in all_missing  # the prior speaks where all cells are missing
+    assert any(name in out[-1] for name in classes)
+
+
+@in_a_browser
+@pytest.mark.parametrize("width", [390, 1100])
+def test_the_page_fits_the_screen(page, tmp_path, width):
+    script = "document.title = document.documentElement.scrollWidth + ' ' + window.innerWidth"
+    path = tmp_path / "page.html"
+    path.write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--window-size={width},800",
+        f"--user-data-dir={tmp_path}/p",
+    ]
+    done = subprocess.run(
+        [CHROMIUM, *options, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120, check=True
+    )
+    wide, there = map(int, re.search(r"<title>(\d+) (\d+)</title>", done.stdout).groups())
+    assert wide <= max(there, width)
