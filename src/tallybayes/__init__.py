@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tallybayes.cautions import TallybayesWarning as TallybayesWarning
     from tallybayes.errors import DataError as DataError
     from tallybayes.errors import EstimateError as EstimateError
+    from tallybayes.errors import ExportError as ExportError
     from tallybayes.errors import FileError as FileError
     from tallybayes.errors import ImpossibleError as ImpossibleError
     from tallybayes.errors import LabelError as LabelError
@@ -136,6 +137,7 @@ _PUBLIC = {
     "Explanation": "models.classifiers.answers.explain",
     "Factor": "tally.factor",
     "Family": "families.family",
+    "ExportError": "errors",
     "FileError": "errors",
     "Gamma": "beliefs.gamma",
     "Gaussian": "families.gaussian",

@@ -322,6 +322,10 @@ class NotLinearError(EstimateError):
         )
 
 
+class ExportError(TallybayesError, ValueError):
+    """A model, or a part of it, cannot be written in another language: SQL or ONNX."""
+
+
 class FileError(TallybayesError, ValueError):
     """A file that is damaged, or is not what it should be. Nothing was loaded."""
 

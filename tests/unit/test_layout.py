@@ -39,8 +39,10 @@ LAYERS = [
     ["apps"],
 ]
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
-# Upward, but only when asked for: models and results draw their own pictures, classifiers write their own pages.
-ON_REQUEST = {(part, "plots") for part in ("beliefs", "learned", "models", "insight")} | {("models", "apps")}
+# Upward, but only when asked for: models and results draw their own pictures, classifiers write their own pages, and
+# themselves in other languages.
+ON_REQUEST = {(part, "plots") for part in ("beliefs", "learned", "models", "insight")}
+ON_REQUEST |= {("models", "apps"), ("models", "export")}
 ANYTHING = {"testing", "demo", "__init__", "__main__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
 SHARED = {"inputs", "fitted", "estimator", "model"}

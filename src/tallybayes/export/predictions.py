@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError
 from tallybayes.export.files import writing_rows
 from tallybayes.export.in_spark import in_spark
+from tallybayes.export.names import free_names
 from tallybayes.export.rows import arrow_column, plain_column, plain_type
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.inputs.parts import names_to_read
@@ -162,7 +163,7 @@ class Answers:
         types.append(pa.float64() if labels is None else plain_type(pa.array(np.asarray(labels).tolist()).type))
         wanted = ["prediction", *(f"p({label})" for label in (labels if proba else ()))]
         types += [pa.float64()] * (len(wanted) - 1)
-        names = [*map(str, keep), *_free_names(wanted, keep)]
+        names = [*map(str, keep), *free_names(wanted, keep)]
         self.schema = pa.schema(list(zip(names, types, strict=True)))
 
     def tables(self) -> Generator[pa.Table, None, None]:
@@ -194,14 +195,3 @@ class Answers:
                 f"a column that is kept changes its type from batch to batch: {error}.\n"
                 "    Say which it is: tb.table(..., types={...})."
             ) from None
-
-
-def _free_names(wanted: Sequence[str], taken: Sequence[Name]) -> list[str]:
-    """Names that no column has, in a database that does not tell capitals apart, either."""
-    used, found = {str(name).lower() for name in taken}, []
-    for name in wanted:
-        while name.lower() in used:
-            name += "_"
-        used.add(name.lower())
-        found.append(name)
-    return found

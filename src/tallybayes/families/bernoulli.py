@@ -13,6 +13,7 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.beta import Beta
 from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.errors import DataError, EstimateError
+from tallybayes.families.aggregates import Expression
 from tallybayes.families.block import Block, Dense, Sparse, dense
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
@@ -259,6 +260,10 @@ class Binomial(Bernoulli):
     def transform(self, columns: Dense) -> Dense:
         """Numbers of successes as codes, −1 where missing."""
         return codes_of(columns) if isinstance(columns, np.ndarray) else [codes_of(one) for one in columns]
+
+    def written(self, column: Expression) -> Expression:
+        """The number of successes."""
+        return column
 
     def form(self, parameters: np.ndarray) -> LevelTable | None:  # type: ignore[override]
         """log p of every number of successes, where these are few."""

@@ -165,6 +165,8 @@ class Binned(Levels):
         """The bin."""
         return Steps(column, tuple(float(cut) for cut in self.edges[1:-1] if cut is not None))
 
+    written = grouped_by
+
     def value_of(self, groups: np.ndarray) -> np.ndarray:
         """The middle of a bin."""
         ends = self.ends

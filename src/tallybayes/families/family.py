@@ -194,6 +194,10 @@ class Family(Value):
         """What the form is of: the cells or, if the family `transforms` them, other numbers or codes."""
         return columns
 
+    def written(self, column: Expression) -> Expression | None:
+        """What `transform` makes of a cell, as a database would write it; None where it could not."""
+        return None if self.transforms else column
+
     def log_base(self, transformed: np.ndarray) -> np.ndarray | None:
         """What transforming adds to the log probability of every row in all groups, shape (n,); None for nothing."""
         return None

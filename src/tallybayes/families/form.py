@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.beliefs.log_gamma import log_factorials
+from tallybayes.beliefs.log_gamma import log_choose, log_factorials
 from tallybayes.families.block import Sparse
 from tallybayes.families.family import Family, over_given, still_says
 from tallybayes.families.squared_lengths import turned
@@ -308,6 +308,26 @@ class Cells:
             impossible, unknown = np.split(left > 0, 2, axis=1)
             out = np.where(unknown, np.nan, np.where(impossible & ~np.isnan(out), -np.inf, out))
         return out
+
+
+class Urns(Cells):
+    """Urns that grow by what is drawn: f_j(x) = at_zero + log_choose(start, x) + slope · x.
+
+    Parameters
+    ----------
+    at_zero, start, slope : ndarray of shape (*given, columns)
+    total : ndarray of shape (*given, 1), optional
+        Of one urn for all columns: −log_choose(total, N) is added for the sum N of a row, which lacks no cell.
+    """
+
+    def __init__(
+        self, at_zero: np.ndarray, start: np.ndarray, slope: np.ndarray, total: np.ndarray | None = None
+    ) -> None:
+        def term(x: np.ndarray, j: np.ndarray) -> np.ndarray:
+            return log_choose(start[..., j], x) + x * slope[..., j]
+
+        super().__init__(at_zero, term, None if total is None else lambda n: -log_choose(total, n))
+        self.start, self.slope, self.total = start, slope, total
 
 
 Form = LevelTable | Linear | Bell | Student | RowBell | RowStudent | Cells

@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
-from tallybayes.families.aggregates import Column, Log, Sum, sums_of_powers
+from tallybayes.families.aggregates import Column, Expression, Log, Sum, sums_of_powers
 from tallybayes.families.block import Block, Dense, Sparse, dense
 from tallybayes.families.family import over_given
 from tallybayes.families.gaussian import Gaussian
@@ -74,6 +74,10 @@ class LogNormal(Gaussian):
     def transform(self, columns: Dense) -> Dense:
         """Logarithms; −inf, which no kernel counts, where there is none."""
         return _log(columns) if isinstance(columns, np.ndarray) else [_log(column) for column in columns]
+
+    def written(self, column: Expression) -> Expression:
+        """The logarithm."""
+        return Log(column)
 
     def log_base(self, transformed: np.ndarray) -> np.ndarray:
         """−Σ log x."""

@@ -14,7 +14,7 @@ from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.block import Block, Sparse, compressed
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, over_given, ratio
-from tallybayes.families.form import Cells, Linear
+from tallybayes.families.form import Linear, Urns
 from tallybayes.families.left_out import Counted, Removed, tokens_left
 from tallybayes.kernels.log_base import log_base_csr
 from tallybayes.statistics.totals import Totals
@@ -107,7 +107,7 @@ class Multinomial(Family):
         zero = np.where(np.isnan(log_p[..., :1]), np.nan, 0.0)  # a group without tokens knows none of its words
         return Linear(log_p, zero, "nonnegative", "multinomial")
 
-    def predictive_form(self, posterior: Dirichlet) -> Linear | Cells:
+    def predictive_form(self, posterior: Dirichlet) -> Linear | Urns:
         """As `form`, with θ at its posterior mean."""
         return self.form(posterior.mean())
 
@@ -170,15 +170,11 @@ class DirichletMultinomial(Multinomial):
         x = over_given(np.asarray(x, dtype=float), alpha.ndim - 1)
         return log_choose(alpha, x).sum(axis=-1) - log_choose(alpha.sum(axis=-1), x.sum(axis=-1))
 
-    def predictive_form(self, posterior: Dirichlet) -> Cells:
+    def predictive_form(self, posterior: Dirichlet) -> Urns:
         """Absent words add nothing; the denominator goes by the row's sum."""
         alpha = np.asarray(posterior.concentration)
-        total = alpha.sum(axis=-1, keepdims=True)
-        return Cells(
-            np.broadcast_to(0.0, alpha.shape),
-            lambda x, j: log_choose(alpha[..., j], x),
-            lambda n: -log_choose(total, n),
-        )
+        nothing = np.broadcast_to(0.0, alpha.shape)
+        return Urns(nothing, alpha, nothing, alpha.sum(axis=-1, keepdims=True))
 
     def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
         """As the urn without the row would have it."""

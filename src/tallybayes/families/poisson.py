@@ -15,7 +15,7 @@ from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.block import Block, Sparse
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, known_sum, over_given, ratio
-from tallybayes.families.form import Cells, Linear
+from tallybayes.families.form import Linear, Urns
 from tallybayes.families.left_out import Counted, Removed, cells_left_out
 from tallybayes.statistics.totals import Totals
 
@@ -93,15 +93,10 @@ class Poisson(Family):
         with np.errstate(divide="ignore"):
             return Linear(np.log(rate), -rate, "count", "poisson")
 
-    def predictive_form(self, posterior: Gamma) -> Cells:
+    def predictive_form(self, posterior: Gamma) -> Urns:
         """The negative binomial distribution, beside what a 0 has."""
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
-        more = np.log1p(b)
-
-        def term(x: np.ndarray, j: np.ndarray) -> np.ndarray:
-            return log_choose(a[..., j], x) - x * more[..., j]
-
-        return Cells(-a * np.log1p(1 / b), term)
+        return Urns(-a * np.log1p(1 / b), a, -np.log1p(b))
 
     def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
         """Sparse rows by their cells that are not 0."""

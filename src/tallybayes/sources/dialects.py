@@ -28,6 +28,9 @@ class Dialect:
 
     grouping_sets = True  # whether several groupings are counted in one pass
     double = "DOUBLE PRECISION"
+    label = "TEXT"  # what strings are compared as
+    materialized = ""  # what keeps a WITH query from being written out wherever it is used
+    greatest = "GREATEST"
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -136,6 +139,25 @@ class Dialect:
             raise DataError(f"column {field.name!r} is {kind}, which no table takes; expected numbers, text or times.")
         return found
 
+    # ---- Values ----------------------------------------------------------------------------------------------------
+
+    def text(self, value: str) -> str:
+        """A string, whatever it holds but NUL, which no SQL can write."""
+        if "\0" in value:
+            raise DataError(f"the label {value!r} holds the character NUL; expected text, of which SQL has no NUL.")
+        return "'" + value.replace("'", "''") + "'"
+
+    def value(self, value: Any) -> str:
+        """A label: text, a whole number, yes or no; or a number, which is a double and nothing else."""
+        if isinstance(value, bool):
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, int):
+            return str(value)
+        written = repr(float(value))
+        return written if "e" in written else f"{written}e0"  # a decimal, without: DuckDB and Spark round those
+
     # ---- Expressions ------------------------------------------------------------------------------------------------
 
     def cast(self, column: str) -> str:
@@ -145,6 +167,10 @@ class Dialect:
     def number(self, column: str) -> str:
         """A column as a number; NaN is missing."""
         return self.cast(column)
+
+    def yes_or_no(self, column: str) -> str:
+        """A column of yes and no as the numbers 1 and 0; others as they are."""
+        return self.number(column)
 
     def write(self, expression: Expression, columns: Sequence[str], weight: str | None) -> str:
         """An expression over these columns, which are written as numbers already."""
@@ -158,7 +184,7 @@ class Dialect:
             case Weight():
                 return "1" if weight is None else self.number(weight)
             case Const(value):
-                return self.cast(repr(value))
+                return self.cast(self.value(value))
             case Product(Weight(), second) if weight is None:
                 return text(second)
             case Minus(first, Const(0.0)):
@@ -243,9 +269,21 @@ class Relation(DuckDB):
 class PostgreSQL(Dialect):
     """PostgreSQL by psycopg."""
 
+    materialized = "MATERIALIZED "
+
+    def text(self, value: str) -> str:
+        """A string; one with a backslash says that it has, whatever the server takes it for otherwise."""
+        written = super().text(value)
+        return " E" + written.replace("\\", "\\\\") if "\\" in value else written
+
     def number(self, column: str) -> str:
         """A column as a number; NaN, which PostgreSQL compares as equal to itself, is missing."""
         return f"NULLIF(CAST({column} AS DOUBLE PRECISION), 'NaN')"
+
+    def yes_or_no(self, column: str) -> str:
+        """A column of yes and no, of which PostgreSQL makes text but no double."""
+        text = f"CAST({column} AS TEXT)"
+        return self.number(f"CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END")
 
     def rows(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
         """The rows of an answer, which stay on the server until they are asked for."""
@@ -290,6 +328,8 @@ class SQLite(Dialect):
 
     grouping_sets = False
     double = "REAL"
+    materialized = "MATERIALIZED "
+    greatest = "MAX"
 
     def in_transaction(self) -> bool:
         """Whether the user has begun one."""

@@ -50,7 +50,7 @@ class Query(Source):
     def table(self) -> str:
         """What stands after FROM."""
         if QUERY.match(self._asked):
-            return f"({self._asked.strip().rstrip(';')}\n) AS {self.dialect.quote('rows of it')}"
+            return as_rows(self.dialect, self._asked)
         whole = self.dialect.quote(self._asked)
         parts = ".".join(map(self.dialect.quote, self._asked.split(".")))
         errors = []
@@ -314,6 +314,11 @@ class Query(Source):
             if is_wrong.any():
                 found = f"found {float(cells[is_wrong][0])!r} in column {name!r} of {self.name}"
                 raise DataError(f"{found}; expected {factor.family.expects}.")
+
+
+def as_rows(dialect: Dialect, query: str) -> str:
+    """A query as it stands after FROM."""
+    return f"({query.strip().rstrip(';')}\n) AS {dialect.quote('rows of it')}"
 
 
 def _values_of(values: list[Any]) -> Any:

@@ -18,7 +18,27 @@ if TYPE_CHECKING:
 _FRAME = "{rows}"  # PySpark puts a view of the frame there while a query is read, and drops it, also after an error
 
 
-class SparkSql(Dialect):
+class SparkText(Dialect):
+    """Spark's SQL, to be read by whoever has it."""
+
+    double = "DOUBLE"
+    label = "STRING"
+
+    def quote(self, name: Any) -> str:
+        """A name of the user's, whatever it holds."""
+        return _quoted(str(name))
+
+    def number(self, column: str) -> str:
+        """A column as a number; NaN is missing."""
+        return f"NANVL(CAST({column} AS DOUBLE), NULL)"
+
+    def text(self, value: str) -> str:
+        """A string; one that a setting of Spark's could read in another way by its bytes."""
+        written = super().text(value)
+        return f"CAST(X'{value.encode().hex()}' AS STRING)" if set(value) & set("'\\$") else written
+
+
+class SparkSql(SparkText):
     """Spark's SQL over one frame.
 
     Parameters
@@ -26,15 +46,9 @@ class SparkSql(Dialect):
     connection : pyspark.sql.DataFrame
     """
 
-    double = "DOUBLE"
-
     def quote(self, name: Any) -> str:
-        """A name of the user's, whatever it holds."""
-        return _quoted(str(name)).replace("{", "{{").replace("}", "}}")
-
-    def number(self, column: str) -> str:
-        """A column as a number; NaN is missing."""
-        return f"NANVL(CAST({column} AS DOUBLE), NULL)"
+        """A name of the user's, in a text in which PySpark puts frames between braces."""
+        return super().quote(name).replace("{", "{{").replace("}", "}}")
 
     def ask(self, query: str) -> Any:
         """The frame that answers a query; nothing is computed yet."""

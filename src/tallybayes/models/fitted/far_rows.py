@@ -49,11 +49,12 @@ def settled(plan: Plan, table: Table, found: Normalised) -> Normalised:
 
 
 def settled_best(plan: Plan, table: Table, best: np.ndarray, lost: np.ndarray | None) -> np.ndarray:
-    """The most probable classes, found once more for the rows that are `lost`."""
-    forms = {} if lost is None else _measured_forms(plan)
-    if lost is not None and forms:
-        joint, _ = far_joint(plan, table.rows(lost), forms)
-        best[lost] = joint.argmax(axis=1)
+    """The most probable classes, found once more for the rows that are `lost`; where none is possible, by the prior."""
+    if lost is not None:
+        rows, forms = table.rows(lost), _measured_forms(plan)
+        joint = far_joint(plan, rows, forms)[0] if forms else plan.joint(rows, whole=False)
+        possible = np.isfinite(joint).any(axis=1)
+        best[lost] = np.where(possible, joint.argmax(axis=1), plan.log_prior.argmax())
     return best
 
 

@@ -121,7 +121,9 @@ def _fits(value: Any, kind: str | None) -> bool:
         return False
     if not math.isfinite(value):
         return True
-    return kind in ("int", None) and value == int(value) and abs(value) < 2**53
+    if kind not in ("int", None):
+        return False
+    return isinstance(value, int | np.integer) or (value == int(value) and abs(value) < 2**53)
 
 
 def _numbers(column: Any, name: Name, family: Family) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -95,3 +95,11 @@ def test_near_rows_beside_far_ones_are_as_they_were():
     both = np.concatenate([X, [[1e200, 0.0]]])
     np.testing.assert_array_equal(model.predict_proba(both)[:-1], model.predict_proba(X))
     np.testing.assert_array_equal(model.predict(both)[:-1], model.predict(X))
+
+
+def test_a_row_that_no_class_allows_is_of_the_most_probable_class():
+    rows = {"a": ["x", "y", "y"], "b": ["u", "v", "v"], "y": ["p", "q", "q"]}
+    model = tb.NaiveBayes(estimate="mle").fit(rows, "y")
+    assert model.predict({"a": ["x", "x"], "b": ["v", "u"]}).tolist() == ["q", "p"]
+    with pytest.warns(UserWarning, match="impossible in every class"):
+        assert model.predict_proba({"a": ["x"], "b": ["v"]}).argmax() == 1

@@ -260,3 +260,12 @@ def test_other_errors_are_as_before(model):
         model.predict(FRAME.drop(columns="weight"))
     with pytest.raises(ValueError, match="features"):
         tb.NaiveBayes().fit(np.ones((4, 2)), [0, 1, 0, 1]).predict(np.ones((2, 3)))
+
+
+def test_large_whole_numbers_stay_what_they_are_beside_a_strange_cell():
+    rows = {"key": [2**62, 5, 2**62, 5], "events": [1, 2, 3, 1], "y": [0, 1, 0, 1]}
+    model = tb.NaiveBayes({"key": tb.Categorical(), "events": tb.Poisson()}).fit(rows, "y")
+    expected = model.predict_proba({"key": [2**62, 5], "events": [None, 2.0]})
+    with pytest.warns(tb.OutsideWarning, match=r"0\.5 in column 'events' \(1 cell\)\."):
+        found = model.predict_proba({"key": [2**62, 5], "events": [0.5, 2.0]})
+    np.testing.assert_allclose(found, expected)

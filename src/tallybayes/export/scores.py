@@ -1,0 +1,260 @@
+"""Scores: what a classifier adds up for a row, as plain tables and forms, to be written in other languages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.beliefs.log_gamma import log_rising
+from tallybayes.errors import ExportError
+from tallybayes.families.aggregates import Column, Expression, Steps
+from tallybayes.families.family import still_says
+from tallybayes.families.form import Bell, LevelTable, Linear, RowBell, RowStudent, Student, Urns, form_of
+from tallybayes.models.fitted.plan import Plan
+from tallybayes.models.fitted.scoring import Scored
+from tallybayes.models.inputs.presence import is_presence
+from tallybayes.sources.table import sources_of
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Name
+
+IMPOSSIBLE = -1e300  # log 0, as a number that can be added up: sums of it are far below all others
+_ALIKE = 1e-13  # roots of covariances that differ by less, but for a factor, are one
+
+
+class Cell(NamedTuple):
+    """What is read of a column: the label (no reading), or an expression of the number."""
+
+    column: Name
+    reading: Expression | None
+    support: str | None  # of numbers, as `Linear` has it; None for all that are finite
+
+
+class Lookup(NamedTuple):
+    """Weights by level, (levels, classes), and those of a level that nobody has seen; None where it adds nothing."""
+
+    cell: Cell
+    levels: tuple[Any, ...]
+    table: np.ndarray
+    unseen: np.ndarray | None
+
+
+class Term(NamedTuple):
+    """A form of one column, its arrays (classes,): of what a cell holds, or of whether it is there, 1 or 0."""
+
+    cell: Cell
+    form: Linear | Bell | Student | Urns
+    there: bool = False
+
+
+class Total(NamedTuple):
+    """−log Γ(start + N) + log Γ(start) of the sum N of a row's cells."""
+
+    cells: tuple[Cell, ...]
+    start: np.ndarray
+
+
+class Whole(NamedTuple):
+    """How rows with some cells are scored: by scale · |inverse (x − centre) − shift|², as a length or bent by a power.
+
+    ``inverse`` is (1 or classes, k, k), ``shift`` (classes, k); ``power`` None where half the length is taken off.
+    """
+
+    centre: np.ndarray
+    inverse: np.ndarray
+    shift: np.ndarray
+    scale: np.ndarray
+    power: np.ndarray | None
+    log_norm: np.ndarray
+
+
+class Rows(NamedTuple):
+    """A density of several columns together; the cells that a row lacks are integrated out."""
+
+    cells: tuple[Cell, ...]
+    form: RowBell | RowStudent
+    places: np.ndarray  # of the cells among the form's columns
+    possible: np.ndarray  # which classes there may be
+
+    def known(self, some: np.ndarray) -> Whole:
+        """How rows are scored that have some of the cells, by their places here."""
+        form, columns = self.form, self.places[some]
+        mean = (form.mean if isinstance(form, RowBell) else form.location)[:, columns]
+        mean = np.where(self.possible[:, None], mean, 0.0)
+        centre, k = mean[self.possible].mean(axis=0), len(columns)
+        turned, log_det = form.turned(np.eye(k), columns)
+        inverse = turned.transpose(1, 2, 0)
+        scale = np.ones(len(mean))
+        if len(inverse) > 1 and k:
+            ratio = inverse[:, 0, 0] / inverse[0, 0, 0]
+            if np.allclose(inverse, ratio[:, None, None] * inverse[0], rtol=_ALIKE, atol=0.0):
+                inverse, scale = inverse[:1], ratio**2
+        shift = np.einsum("gij,gj->gi", np.broadcast_to(inverse, (len(mean), k, k)), mean - centre)
+        power = None
+        log_norm = -0.5 * log_det - k / 2 * np.log(2 * np.pi)
+        if isinstance(form, RowStudent):
+            power = form.shape + k / 2
+            log_norm = log_rising(form.shape, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
+        log_norm = np.broadcast_to(log_norm, len(mean))
+        return Whole(centre, inverse, shift, scale, power, np.where(self.possible, log_norm, 0.0))
+
+
+class Tempered(NamedTuple):
+    """p = (1 − doubt) · softmax(sharpness · score) + doubt · base."""
+
+    sharpness: float
+    doubt: float
+    base: np.ndarray
+
+
+class Scores(NamedTuple):
+    """log p(class, row) but for what all classes have in common: the log prior, and what every column adds."""
+
+    classes: list[Any]
+    log_prior: np.ndarray
+    lookups: list[Lookup]
+    terms: list[Term]
+    totals: list[Total]
+    rows: list[Rows]
+    tempered: Tempered
+    unseen: str
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All that is read, once each."""
+        every = [lookup.cell for lookup in self.lookups] + [term.cell for term in self.terms]
+        every += [cell for total in self.totals for cell in total.cells]
+        every += [cell for rows in self.rows for cell in rows.cells]
+        return list(dict.fromkeys(every))
+
+
+def scores_of(model: Any) -> Scores:
+    """What a fitted classifier adds up; what cannot be said in plain arithmetic is refused by name."""
+    plan: Plan = model._plan
+    if not isinstance(plan, Plan):
+        raise ExportError(
+            f"a {type(model).__name__} scores pairs of columns, which are not written.\n"
+            "    tb.NaiveBayes and tb.GaussianDiscriminant are."
+        )
+    found = Scores(model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], tempered_of(model), plan.unseen)
+    names = {name for part in plan.scored for name in part.factor.columns}
+    cells: dict[Name, Cell] = {}
+    for part, domains in zip(plan.scored, plan.domains, strict=True):
+        if not (sources_of(part.factor.columns[0]) and is_presence(part.factor.columns[0], names)):
+            cells |= _add(found, part, domains, np.isneginf(plan.log_prior))
+    for part in plan.scored:  # whether cells are there goes by how they are read
+        if part.factor.columns[0] not in cells:
+            form: Any = _form(part)
+            for place, name in enumerate(part.factor.columns):
+                source = next(name for name in sources_of(name) if name in cells)
+                found.terms.append(Term(cells[source], _column(form, place, np.isneginf(plan.log_prior)), there=True))
+    return found
+
+
+def tempered_of(model: Any) -> Tempered:
+    """How the probabilities are mended."""
+    calibration, n_classes = model._calibration, len(model.classes_)
+    if calibration is None:
+        if model._owed:
+            model._warn_uncalibrated()
+        return Tempered(1.0, 0.0, np.zeros(n_classes))
+    if calibration.method == "isotonic":
+        raise ExportError(
+            "an isotonic calibration is steps by the log-odds of every class, which are not written.\n"
+            "    Use calibrate(X, y, 'temperature'), or calibration='temperature'."
+        )
+    base = calibration.base if calibration.doubt else np.zeros(n_classes)
+    return Tempered(1 / calibration.temperature, calibration.doubt, base)
+
+
+def bounded(log_p: np.ndarray, impossible: np.ndarray | None = None) -> np.ndarray:
+    """Log probabilities with a number for log 0; classes that cannot be, which may have none, add nothing."""
+    log_p = log_p if impossible is None else np.where(impossible, 0.0, log_p)
+    return np.asarray(np.where(np.isneginf(log_p), IMPOSSIBLE, log_p))
+
+
+def _form(part: Scored) -> Any:
+    form = form_of(part.family, part.parameters, part.predictive)
+    if isinstance(form, LevelTable | Linear | Bell | Student | Urns | RowBell | RowStudent):
+        return form
+    columns = ", ".join(map(repr, part.factor.columns[:3]))
+    raise ExportError(
+        f"the log probability of {part.family!r} columns ({columns}) has no form that can be written.\n"
+        "    Leave the columns out, or count them in another family, such as tb.Gaussian() or tb.Binned(...)."
+    )
+
+
+def _add(scores: Scores, part: Scored, domains: list[Domain], impossible: np.ndarray) -> dict[Name, Cell]:
+    """Add what one factor says, and how its columns are read."""
+    form, names = _form(part), part.factor.columns
+    if _width(form) != len(names):
+        raise ExportError(
+            f"the block {names[0]!r} has {_width(form)} columns without names; expected a name for each.\n"
+            "    Fit the model on a data frame, or on an array of one column each."
+        )
+    cells = [_cell(part, form, name) for name in names]
+    kept = [place for place in range(len(names)) if place not in part.constant]
+    if isinstance(form, LevelTable):
+        for cell, table, place in zip(cells, form.segments.split(form.log_p), range(len(names)), strict=True):
+            scores.lookups.append(_lookup(cell, bounded(table.T, impossible), domains, place, scores.unseen))
+    elif isinstance(form, RowBell | RowStudent):
+        scores.rows.append(Rows(tuple(cells[place] for place in kept), form, np.array(kept, dtype=int), ~impossible))
+    else:
+        scores.terms.extend(Term(cells[place], _column(form, place, impossible)) for place in kept)
+        if isinstance(form, Urns) and form.total is not None:
+            scores.totals.append(Total(tuple(cells), np.where(impossible, 1.0, form.total[:, 0])))
+    return dict(zip(names, cells, strict=True))
+
+
+def _width(form: Any) -> int:
+    match form:
+        case LevelTable():
+            return form.segments.n_columns
+        case Linear():
+            return form.weight.shape[-1]
+        case Urns():
+            return form.start.shape[-1]
+        case Bell() | RowBell():
+            return form.mean.shape[-1]
+    return int(form.location.shape[-1])
+
+
+def _cell(part: Scored, form: Any, name: Name) -> Cell:
+    if part.family.reads == "codes":
+        return Cell(name, None, None)
+    reading = part.family.written(Column(0)) if still_says(part.family, "written", "transform") else None
+    if reading is None:
+        raise ExportError(
+            f"{part.family!r} does not say what it makes of column {name!r}; expected a method `written`.\n"
+            "    Leave the column out, or count it in a family of this package."
+        )
+    if isinstance(form, Urns):
+        return Cell(name, reading, "count" if form.total is None else "nonnegative")
+    return Cell(name, reading, form.support if isinstance(form, Linear) else None)
+
+
+def _lookup(cell: Cell, table: np.ndarray, domains: Sequence[Domain], place: int, unseen: str) -> Lookup:
+    """The levels of one column; numbers are looked up by their bins, or are small whole numbers themselves."""
+    if cell.reading is not None:
+        size = len(cell.reading.cuts) + 1 if isinstance(cell.reading, Steps) else len(table)
+        return Lookup(cell, tuple(range(size)), table[:size], None)
+    levels = domains[place].levels
+    return Lookup(cell, levels, table[: len(levels)], table[len(levels)] if unseen == "smooth" else None)
+
+
+def _column(form: Any, place: int, impossible: np.ndarray) -> Any:
+    """A form of one column."""
+
+    def of(array: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+        wide = np.broadcast_to(array, (len(impossible), array.shape[-1]))
+        return np.where(impossible, otherwise, wide[:, place if wide.shape[1] > 1 else 0])
+
+    match form:
+        case Linear():
+            return Linear(of(form.weight), of(form.bias), form.support)
+        case Bell():
+            return Bell(of(form.mean), of(form.precision), of(form.log_norm))
+        case Student():
+            return Student(of(form.location), of(form.inverse_spread), of(form.power), of(form.log_norm))
+    return Urns(of(form.at_zero), of(form.start, 1.0), of(form.slope))

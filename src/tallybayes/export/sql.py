@@ -1,0 +1,307 @@
+"""SQL: the probabilities of a classifier's classes as one query, to be asked where the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import DataError, ExportError
+from tallybayes.export.names import free_names
+from tallybayes.export.scores import IMPOSSIBLE, Cell, Lookup, Rows, Scores, Term
+from tallybayes.export.sql_terms import Arithmetic, balanced
+from tallybayes.families.aggregates import Column
+from tallybayes.sources.dialects import Dialect, DuckDB, PostgreSQL, SQLite
+from tallybayes.sources.queries import QUERY, as_rows
+from tallybayes.sources.spark import SparkText
+
+DIALECTS: dict[str, type[Dialect]] = {
+    "duckdb": DuckDB,
+    "postgresql": PostgreSQL,
+    "sqlite": SQLite,
+    "spark": SparkText,
+}
+_JOINED = 40  # tables at a time: SQLite joins at most 64
+_PATTERNS = 100_000  # numbers of a table of what rows may lack; beyond, rows that lack a cell have no answer
+_LARGEST = 1e100  # numbers beyond are taken for this one: their squares are finite
+_SMALLEST = 1e-150  # and those nearer to 0 for 0: PostgreSQL refuses squares that are too small
+_NOTHING = -700.0  # of which PostgreSQL has no exponential much below
+
+
+def dialect_named(name: Any) -> Dialect:
+    """A dialect, by its name."""
+    if not isinstance(name, str) or name not in DIALECTS:
+        expected = " or ".join(map(repr, DIALECTS))
+        raise DataError.wrong_type("dialect", repr(name), expected)
+    return DIALECTS[name](None)
+
+
+def source_of(dialect: Dialect, table: Any) -> str:
+    """What stands after FROM: a query, or a name, whose parts are quoted."""
+    if isinstance(table, str):
+        if QUERY.match(table):
+            return as_rows(dialect, table)
+        table = table.split(".")
+    parts = list(table) if isinstance(table, list | tuple) else []
+    if not parts or not all(isinstance(part, str) and part for part in parts):
+        raise DataError.wrong_type("table", repr(table), "the name of a table, a tuple of its parts, or a query")
+    return ".".join(map(dialect.quote, parts))
+
+
+def write_sql(scores: Scores, dialect: Dialect, table: Any, keep: Sequence[str], proba: bool) -> str:
+    """One SELECT: the columns kept, the prediction and, if asked for, the probability of every class."""
+    for name in [*keep, *(cell.column for cell in scores.cells)]:
+        if "\0" in str(name):
+            raise ExportError(f"the column {name!r} holds the character NUL, which no name in SQL has.")
+    return _Query(scores, dialect).text(source_of(dialect, table), keep, proba)
+
+
+class _Query:
+    """The steps of a query, each a WITH query over the one before."""
+
+    def __init__(self, scores: Scores, dialect: Dialect) -> None:
+        self.scores, self.dialect, self.arithmetic = scores, dialect, Arithmetic(dialect)
+        self.number_of: dict[Cell, int] = {cell: number for number, cell in enumerate(scores.cells)}
+        self.n_classes = len(scores.classes)
+        self.steps: list[tuple[str, str]] = []
+        self.parts: list[list[str]] = [[] for _ in scores.classes]  # of every class's score
+        self.refused: list[str] = []  # when a row has no answer, as in memory
+
+    def real(self, value: float) -> str:
+        return self.arithmetic.real(value)
+
+    def text(self, source: str, keep: Sequence[str], proba: bool) -> str:
+        self._cells(source, keep)
+        self._readings()
+        lookups = [lookup for lookup in self.scores.lookups if lookup.levels]
+        for number, start in enumerate(range(0, len(lookups), _JOINED)):
+            self._look_up(f"tally_looked_up_{number}", lookups[start : start + _JOINED])
+        for number, rows in enumerate(self.scores.rows):
+            self._turn(number, rows)
+        for term in self.scores.terms:
+            self._add(term)
+        for number, total in enumerate(self.scores.totals):
+            for k, part in enumerate(self.arithmetic.rising(f"n{number}", total.start)):
+                self.parts[k].append(f"0e0 - ({part})")
+        self._weigh()
+        return self._written(keep, proba)
+
+    def _step(self, name: str, columns: Sequence[str], joins: str = "") -> None:
+        """One more step, which adds columns to those of the one before."""
+        before = self.steps[-1][0]
+        self.steps.append((name, f"SELECT a.*, {', '.join(columns)}\n  FROM {before} AS a{joins}"))
+
+    def _cells(self, source: str, keep: Sequence[str]) -> None:
+        """The columns that are kept, labels and numbers, under names of our own; NaN is missing."""
+        dialect = self.dialect
+        columns = [f"{dialect.quote(name)} AS k{number}" for number, name in enumerate(keep)]
+        kinds = {look.cell: type(look.levels[0]) for look in self.scores.lookups if look.levels}
+        for cell, number in self.number_of.items():
+            name = dialect.quote(cell.column)
+            if cell.reading is not None:
+                written = dialect.yes_or_no(name) if cell.support == "binary" else dialect.number(name)
+                columns.append(f"{written} AS v{number}")
+            elif kinds.get(cell) is str:
+                columns.append(f"CAST({name} AS {dialect.label}) AS l{number}")
+            elif kinds.get(cell) is int:
+                columns.append(f"CASE WHEN {dialect.number(name)} IS NOT NULL THEN {name} END AS l{number}")
+            else:
+                columns.append(f"{name} AS l{number}")
+        listed = ", ".join(columns) if columns else "1 AS l0"
+        self.steps.append(("tally_cells", f"SELECT {listed}\n  FROM {source}"))
+
+    def _readings(self) -> None:
+        """What is read of numbers, nothing where they cannot be what they were counted as; and which rows are refused.
+
+        A row of words lacks no word.
+        """
+        columns, dialect = [], self.dialect
+        for cell, number in self.number_of.items():
+            if cell.reading is None:
+                continue
+            value = f"a.v{number}"
+            near = f"ABS({value}) < {self.real(_SMALLEST)}"
+            ends = f"WHEN {value} > {self.real(_LARGEST)} THEN {self.real(_LARGEST)}"
+            ends += f" WHEN {value} < {self.real(-_LARGEST)} THEN {self.real(-_LARGEST)} WHEN {near} THEN 0e0"
+            read = f"CASE {ends} ELSE {value} END" if cell.reading == Column(0) else None
+            read = dialect.write(cell.reading, [value], None) if read is None else read
+            fits = {
+                "binary": f"{value} IN (0, 1)",
+                "count": f"{value} >= 0 AND FLOOR({value}) = {value}",
+                "nonnegative": f"{value} >= 0",
+            }.get(cell.support or "")
+            columns.append(f"{read if fits is None else f'CASE WHEN {fits} THEN {read} END'} AS x{number}")
+            self.refused.append(f"ABS({value}) > 1e308")
+            if cell.support == "nonnegative":
+                self.refused.append(f"x{number} IS NULL")
+            elif self.scores.unseen == "error":
+                self.refused.append(f"(x{number} IS NULL AND v{number} IS NOT NULL)")
+        if columns:
+            self._step("tally_read", columns)
+        columns = []
+        for number, total in enumerate(self.scores.totals):
+            columns.append(f"{balanced([f'a.x{self.number_of[cell]}' for cell in total.cells])} AS n{number}")
+        there = dict.fromkeys(self.number_of[term.cell] for term in self.scores.terms if term.there)
+        for number in there:
+            if self.scores.cells[number].reading is not None:
+                known = f"WHEN a.x{number} IS NULL THEN NULL"
+                columns.append(f"CASE WHEN a.v{number} IS NULL THEN 0 {known} ELSE 1 END AS t{number}")
+        if columns:
+            self._step("tally_sums", columns)
+
+    def _values(self, name: str, columns: Sequence[str], rows: Iterator[tuple[str, Sequence[float]]]) -> None:
+        """A table of numbers by what is looked up; it stands before all other steps."""
+        lines: list[str] = []
+        for key, numbers in rows:
+            written = [self.real(value) for value in numbers]
+            if not lines:  # which says what the others are
+                written = [self.dialect.cast(value) for value in written]
+            lines.append(f"({', '.join([key, *written])})")
+        listed = ",\n    ".join(lines)
+        self.steps.insert(0, (f"{name}(level, {', '.join(columns)})", f"VALUES\n    {listed}"))
+
+    def _look_up(self, name: str, lookups: Sequence[Lookup]) -> None:
+        """Join the weights of levels, and add them up for every class."""
+        joins, columns = [], []
+        parts: list[list[str]] = [[] for _ in self.scores.classes]
+        weights = [f"w{k}" for k in range(self.n_classes)]
+        there = {self.number_of[term.cell] for term in self.scores.terms if term.there}
+        for lookup in lookups:
+            number = self.number_of[lookup.cell]
+            table, label = f"tally_levels_{number}", lookup.cell.reading is None
+            value = f"a.{'l' if label else 'x'}{number}"
+            keys = map(self.dialect.value, lookup.levels)
+            self._values(table, weights, zip(keys, lookup.table.tolist(), strict=True))
+            binary = " COLLATE BINARY" if label and self.dialect.greatest == "MAX" else ""
+            joins.append(f"\n  LEFT JOIN {table} AS b{number} ON b{number}.level = {value}{binary}")
+            strange = f"b{number}.level IS NULL AND {value} IS NOT NULL"
+            if lookup.unseen is not None and isinstance(lookup.levels[0], int) and label:
+                whole = self.dialect.number(value)
+                strange += f" AND FLOOR({whole}) = {whole}" if type(lookup.levels[0]) is int else ""
+            for k, part in enumerate(parts):
+                weight = f"b{number}.w{k}"
+                added = f"COALESCE({weight}, 0e0)"
+                if lookup.unseen is not None:
+                    added = f"CASE WHEN {strange} THEN {self.real(lookup.unseen[k])} ELSE {added} END"
+                part.append(added)
+            if self.scores.unseen == "error":
+                columns.append(f"CASE WHEN {strange} THEN 1 ELSE 0 END AS r{number}")
+                self.refused.append(f"r{number} = 1")
+            if label and number in there:
+                unknown = f"WHEN b{number}.level IS NULL THEN NULL " if self.scores.unseen == "missing" else ""
+                columns.append(f"CASE WHEN {value} IS NULL THEN 0 {unknown}ELSE 1 END AS t{number}")
+        stage = name.rpartition("_")[2]
+        for k, part in enumerate(parts):
+            columns.append(f"{balanced(part)} AS g{stage}_{k}")
+            self.parts[k].append(f"g{stage}_{k}")
+        self._step(name, columns, "".join(joins))
+
+    def _add(self, term: Term) -> None:
+        number = self.number_of[term.cell]
+        value = f"{'t' if term.there else 'x'}{number}"
+        for part, written in zip(self.parts, self.arithmetic.term(value, term.form), strict=True):
+            part.append(f"COALESCE({written}, 0e0)")
+
+    def _turn(self, number: int, rows: Rows) -> None:
+        """Whole rows: what each pattern of missing cells is scored by is joined, and rows are turned by it."""
+        d = len(rows.cells)
+        if not d:
+            return
+        whole = rows.known(np.arange(d))
+        groups, K = len(whole.inverse), self.n_classes
+        used = [(g, j, i) for g in range(groups) for j in range(d) for i in range(d) if whole.inverse[g, j, i] != 0]
+        names = [f"a{g}_{j}_{i}" for g, j, i in used] + [f"h{k}_{j}" for k in range(K) for j in range(d)]
+        names += [f"{what}{k}" for what in ("s", "p", "c") for k in range(K)]
+        every = 2**d * len(names) <= _PATTERNS if d < 20 else False
+        table = f"tally_rows_{number}"
+        codes = range(2**d) if every else [2**d - 1]
+        self._values(table, names, ((str(code), self._pattern(rows, code, whole, used)) for code in codes))
+        here = [f"a.x{self.number_of[cell]}" for cell in rows.cells]
+        bits = [f"CASE WHEN {value} IS NULL THEN 0 ELSE {2**i} END" for i, value in enumerate(here)]
+        gaps = [f"COALESCE({x} - {self.real(at)}, 0e0)" for x, at in zip(here, whole.centre, strict=True)]
+        turned: dict[tuple[int, int], list[str]] = {}
+        for g, j, i in used:
+            turned.setdefault((g, j), []).append(f"b.a{g}_{j}_{i} * {gaps[i]}")
+        columns = [f"{balanced(parts)} AS y{number}_{g}_{j}" for (g, j), parts in turned.items()]
+        columns += [f"b.{name} AS z{number}_{name}" for name in names if name[0] != "a"]
+        self._step(f"tally_turned_{number}", columns, f"\n  LEFT JOIN {table} AS b ON b.level = {balanced(bits)}")
+        for k in range(K):
+            g = k if groups > 1 else 0
+            squares = []
+            for j in range(d):
+                gap = f"(y{number}_{g}_{j} - z{number}_h{k}_{j})"
+                squares.append(f"{gap} * {gap}")
+            length = f"(z{number}_s{k} * {balanced(squares)})"
+            bent = length if whole.power is None else self.arithmetic.log1p(length, float(whole.power.max()))
+            self.parts[k].append(f"z{number}_c{k} - z{number}_p{k} * {bent}")
+
+    def _pattern(self, rows: Rows, code: int, whole: Any, used: Sequence[tuple[int, int, int]]) -> list[float]:
+        """The numbers of one pattern of cells that are there, in the order of the table's columns."""
+        d, K = len(rows.cells), self.n_classes
+        some = np.flatnonzero([(code >> i) & 1 for i in range(d)])
+        if not len(some):
+            return [0.0] * (len(used) + K * d + 3 * K)
+        found = whole if len(some) == d else rows.known(some)
+        inverse = np.zeros((len(whole.inverse), d, d))
+        inverse[:, some[:, None], some] = found.inverse
+        shift = np.zeros((K, d))
+        shift[:, some] = found.shift
+        power = np.full(K, 0.5) if found.power is None else found.power
+        listed = [float(inverse[place]) for place in used]
+        return [*listed, *shift.ravel().tolist(), *found.scale.tolist(), *power.tolist(), *found.log_norm.tolist()]
+
+    def _weigh(self) -> None:
+        """From the scores to probabilities that sum to 1; a row that no class allows has those of the prior."""
+        scores, (sharpness, doubt, base) = self.scores, self.scores.tempered
+        refused = " OR ".join(self.refused)
+        columns = []
+        for k, part in enumerate(self.parts):
+            total = balanced([self.real(scores.log_prior[k]), *part])
+            columns.append(f"{f'CASE WHEN {refused} THEN NULL ELSE {total} END' if refused else total} AS s{k}")
+        self._step("tally_scored", columns)
+        every = range(self.n_classes)
+        self._step("tally_best", [f"{self._greatest([f'a.s{k}' for k in every])} AS best"])
+        lost = f"a.best < {self.real(IMPOSSIBLE / 1e5)}"
+        own = sharpness * (scores.log_prior - scores.log_prior.max())
+        sharp = f" * {self.real(sharpness)}" if sharpness != 1 else ""
+        columns = []
+        for k in every:
+            gap = f"(a.s{k} - a.best){sharp}"
+            share = f"WHEN {gap} > {self.real(_NOTHING)} THEN EXP({gap}) WHEN a.best IS NOT NULL THEN 0e0"
+            columns.append(f"CASE WHEN {lost} THEN {self.real(np.exp(own[k]))} {share} END AS e{k}")
+        self._step("tally_weighed", columns)
+        self._step("tally_summed", [f"{balanced([f'a.e{k}' for k in every])} AS total"])
+        shares = [f"a.e{k} / a.total" for k in every]
+        if doubt:
+            shares = [f"{self.real(1 - doubt)} * ({p}) + {self.real(doubt * base[k])}" for k, p in enumerate(shares)]
+        self._step("tally_shared", [f"{share} AS p{k}" for k, share in enumerate(shares)])
+        if doubt:
+            self._step("tally_ordered", [f"{self._greatest([f'a.p{k}' for k in every])} AS top"])
+
+    def _greatest(self, parts: list[str]) -> str:
+        while len(parts) > 1:
+            groups = [parts[start : start + 90] for start in range(0, len(parts), 90)]
+            parts = [f"{self.dialect.greatest}({', '.join(g)})" if len(g) > 1 else g[0] for g in groups]
+        return parts[0]
+
+    def _written(self, keep: Sequence[str], proba: bool) -> str:
+        dialect, scores = self.dialect, self.scores
+        labels = [dialect.value(label) for label in scores.classes]
+        if isinstance(scores.classes[0], float):
+            labels = [dialect.cast(label) for label in labels]
+        if scores.tempered.doubt:
+            found = [f"WHEN p{k} = top THEN {label}" for k, label in enumerate(labels)]
+        else:
+            first = f"WHEN best < {self.real(IMPOSSIBLE / 1e5)} THEN {labels[int(scores.log_prior.argmax())]}"
+            found = [first, *(f"WHEN s{k} = best THEN {label}" for k, label in enumerate(labels))]
+        wanted = ["prediction", *(f"p({label})" for label in (scores.classes if proba else ()))]
+        names = [*keep, *free_names(wanted, keep)]
+        values = [f"k{number}" for number in range(len(keep))]
+        values += [f"CASE {' '.join(found)} END", *(f"p{k}" for k in range(len(wanted) - 1))]
+        columns = ",\n  ".join(f"{value} AS {dialect.quote(name)}" for value, name in zip(values, names, strict=True))
+        steps = []
+        for name, text in self.steps:
+            kept = "" if text.startswith("VALUES") else dialect.materialized
+            steps.append(f"{name} AS {kept}(\n  {text}\n)")
+        return "WITH " + ",\n".join(steps) + f"\nSELECT\n  {columns}\nFROM {self.steps[-1][0]}\n"
