@@ -400,8 +400,7 @@ def _attribute_error(kind: type[TallybayesError], arguments: tuple[object, ...])
 def printable(value: object) -> str:
     """A label or a name as one line of text that a terminal only shows: what cannot be printed is written as an escape.
 
-    Labels come from data, and data from strangers: an escape character would steer the terminal, an override of the
-    direction of writing would turn text round, a line end would tear a table.
+    Labels come from data, and data from strangers: some characters steer a terminal, turn text round or tear a table.
     """
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
@@ -432,18 +431,16 @@ def brief(value: object, most: int = 60) -> str:
 
 def shortened(number: int, digits: int = 3) -> str:
     """A whole number of any size in a few digits."""
-    if number.bit_length() < 1000:  # as far as floats reach
-        return f"{number:.{digits}g}"
-    return f"about 10^{int(number.bit_length() * 0.30103)}"
+    size = number.bit_length()  # floats reach as far as 1000
+    return f"{number:.{digits}g}" if size < 1000 else f"about 10^{int(size * 0.30103)}"
 
 
 def _bytes(number: int) -> str:
     """A size in words."""
     units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
     place = min((max(number, 1).bit_length() - 1) // 10, len(units) - 1)
-    shift = 10 * place
-    whole = number >> shift
-    return f"{number / 2**shift:.3g} {units[place]}" if whole < 2**40 else f"{shortened(whole)} {units[place]}"
+    whole = number >> 10 * place
+    return f"{f'{number / 2 ** (10 * place):.3g}' if whole < 2**40 else shortened(whole)} {units[place]}"
 
 
 def _listed(values: Iterable[object], most: int = 8) -> str:
