@@ -267,6 +267,7 @@ FAMILIES = {
 }
 FORMS = {kind.__name__ for kind in Form.__args__}
 SCORERS = {"far_rows", "left_out_plan", "plan", "scoring", "explain", "linear"}  # where a form becomes numbers
+SCORERS |= {"scores", "sql_terms", "onnx_terms"}  # or is written in another language
 
 
 def asked(node: ast.AST) -> list[ast.expr]:
