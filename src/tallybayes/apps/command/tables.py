@@ -118,7 +118,7 @@ def show_evaluation(result: Any) -> None:
             answer(f"  {head:<17}  {found!r}")
     answer("")
     labels = result.classes.tolist()
-    lines = [
+    lines: list[Sequence[Any]] = [
         (
             label,
             _measure(result.precision[label]),

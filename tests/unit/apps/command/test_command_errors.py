@@ -14,14 +14,19 @@ from tallybayes.apps.command.faults import in_words
 HERE = {**os.environ, "PYTHONPATH": str(Path(tb.__file__).parents[1])}
 
 
-def command(*words, **options):
-    return subprocess.run([sys.executable, "-m", "tallybayes", *words], capture_output=True, env=HERE, **options)
+@pytest.fixture(scope="module")
+def fitted(frame, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    frame[:200].to_csv(folder / "rows.csv", index=False)
+    tb.NaiveBayes().fit(folder / "rows.csv", "species").save(folder / "m.tally")
+    tb.AveragedOneDependence().fit(folder / "rows.csv", "species").save(folder / "one.tally")
+    return folder
 
 
 @pytest.fixture
-def model(files, done):
-    done("fit penguins.csv -t species -m naive-bayes -o m.tally")
-    done("fit penguins.csv -t species -m one-dependence -o one.tally")
+def model(files, fitted):
+    for name in ("m.tally", "one.tally"):
+        (files / name).write_bytes((fitted / name).read_bytes())
     return "m.tally"
 
 
