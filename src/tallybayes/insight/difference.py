@@ -318,8 +318,10 @@ def _some(told: Told, index: Any) -> Any:
 
 
 def _rows_of(model: Any, told: Told, place: int | None) -> np.ndarray:
-    """The rows that were counted in every group of a factor."""
+    """The rows that were counted in every group of a factor; 1 each where none were."""
     shape = tuple(map(len, told.groups))
+    if getattr(model, "_given", None) is not None:
+        return np.ones(shape)  # parameters that were given: every group counts alike
     columns: tuple[Name, ...] = told.scored.factor.columns
     try:
         found = np.asarray(model.tally_[columns if place is None else columns[place]].presence())

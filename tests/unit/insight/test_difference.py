@@ -136,6 +136,17 @@ def test_levels_classes_and_columns_that_come_and_go():
     assert "unknown" in repr(apart)
 
 
+def test_networks_that_were_given_have_groups_that_count_alike():
+    def coins(share):
+        tables = {"a": [0.5, 0.5], "b": [[share, 1 - share], [0.5, 0.5]]}
+        return tb.BayesianNetwork.from_tables({"b": ["a"]}, dict.fromkeys("ab", ("x", "y")), tables)
+
+    found = {one.column: one for one in difference(coins(0.5), coins(0.25)).columns}
+    assert found["a"].bits == 0
+    assert found["b"].group_bits == pytest.approx(0.25 * np.log2(0.5) + 0.75 * np.log2(1.5))
+    assert found["b"].bits == pytest.approx(found["b"].group_bits / 2)
+
+
 def test_what_is_refused():
     with pytest.raises(tb.DataError, match="a NaiveBayes and a BayesianNetwork; expected two of one kind"):
         difference(MODELS["NaiveBayes"](), MODELS["BayesianNetwork"]())

@@ -205,7 +205,8 @@ def _imported(library: str, extra: str) -> Any:
 
 def _tables(connection: Any) -> list[str]:
     """The tables that a database has."""
-    asked = "SELECT table_name FROM information_schema.tables WHERE table_schema NOT LIKE '%_schema'"
+    own = "('information_schema', 'pg_catalog')"
+    asked = f"SELECT table_name FROM information_schema.tables WHERE table_schema NOT IN {own}"
     if type(connection).__module__.startswith("sqlite3"):
         asked = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
     return sorted(str(name) for (name,) in connection.execute(asked).fetchall())

@@ -84,6 +84,8 @@ def _counts(model: Any, column: Any, table: Any) -> Any:
     try:
         statistics = counted(model).tally_[column]
     except KeyError:
+        statistics = None
+    if statistics is None or not model.n_rows_:  # parameters that were given have no counts
         return np.full(shape, np.nan)
     cells = getattr(statistics, "table", None)
     if cells is not None and cells.shape == shape:

@@ -7,6 +7,7 @@ import sqlite3
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.unit.sources import postgresql as server
 
 import tallybayes as tb
 
@@ -87,3 +88,28 @@ def test_predictions_go_to_files_by_their_ending(files, done, tally):
     assert len((files / "told.jsonl").read_text().splitlines()) == 100
     assert tally("predict m.tally test.csv -o told.jsonl --json").code == 2
     assert tally("predict m.tally test.csv -o told.xlsx").code == 1
+
+
+@pytest.fixture(scope="module")
+def address():
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    with server.running() as said:
+        parts = dict(part.split("=") for part in said.split())
+        yield f"postgresql://{parts['user']}@/{parts['dbname']}?host={parts['host']}"
+
+
+def test_postgresql_counts_and_is_written_to(address, files, frame, done, tally, expected):
+    import psycopg
+
+    with psycopg.connect(address) as connection:
+        tb.write_rows(frame[:200], (connection, "penguins"))
+    assert learned(done, f"{address} --table penguins").isclose(expected, 1e-9)
+    done(f"predict m.tally {address} --table penguins --keep sex -o {address} --to-table told")
+    with psycopg.connect(address) as connection:
+        assert connection.execute("SELECT count(*), count(prediction) FROM told").fetchone() == (200, 200)
+    unsaid = tally(f"predict m.tally {address}")
+    assert unsaid.code == 2
+    assert "It has penguins, told." in unsaid.err
+    assert "tests@" not in unsaid.err
+    assert tally(f"predict m.tally {address} --table nowhere").code == 1
+    assert tally("predict m.tally postgresql://nobody:secret@127.0.0.1:1/x --table y").code == 1

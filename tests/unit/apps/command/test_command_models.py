@@ -149,6 +149,18 @@ def test_what_was_learned_is_shown_with_intervals(files, frame, done, tally):
     assert "the heaviest of" in done("show c.tally -c bill_mm")
 
 
+def test_weights_count_rows_several_times_and_are_no_column(files, frame, done):
+    weighted = frame[:200].assign(times=np.arange(200) % 3)
+    weighted.to_csv("weighted.csv", index=False)
+    weighted.loc[weighted.index.repeat(weighted["times"])].drop(columns="times").to_csv("repeated.csv", index=False)
+    for words in ("-m naive-bayes", "-m one-dependence --columns bill_mm=ignore mass_g=ignore"):
+        done(f"fit weighted.csv -t species --weight times {words} -o w.tally --force")
+        done(f"fit repeated.csv -t species {words} -o r.tally --force")
+        assert tb.load("w.tally").tally_.isclose(tb.load("r.tally").tally_)
+    done("forget w.tally weighted.csv --weight times")
+    assert tb.load("w.tally").n_rows_ == 0
+
+
 @pytest.mark.parametrize("words", ["naive-bayes --columns eggs=count ...=suggest", "one-dependence", "tree-augmented"])
 def test_a_model_like_another_adds_up_with_it(words, files, done, tally):
     done(f"fit penguins.csv -t species -m {words} -o a.tally")
