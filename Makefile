@@ -32,7 +32,7 @@ $(VENV)/.dev: $(VENV)/.installed
 setup: $(VENV)/.installed ## create .venv and build the kernels into it
 
 demo: setup ## set up and show the main job, under ten seconds after set-up
-	$(BIN)/python -m tallybayes.demo
+	$(BIN)/tally demo
 
 test: setup ## set up and run every test, the handbook's examples included (EXTRAS=test,spark: those of Spark, too)
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST)

@@ -37,6 +37,7 @@ COMMANDS = {
     "sample": "Draw rows from a model.",
     "report": "Write a page about a classifier: what it counted, how good it is, and why.",
     "query": "Ask a Bayesian network what follows from what is known.",
+    "demo": "Show the main job on a made-up table.",
 }
 
 

@@ -129,7 +129,8 @@ def show_evaluation(result: Any) -> None:
         for label in labels
     ]
     macro = (result.macro_precision, result.macro_recall, result.macro_f_score)
-    lines.append(("macro average", *map(_measure, macro[:2]), _measure(macro[2]).partition(" ")[0], ""))
+    mean = _measure(macro[2]).partition(" ")[0]
+    lines.append(("macro average", _measure(macro[0]), _measure(macro[1]), mean, ""))
     answer_table(("class", "precision", "recall", "F", "rows"), lines, (1, 2, 3, 4))
     if result.groups:
         answer("")

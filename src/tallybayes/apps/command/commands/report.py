@@ -22,14 +22,14 @@ def report(
     title: str | None = None,
     reading: Read = PLAIN,
 ) -> None:
-    """Write a page about a classifier: what it counted, how good its answers are, and why.
+    """Write a page about a classifier: what it counted, how good it is, and why.
 
     One file of HTML that needs no network, with a part to try out: other cells,
     other shares of the classes, other costs. Rows that the model has learned
     from flatter it: take others.
 
       tally report penguins-choose.tally --data test.csv
-      tally report model.tally --data test.parquet -o page.html --title 'Penguins, 2026'
+      tally report model.tally --data test.parquet -o page.html --title Penguins
 
     Parameters
     ----------
