@@ -122,13 +122,13 @@ def mutated(manifest: dict, arrays: dict, rng: random.Random) -> tuple[dict, dic
         if how < 0.15:
             del target[place[-1]]
         elif how < 0.3 and isinstance(target, dict):
-            target["unknown"] = rng.choice(STRANGE)
+            target["unknown"] = copy.deepcopy(rng.choice(STRANGE))
         elif how < 0.4 and isinstance(target, list):
-            target.append(rng.choice(target))
+            target.append(copy.deepcopy(rng.choice(target)))
         elif how < 0.5 and isinstance(target[place[-1]], list | dict):
             target[place[-1]] = rng.choice(list(places_in(manifest)))[-1:]
         else:
-            target[place[-1]] = rng.choice(STRANGE)
+            target[place[-1]] = copy.deepcopy(rng.choice(STRANGE))
     return manifest, arrays
 
 

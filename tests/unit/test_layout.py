@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tallybayes"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-# From the bottom up: a part may import itself and what stands before it. `testing` and `demo` may use everything.
+# From the bottom up: a part may import itself and what stands before it. `testing` may use everything.
 LAYERS = [
     ["errors", "cautions"],
     ["value", "words", "html", "sealed_zip", "replacing", "progress", "memory"],
@@ -35,7 +35,7 @@ LAYERS = [
     ["learned"],
     ["models"],
     ["insight", "export"],
-    ["files", "plots"],
+    ["files", "plots", "demo"],
     ["apps"],
 ]
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
@@ -43,7 +43,7 @@ HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 # themselves in other languages.
 ON_REQUEST = {(part, "plots") for part in ("beliefs", "learned", "models", "insight")}
 ON_REQUEST |= {("models", "apps"), ("models", "export")}
-ANYTHING = {"testing", "demo", "__init__", "__main__"}
+ANYTHING = {"testing", "__init__", "__main__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
 SHARED = {"inputs", "fitted", "estimator", "model"}
 ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "near_misses": set()}
@@ -208,8 +208,8 @@ APPS = sorted((PACKAGE / "apps").rglob("*.py"))
 def test_applications_use_public_names_alone(module):
     # They are written as any user could write them: what they lack, the library offers to all.
     tree = parsed(module)
-    own = [name for name in imports(tree, deep=True) if name.startswith("tallybayes.") and name != "tallybayes.demo"]
-    assert all(name.startswith("tallybayes.apps.") for name in own), own
+    own = [name for name in imports(tree, deep=True) if name.startswith("tallybayes.")]
+    assert all(name.startswith(("tallybayes.apps.", "tallybayes.demo.")) for name in own), own
     private = [
         ast.unparse(node)
         for node in ast.walk(tree)
