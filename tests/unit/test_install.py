@@ -77,3 +77,11 @@ def test_it_says_so_once_and_works(without_compiler: Path) -> None:
     assert (float(estimate), implementation) == (0.5, "reference")
     assert done.stderr.count("compiled kernels of tallybayes are missing") == 1
     assert "C++ compiler" in done.stderr
+
+
+def test_the_command_is_installed(without_compiler: Path) -> None:
+    pytest.importorskip("cyclopts", reason="the extra [command] is not installed")
+    script = next(path for path in without_compiler.glob("bin/tally*"))
+    env = os.environ | {"PYTHONPATH": str(without_compiler)}
+    done = subprocess.run([sys.executable, str(script), "--help"], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: tally COMMAND")

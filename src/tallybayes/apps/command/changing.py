@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tallybayes.apps.command.data import Places, Reading
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.models import load, locked, save
+from tallybayes.apps.command.models import load, locked, require, save
 from tallybayes.apps.command.terminal import answer, answer_json, rows, say
 
 
@@ -26,6 +26,7 @@ def change(
 ) -> None:
     """Count rows into a model or out of it, and write it."""
     with Places() as places:
+        require(path)
         source = places.source(data, reading)
         # Nobody else changes the model between reading and writing it, or one of the two changes would be lost.
         with locked(path) if out is None else contextlib.nullcontext():

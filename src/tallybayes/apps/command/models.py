@@ -24,12 +24,8 @@ def load(path: str, *kinds: str) -> Any:
     """
     import tallybayes as tb
 
-    if path.lower().endswith((".bif", ".bif.gz")):
-        model: Any = tb.BayesianNetwork.from_bif(path)
-    else:
-        if not os.path.exists(path):
-            raise CommandError(f"there is no file {path!r}; expected a model.\n    'tally fit' writes one.")
-        model = tb.load(path)
+    require(path)
+    model: Any = tb.BayesianNetwork.from_bif(path) if path.lower().endswith((".bif", ".bif.gz")) else tb.load(path)
     name = type(model).__name__
     if not hasattr(model, "summary"):
         raise CommandError(f"{path} holds a {name}; expected a model.\n    model.fit_tally makes one of it, in Python.")
@@ -38,13 +34,28 @@ def load(path: str, *kinds: str) -> Any:
     return model
 
 
+def require(path: str) -> None:
+    """Refuse the name of a model that is not there."""
+    if not os.path.exists(path):
+        raise CommandError(f"there is no file {path!r}; expected a model.\n    'tally fit' writes one.")
+
+
+def check_free(path: str, force: bool) -> None:
+    """Refuse a place where no model can be written, or where something is that was not to be replaced."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise CommandError(f"there is no folder {folder!r} for {path}; nothing was written.\n    Make it first.")
+    if os.path.lexists(path) and not force:
+        raise CommandError(
+            f"{path} is there already; nothing was written.\n    Name another with -o, or pass --force to replace it."
+        )
+
+
 def save(model: Any, path: str, *, force: bool = False) -> None:
     """Write a model to a new file, whole or not at all; one that is there is replaced only if that was said."""
+    check_free(path, force)
     with locked(path):
-        if os.path.lexists(path) and not force:
-            raise CommandError(
-                f"{path} is there already; nothing was written.\n    Name another file with -o, or pass --force."
-            )
+        check_free(path, force)  # somebody else may have been quicker
         model.save(path)
     say(f"wrote {path}")
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.data import PLAIN, STANDARD_INPUT, Places, Read, is_database
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.models import load, save
+from tallybayes.apps.command.models import check_free, load, save
 from tallybayes.apps.command.settings import MODELS, make, read_families, read_prior, read_structure
 from tallybayes.apps.command.tables import show_report, show_summary
 from tallybayes.apps.command.telling import described
@@ -137,8 +137,7 @@ def fit(
         else:
             fresh, kind = _made(model, settings, structure, source, target), model
         path = out or _named(data, reading.table, kind)
-        if os.path.lexists(path) and not force:
-            raise UsageError(f"{path} is there already.\n    Name another file with -o, or pass --force to replace it.")
+        check_free(path, force)  # before the work, not after it
         fitted = _fitted(fresh, kind, source, target, weight, sequence, order, structure)
     report = getattr(fitted, "report_", None)
     if json:
