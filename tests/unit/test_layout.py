@@ -54,6 +54,7 @@ ROOMS["classifiers"] = SHARED | {"model_file"}  # one is made of others, and wri
 # Optional libraries and the one part that may import each at module level; None: only inside functions.
 OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "pytest": "testing"}
 OPTIONAL |= {"cyclopts": "apps", "rich": None, "networkx": None, "pandas": None, "polars": None, "pyspark": None}
+OPTIONAL |= {"onnx": None}
 
 
 def part_of(module: Path) -> str:

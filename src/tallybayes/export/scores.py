@@ -20,7 +20,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 IMPOSSIBLE = -1e300  # log 0, as a number that can be added up: sums of it are far below all others
-_ALIKE = 1e-13  # roots of covariances that differ by less, but for a factor, are one
+_ALIKE = 1e-12  # roots of covariances that differ by less, but for a factor, are one
 
 
 class Cell(NamedTuple):
@@ -56,16 +56,16 @@ class Total(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """How rows with some cells are scored: by scale · |inverse (x − centre) − shift|², as a length or bent by a power.
+    """How rows with some cells are scored: log_norm − power · (length or log(1 + length)).
 
-    ``inverse`` is (1 or classes, k, k), ``shift`` (classes, k); ``power`` None where half the length is taken off.
+    The length is scale · |inverse (x − centre) − shift|²; ``inverse`` is (1 or classes, d, d), ``shift`` (classes, d).
     """
 
     centre: np.ndarray
     inverse: np.ndarray
     shift: np.ndarray
     scale: np.ndarray
-    power: np.ndarray | None
+    power: np.ndarray
     log_norm: np.ndarray
 
 
@@ -77,27 +77,53 @@ class Rows(NamedTuple):
     places: np.ndarray  # of the cells among the form's columns
     possible: np.ndarray  # which classes there may be
 
-    def known(self, some: np.ndarray) -> Whole:
-        """How rows are scored that have some of the cells, by their places here."""
+    @property
+    def bent(self) -> bool:
+        """Whether the logarithm of 1 + the length counts, rather than the length."""
+        return isinstance(self.form, RowStudent)
+
+    def patterns(self, most: int) -> tuple[list[int], list[Whole]]:
+        """Which cells a row has, as the bits of a number, and how it is then scored, all (d, …) with zeros for others.
+
+        Only of rows that lack none, where tables for all would hold more than so many numbers.
+        """
+        d = len(self.cells)
+        whole = self._known(np.arange(d), alike=None)
+        every = d < 20 and 2**d * (whole.inverse.size + whole.shift.size) <= most
+        codes = list(range(2**d)) if every else [2**d - 1]
+        return codes, [self._padded(code, alike=len(whole.inverse) == 1) for code in codes]
+
+    def _padded(self, code: int, *, alike: bool) -> Whole:
+        d, n_classes = len(self.cells), len(self.possible)
+        some = np.flatnonzero([(code >> i) & 1 for i in range(d)])
+        inverse, shift = np.zeros((1 if alike else n_classes, d, d)), np.zeros((n_classes, d))
+        if not len(some):
+            nothing = np.zeros(n_classes)
+            return Whole(np.zeros(d), inverse, shift, nothing, nothing, nothing)
+        found, centre = self._known(some, alike=alike), np.zeros(d)
+        centre[some], shift[:, some] = found.centre, found.shift
+        inverse[:, some[:, None], some] = found.inverse
+        return found._replace(centre=centre, inverse=inverse, shift=shift)
+
+    def _known(self, some: np.ndarray, *, alike: bool | None) -> Whole:
+        """How rows are scored that have some of the cells; `alike` says whether one root serves all classes."""
         form, columns = self.form, self.places[some]
         mean = (form.mean if isinstance(form, RowBell) else form.location)[:, columns]
         mean = np.where(self.possible[:, None], mean, 0.0)
         centre, k = mean[self.possible].mean(axis=0), len(columns)
         turned, log_det = form.turned(np.eye(k), columns)
         inverse = turned.transpose(1, 2, 0)
-        scale = np.ones(len(mean))
-        if len(inverse) > 1 and k:
-            ratio = inverse[:, 0, 0] / inverse[0, 0, 0]
-            if np.allclose(inverse, ratio[:, None, None] * inverse[0], rtol=_ALIKE, atol=0.0):
-                inverse, scale = inverse[:1], ratio**2
+        ratio = np.broadcast_to(inverse[:, 0, 0] / inverse[0, 0, 0], len(mean))
+        if alike is None:
+            alike = np.allclose(inverse, ratio[: len(inverse), None, None] * inverse[0], rtol=_ALIKE, atol=0.0)
+        inverse, scale = (inverse[:1], ratio**2) if alike else (inverse, np.ones(len(mean)))
         shift = np.einsum("gij,gj->gi", np.broadcast_to(inverse, (len(mean), k, k)), mean - centre)
-        power = None
-        log_norm = -0.5 * log_det - k / 2 * np.log(2 * np.pi)
+        power, log_norm = np.full(len(mean), 0.5), -0.5 * log_det - k / 2 * np.log(2 * np.pi)
         if isinstance(form, RowStudent):
             power = form.shape + k / 2
             log_norm = log_rising(form.shape, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
-        log_norm = np.broadcast_to(log_norm, len(mean))
-        return Whole(centre, inverse, shift, scale, power, np.where(self.possible, log_norm, 0.0))
+        log_norm = np.where(self.possible, np.broadcast_to(log_norm, len(mean)), 0.0)
+        return Whole(centre, inverse, shift, scale, np.where(self.possible, power, 0.0), log_norm)
 
 
 class Tempered(NamedTuple):

@@ -205,51 +205,39 @@ class _Query:
 
     def _turn(self, number: int, rows: Rows) -> None:
         """Whole rows: what each pattern of missing cells is scored by is joined, and rows are turned by it."""
-        d = len(rows.cells)
+        d, n_classes, here = len(rows.cells), self.n_classes, [f"a.x{self.number_of[cell]}" for cell in rows.cells]
         if not d:
             return
-        whole = rows.known(np.arange(d))
-        groups, K = len(whole.inverse), self.n_classes
-        used = [(g, j, i) for g in range(groups) for j in range(d) for i in range(d) if whole.inverse[g, j, i] != 0]
-        names = [f"a{g}_{j}_{i}" for g, j, i in used] + [f"h{k}_{j}" for k in range(K) for j in range(d)]
-        names += [f"{what}{k}" for what in ("s", "p", "c") for k in range(K)]
-        every = 2**d * len(names) <= _PATTERNS if d < 20 else False
-        table = f"tally_rows_{number}"
-        codes = range(2**d) if every else [2**d - 1]
-        self._values(table, names, ((str(code), self._pattern(rows, code, whole, used)) for code in codes))
-        here = [f"a.x{self.number_of[cell]}" for cell in rows.cells]
+        codes, patterns = rows.patterns(_PATTERNS)
+        whole = patterns[-1]
+        used = np.argwhere(np.any([pattern.inverse != 0 for pattern in patterns], axis=0)).tolist()
+        names = [f"a{g}_{j}_{i}" for g, j, i in used]
+        others = [f"h{k}_{j}" for k in range(n_classes) for j in range(d)]
+        others += [f"{what}{k}" for what in ("s", "p", "c") for k in range(n_classes)]
+        rest = [np.concatenate([p.shift.ravel(), p.scale, p.power, p.log_norm]).tolist() for p in patterns]
+        turning = [[float(pattern.inverse[g, j, i]) for g, j, i in used] for pattern in patterns]
+        lines = [(str(code), [*one, *other]) for code, one, other in zip(codes, turning, rest, strict=True)]
+        self._values(f"tally_rows_{number}", [*names, *others], iter(lines))
         bits = [f"CASE WHEN {value} IS NULL THEN 0 ELSE {2**i} END" for i, value in enumerate(here)]
         gaps = [f"COALESCE({x} - {self.real(at)}, 0e0)" for x, at in zip(here, whole.centre, strict=True)]
-        turned: dict[tuple[int, int], list[str]] = {}
-        for g, j, i in used:
-            turned.setdefault((g, j), []).append(f"b.a{g}_{j}_{i} * {gaps[i]}")
-        columns = [f"{balanced(parts)} AS y{number}_{g}_{j}" for (g, j), parts in turned.items()]
-        columns += [f"b.{name} AS z{number}_{name}" for name in names if name[0] != "a"]
-        self._step(f"tally_turned_{number}", columns, f"\n  LEFT JOIN {table} AS b ON b.level = {balanced(bits)}")
-        for k in range(K):
-            g = k if groups > 1 else 0
-            squares = []
-            for j in range(d):
-                gap = f"(y{number}_{g}_{j} - z{number}_h{k}_{j})"
-                squares.append(f"{gap} * {gap}")
-            length = f"(z{number}_s{k} * {balanced(squares)})"
-            bent = length if whole.power is None else self.arithmetic.log1p(length, float(whole.power.max()))
-            self.parts[k].append(f"z{number}_c{k} - z{number}_p{k} * {bent}")
-
-    def _pattern(self, rows: Rows, code: int, whole: Any, used: Sequence[tuple[int, int, int]]) -> list[float]:
-        """The numbers of one pattern of cells that are there, in the order of the table's columns."""
-        d, K = len(rows.cells), self.n_classes
-        some = np.flatnonzero([(code >> i) & 1 for i in range(d)])
-        if not len(some):
-            return [0.0] * (len(used) + K * d + 3 * K)
-        found = whole if len(some) == d else rows.known(some)
-        inverse = np.zeros((len(whole.inverse), d, d))
-        inverse[:, some[:, None], some] = found.inverse
-        shift = np.zeros((K, d))
-        shift[:, some] = found.shift
-        power = np.full(K, 0.5) if found.power is None else found.power
-        listed = [float(inverse[place]) for place in used]
-        return [*listed, *shift.ravel().tolist(), *found.scale.tolist(), *power.tolist(), *found.log_norm.tolist()]
+        turned: dict[str, list[str]] = {}
+        for name, (g, j, i) in zip(names, used, strict=True):
+            turned.setdefault(f"y{number}_{g}_{j}", []).append(f"b.{name} * {gaps[i]}")
+        columns = [f"{balanced(parts)} AS {name}" for name, parts in turned.items()]
+        columns += [f"b.{name} AS z{number}_{name}" for name in others]
+        join = f"\n  LEFT JOIN tally_rows_{number} AS b ON b.level = {balanced(bits)}"
+        self._step(f"tally_turned_{number}", columns, join)
+        lengths = []
+        for k in range(n_classes):
+            g = k if len(whole.inverse) > 1 else 0
+            gaps = [f"(a.y{number}_{g}_{j} - a.z{number}_h{k}_{j})" for j in range(d)]
+            squares = balanced([f"{gap} * {gap}" for gap in gaps])
+            lengths.append(f"a.z{number}_s{k} * {squares} AS q{number}_{k}")
+        self._step(f"tally_lengths_{number}", lengths)
+        for k, part in enumerate(self.parts):
+            length = f"q{number}_{k}"
+            bent = self.arithmetic.log1p(length, float(whole.power.max())) if rows.bent else length
+            part.append(f"z{number}_c{k} - z{number}_p{k} * {bent}")
 
     def _weigh(self) -> None:
         """From the scores to probabilities that sum to 1; a row that no class allows has those of the prior."""

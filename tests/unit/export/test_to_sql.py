@@ -303,6 +303,35 @@ def test_nothing_in_a_name_or_a_label_is_asked(database, mixed):
     assert [row[0] for row in found] == [2, 3]
 
 
+@pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "tied_spherical"])
+@pytest.mark.parametrize("estimate", ["mle", "bayes"])
+def test_discriminants_with_missing_cells(database, covariance, estimate):
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 200)
+    X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 3)) + y[:, None]
+    rows = pd.DataFrame(X, columns=["a", "b", "c"])
+    if estimate == "bayes":
+        rows["constant"] = 7.0
+    model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(rows, y)
+    asked = spoiled(rows.iloc[:40].copy(), rng, list(rows), 0.25)
+    asked["a"] = np.where(np.arange(40) == 3, 1e5, asked["a"])
+    expected = model.predict_proba(asked)
+    asked["id"] = range(40)
+    found = database.ask(model.to_sql(database.dialect, "rows", keep="id"), asked)
+    np.testing.assert_allclose(np.array([row[2:] for row in found], dtype=float), expected, rtol=0, atol=1e-9)
+
+
+def test_rows_with_too_many_patterns_have_no_answer_where_they_lack_a_cell():
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame(rng.normal(size=(100, 21)), columns=[f"x{j}" for j in range(21)])
+    model = tb.GaussianDiscriminant("tied").fit(rows, np.arange(100) % 2)
+    asked = rows.iloc[:3].assign(x3=[None, 0.0, 1.0], id=range(3))
+    found = Database("duckdb", None).ask(model.to_sql("duckdb", "rows", keep="id"), asked)
+    assert found[0] == (0, None, None, None)
+    expected = model.predict_proba(asked.iloc[1:].drop(columns="id"))
+    np.testing.assert_allclose(np.array([row[2:] for row in found[1:]]), expected, rtol=0, atol=1e-9)
+
+
 def test_names_that_are_taken_get_an_underscore():
     model = tb.NaiveBayes().fit({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]}, "y")
     database = sqlite3.connect(":memory:")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def to_sql(model: Any, dialect: str, table: Any, *, keep: Any = (), proba: bool = True) -> str:
@@ -56,3 +59,42 @@ def to_sql(model: Any, dialect: str, table: Any, *, keep: Any = (), proba: bool 
     model._check_estimated(model.class_log_prior_)
     kept = [keep] if isinstance(keep, str | int) else list(keep)
     return write_sql(scores_of(model), dialect_named(dialect), table, [str(name) for name in kept], proba)
+
+
+def to_onnx(model: Any) -> onnx.ModelProto:
+    """The model as a graph of ONNX, which onnxruntime and others run without Python; needs onnx.
+
+    Save it by ``onnx.save(model.to_onnx(), "model.onnx")``, or take its bytes, ``.SerializeToString()``.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Its inputs are the columns, by name, each of shape (rows,): numbers as float64, where NaN is missing; labels as
+        strings, of which the empty one is missing, unless it is a level; whole labels, and yes and no, as int64, where
+        −2⁶³ is missing. A model of an array of numbers has one input, "X" of shape (rows, columns). Its outputs are
+        the "label", as in ``classes_``, and the "probabilities", (rows, classes); an underscore follows where a column
+        has such a name.
+
+    Notes
+    -----
+    Levels that nobody has seen are what ``unseen`` says; "error" is refused. Rows that `predict_proba` refuses (an
+    infinite number, a missing count of a word) have NaN for probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np, onnxruntime
+    >>> import tallybayes as tb
+    >>> rows = {"sky": ["sun", "sun", "rain", None], "warmth": [25.0, 22.0, 14.0, 16.0], "picnic": [1, 1, 0, 0]}
+    >>> model = tb.NaiveBayes().fit(rows, "picnic")
+    >>> session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
+    >>> label, p = session.run(None, {"sky": np.array(["rain", "sun"]), "warmth": np.array([15.0, np.nan])})
+    >>> label.tolist(), p.round(3).tolist()
+    ([0, 1], [[0.978, 0.022], [0.252, 0.748]])
+    """
+    from tallybayes.export.onnx import write_onnx
+    from tallybayes.export.scores import scores_of
+
+    check_is_fitted(model, "tally_")
+    model._check_estimated(model.class_log_prior_)
+    names, shape = model._read_names, model._shape
+    return write_onnx(scores_of(model), not shape.by_name and all(isinstance(name, int) for name in names))

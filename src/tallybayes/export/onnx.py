@@ -1,0 +1,225 @@
+"""ONNX: the probabilities of a classifier's classes as a graph of plain operators, for whatever runs those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes import __version__
+from tallybayes.errors import ExportError
+from tallybayes.export.names import free_names
+from tallybayes.export.onnx_terms import Graph
+from tallybayes.export.scores import IMPOSSIBLE, Cell, Lookup, Rows, Scores, Term
+from tallybayes.families.aggregates import Log, Steps
+
+if TYPE_CHECKING:
+    import onnx
+
+_OPSET, _LABEL_OPSET, _FORMAT = 17, 3, 8  # versions that runtimes of 2022 and later read
+MISSING = -(2**63)  # among whole labels, of which none is NaN; among strings it is the empty one
+_LARGEST = 1e100  # numbers beyond are taken for this one: their squares are finite
+_PATTERNS = 1_000_000  # numbers of a table of what rows may lack; beyond, rows that lack a cell have no answer
+
+
+def write_onnx(scores: Scores, array: bool) -> onnx.ModelProto:
+    """The graph; `array` says whether the rows come as one array of numbers, "X"."""
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        raise ImportError("onnx is not installed; expected it to write a model.\n    pip install onnx") from error
+    if scores.unseen == "error":
+        raise ExportError(
+            "a graph of ONNX cannot refuse a level that nobody has seen, as unseen='error' asks for.\n"
+            "    Use model.reestimate(unseen='missing')."
+        )
+    if not scores.cells:
+        raise ExportError("the model reads no column, so there is nothing to put into a graph; expected one.")
+    return _Model(scores, array and all(cell.reading is not None for cell in scores.cells)).proto()
+
+
+class _Model(Graph):
+    """The graph of one model."""
+
+    def __init__(self, scores: Scores, array: bool) -> None:
+        super().__init__()
+        self.scores, self.array = scores, array
+        self.parts: list[str] = []  # what is added up, (n, classes)
+        self.refused: list[str] = []  # NaN where a row has no answer, (n, columns)
+        self.codes: dict[Cell, tuple[str, int]] = {}  # of labels: their places, and that of an unseen one
+
+    def proto(self) -> onnx.ModelProto:
+        from onnx import TensorProto, helper
+
+        cells, scores = self.scores.cells, self.scores
+        kinds = {look.cell: look.levels for look in scores.lookups if look.cell.reading is None}
+        inputs = []
+        for name in dict.fromkeys(cell.column for cell in cells):
+            levels = next((kinds[cell] for cell in cells if cell.column == name and cell in kinds), None)
+            strings = levels is not None and (not levels or isinstance(levels[0], str))
+            kind = TensorProto.DOUBLE if levels is None else TensorProto.STRING if strings else TensorProto.INT64
+            inputs.append(helper.make_tensor_value_info(str(name), kind, ["rows"]))
+        if self.array:
+            inputs = [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["rows", None])]
+        for lookup in scores.lookups:
+            self._look_up(lookup)
+        groups: dict[Any, list[Term]] = {}
+        for term in scores.terms:
+            reading = type(term.cell.reading)
+            groups.setdefault((reading, term.cell.support, type(term.form), term.there), []).append(term)
+        for terms in groups.values():
+            self._add(terms)
+        for total in scores.totals:
+            x, _ = self._numbers(total.cells)
+            rising = self.rising(self.axis(self.over(x, 1, keep=True), 2), total.start[None])
+            self.parts.append(self.apply("Neg", self.over(rising, 1)))
+        for rows in scores.rows:
+            if rows.cells:
+                self._turn(rows)
+        outputs = self._weigh(free_names(["label", "probabilities"], [one.name for one in inputs]))
+        graph = helper.make_graph(self.nodes, "tallybayes", inputs, outputs, self.constants)
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _LABEL_OPSET)]
+        named = {"producer_name": "tallybayes", "producer_version": __version__}
+        return helper.make_model(graph, opset_imports=opsets, ir_version=_FORMAT, **named)
+
+    # ---- What is read ----------------------------------------------------------------------------------------------
+
+    def _columns(self, cells: Sequence[Cell]) -> str:
+        """Numbers as they come, (n, columns)."""
+        if self.array:
+            return self.apply("Gather", "X", np.array([cell.column for cell in cells], dtype=np.int64), axis=1)
+        columns = [self.axis(str(cell.column), 1) for cell in cells]
+        return self.apply("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+
+    def _numbers(self, cells: Sequence[Cell]) -> tuple[str, str]:
+        """What is read of numbers of one kind, (n, columns), and which are missing, or cannot be what they are."""
+        raw = self._columns(cells)
+        zero, infinite = np.array(0.0), self.apply("IsInf", raw)
+        self.refused.append(self.apply("Where", infinite, np.array(np.nan), zero))
+        missing = self.apply("IsNaN", raw)
+        reading, support = cells[0].reading, cells[0].support
+        fits = None
+        if isinstance(reading, Log):
+            fits = self.apply("Greater", raw, zero)
+        elif support == "binary":
+            fits = self.apply("Or", self.apply("Equal", raw, zero), self.apply("Equal", raw, np.array(1.0)))
+        elif support is not None:
+            fits = self.apply("GreaterOrEqual", raw, zero)
+        if support == "count":
+            fits = self.apply("And", fits, self.apply("Equal", raw, self.apply("Floor", raw)))
+        if fits is not None:
+            missing = self.apply("Not", fits)  # NaN does not fit, either
+        x = self.apply("Where", missing, np.array(1.0 if isinstance(reading, Log) else 0.0), raw)
+        if support == "nonnegative":
+            self.refused.append(self.apply("Where", missing, np.array(np.nan), zero))
+        if isinstance(reading, Log):
+            return self.apply("Log", x), missing
+        return self.apply("Clip", x, np.array(-_LARGEST), np.array(_LARGEST)), missing
+
+    def _look_up(self, lookup: Lookup) -> None:
+        """Add the weights of levels: by their places in a table that ends in that of an unseen one and of none."""
+        n_levels, cell = len(lookup.levels), lookup.cell
+        unseen = np.zeros(lookup.table.shape[1]) if lookup.unseen is None else lookup.unseen
+        table = np.concatenate([lookup.table, unseen[None], np.zeros((1, len(unseen)))])
+        if cell.reading is None:
+            keys: list[Any] = list(lookup.levels)
+            strings = not keys or isinstance(keys[0], str)
+            nothing: Any = "" if strings else MISSING
+            places = list(range(n_levels))
+            if nothing not in keys:
+                keys, places = [*keys, nothing], [*places, n_levels + 1]
+            named: dict[str, Any] = {"keys_strings": keys} if strings else {"keys_int64s": [int(key) for key in keys]}
+            named |= {"values_int64s": places, "default_int64": n_levels}
+            code = self.apply("LabelEncoder", str(cell.column), domain="ai.onnx.ml", **named)
+            self.codes[cell] = code, n_levels
+        else:
+            x, missing = (self.apply("Squeeze", part, np.array([1])) for part in self._numbers([cell]))
+            if isinstance(cell.reading, Steps):
+                reached = self.apply("GreaterOrEqual", self.axis(x, 1), np.array(cell.reading.cuts)[None])
+                code = self.over(self.apply("Cast", reached, to=7), 1)
+            else:  # small whole numbers are places themselves
+                code = self.apply("Cast", self.apply("Clip", x, np.array(-1.0), np.array(float(n_levels))), to=7)
+                whole = self.apply("Equal", x, self.apply("Cast", code, to=11))
+                low, high = np.array(0, dtype=np.int64), np.array(n_levels, dtype=np.int64)
+                inside = self.apply("And", self.apply("GreaterOrEqual", code, low), self.apply("Less", code, high))
+                missing = self.apply("Or", missing, self.apply("Not", self.apply("And", whole, inside)))
+            code = self.apply("Where", missing, np.array(n_levels + 1, dtype=np.int64), code)
+        self.parts.append(self.apply("Gather", table, code, axis=0))
+
+    def _add(self, terms: Sequence[Term]) -> None:
+        """Add what columns of one kind say; nothing where a cell is missing."""
+        cells = [term.cell for term in terms]
+        if terms[0].there:
+            x, missing = self._there(cells)
+        else:
+            x, missing = self._numbers(cells)
+        added = self.form(self.axis(x, 2), [term.form for term in terms])
+        self.parts.append(self.over(self.apply("Where", self.axis(missing, 2), np.array(0.0), added), 1))
+
+    def _there(self, cells: Sequence[Cell]) -> tuple[str, str]:
+        """Whether cells are there, 1 or 0, and where that is not known: they are none that could have been counted."""
+        if cells[0].reading is not None:
+            absent = self.apply("IsNaN", self._columns(cells))
+            _, missing = self._numbers(cells)
+            unknown = self.apply("And", missing, self.apply("Not", absent))
+        else:
+            absences, strange = [], []
+            for cell in cells:
+                code, n_levels = self.codes[cell]
+                code = self.axis(code, 1)
+                absences.append(self.apply("Equal", code, np.array(n_levels + 1, dtype=np.int64)))
+                place = n_levels if self.scores.unseen == "missing" else -1
+                strange.append(self.apply("Equal", code, np.array(place, dtype=np.int64)))
+            absent, unknown = (
+                self.apply("Concat", *parts, axis=1) if len(parts) > 1 else parts[0] for parts in (absences, strange)
+            )
+        return self.apply("Where", absent, np.array(0.0), np.array(1.0)), unknown
+
+    def _turn(self, rows: Rows) -> None:
+        """Whole rows: what each pattern of missing cells is scored by is looked up, and rows are turned by it."""
+        x, missing = self._numbers(rows.cells)
+        codes, patterns = rows.patterns(_PATTERNS)
+        parts = [np.stack(some) for some in zip(*patterns, strict=True)]
+        known = self.apply("Cast", self.apply("Not", missing), to=7)
+        bits = np.array([[1 << i for i in range(len(rows.cells))]], dtype=np.int64)
+        code = self.over(self.apply("Mul", known, bits), 1)
+        if len(codes) == 1:  # rows that lack a cell have no answer
+            self.refused.append(self.apply("Where", missing, np.array(np.nan), np.array(0.0)))
+            code = self.apply("Mul", code, np.array(0, dtype=np.int64))
+        _, inverse, shift, scale, power, log_norm = (self.apply("Gather", part, code, axis=0) for part in parts)
+        gap = self.apply("Where", missing, np.array(0.0), self.apply("Sub", x, parts[0][-1][None]))
+        turned = self.apply("MatMul", inverse, self.axis(self.axis(gap, 1), 3))  # (n, 1 or classes, d, 1)
+        gap = self.apply("Sub", self.apply("Squeeze", turned, np.array([3])), shift)
+        length = self.apply("Mul", scale, self.over(self.apply("Mul", gap, gap), 2))
+        bent = self.log1p(length) if rows.bent else length
+        self.parts.append(self.apply("Sub", log_norm, self.apply("Mul", power, bent)))
+
+    # ---- What comes out --------------------------------------------------------------------------------------------
+
+    def _weigh(self, names: Sequence[str]) -> list[Any]:
+        """From the scores to labels, and to probabilities that sum to 1."""
+        from onnx import TensorProto, helper
+
+        scores, (sharpness, doubt, base) = self.scores, self.scores.tempered
+        prior = scores.log_prior[None]
+        refused = [self.over(part, 1, keep=True) for part in self.refused]
+        score = self.apply("Add", self.sum([*self.parts, *refused]), prior)
+        best = self.apply("ReduceMax", score, axes=[1], keepdims=1)
+        score = self.apply("Where", self.apply("Less", best, np.array(IMPOSSIBLE / 1e5)), prior, score)
+        gap = self.apply("Sub", score, self.apply("ReduceMax", score, axes=[1], keepdims=1))
+        share = self.apply("Exp", self.apply("Mul", gap, np.array(sharpness)))
+        share = self.apply("Div", share, self.over(share, 1, keep=True))
+        if doubt:
+            share = self.apply("Add", self.apply("Mul", share, np.array(1 - doubt)), (doubt * base)[None])
+        first = self.apply("ArgMax", share if doubt else score, axis=1, keepdims=0)
+        labels = np.array(scores.classes)
+        if labels.dtype.kind == "U":
+            labels = labels.astype(object)
+        kinds = {"O": TensorProto.STRING, "i": TensorProto.INT64, "b": TensorProto.BOOL, "f": TensorProto.DOUBLE}
+        self.nodes.append(helper.make_node("Gather", [self.constant(labels), first], [names[0]], axis=0))
+        self.nodes.append(helper.make_node("Identity", [share], [names[1]]))
+        return [
+            helper.make_tensor_value_info(names[0], kinds[labels.dtype.kind], ["rows"]),
+            helper.make_tensor_value_info(names[1], TensorProto.DOUBLE, ["rows", len(labels)]),
+        ]
