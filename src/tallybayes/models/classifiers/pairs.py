@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -34,7 +36,8 @@ from tallybayes.value import from_json, same, to_json
 from tallybayes.words import Words
 
 
-class Pairs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Pairs:
     """Counts and probabilities over one axis of the levels of all columns, (classes, levels) or with two such axes."""
 
     names: tuple[Name, ...]
@@ -47,12 +50,12 @@ class Pairs(NamedTuple):
     joint: np.ndarray  # (classes, levels, levels): the weight of every pair; 0 within a column
     both: np.ndarray  # (classes, levels, columns): of the rows with the level whose cell of the column is known
 
-    @property
+    @cached_property
     def column(self) -> np.ndarray:
         """The column of every level."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    @property
+    @cached_property
     def shares(self) -> np.ndarray:
         """p(level | class), the posterior mean: (classes, levels)."""
         total = self.known + np.add.reduceat(self.added, self.offsets[:-1], axis=1) if len(self.sizes) else self.known

@@ -120,14 +120,28 @@ def _less(counted: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 class ParentsPlan(PairsPlan):
-    """Every column in turn is the parent of all others: log 1/d Σᵢ p(class, xᵢ) Πⱼ p(xⱼ | class, xᵢ)."""
+    """Every column in turn is the parent of all others: log 1/d Σᵢ p(class, xᵢ) Πⱼ p(xⱼ | class, xᵢ).
+
+    `room`: of `panels_of`, which a plan of as many levels had before.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        strength: float,
+        log_prior: np.ndarray,
+        codes_of: Callable[[Table], list[np.ndarray]] | None = None,
+        room: np.ndarray | None = None,
+    ) -> None:
+        super().__init__(pairs, strength, log_prior, codes_of)
+        self._room = room
 
     @cached_property
     def _panels(self) -> np.ndarray:
         pairs, m = self.pairs, self.strength
         shares, column = pairs.shares, pairs.column
         n_classes, n_levels = shares.shape
-        panels = panels_of(n_levels, n_classes)
+        panels = panels_of(n_levels, n_classes) if self._room is None else self._room
         prior, log_total = m * shares[:, None], np.log(pairs.both + m)
         for part in self._chunks(n_levels, n_classes * n_levels, _IN_CACHE):
             terms = pairs.joint[:, part] + prior

@@ -172,7 +172,10 @@ def information(found: pairs.Pairs) -> np.ndarray:
 
 
 def _n_log_n(counts: np.ndarray) -> np.ndarray:
-    return np.asarray(counts * np.log(np.where(counts > 0, counts, 1.0)))
+    logs = np.maximum(counts, 1e-300)  # 0 log 0 is 0
+    np.log(logs, out=logs)
+    logs *= counts
+    return logs
 
 
 def spanning_tree(weight: np.ndarray) -> Tree:

@@ -172,6 +172,7 @@ def code_lengths(rows: Rows, seen: Sequence[Seen]) -> dict[Name, list[tuple[Fami
     add(Poisson(), counts, _evidence(rows, Poisson(), counts))
     logs = dict(zip((one.name for one in positive), measured[len(numbers) :], strict=True))
     names_by_value = {one.name for one in by_value}
+    beyond: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
     for one, proposed in cuts_of:
         width = one.values[-1] - one.values[0]
         if one.name in names_by_value:
@@ -181,9 +182,13 @@ def code_lengths(rows: Rows, seen: Sequence[Seen]) -> dict[Name, list[tuple[Fami
         for each in proposed:
             (table, nats), family = next(lengths), Binned(with_ends(one.cells, each))
             nats = nats + table @ np.log(family.widths)
+            nats += _log_choose(width if whole[one.name] else len(one.values) - 1, len(each))
             for end, size in family.open_ends:
-                nats = nats + _beyond(rows, one, table[:, 0 if end[0] == -math.inf else -1], end, size)
-            add(family, [one], [nats + _log_choose(width if whole[one.name] else len(one.values) - 1, len(each))])
+                below = end[0] == -math.inf
+                far = one.ranked.sums(end[1] if below else end[0], below=below)  # type: ignore[union-attr]
+                beyond.append((nats, table[:, 0 if below else -1], far, size))
+            add(family, [one], [nats])
+    _add_beyond(rows, beyond)
     return found
 
 
@@ -255,17 +260,20 @@ def _level_evidence(rows: Rows, tables: Sequence[np.ndarray]) -> Iterator[tuple[
         yield pooled[:, ends[place] : ends[place + 1]], length
 
 
-def _beyond(rows: Rows, one: Seen, n: np.ndarray, end: tuple[float, float], width: float) -> np.ndarray:
-    """What the n values in an open bin take, in nats, more than if they were spread evenly over one of that width.
+def _add_beyond(rows: Rows, beyond: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, float]]) -> None:
+    """Add what the values in open bins take, in nats, more than if they were spread evenly over ones of that width.
 
     How far they lie beyond their edge is exponential, with a rate of which as much is known beforehand as one value at
-    that distance tells: so their code is one, and still no single value decides about it.
+    that distance tells: so their code is one, and still no single value decides about it. Of every open bin: where to
+    add it, how many values there are, how far they lie in all in every group, and the width.
     """
-    assert one.ranked is not None
-    below = end[0] == -math.inf
-    edge = end[1] if below else end[0]
-    far = np.abs(one.ranked.sums(edge, below=below)).reshape(rows.n_folds, -1).sum(axis=1)
-    return (n + 1) * np.log1p(without_folds(far) / width) - gammaln(n + 1)
+    if not beyond:
+        return
+    _, n, far, width = (np.array(part) for part in zip(*beyond, strict=True))
+    by_fold = np.abs(far).reshape(len(far), rows.n_folds, -1).sum(axis=2)
+    more = (n + 1) * np.log1p(without_folds(by_fold.T).T / width[:, None]) - gammaln(n + 1)
+    for (nats, *_), length in zip(beyond, more, strict=True):
+        nats += length
 
 
 def _log_choose(n: float, k: float) -> float:

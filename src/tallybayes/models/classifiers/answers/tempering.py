@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -57,32 +56,52 @@ def log_told(log_proba: np.ndarray, codes: np.ndarray, found: Tempering) -> np.n
     return np.logaddexp(np.log1p(-found.doubt) + told, np.log(found.doubt * found.base[codes])) if found.doubt else told
 
 
-def fit_tempering(log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None) -> Tempering:
+def fit_tempering(
+    log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None, start: Tempering | None = None
+) -> Tempering:
     """The sharpness and the doubt of the highest posterior: Newton's steps from the best of a grid.
 
     A row that the model finds absurd is put down to doubt, in which classes have their shares, and does not bend the
     sharpness. The prior is log T ~ N(0, 1), worth hardly a row, or rows that are all right would make T zero. Doubt has
-    a Beta(1.2, 51) on top: some half of a per cent, as probabilities can be made flatter by either.
+    a Beta(1.2, 51) on top: some half of a per cent, as probabilities can be made flatter by either. `start` is what
+    some of the rows have said.
     """
     weights = np.ones(len(codes)) if weight is None else weight
     shares = np.bincount(codes, weights, minlength=log_proba.shape[1]) + 1.0
     base = shares / shares.sum()
     score = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), -LOG_ODDS)  # what is impossible adds 0
     rows = _Judged(score, score[np.arange(len(codes)), codes], base[codes], weights)
-    some = _Judged(*(part[:: max(1, len(codes) // _SOME)] for part in rows))
-    at = max(_starts(some), key=lambda start: start[0])[1]
-    for part in (some, rows) if len(some.truth) < len(rows.truth) else (rows,):  # most steps are taken with some rows
-        at = _climbed(at, part)
+    if start is not None:
+        at = _climbed(np.array([np.log(start.sharpness), logit(start.doubt)]), rows)
+    else:
+        some = _Judged(*(part[:: thinning(len(codes))] for part in rows))
+        at = _climbed(_start(some), some)
+        at = _climbed(at, rows) if len(some.truth) < len(rows.truth) else at  # most steps are taken with some rows
     return Tempering(float(np.exp(at[0])), float(expit(at[1])), base)
 
 
-def _starts(rows: _Judged) -> Iterator[tuple[float, np.ndarray]]:
-    """Places of a grid, with the log posterior at each."""
+def thinning(n_rows: int) -> int:
+    """Of how many rows one is enough to come close."""
+    return max(1, n_rows // _SOME)
+
+
+def _start(rows: _Judged) -> np.ndarray:
+    """The place of a grid at which the log posterior is highest."""
+    odds = logit(np.array(_DOUBTS))
+    best, found = -np.inf, np.zeros(2)
     for sharpness in _SHARPNESS:
-        first = _Told(np.array([sharpness, logit(_DOUBTS[0])]), rows)
-        for doubt in _DOUBTS:
-            at = np.array([sharpness, logit(doubt)])
-            yield _Told(at, rows, first).objective, at
+        power = np.exp(np.exp(sharpness) * rows.score)
+        told = np.exp(np.exp(sharpness) * rows.truth) / power.sum(axis=1)
+        log_told = np.log(told + np.array(_DOUBTS)[:, None] * (rows.base - told))
+        heights = log_told @ rows.weights + _log_prior(sharpness, odds)
+        if heights.max() > best:
+            best, found = heights.max(), np.array([sharpness, odds[heights.argmax()]])
+    return found
+
+
+def _log_prior(sharpness: float, odds: np.ndarray) -> np.ndarray:
+    """The log prior of log(1/T) and of the log-odds of doubt."""
+    return np.asarray(-0.5 * sharpness**2 + _DOUBTED * log_expit(odds) + _TRUSTED * log_expit(-odds))
 
 
 def _climbed(at: np.ndarray, rows: _Judged) -> np.ndarray:
@@ -114,16 +133,16 @@ class _Judged(NamedTuple):
 
 
 class _Told:
-    """How probable the classes of rows are at log(1/T) and the log-odds of doubt; `alike` is of the same sharpness."""
+    """How probable the classes of rows are at log(1/T) and the log-odds of doubt."""
 
-    def __init__(self, at: np.ndarray, rows: _Judged, alike: _Told | None = None) -> None:
+    def __init__(self, at: np.ndarray, rows: _Judged) -> None:
         self.at, self.rows = at, rows
         self.sharpness, self.doubt = np.exp(at[0]), expit(at[1])
-        self.power: np.ndarray = np.exp(self.sharpness * rows.score) if alike is None else alike.power
-        self.total: np.ndarray = self.power.sum(axis=1) if alike is None else alike.total
+        self.power = np.exp(self.sharpness * rows.score)
+        self.total = self.power.sum(axis=1)
         self.told = (1 - self.doubt) * np.exp(self.sharpness * rows.truth) / self.total
-        prior = -0.5 * at[0] ** 2 + _DOUBTED * log_expit(at[1]) + _TRUSTED * log_expit(-at[1])
-        self.objective = float(rows.weights @ np.log(self.told + self.doubt * rows.base) + prior)  # the log posterior
+        log_told = rows.weights @ np.log(self.told + self.doubt * rows.base)
+        self.objective = float(log_told + _log_prior(at[0], at[1]))  # the log posterior
 
     def derivatives(self) -> tuple[np.ndarray, np.ndarray]:
         """The slope of the objective, and minus its curvature."""

@@ -41,24 +41,30 @@ def discriminant_scores(block: np.ndarray, folds: Folds, settings: Sequence[dict
     prior = MultivariateGaussian().default_prior(_moments(weight, first, second), "bayes")
     weight, first, second = (folds.without(part) for part in (weight, first, second))
     mean = first / np.where(weight > 0, weight, 1.0)[..., None]
-    scatter = second - (weight[..., None] * mean)[..., :, None] * mean[..., None, :]
+    scatter = second - first[..., :, None] * mean[..., None, :]
     squares = np.diagonal(second, axis1=-2, axis2=-1)
     flat = np.diagonal(scatter, axis1=-2, axis2=-1) <= _ROUNDING * squares  # a constant leaves some
-    scatter[flat[..., :, None] | flat[..., None, :]] = 0.0
+    if flat.any():
+        scatter *= ~(flat[..., :, None] | flat[..., None, :])
     strength = prior.strength + weight
     gap = mean - prior.location
     pulls = gap * np.sqrt(prior.strength * weight / strength)[..., None]
     location = prior.location + gap * (weight / strength)[..., None]
+    tied = (
+        scatter.sum(axis=1, keepdims=True),
+        (pulls.swapaxes(1, 2) @ pulls)[:, None],
+        weight.sum(axis=1, keepdims=True),
+    )
     out = []
     for setting in settings:
-        tied = setting["covariance"] == "tied"
-        spread, pulled, counted = scatter, pulls[..., :, None] * pulls[..., None, :], weight
-        if tied:
-            spread, pulled, counted = (part.sum(axis=1, keepdims=True) for part in (spread, pulled, counted))
+        spread, pulled, counted = tied
+        if setting["covariance"] == "full":
+            spread, pulled, counted = scatter, pulls[..., :, None] * pulls[..., None, :], weight
         amount = setting.get("shrinkage", 0.0)
         amount = oas_of(spread, counted)[..., None, None] if amount == "auto" else amount
-        kept = 1 - amount * (1 - np.eye(rows.shape[1]))
-        scale = prior.scale + pulled + spread * kept
+        scale = spread * (1 - amount * (1 - np.eye(rows.shape[1])))
+        scale += pulled
+        scale += prior.scale
         out.append(_scores(rows, folds, location, 1 + 1 / strength, scale, counted + 3.0))
     return out
 

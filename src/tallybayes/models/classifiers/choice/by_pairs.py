@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tallybayes import kernels
+from tallybayes.kernels.pairs import panels_of
 from tallybayes.models.classifiers.choice.by_columns import level_shares
 from tallybayes.models.classifiers.choice.folds import Folds
 from tallybayes.models.classifiers.pairs import Pairs
@@ -16,19 +17,31 @@ from tallybayes.models.classifiers.tree_augmented import information, spanning_t
 
 
 class Coding(NamedTuple):
-    """Rows as codes of the levels of columns, −1 where a cell is missing."""
+    """Rows as codes of the levels of columns, (columns, n), −1 where a cell is missing."""
 
-    columns: list[np.ndarray]
+    columns: np.ndarray
     sizes: list[int]
+
+    @classmethod
+    def of(cls, columns: Sequence[np.ndarray], sizes: Sequence[int]) -> Coding:
+        """The columns in one array, as narrow as it may be."""
+        narrow = np.int8 if max(sizes, default=0) < 2**7 else np.int16 if max(sizes) < 2**15 else np.int64
+        kept = [place for place, size in enumerate(sizes) if size]
+        n_rows = len(columns[0]) if len(columns) else 0
+        codes = np.empty((len(kept), n_rows), dtype=narrow)
+        for out, place in zip(codes, kept, strict=True):
+            out[:] = columns[place].astype(narrow)
+        return cls(codes, [sizes[place] for place in kept])
 
     @property
     def offsets(self) -> np.ndarray:
         """Of every column's first level, and at the end their number."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
-    def some(self, rows: np.ndarray) -> list[np.ndarray]:
-        """The codes of some rows."""
-        return [column[rows] for column in self.columns]
+    @property
+    def whole(self) -> bool:
+        """Whether no cell is missing."""
+        return not (self.columns < 0).any()
 
 
 def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tuple[np.ndarray, np.ndarray]:
@@ -48,9 +61,10 @@ def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tup
     """
     parents, tree = np.empty((2, len(folds.codes), folds.n_classes))
     singles, added = _singles(codings, folds)
+    room = panels_of(0, folds.n_classes)
     for k, (coding, joint) in enumerate(zip(codings, _joints(codings, folds), strict=True)):
         test, log_prior, offsets = folds.tests[k], folds.log_prior[k], coding.offsets
-        if not coding.columns:
+        if not coding.sizes:
             parents[test] = tree[test] = log_prior
             continue
         sizes = np.array(coding.sizes)
@@ -59,8 +73,9 @@ def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tup
             1, 2
         )  # a level with another, and the other with it
         pairs = Pairs(tuple(range(len(sizes))), [], sizes, offsets, singles[k], known, added[k], joint, both)
-        rows = coding.some(test)
-        plan: PairsPlan = ParentsPlan(pairs, strength, log_prior)
+        rows = list(coding.columns[:, test])
+        room = room if room.shape[0] == offsets[-1] else panels_of(int(offsets[-1]), folds.n_classes)
+        plan: PairsPlan = ParentsPlan(pairs, strength, log_prior, room=room)
         parents[test] = plan.joint_of(rows)
         plan = TreePlan(pairs, strength, log_prior, tree=spanning_tree(information(pairs)))
         tree[test] = plan.joint_of(rows)
@@ -72,7 +87,7 @@ def _singles(codings: Sequence[Coding], folds: Folds) -> tuple[list[np.ndarray],
     n_groups, tables, rest = folds.n_folds * folds.n_classes, [], np.zeros(0)
     for k, coding in enumerate(codings):
         if not k or coding is not codings[k - 1]:
-            counted = kernels.count_codes(coding.columns, coding.sizes, folds.group, n_groups, folds.weight)
+            counted = kernels.count_codes(coding.columns.T, coding.sizes, folds.group, n_groups, folds.weight)
             rest = folds.without(counted.reshape(folds.n_folds, folds.n_classes, -1))
         tables.append(rest[k])
     sizes = np.concatenate([coding.sizes for coding in codings]).astype(np.int64)
@@ -85,7 +100,7 @@ def _singles(codings: Sequence[Coding], folds: Folds) -> tuple[list[np.ndarray],
 def _joints(codings: Sequence[Coding], folds: Folds) -> Iterator[np.ndarray]:
     """How often every class has each pair of levels without each fold, (classes, levels, levels)."""
     shared = all(coding is codings[0] for coding in codings)
-    whole = _upper(codings[0], folds, np.arange(len(folds.codes))) if shared else None
+    whole = _upper(codings[0], folds, slice(None)) if shared else None
     for k, coding in enumerate(codings):
         if whole is None:
             joint = _upper(coding, folds, np.flatnonzero(folds.fold != k))
@@ -101,15 +116,17 @@ def _joints(codings: Sequence[Coding], folds: Folds) -> Iterator[np.ndarray]:
         yield joint
 
 
-def _upper(coding: Coding, folds: Folds, rows: np.ndarray) -> np.ndarray:
+def _upper(coding: Coding, folds: Folds, rows: np.ndarray | slice) -> np.ndarray:
     """How often every class has each pair of levels in some rows, those of an earlier column first."""
-    offsets, n_classes = coding.offsets, folds.n_classes
+    offsets, sizes, n_classes = coding.offsets, coding.sizes, folds.n_classes
     joint = np.zeros((n_classes, offsets[-1], offsets[-1]))
-    columns, sizes = coding.some(rows), coding.sizes
-    codes, weight = folds.codes[rows], None if folds.weight is None else folds.weight[rows]
+    columns, codes = coding.columns[:, rows], folds.codes[rows]
+    weight = None if folds.weight is None else folds.weight[rows]
+    missing = not coding.whole
     for i in range(len(sizes) - 1):
         group = codes * sizes[i] + columns[i]
-        group[columns[i] < 0] = -1
-        found = kernels.count_codes(columns[i + 1 :], sizes[i + 1 :], group, n_classes * sizes[i], weight)
+        if missing:
+            group[columns[i] < 0] = -1
+        found = kernels.count_codes(columns[i + 1 :].T, sizes[i + 1 :], group, n_classes * sizes[i], weight)
         joint[:, offsets[i] : offsets[i + 1], offsets[i + 1] :] = found.reshape(n_classes, sizes[i], -1)
     return joint

@@ -18,11 +18,14 @@ from tallybayes.models.classifiers.discriminant import GaussianDiscriminant
 from tallybayes.models.classifiers.naive_bayes import NaiveBayes
 from tallybayes.models.classifiers.one_dependence import AveragedOneDependence
 from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes
-from tallybayes.value import Value
+from tallybayes.sources.table import Table
+from tallybayes.tally.factor import Name
+from tallybayes.value import Value, same
 
 _MODELS: dict[str, Any] = {
     kind.__name__: kind for kind in (NaiveBayes, AveragedOneDependence, TreeAugmentedNaiveBayes, GaussianDiscriminant)
 }
+_OF_PAIRS = {kind.__name__ for kind in (AveragedOneDependence, TreeAugmentedNaiveBayes)}
 
 
 def _is_number(value: Any) -> bool:
@@ -119,6 +122,11 @@ class MemberChoice(Value):
         """The model, not fitted yet."""
         return _MODELS[self.model](**dict(self.parameters))
 
+    def counts_as(self, other: MemberChoice) -> bool:
+        """Whether both count the same pairs of columns."""
+        pairs = {self.model, other.model} <= _OF_PAIRS
+        return pairs and self.view == other.view and same(dict(self.parameters), dict(other.parameters))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice(Value):
@@ -148,3 +156,16 @@ class Choice(Value):
     def __repr__(self) -> str:
         shown = ", ".join(f"{member.weight:.2f} {member.name}" for member in self.members)
         return f"Choice({shown})"
+
+
+def fit_members(choice: Choice, table: Table, target: Name, weight: np.ndarray | None) -> list[Any]:
+    """The models of the members, fitted; those that count the same pairs of columns count them once."""
+    found: list[Any] = []
+    for number, one in enumerate(choice.members):
+        alike = (n for n, its in enumerate(choice.members[:number]) if one.counts_as(its))
+        first = next(alike, None)
+        if first is None:
+            found.append(one.make().fit(one.view.apply(table, target), target, weight))
+        else:
+            found.append(one.make()._take_from(found[first])._adopt(found[first].tally_))
+    return found

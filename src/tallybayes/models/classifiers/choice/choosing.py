@@ -43,10 +43,12 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
     if not tried:
         raise DataError("no candidate can be made of these rows:\n" + "\n".join(trials.skipped.values()))
     losses = [float(np.average(candidate.losses, weights=weight)) for candidate in tried]
-    if model.single:
-        members, weights = [tried[int(np.argmin(losses))]], np.ones(1)
-    else:
-        members, weights = _mixture(tried, losses, weight)
+    best: dict[str, int] = {}
+    for number in np.argsort(losses, kind="stable").tolist():
+        best.setdefault("one" if model.single else tried[number].kind, number)  # the best of all, or of every kind
+    for number in best.values():
+        tried[number] = trials.mended(tried[number])
+    members, weights = _mixture([tried[number] for number in sorted(best.values())], weight)
     scores = np.log(sum(share * mended(one.scores, one.tempering) for one, share in zip(members, weights, strict=True)))
     tempering = fit_tempering(bounded(scores), trials.codes, weight)
     found = mended(bounded(scores), tempering)
@@ -71,15 +73,8 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
     return Choice(chosen, Mending.of(tempering, trials.classes)), report
 
 
-def _mixture(
-    tried: list[Candidate], losses: list[float], weight: np.ndarray | None
-) -> tuple[list[Candidate], np.ndarray]:
-    """The best candidate of every kind, and their weights, heaviest first; what weighs next to nothing is left out."""
-    best: dict[str, int] = {}
-    for number, candidate in enumerate(tried):
-        if candidate.kind not in best or losses[number] < losses[best[candidate.kind]]:
-            best[candidate.kind] = number
-    members = [tried[number] for number in best.values()]
+def _mixture(members: list[Candidate], weight: np.ndarray | None) -> tuple[list[Candidate], np.ndarray]:
+    """The members and their weights, heaviest first; what weighs next to nothing is left out."""
     weights = mixture_weights(np.stack([-one.losses for one in members], axis=1), weight)
     kept = [k for k in np.argsort(-weights, kind="stable") if weights[k] >= min(_LEAST_WEIGHT, weights.max())]
     return [members[k] for k in kept], weights[kept] / weights[kept].sum()

@@ -21,7 +21,7 @@ from tallybayes.models.classifiers.answers.explain import plot_explanation
 from tallybayes.models.classifiers.answers.report import report
 from tallybayes.models.classifiers.answers.uncertainty import predict_set
 from tallybayes.models.classifiers.choice import pictures, reading
-from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice
+from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice, fit_members
 from tallybayes.models.classifiers.choice.choosing import try_all
 from tallybayes.models.classifiers.choice.mixing import bounded, mixed
 from tallybayes.models.classifiers.choice.summary import summary
@@ -158,10 +158,8 @@ class Chosen(ClassifierMixin, Estimator):
                 choice, report = try_all(self, table, shape.target, weights, start)
         elif not isinstance(choice, Choice):
             raise DataError.wrong_type("choice", repr(choice), "what another model has chosen, its choice_")
-        members = [
-            Member(one, one.make().fit(one.view.apply(table, shape.target), shape.target, weights))
-            for one in choice.members
-        ]
+        models = fit_members(choice, table, shape.target, weights)
+        members = [Member(one, model) for one, model in zip(choice.members, models, strict=True)]
         self._shape, self.choice_, self.members_, self.report_ = shape, choice, members, report
         return self
 

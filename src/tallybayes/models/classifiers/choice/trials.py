@@ -11,7 +11,7 @@ from scipy.special import betaln
 
 from tallybayes.errors import TallybayesError, TooLargeError
 from tallybayes.families.family import Family
-from tallybayes.models.classifiers.answers.tempering import Tempering, fit_tempering, log_told
+from tallybayes.models.classifiers.answers.tempering import Tempering, fit_tempering, log_told, thinning
 from tallybayes.models.classifiers.choice.by_columns import naive_scores
 from tallybayes.models.classifiers.choice.by_moments import discriminant_scores
 from tallybayes.models.classifiers.choice.by_pairs import Coding, pair_scores
@@ -199,25 +199,27 @@ class Trials:
         return normalised(joint, self.folds.log_prior[0]).log_proba
 
     def _candidate(self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, start: float) -> Candidate:
-        scores = bounded(log_proba)
-        found = fit_tempering(scores, self.codes, self.weight)
+        scores, some = bounded(log_proba), slice(None, None, thinning(len(log_proba)))
+        found = fit_tempering(scores[some], self.codes[some], None if self.weight is None else self.weight[some])
         losses = -log_told(scores, self.codes, found)
         return Candidate(kind, name, view, model, found, scores, losses, time.perf_counter() - start)
+
+    def mended(self, candidate: Candidate) -> Candidate:
+        """A candidate that was chosen, mended by all rows; to compare them, some of very many are enough."""
+        if thinning(len(self.codes)) == 1:
+            return candidate
+        found = fit_tempering(candidate.scores, self.codes, self.weight, candidate.tempering)
+        return candidate._replace(tempering=found, losses=-log_told(candidate.scores, self.codes, found))
 
 
 def _coding(columns: LevelColumns, table: Table) -> Coding:
     """The levels of columns as codes."""
     names = list(columns.families)
     if not names:
-        return Coding([], [])
+        return Coding.of([], [])
     codes, domains = columns.cut(table).levels(names, lambda _: False)
-    cells = list(codes.columns.T) if isinstance(codes.columns, np.ndarray) else list(codes.columns)
-    signed = [
-        np.asarray(cell).astype(np.int16 if len(d.levels) < 2**15 else np.int64)
-        for cell, d in zip(cells, domains, strict=True)
-    ]
-    kept = [place for place, domain in enumerate(domains) if len(domain.levels)]
-    return Coding([signed[place] for place in kept], [len(domains[place].levels) for place in kept])
+    cells = list(codes.columns.T) if isinstance(codes.columns, np.ndarray) else list(map(np.asarray, codes.columns))
+    return Coding.of(cells, [len(domain.levels) for domain in domains])
 
 
 def _log_evidence(table: np.ndarray) -> np.ndarray:
