@@ -226,8 +226,8 @@ class TreePlan(PairsPlan):
         lost = np.flatnonzero(broken)
         if len(lost):
             some = np.stack([column[lost] for column in signed], axis=1)
-            for k, log_prior in enumerate(self.log_prior.tolist()):
-                out[lost, k] = self._by_messages(some, k) + log_prior
+            for part in self._chunks(len(lost), out.shape[1] * int(self.pairs.sizes.max())):
+                out[lost[part]] = self._by_messages(some[part], slice(None)) + self.log_prior
         out[:, np.isneginf(self.log_prior)] = -np.inf
         return out
 
@@ -236,29 +236,33 @@ class TreePlan(PairsPlan):
         shares, out = self._own_shares(codes, group, weight), np.empty(len(codes))
         for k in range(len(self.log_prior)):
             mine = np.flatnonzero(group == k)
-            out[mine] = self._by_messages(codes[mine], k, shares[mine], weight[mine])
+            out[mine] = self._by_messages(codes[mine], slice(k, k + 1), shares[mine], weight[mine])[:, 0]
         return out
 
     def _by_messages(
-        self, codes: np.ndarray, k: int, shares: np.ndarray | None = None, weight: np.ndarray | None = None
+        self, codes: np.ndarray, classes: slice, shares: np.ndarray | None = None, weight: np.ndarray | None = None
     ) -> np.ndarray:
-        """log p(row | class k), missing cells summed over from the leaves up; `weight` is taken out of the counts."""
-        pairs, known = self.pairs, codes >= 0
-        below: list[Any] = [None] * len(self.parents)  # what the columns under each say of its levels: (n, levels)
-        total = np.zeros(len(codes))
+        """log p(row | class), (n, classes), missing cells summed over from the leaves up.
+
+        `weight` is taken out of the counts, of one class.
+        """
+        known = codes >= 0
+        below: list[Any] = [None] * len(self.parents)  # what the columns under each say of its levels: (n, levels, …)
+        total = np.zeros((len(codes), len(self.log_prior[classes])))
         for j in self.order[::-1]:
-            parent, said = self.parents[j], below[j]
+            parent, said, table = self.parents[j], below[j], self._tables[j][..., classes]
             here, lost = np.flatnonzero(known[:, j]), np.flatnonzero(~known[:, j])
-            message = np.zeros((len(codes), 1 if parent < 0 else pairs.sizes[parent]))
+            message = np.zeros((len(codes), table.shape[0], total.shape[1]))
             cells = codes[here, j]
             if weight is None or shares is None:
-                message[here] = self._tables[j][:, cells, k].T
+                message[here] = table[:, cells].swapaxes(0, 1)
             else:
-                message[here] = self._from_rest(j, codes[here], k, shares[here, j], weight[here])
+                rest = self._from_rest(j, codes[here], int(classes.start), shares[here, j], weight[here])
+                message[here] = rest[..., None]
             if said is not None:  # else a missing cell says nothing: its levels sum to 1
                 message[here] += said[here, cells][:, None]
                 top = said[lost].max(axis=1, initial=-np.inf)[:, None]
-                message[lost] = top + np.log(np.exp(said[lost] - top) @ np.exp(self._tables[j][:, :, k]).T)
+                message[lost] = top + np.log(np.einsum("nlk,plk->npk", np.exp(said[lost] - top), np.exp(table)))
             if parent < 0:
                 total += message[:, 0]
             else:

@@ -172,7 +172,7 @@ def information(found: pairs.Pairs) -> np.ndarray:
 
 
 def _n_log_n(counts: np.ndarray) -> np.ndarray:
-    logs = np.maximum(counts, 1e-300)  # 0 log 0 is 0
+    logs = np.maximum(counts, 1e-300, dtype=np.float64)  # 0 log 0 is 0
     np.log(logs, out=logs)
     logs *= counts
     return logs

@@ -69,9 +69,9 @@ def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tup
             continue
         sizes = np.array(coding.sizes)
         known = np.add.reduceat(singles[k], offsets[:-1], axis=1)
-        both = np.add.reduceat(joint, offsets[:-1], axis=1).swapaxes(
-            1, 2
-        )  # a level with another, and the other with it
+        both = np.broadcast_to(singles[k][..., None], (*singles[k].shape, len(sizes)))
+        if not coding.whole:
+            both = np.add.reduceat(joint, offsets[:-1], axis=2, dtype=np.float64)
         pairs = Pairs(tuple(range(len(sizes))), [], sizes, offsets, singles[k], known, added[k], joint, both)
         rows = list(coding.columns[:, test])
         room = room if room.shape[0] == offsets[-1] else panels_of(int(offsets[-1]), folds.n_classes)
@@ -99,14 +99,15 @@ def _singles(codings: Sequence[Coding], folds: Folds) -> tuple[list[np.ndarray],
 
 def _joints(codings: Sequence[Coding], folds: Folds) -> Iterator[np.ndarray]:
     """How often every class has each pair of levels without each fold, (classes, levels, levels)."""
-    shared = all(coding is codings[0] for coding in codings)
-    whole = _upper(codings[0], folds, slice(None)) if shared else None
+    parts, whole = None, np.zeros(0)
+    if all(coding is codings[0] for coding in codings):
+        parts = [_upper(codings[0], folds, test) for test in folds.tests]
+        whole = np.sum(parts, axis=0)
     for k, coding in enumerate(codings):
-        if whole is None:
+        if parts is None:
             joint = _upper(coding, folds, np.flatnonzero(folds.fold != k))
         else:
-            joint = _upper(coding, folds, folds.tests[k])
-            np.subtract(whole, joint, out=joint)
+            joint = np.subtract(whole, parts[k], out=parts[k])
             if folds.weight is not None:
                 joint[joint < 1e-9 * whole] = 0.0  # what rounding left
         offsets = coding.offsets
@@ -116,10 +117,11 @@ def _joints(codings: Sequence[Coding], folds: Folds) -> Iterator[np.ndarray]:
         yield joint
 
 
-def _upper(coding: Coding, folds: Folds, rows: np.ndarray | slice) -> np.ndarray:
+def _upper(coding: Coding, folds: Folds, rows: np.ndarray) -> np.ndarray:
     """How often every class has each pair of levels in some rows, those of an earlier column first."""
     offsets, sizes, n_classes = coding.offsets, coding.sizes, folds.n_classes
-    joint = np.zeros((n_classes, offsets[-1], offsets[-1]))
+    counts = np.float32 if folds.weight is None else np.float64  # whole numbers, of few rows: half the memory
+    joint = np.zeros((n_classes, offsets[-1], offsets[-1]), dtype=counts)
     columns, codes = coding.columns[:, rows], folds.codes[rows]
     weight = None if folds.weight is None else folds.weight[rows]
     missing = not coding.whole
