@@ -12,7 +12,7 @@ from tallybayes.models.fitted.bayes_rule import normalised
 LOG_ODDS = 700.0  # the largest there are: exp of more is no float
 _SHARPNESS = (0.7, 0.0, -0.7, -1.4, -2.1, -3.5)  # to start from, as logarithms
 _DOUBTS = (0.002, 0.02, 0.1)
-_SOME = 2000  # rows from which a start is found
+_SOME = 1000  # rows from which a start is found
 _CLOSE = 1e-4  # a step below this is the last: the next one would be its square, and change no digit that is shown
 _DOUBTED, _TRUSTED = 0.2, 50.0  # rows that are in doubt beforehand, and that are not
 
@@ -57,14 +57,18 @@ def log_told(log_proba: np.ndarray, codes: np.ndarray, found: Tempering) -> np.n
 
 
 def fit_tempering(
-    log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None, start: Tempering | None = None
+    log_proba: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray | None = None,
+    start: Tempering | None = None,
+    close: float = _CLOSE,
 ) -> Tempering:
     """The sharpness and the doubt of the highest posterior: Newton's steps from the best of a grid.
 
     A row that the model finds absurd is put down to doubt, in which classes have their shares, and does not bend the
     sharpness. The prior is log T ~ N(0, 1), worth hardly a row, or rows that are all right would make T zero. Doubt has
     a Beta(1.2, 51) on top: some half of a per cent, as probabilities can be made flatter by either. `start` is what
-    some of the rows have said.
+    some of the rows have said; a step below `close` is the last.
     """
     weights = np.ones(len(codes)) if weight is None else weight
     shares = np.bincount(codes, weights, minlength=log_proba.shape[1]) + 1.0
@@ -72,11 +76,13 @@ def fit_tempering(
     score = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), -LOG_ODDS)  # what is impossible adds 0
     rows = _Judged(score, score[np.arange(len(codes)), codes], base[codes], weights)
     if start is not None:
-        at = _climbed(np.array([np.log(start.sharpness), logit(start.doubt)]), rows)
+        at = _climbed(np.array([np.log(start.sharpness), logit(start.doubt)]), rows, close)
     else:
         some = _Judged(*(part[:: thinning(len(codes))] for part in rows))
-        at = _climbed(_start(some), some)
-        at = _climbed(at, rows) if len(some.truth) < len(rows.truth) else at  # most steps are taken with some rows
+        at = _climbed(_start(some), some, close)
+        at = (
+            _climbed(at, rows, close) if len(some.truth) < len(rows.truth) else at
+        )  # most steps are taken with some rows
     return Tempering(float(np.exp(at[0])), float(expit(at[1])), base)
 
 
@@ -104,7 +110,7 @@ def _log_prior(sharpness: float, odds: np.ndarray) -> np.ndarray:
     return np.asarray(-0.5 * sharpness**2 + _DOUBTED * log_expit(odds) + _TRUSTED * log_expit(-odds))
 
 
-def _climbed(at: np.ndarray, rows: _Judged) -> np.ndarray:
+def _climbed(at: np.ndarray, rows: _Judged, close: float) -> np.ndarray:
     """The top that Newton's steps lead to."""
     found = _Told(at, rows)
     for _ in range(100):
@@ -112,7 +118,7 @@ def _climbed(at: np.ndarray, rows: _Judged) -> np.ndarray:
         values, vectors = np.linalg.eigh(curve)
         step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-9))  # uphill, where it is no top either
         step *= min(1.0, 2.0 / np.abs(step).max(initial=1e-300))
-        while np.abs(step).max() > _CLOSE:
+        while np.abs(step).max() > close:
             higher = _Told(at + step, rows)
             if higher.objective >= found.objective:
                 break

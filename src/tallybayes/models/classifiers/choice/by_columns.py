@@ -43,8 +43,10 @@ class _Columns:
             inner = [None if family is None else family.inner or family for family in families]
             number = numbers_of(table, name) if table.kind(name) == "number" else None
             codes, n_levels = _codes(table, name) if number is None else (number, 0)
-            for family in dict.fromkeys(each for each in inner if each is not None):
-                self._add(family, codes if number is None else number, n_levels, [each == family for each in inner])
+            for family in {
+                id(each): each for each in inner if each is not None
+            }.values():  # one object where they agree
+                self._add(family, codes if number is None else number, n_levels, [each is family for each in inner])
             if any(family is not None and family.inner is not None for family in families):
                 there = (codes >= 0 if number is None else ~np.isnan(number)).astype(np.int8)
                 told = [family is not None and family.inner is not None for family in families]

@@ -23,11 +23,10 @@ class Coding(NamedTuple):
     sizes: list[int]
 
     @classmethod
-    def of(cls, columns: Sequence[np.ndarray], sizes: Sequence[int]) -> Coding:
+    def of(cls, columns: Sequence[np.ndarray], sizes: Sequence[int], n_rows: int) -> Coding:
         """The columns in one array, as narrow as it may be."""
         narrow = np.int8 if max(sizes, default=0) < 2**7 else np.int16 if max(sizes) < 2**15 else np.int64
         kept = [place for place, size in enumerate(sizes) if size]
-        n_rows = len(columns[0]) if len(columns) else 0
         codes = np.empty((len(kept), n_rows), dtype=narrow)
         for out, place in zip(codes, kept, strict=True):
             out[:] = columns[place].astype(narrow)

@@ -34,6 +34,7 @@ _MOST_PAIRS = 1 << 21  # of labels, times classes, that are tried
 _MOST_PAIRS_AT_ALL = 1 << 26  # with those of bins
 _BINS = 8  # of a number, about
 _MOST_WIDE = 300  # columns of a block whose covariance is tried
+_ROUGHLY = 0.03  # steps of a temperature's logarithm that are the last: the next would change no loss by 1e-6
 _MANY_ROWS = 1000  # from which on bins that look at the classes are tried, which flatter themselves where rows are few
 _COVARIANCES: tuple[dict[str, Any], ...] = (
     {"covariance": "tied"},
@@ -78,6 +79,7 @@ class Trials:
         self.skipped: dict[str, str] = {}
         self.families: dict[Name, Family] = {}  # of naive Bayes
         self.left_out: dict[Name, str] = {}
+        self._middles: dict[Name, float | None] = {}  # of numbers
         features = [name for name in table.columns if name != target]
         gaps = {name: is_missing(table, name) for name in features}
         self.names = tuple(name for name in features if not gaps[name].all()) or tuple(features)  # a model needs one
@@ -168,8 +170,11 @@ class Trials:
 
     def _as_numbers(self, *, labels: bool = False) -> AsNumbers:
         """All numbers, and with `labels` what is missing and every level, as numbers."""
-        kept = [name for name in self.numbers if _varies(numbers_of(self.table, name))]
-        middles = tuple((name, _middle(numbers_of(self.table, name))) for name in kept)
+        for name in self.numbers:
+            if name not in self._middles:
+                self._middles[name] = _middle(numbers_of(self.table, name))
+        known = ((name, self._middles[name]) for name in self.numbers)
+        middles = tuple((name, middle) for name, middle in known if middle is not None)
         if not labels:
             return AsNumbers(middles)
         levels = self._levels(max(0, _MOST_WIDE - len(middles) - len(self.absent)), "indicators of")
@@ -200,26 +205,30 @@ class Trials:
 
     def _candidate(self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, start: float) -> Candidate:
         scores, some = bounded(log_proba), slice(None, None, thinning(len(log_proba)))
-        found = fit_tempering(scores[some], self.codes[some], None if self.weight is None else self.weight[some])
+        weight = None if self.weight is None else self.weight[some]
+        found = fit_tempering(scores[some], self.codes[some], weight, close=_ROUGHLY)
         losses = -log_told(scores, self.codes, found)
         return Candidate(kind, name, view, model, found, scores, losses, time.perf_counter() - start)
 
     def mended(self, candidate: Candidate) -> Candidate:
-        """A candidate that was chosen, mended by all rows; to compare them, some of very many are enough."""
-        if thinning(len(self.codes)) == 1:
-            return candidate
+        """A candidate that was chosen, mended by all rows; to compare them, some of many are enough."""
         found = fit_tempering(candidate.scores, self.codes, self.weight, candidate.tempering)
         return candidate._replace(tempering=found, losses=-log_told(candidate.scores, self.codes, found))
 
 
 def _coding(columns: LevelColumns, table: Table) -> Coding:
     """The levels of columns as codes."""
-    names = list(columns.families)
-    if not names:
-        return Coding.of([], [])
-    codes, domains = columns.cut(table).levels(names, lambda _: False)
-    cells = list(codes.columns.T) if isinstance(codes.columns, np.ndarray) else list(map(np.asarray, codes.columns))
-    return Coding.of(cells, [len(domain.levels) for domain in domains])
+    codes, sizes = [], []
+    for name, family in columns.families.items():
+        if family.bins:
+            codes.append(np.asarray(family.transform(numbers_of(table, name))))
+            sizes.append(len(family.bins))
+        else:
+            found, (domain,) = table.levels([name], lambda _: False)
+            cells = found.columns
+            codes.append(np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0]))
+            sizes.append(len(domain.levels))
+    return Coding.of(codes, sizes, table.n_rows)
 
 
 def _log_evidence(table: np.ndarray) -> np.ndarray:
@@ -227,14 +236,11 @@ def _log_evidence(table: np.ndarray) -> np.ndarray:
     return np.asarray(betaln(table[:, 0] + 1.0, table[:, 1] + 1.0))
 
 
-def _varies(column: np.ndarray) -> bool:
-    known = column[~np.isnan(column)]
-    return len(known) > 0 and known.min() < known.max()
-
-
-def _middle(column: np.ndarray) -> float:
-    """The median of what is known, to three digits of the spread: no row's own value."""
-    known = column[~np.isnan(column)]
-    spread = float(np.subtract(*np.quantile(known, [0.75, 0.25]))) or float(known.max() - known.min())
-    digits = 2 - int(np.floor(np.log10(spread)))
-    return float(round(float(np.median(known)), digits))
+def _middle(column: np.ndarray) -> float | None:
+    """The median of what is known, to three digits of the spread: no row's own value. None where nothing varies."""
+    known = np.sort(column[~np.isnan(column)])
+    if not len(known) or known[0] == known[-1]:
+        return None
+    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
+    spread = float(high - low) or float(known[-1] - known[0])
+    return float(round(float(middle), 2 - int(np.floor(np.log10(spread)))))
