@@ -36,8 +36,8 @@ def best_cuts(table: AnyArray) -> Int64Array:
     --------
     >>> import numpy as np
     >>> from tallybayes.kernels.cuts import best_cuts
-    >>> best_cuts(np.array([[9, 8, 0, 0, 0], [0, 0, 7, 9, 8]]))
-    array([2])
+    >>> best_cuts(np.array([[9, 8, 0, 0, 0], [0, 0, 7, 9, 8]])).tolist()
+    [2]
     """
     from tallybayes import kernels
 
