@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from cyclopts import Parameter
 
-from tallybayes.apps.command.faults import CommandError, UsageError
+from tallybayes.apps.command.faults import SPOOLED, CommandError, UsageError
 from tallybayes.apps.command.terminal import say
 
 if TYPE_CHECKING:
@@ -150,10 +150,16 @@ class Places(contextlib.ExitStack):
         text = zlib.decompressobj(31).decompress(head) if packed else head
         if not text.strip():
             raise CommandError("standard input is empty; expected CSV with a line of names, or JSON lines.")
+        start = text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        if start == b"[":
+            raise CommandError(
+                "standard input is one JSON array; expected JSON lines, one object a line, or CSV.\n"
+                "    jq -c '.[]' makes lines of it."
+            )
         kind = "parquet" if text[:4] == b"PAR1" else "ipc" if text[:6] == b"ARROW1" else "csv"
-        kind = "json" if text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else kind
+        kind = "json" if start == b"{" else kind
         folder = self.enter_context(tempfile.TemporaryDirectory(prefix="tally-"))
-        path = os.path.join(folder, f"standard-input{'.gz' if packed else ''}")
+        path = os.path.join(folder, f"{SPOOLED}{'.gz' if packed else ''}")
         with open(path, "wb") as file:
             file.write(head)
             shutil.copyfileobj(stream, file, 1 << 20)

@@ -33,6 +33,14 @@ def test_standard_input_is_csv_json_lines_or_packed(files, frame, done, tally, e
     empty = tally("predict m.tally -", stdin=b" \n")
     assert empty.code == 1
     assert "standard input is empty; expected CSV" in empty.err
+    ragged = tally("predict m.tally -", stdin=b"x,y\n1,a\n2,b,c\n")
+    assert ragged.code == 1
+    assert ragged.err.startswith("error: standard input, line 3: ")
+    array = tally("predict m.tally -", stdin=b' [{"x": 1}]')
+    assert array.code == 1
+    assert "one JSON array; expected JSON lines" in array.err
+    same = tally("predict m.tally - -o -", stdin=text)
+    assert (same.out, same.err) == (told, "")
     done("fit - -t species -m naive-bayes", stdin=text)
     assert (files / "standard-input-naive-bayes.tally").is_file()
 

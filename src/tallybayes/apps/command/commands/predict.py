@@ -86,5 +86,5 @@ def predict(
                     f"--sequence and --order are of hidden Markov models; this is a {type(found).__name__}."
                 )
             n = tb.write_predictions(found, source, to, target, proba=proba, keep=list(keep), format=form)
-    if out is not None:
+    if kind is None:
         say(f"wrote {n:,} rows to {out}")

@@ -61,7 +61,7 @@ def sample(
     with Places(writes=out) as places:
         to, kind = places.target(out, to_table)
         count = tb.write_rows(drawn, to, format=None if kind is None else "json" if json else kind)
-    if out is not None:
+    if kind is None:
         say(f"wrote {count:,} rows to {out}")
 
 
