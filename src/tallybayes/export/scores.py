@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from tallybayes.beliefs.log_gamma import log_rising
 from tallybayes.errors import ExportError
 from tallybayes.families.aggregates import Column, Expression, Steps
-from tallybayes.families.family import still_says
+from tallybayes.families.family import Family, still_says
 from tallybayes.families.form import Bell, LevelTable, Linear, RowBell, RowStudent, Student, Urns, form_of
+from tallybayes.models.classifiers.pairs_plan import ParentsPlan
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored
 from tallybayes.models.inputs.presence import is_presence
@@ -20,6 +21,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 IMPOSSIBLE = -1e300  # log 0, as a number that can be added up: sums of it are far below all others
+_MOST_WEIGHTS = 1_000_000  # of pairs of levels
 _ALIKE = 1e-12  # roots of covariances that differ by less, but for a factor, are one
 
 
@@ -126,6 +128,20 @@ class Rows(NamedTuple):
         return Whole(centre, inverse, shift, scale, np.where(self.possible, power, 0.0), log_norm)
 
 
+class Parents(NamedTuple):
+    """Every column in turn the parent of all others; a column's own levels are among all, one after the other.
+
+    The score of a row is the log of a sum over parents: the levels that its cells have, and all those of a column whose
+    cell is missing. A parent's part is ``own`` and, for every other cell that there is, ``given``.
+    """
+
+    cells: tuple[Cell, ...]
+    levels: tuple[tuple[Any, ...], ...]
+    column: np.ndarray  # of every level
+    own: np.ndarray  # log p(level | class): (levels, classes)
+    given: np.ndarray  # log p(level | parent, class): (parents, levels, classes)
+
+
 class Tempered(NamedTuple):
     """p = (1 − doubt) · softmax(sharpness · score) + doubt · base."""
 
@@ -145,6 +161,7 @@ class Scores(NamedTuple):
     rows: list[Rows]
     tempered: Tempered
     unseen: str
+    parents: Parents | None = None
 
     @property
     def cells(self) -> list[Cell]:
@@ -152,18 +169,21 @@ class Scores(NamedTuple):
         every = [lookup.cell for lookup in self.lookups] + [term.cell for term in self.terms]
         every += [cell for total in self.totals for cell in total.cells]
         every += [cell for rows in self.rows for cell in rows.cells]
+        every += [] if self.parents is None else self.parents.cells
         return list(dict.fromkeys(every))
 
 
 def scores_of(model: Any) -> Scores:
     """What a fitted classifier adds up; what cannot be said in plain arithmetic is refused by name."""
-    plan: Plan = model._plan
+    plan: Plan | ParentsPlan = model._plan
+    found = Scores(model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], tempered_of(model), model.unseen)
+    if isinstance(plan, ParentsPlan):
+        return found._replace(parents=_parents(model._columns.families, plan))
     if not isinstance(plan, Plan):
         raise ExportError(
-            f"a {type(model).__name__} scores pairs of columns, which are not written.\n"
-            "    tb.NaiveBayes and tb.GaussianDiscriminant are."
+            f"a {type(model).__name__} passes messages along a tree of columns, which are not written.\n"
+            "    tb.NaiveBayes, tb.GaussianDiscriminant and tb.AveragedOneDependence are."
         )
-    found = Scores(model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], tempered_of(model), plan.unseen)
     names = {name for part in plan.scored for name in part.factor.columns}
     cells: dict[Name, Cell] = {}
     for part, domains in zip(plan.scored, plan.domains, strict=True):
@@ -284,3 +304,21 @@ def _column(form: Any, place: int, impossible: np.ndarray) -> Any:
         case Student():
             return Student(of(form.location), of(form.inverse_spread), of(form.power), of(form.log_norm))
     return Urns(of(form.at_zero), of(form.start, 1.0), of(form.slope))
+
+
+def _parents(families: Mapping[Name, Family], plan: ParentsPlan) -> Parents:
+    """The tables of a classifier that counts pairs, if they are not too many."""
+    pairs = plan.pairs
+    n_weights = int(pairs.sizes.sum() ** 2 - (pairs.sizes**2).sum()) * len(plan.log_prior)
+    if n_weights > _MOST_WEIGHTS:
+        raise ExportError(
+            f"the pairs of {pairs.sizes.sum()} levels in {len(plan.log_prior)} classes are {n_weights} weights; "
+            f"expected at most {_MOST_WEIGHTS}.\n"
+            "    Leave columns with many levels out, cut numbers into fewer bins, or write a tb.NaiveBayes."
+        )
+    if not pairs.names:
+        raise ExportError("the model reads no column; expected one.")
+    read = [families[name].written(Column(0)) if families[name].bins else None for name in pairs.names]
+    cells = tuple(Cell(name, reading, None) for name, reading in zip(pairs.names, read, strict=True))
+    own, given = np.log(pairs.shares).T, np.log(pairs.given(plan.strength)).transpose(1, 2, 0)
+    return Parents(cells, tuple(domain.levels for domain in pairs.domains), pairs.column, own, given)

@@ -114,6 +114,8 @@ def test_what_cannot_be_written_is_refused_by_name(monkeypatch):
     model = tb.NaiveBayes(unseen="error").fit(rows, "y")
     with pytest.raises(tb.ExportError, match=r"unseen='error'(.|\n)*reestimate\(unseen='missing'\)"):
         model.to_onnx()
+    with pytest.raises(tb.ExportError, match="pairs of columns"):
+        tb.AveragedOneDependence().fit({**rows, "z": ["u", "v", "v", "v"]}, "y").to_onnx()
     with pytest.raises(tb.ExportError, match="reads no column"):
         tb.NaiveBayes({}).fit(rows, "y").to_onnx()
     monkeypatch.setitem(sys.modules, "onnx", None)

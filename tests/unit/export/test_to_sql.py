@@ -332,6 +332,29 @@ def test_rows_with_too_many_patterns_have_no_answer_where_they_lack_a_cell():
     np.testing.assert_allclose(np.array([row[2:] for row in found[1:]]), expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("names", [["label`"], ["label`", "number", "member", "named", "cut", "size", "tied"]], ids=len)
+def test_one_dependence_with_missing_parents(database, names, mixed):
+    model = tb.AveragedOneDependence().fit(mixed[[*names, "class"]], "class")
+    asked = strange(mixed)[[*names, "id"]]
+    asked.loc[20, names] = None
+    expected = model.predict_proba(asked[names])
+    found = database.ask(model.to_sql(database.dialect, "rows", keep="id"), asked)
+    np.testing.assert_allclose(np.array([row[2:] for row in found], dtype=float), expected, rtol=0, atol=1e-9)
+    assert [row[1] for row in found] == model.predict(asked[names]).tolist()
+    strict = model.reestimate(unseen="error")
+    found = database.ask(strict.to_sql(database.dialect, "rows", keep="id"), asked)
+    assert [row[0] for row in found if row[1] is None] == [3]
+
+
+def test_more_pairs_than_a_query_should_hold_are_refused():
+    rng = np.random.default_rng(0)
+    rows = {"a": rng.integers(0, 800, 5000), "b": rng.integers(0, 800, 5000), "y": rng.integers(0, 2, 5000)}
+    columns = {"a": tb.Categorical(), "b": tb.Categorical()}
+    model = tb.AveragedOneDependence(columns).fit(rows, "y")
+    with pytest.raises(tb.ExportError, match=r"levels in 2 classes are 2\d{6} weights; expected at most 1000000"):
+        model.to_sql("duckdb", "t")
+
+
 def test_names_that_are_taken_get_an_underscore():
     model = tb.NaiveBayes().fit({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]}, "y")
     database = sqlite3.connect(":memory:")
@@ -355,6 +378,9 @@ def test_what_cannot_be_written_is_refused_by_name(mixed):
         tb.NaiveBayes(columns={"size": tb.LogNormal()}, calibration="isotonic").fit(mixed, "class").to_sql(
             "duckdb", "t"
         )
+    pairs = {"a": ["x", "y"] * 3, "b": ["u", "v", "v"] * 2, "y": [0, 1] * 3}
+    with pytest.raises(tb.ExportError, match="TreeAugmentedNaiveBayes passes messages"):
+        tb.TreeAugmentedNaiveBayes().fit(pairs, "y").to_sql("duckdb", "t")
     wide = tb.NaiveBayes(tb.Binomial(1000)).fit([[1], [900], [3], [800]], [0, 1, 0, 1])
     with pytest.raises(tb.ExportError, match=r"Binomial\(1000\) columns \(0\) has no form"):
         wide.to_sql("duckdb", "t")

@@ -1,0 +1,275 @@
+"""Select: the steps of a query that says what a classifier says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.export.names import free_names
+from tallybayes.export.scores import IMPOSSIBLE, Cell, Lookup, Rows, Scores, Term
+from tallybayes.export.sql_terms import Arithmetic, balanced
+from tallybayes.families.aggregates import Column
+from tallybayes.sources.dialects import Dialect
+
+JOINED = 40  # tables at a time: SQLite joins at most 64
+NOTHING = -700.0  # of which PostgreSQL has no exponential much below
+_PATTERNS = 100_000  # numbers of a table of what rows may lack; beyond, rows that lack a cell have no answer
+_LARGEST = 1e100  # numbers beyond are taken for this one: their squares are finite
+_SMALLEST = 1e-150  # and those nearer to 0 for 0: PostgreSQL refuses squares that are too small
+
+
+class Select:
+    """The steps of a query, each a WITH query over the one before."""
+
+    def __init__(self, scores: Scores, dialect: Dialect) -> None:
+        self.scores, self.dialect, self.arithmetic = scores, dialect, Arithmetic(dialect)
+        self.number_of: dict[Cell, int] = {cell: number for number, cell in enumerate(scores.cells)}
+        self.n_classes = len(scores.classes)
+        self.steps: list[tuple[str, str]] = []
+        self.parts: list[list[str]] = [[] for _ in scores.classes]  # of every class's score
+        self.refused: list[str] = []  # when a row has no answer, as in memory
+
+    def real(self, value: float) -> str:
+        """A number."""
+        return self.arithmetic.real(value)
+
+    def text(self, source: str, keep: Sequence[str], proba: bool) -> str:
+        """The whole query."""
+        self._cells(source, keep)
+        self._readings()
+        self._score()
+        self._weigh()
+        return self._written(keep, proba)
+
+    def _score(self) -> None:
+        """Add up what the columns say."""
+        lookups = [lookup for lookup in self.scores.lookups if lookup.levels]
+        for number, start in enumerate(range(0, len(lookups), JOINED)):
+            self._look_up(f"tally_looked_up_{number}", lookups[start : start + JOINED])
+        for number, rows in enumerate(self.scores.rows):
+            self._turn(number, rows)
+        for term in self.scores.terms:
+            self._add(term)
+        for number, total in enumerate(self.scores.totals):
+            for k, part in enumerate(self.arithmetic.rising(f"n{number}", total.start)):
+                self.parts[k].append(f"0e0 - ({part})")
+
+    def _step(self, name: str, columns: Sequence[str], joins: str = "") -> None:
+        """One more step, which adds columns to those of the one before."""
+        before = self.steps[-1][0]
+        self.steps.append((name, f"SELECT a.*, {', '.join(columns)}\n  FROM {before} AS a{joins}"))
+
+    def _cells(self, source: str, keep: Sequence[str]) -> None:
+        """The columns that are kept, labels and numbers, under names of our own; NaN is missing."""
+        dialect = self.dialect
+        columns = [f"{dialect.quote(name)} AS k{number}" for number, name in enumerate(keep)]
+        kinds = self._kinds()
+        for cell, number in self.number_of.items():
+            name = dialect.quote(cell.column)
+            if cell.reading is not None:
+                written = dialect.yes_or_no(name) if cell.support == "binary" else dialect.number(name)
+                columns.append(f"{written} AS v{number}")
+            elif kinds.get(cell) is str:
+                columns.append(f"CAST({name} AS {dialect.label}) AS l{number}")
+            elif kinds.get(cell) is int:
+                columns.append(f"CASE WHEN {dialect.number(name)} IS NOT NULL THEN {name} END AS l{number}")
+            else:
+                columns.append(f"{name} AS l{number}")
+        listed = ", ".join(columns) if columns else "1 AS l0"
+        self.steps.append(("tally_cells", f"SELECT {listed}\n  FROM {source}"))
+
+    def _kinds(self) -> dict[Cell, type]:
+        """What the levels of every cell are."""
+        return {lookup.cell: type(lookup.levels[0]) for lookup in self.scores.lookups if lookup.levels}
+
+    def _on_level(self, cell: Cell, alias: str) -> str:
+        """When a row of a table of levels is that of a cell; of text, whatever the column says of capitals."""
+        binary = " COLLATE BINARY" if cell.reading is None and self.dialect.greatest == "MAX" else ""
+        return f"{alias}.level = a.{'x' if cell.reading is not None else 'l'}{self.number_of[cell]}{binary}"
+
+    def _readings(self) -> None:
+        """What is read of numbers, nothing where they cannot be what they were counted as; and which rows are refused.
+
+        A row of words lacks no word.
+        """
+        columns, dialect = [], self.dialect
+        for cell, number in self.number_of.items():
+            if cell.reading is None:
+                continue
+            value = f"a.v{number}"
+            near = f"ABS({value}) < {self.real(_SMALLEST)}"
+            ends = f"WHEN {value} > {self.real(_LARGEST)} THEN {self.real(_LARGEST)}"
+            ends += f" WHEN {value} < {self.real(-_LARGEST)} THEN {self.real(-_LARGEST)} WHEN {near} THEN 0e0"
+            read = f"CASE {ends} ELSE {value} END" if cell.reading == Column(0) else None
+            read = dialect.write(cell.reading, [value], None) if read is None else read
+            fits = {
+                "binary": f"{value} IN (0, 1)",
+                "count": f"{value} >= 0 AND FLOOR({value}) = {value}",
+                "nonnegative": f"{value} >= 0",
+            }.get(cell.support or "")
+            columns.append(f"{read if fits is None else f'CASE WHEN {fits} THEN {read} END'} AS x{number}")
+            self.refused.append(f"ABS({value}) > 1e308")
+            if cell.support == "nonnegative":
+                self.refused.append(f"x{number} IS NULL")
+            elif self.scores.unseen == "error":
+                self.refused.append(f"(x{number} IS NULL AND v{number} IS NOT NULL)")
+        if columns:
+            self._step("tally_read", columns)
+        columns = []
+        for number, total in enumerate(self.scores.totals):
+            columns.append(f"{balanced([f'a.x{self.number_of[cell]}' for cell in total.cells])} AS n{number}")
+        there = dict.fromkeys(self.number_of[term.cell] for term in self.scores.terms if term.there)
+        for number in there:
+            if self.scores.cells[number].reading is not None:
+                known = f"WHEN a.x{number} IS NULL THEN NULL"
+                columns.append(f"CASE WHEN a.v{number} IS NULL THEN 0 {known} ELSE 1 END AS t{number}")
+        if columns:
+            self._step("tally_sums", columns)
+
+    def _values(
+        self, name: str, columns: Sequence[str], rows: Iterator[tuple[str, Sequence[Any]]], whole: int = 0
+    ) -> None:
+        """A table of numbers by what is looked up, the first ones `whole`; it stands before all other steps."""
+        lines: list[str] = []
+        for key, numbers in rows:
+            written = [self.real(value) for value in numbers[whole:]]
+            if not lines:  # which says what the others are
+                written = [self.dialect.cast(value) for value in written]
+            written = [*map(str, numbers[:whole]), *written]
+            lines.append(f"({', '.join([key, *written])})")
+        listed = ",\n    ".join(lines)
+        self.steps.insert(0, (f"{name}(level, {', '.join(columns)})", f"VALUES\n    {listed}"))
+
+    def _look_up(self, name: str, lookups: Sequence[Lookup]) -> None:
+        """Join the weights of levels, and add them up for every class."""
+        joins, columns = [], []
+        parts: list[list[str]] = [[] for _ in self.scores.classes]
+        weights = [f"w{k}" for k in range(self.n_classes)]
+        there = {self.number_of[term.cell] for term in self.scores.terms if term.there}
+        for lookup in lookups:
+            number = self.number_of[lookup.cell]
+            table, label = f"tally_levels_{number}", lookup.cell.reading is None
+            value = f"a.{'l' if label else 'x'}{number}"
+            keys = map(self.dialect.value, lookup.levels)
+            self._values(table, weights, zip(keys, lookup.table.tolist(), strict=True))
+            joins.append(f"\n  LEFT JOIN {table} AS b{number} ON {self._on_level(lookup.cell, f'b{number}')}")
+            strange = f"b{number}.level IS NULL AND {value} IS NOT NULL"
+            if lookup.unseen is not None and isinstance(lookup.levels[0], int) and label:
+                whole = self.dialect.number(value)
+                strange += f" AND FLOOR({whole}) = {whole}" if type(lookup.levels[0]) is int else ""
+            for k, part in enumerate(parts):
+                weight = f"b{number}.w{k}"
+                added = f"COALESCE({weight}, 0e0)"
+                if lookup.unseen is not None:
+                    added = f"CASE WHEN {strange} THEN {self.real(lookup.unseen[k])} ELSE {added} END"
+                part.append(added)
+            if self.scores.unseen == "error":
+                columns.append(f"CASE WHEN {strange} THEN 1 ELSE 0 END AS r{number}")
+                self.refused.append(f"r{number} = 1")
+            if label and number in there:
+                unknown = f"WHEN b{number}.level IS NULL THEN NULL " if self.scores.unseen == "missing" else ""
+                columns.append(f"CASE WHEN {value} IS NULL THEN 0 {unknown}ELSE 1 END AS t{number}")
+        stage = name.rpartition("_")[2]
+        for k, part in enumerate(parts):
+            columns.append(f"{balanced(part)} AS g{stage}_{k}")
+            self.parts[k].append(f"g{stage}_{k}")
+        self._step(name, columns, "".join(joins))
+
+    def _add(self, term: Term) -> None:
+        number = self.number_of[term.cell]
+        value = f"{'t' if term.there else 'x'}{number}"
+        for part, written in zip(self.parts, self.arithmetic.term(value, term.form), strict=True):
+            part.append(f"COALESCE({written}, 0e0)")
+
+    def _turn(self, number: int, rows: Rows) -> None:
+        """Whole rows: what each pattern of missing cells is scored by is joined, and rows are turned by it."""
+        d, n_classes, here = len(rows.cells), self.n_classes, [f"a.x{self.number_of[cell]}" for cell in rows.cells]
+        if not d:
+            return
+        codes, patterns = rows.patterns(_PATTERNS)
+        whole = patterns[-1]
+        used = np.argwhere(np.any([pattern.inverse != 0 for pattern in patterns], axis=0)).tolist()
+        names = [f"a{g}_{j}_{i}" for g, j, i in used]
+        others = [f"h{k}_{j}" for k in range(n_classes) for j in range(d)]
+        others += [f"{what}{k}" for what in ("s", "p", "c") for k in range(n_classes)]
+        rest = [np.concatenate([p.shift.ravel(), p.scale, p.power, p.log_norm]).tolist() for p in patterns]
+        turning = [[float(pattern.inverse[g, j, i]) for g, j, i in used] for pattern in patterns]
+        lines = [(str(code), [*one, *other]) for code, one, other in zip(codes, turning, rest, strict=True)]
+        self._values(f"tally_rows_{number}", [*names, *others], iter(lines))
+        bits = [f"CASE WHEN {value} IS NULL THEN 0 ELSE {2**i} END" for i, value in enumerate(here)]
+        gaps = [f"COALESCE({x} - {self.real(at)}, 0e0)" for x, at in zip(here, whole.centre, strict=True)]
+        turned: dict[str, list[str]] = {}
+        for name, (g, j, i) in zip(names, used, strict=True):
+            turned.setdefault(f"y{number}_{g}_{j}", []).append(f"b.{name} * {gaps[i]}")
+        columns = [f"{balanced(parts)} AS {name}" for name, parts in turned.items()]
+        columns += [f"b.{name} AS z{number}_{name}" for name in others]
+        join = f"\n  LEFT JOIN tally_rows_{number} AS b ON b.level = {balanced(bits)}"
+        self._step(f"tally_turned_{number}", columns, join)
+        lengths = []
+        for k in range(n_classes):
+            g = k if len(whole.inverse) > 1 else 0
+            gaps = [f"(a.y{number}_{g}_{j} - a.z{number}_h{k}_{j})" for j in range(d)]
+            squares = balanced([f"{gap} * {gap}" for gap in gaps])
+            lengths.append(f"a.z{number}_s{k} * {squares} AS q{number}_{k}")
+        self._step(f"tally_lengths_{number}", lengths)
+        for k, part in enumerate(self.parts):
+            length = f"q{number}_{k}"
+            bent = self.arithmetic.log1p(length, float(whole.power.max())) if rows.bent else length
+            part.append(f"z{number}_c{k} - z{number}_p{k} * {bent}")
+
+    def _weigh(self) -> None:
+        """From the scores to probabilities that sum to 1; a row that no class allows has those of the prior."""
+        scores, (sharpness, doubt, base) = self.scores, self.scores.tempered
+        refused = " OR ".join(self.refused)
+        columns = []
+        for k, part in enumerate(self.parts):
+            total = balanced([self.real(scores.log_prior[k]), *part])
+            columns.append(f"{f'CASE WHEN {refused} THEN NULL ELSE {total} END' if refused else total} AS s{k}")
+        self._step("tally_scored", columns)
+        every = range(self.n_classes)
+        self._step("tally_best", [f"{self._greatest([f'a.s{k}' for k in every])} AS best"])
+        lost = f"a.best < {self.real(IMPOSSIBLE / 1e5)}"
+        own = sharpness * (scores.log_prior - scores.log_prior.max())
+        sharp = f" * {self.real(sharpness)}" if sharpness != 1 else ""
+        columns = []
+        for k in every:
+            gap = f"(a.s{k} - a.best){sharp}"
+            share = f"WHEN {gap} > {self.real(NOTHING)} THEN EXP({gap}) WHEN a.best IS NOT NULL THEN 0e0"
+            columns.append(f"CASE WHEN {lost} THEN {self.real(np.exp(own[k]))} {share} END AS e{k}")
+        self._step("tally_weighed", columns)
+        self._step("tally_summed", [f"{balanced([f'a.e{k}' for k in every])} AS total"])
+        shares = [f"a.e{k} / a.total" for k in every]
+        if doubt:
+            shares = [f"{self.real(1 - doubt)} * ({p}) + {self.real(doubt * base[k])}" for k, p in enumerate(shares)]
+        self._step("tally_shared", [f"{share} AS p{k}" for k, share in enumerate(shares)])
+        if doubt:
+            self._step("tally_ordered", [f"{self._greatest([f'a.p{k}' for k in every])} AS top"])
+
+    def _greatest(self, parts: list[str]) -> str:
+        while len(parts) > 1:
+            groups = [parts[start : start + 90] for start in range(0, len(parts), 90)]
+            parts = [f"{self.dialect.greatest}({', '.join(g)})" if len(g) > 1 else g[0] for g in groups]
+        return parts[0]
+
+    def _written(self, keep: Sequence[str], proba: bool) -> str:
+        dialect, scores = self.dialect, self.scores
+        labels = [dialect.value(label) for label in scores.classes]
+        if isinstance(scores.classes[0], float):
+            labels = [dialect.cast(label) for label in labels]
+        if scores.tempered.doubt:
+            found = [f"WHEN p{k} = top THEN {label}" for k, label in enumerate(labels)]
+        else:
+            first = f"WHEN best < {self.real(IMPOSSIBLE / 1e5)} THEN {labels[int(scores.log_prior.argmax())]}"
+            found = [first, *(f"WHEN s{k} = best THEN {label}" for k, label in enumerate(labels))]
+        wanted = ["prediction", *(f"p({label})" for label in (scores.classes if proba else ()))]
+        names = [*keep, *free_names(wanted, keep)]
+        values = [f"k{number}" for number in range(len(keep))]
+        values += [f"CASE {' '.join(found)} END", *(f"p{k}" for k in range(len(wanted) - 1))]
+        columns = ",\n  ".join(f"{value} AS {dialect.quote(name)}" for value, name in zip(values, names, strict=True))
+        steps = []
+        for name, text in self.steps:
+            kept = "" if text.startswith("VALUES") else dialect.materialized
+            steps.append(f"{name} AS {kept}(\n  {text}\n)")
+        return "WITH " + ",\n".join(steps) + f"\nSELECT\n  {columns}\nFROM {self.steps[-1][0]}\n"
