@@ -3,9 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 CLANG ?= clang++
 RUNS ?= 100000
+CORES ?= 2
 BIN := $(VENV)/bin
-# Spark is half a gigabyte, so it is fetched when asked for (EXTRAS=test,spark); without it its tests are skipped.
-EXTRAS ?= test
 # The Pythons that run here, newest first; PYENV_VERSION says to pyenv which one its `python3.x` is.
 PYTHONS = $(foreach v,3.15 3.14 3.13 3.12 3.11,$(shell PYENV_VERSION=$(v) python$(v) -c 'print($(v))' 2>/dev/null))
 NEWEST = $(firstword $(PYTHONS))
@@ -13,7 +12,7 @@ OLDEST = $(lastword $(PYTHONS))
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-newest test-oldest test-all test-clang test-arm floors
+.PHONY: help setup spark demo test test-newest test-oldest test-all test-clang test-arm floors
 .PHONY: sanitize fuzz lint types bench pictures clean
 
 help: ## list the targets
@@ -22,7 +21,7 @@ help: ## list the targets
 $(VENV)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' $(CONSTRAINTS)
+	$(BIN)/python -m pip install --quiet --editable '.[test]' $(CONSTRAINTS)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
@@ -31,11 +30,24 @@ $(VENV)/.dev: $(VENV)/.installed
 
 setup: $(VENV)/.installed ## create .venv and build the kernels into it
 
+# Spark is half a gigabyte, and pip would pack and unpack it once more: it is laid beside the packages as it comes.
+$(VENV)/.spark: $(VENV)/.installed
+	mkdir -p $(VENV)/spark
+	$(BIN)/python -m pip download --quiet --no-deps --no-binary pyspark --dest $(VENV)/spark 'pyspark>=4'
+	tar --extract --gzip --directory $(VENV)/spark --strip-components 1 --file $(VENV)/spark/pyspark-*.tar.gz
+	rm $(VENV)/spark/pyspark-*.tar.gz
+	for part in bin jars; do ln -sfn ../deps/$$part $(VENV)/spark/pyspark/$$part; done
+	$(BIN)/python -m pip install --quiet "$$(grep --max-count 1 py4j $(VENV)/spark/pyspark.egg-info/requires.txt)"
+	echo "$(abspath $(VENV))/spark" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/spark.pth"
+	@touch $@
+
+spark: $(VENV)/.spark ## fetch Spark into .venv, half a gigabyte; its tests also need Java 17
+
 demo: setup ## set up and show the main job, under ten seconds after set-up
 	$(BIN)/tally demo
 
-test: setup ## set up and run every test, the handbook's examples included (EXTRAS=test,spark: those of Spark, too)
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST)
+test: setup ## set up and run every test, the handbook's examples included (those of Spark after `make spark`)
+	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup $(PYTEST)
 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
 # scikit-learn's own checks, pictures, notebooks, what is written about rows.
