@@ -234,6 +234,11 @@ def test_files_stay_short(module):
     assert lines <= 450
 
 
+def test_every_test_file_has_a_name_of_its_own():
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
+
+
 def tracked_files() -> list[Path]:
     out = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if out.returncode:  # not a checkout: what a source distribution holds

@@ -79,7 +79,11 @@ def test_decisions_of_nearest_means():
     np.testing.assert_array_equal((gap**2).sum(axis=2).argmin(axis=1), drawn["predicted"])
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "mahalanobis", lambda X, mean: np.abs(X - mean).sum(axis=1)], ids=str)
+@pytest.mark.parametrize(
+    "metric",
+    ["euclidean", "mahalanobis", lambda X, mean: np.abs(X - mean).sum(axis=1)],
+    ids=["euclidean", "mahalanobis", "own"],
+)
 def test_nearest_means_in_any_two_columns_have_the_others_at_their_mean(metric):
     model = tb.NearestClassMean(metric).fit(IRIS, SPECIES)
     picture = model.plot_decision(IRIS, SPECIES, (3, 1))
