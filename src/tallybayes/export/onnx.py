@@ -34,11 +34,6 @@ def write_onnx(scores: Scores, array: bool) -> onnx.ModelProto:
             "a graph of ONNX cannot refuse a level that nobody has seen, as unseen='error' asks for.\n"
             "    Use model.reestimate(unseen='missing')."
         )
-    if scores.parents is not None:
-        raise ExportError(
-            "a classifier that counts pairs of columns is not written as a graph of ONNX.\n"
-            "    Use model.to_sql, or a tb.NaiveBayes."
-        )
     if not scores.cells:
         raise ExportError("the model reads no column, so there is nothing to put into a graph; expected one.")
     return _Model(scores, array and all(cell.reading is not None for cell in scores.cells)).proto()

@@ -179,11 +179,6 @@ def scores_of(model: Any) -> Scores:
     found = Scores(model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], tempered_of(model), model.unseen)
     if isinstance(plan, ParentsPlan):
         return found._replace(parents=_parents(model._columns.families, plan))
-    if not isinstance(plan, Plan):
-        raise ExportError(
-            f"a {type(model).__name__} passes messages along a tree of columns, which are not written.\n"
-            "    tb.NaiveBayes, tb.GaussianDiscriminant and tb.AveragedOneDependence are."
-        )
     names = {name for part in plan.scored for name in part.factor.columns}
     cells: dict[Name, Cell] = {}
     for part, domains in zip(plan.scored, plan.domains, strict=True):

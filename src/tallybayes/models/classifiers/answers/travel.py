@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import ExportError
 
 if TYPE_CHECKING:
     import onnx
@@ -98,3 +100,27 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     model._check_estimated(model.class_log_prior_)
     names, shape = model._read_names, model._shape
     return write_onnx(scores_of(model), not shape.by_name and all(isinstance(name, int) for name in names))
+
+
+def refuse_pairs(model: Any) -> NoReturn:
+    """Refuse a graph of pairs of columns."""
+    raise ExportError(
+        f"the pairs of columns of {type(model).__name__} are not written as a graph of ONNX.\n"
+        "    Use model.to_sql, or a tb.NaiveBayes."
+    )
+
+
+def refuse_tree(model: Any) -> NoReturn:
+    """Refuse messages along a tree."""
+    raise ExportError(
+        f"{type(model).__name__} passes messages along a tree of columns, which are not written.\n"
+        "    tb.NaiveBayes and tb.GaussianDiscriminant are, and tb.AveragedOneDependence as SQL."
+    )
+
+
+def refuse_mixture(model: Any) -> NoReturn:
+    """Refuse a mixture of models."""
+    raise ExportError(
+        "a mixture of calibrated models is not written.\n"
+        "    Its heaviest member, members_[0].model, may be, without its calibration; or a tb.NaiveBayes('suggest')."
+    )

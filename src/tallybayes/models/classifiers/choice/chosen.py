@@ -19,6 +19,7 @@ from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.decisions import decide
 from tallybayes.models.classifiers.answers.explain import plot_explanation
 from tallybayes.models.classifiers.answers.report import report
+from tallybayes.models.classifiers.answers.travel import refuse_mixture
 from tallybayes.models.classifiers.answers.uncertainty import predict_set
 from tallybayes.models.classifiers.choice import pictures, reading
 from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice, fit_members
@@ -128,6 +129,7 @@ class Chosen(ClassifierMixin, Estimator):
     bits = reading.refuse
     bic_ = property(reading.refuse)
     aic_ = property(reading.refuse)
+    to_sql = to_onnx = property(refuse_mixture)
 
     # ---- Learning ---------------------------------------------------------------------------------------------------
 
