@@ -11,7 +11,7 @@ from tallybayes import __version__
 from tallybayes.errors import ExportError
 from tallybayes.export.names import free_names
 from tallybayes.export.onnx_terms import Graph
-from tallybayes.export.scores import IMPOSSIBLE, Cell, Lookup, Rows, Scores, Term
+from tallybayes.export.scores import IMPOSSIBLE, Cell, Lookup, Parents, Rows, Scores, Term
 from tallybayes.families.aggregates import Log, Steps
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ class _Model(Graph):
 
         cells, scores = self.scores.cells, self.scores
         kinds = {look.cell: look.levels for look in scores.lookups if look.cell.reading is None}
+        if scores.parents is not None:
+            every = zip(scores.parents.cells, scores.parents.levels, strict=True)
+            kinds |= {cell: levels for cell, levels in every if cell.reading is None}
         inputs = []
         for name in dict.fromkeys(cell.column for cell in cells):
             levels = next((kinds[cell] for cell in cells if cell.column == name and cell in kinds), None)
@@ -77,6 +80,8 @@ class _Model(Graph):
         for rows in scores.rows:
             if rows.cells:
                 self._turn(rows)
+        if scores.parents is not None:
+            self._average(scores.parents)
         outputs = self._weigh(free_names(["label", "probabilities"], [one.name for one in inputs]))
         graph = helper.make_graph(self.nodes, "tallybayes", inputs, outputs, self.constants)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _LABEL_OPSET)]
@@ -129,15 +134,12 @@ class _Model(Graph):
             places = list(range(n_levels))
             if nothing not in keys:
                 keys, places = [*keys, nothing], [*places, n_levels + 1]
-            named: dict[str, Any] = {"keys_strings": keys} if strings else {"keys_int64s": [int(key) for key in keys]}
-            named |= {"values_int64s": places, "default_int64": n_levels}
-            code = self.apply("LabelEncoder", str(cell.column), domain="ai.onnx.ml", **named)
+            code = self._encoded(str(cell.column), keys, places, n_levels)
             self.codes[cell] = code, n_levels
         else:
             x, missing = (self.apply("Squeeze", part, np.array([1])) for part in self._numbers([cell]))
             if isinstance(cell.reading, Steps):
-                reached = self.apply("GreaterOrEqual", self.axis(x, 1), np.array(cell.reading.cuts)[None])
-                code = self.over(self.apply("Cast", reached, to=7), 1)
+                code = self._bins(x, cell.reading)
             else:  # small whole numbers are places themselves
                 code = self.apply("Cast", self.apply("Clip", x, np.array(-1.0), np.array(float(n_levels))), to=7)
                 whole = self.apply("Equal", x, self.apply("Cast", code, to=11))
@@ -146,6 +148,47 @@ class _Model(Graph):
                 missing = self.apply("Or", missing, self.apply("Not", self.apply("And", whole, inside)))
             code = self.apply("Where", missing, np.array(n_levels + 1, dtype=np.int64), code)
         self.parts.append(self.apply("Gather", table, code, axis=0))
+
+    def _encoded(self, name: str, keys: Sequence[Any], places: Sequence[int], otherwise: int) -> str:
+        """The places of labels, (n,)."""
+        strings = not keys or isinstance(keys[0], str)
+        named: dict[str, Any] = {"keys_strings": keys} if strings else {"keys_int64s": [int(key) for key in keys]}
+        named |= {"values_int64s": places, "default_int64": otherwise}
+        return self.apply("LabelEncoder", name, domain="ai.onnx.ml", **named)
+
+    def _bins(self, x: str, steps: Steps) -> str:
+        """How many cuts numbers (n,) have reached."""
+        reached = self.apply("GreaterOrEqual", self.axis(x, 1), np.array(steps.cuts)[None])
+        return self.over(self.apply("Cast", reached, to=7), 1)
+
+    def _average(self, parents: Parents) -> None:
+        """Every level as a parent: of rows that have it, and of those that lack the column's cell."""
+        codes, first, none = [], 0, np.array(-1, dtype=np.int64)
+        for cell, levels in zip(parents.cells, parents.levels, strict=True):
+            places = range(first, first + len(levels))
+            if cell.reading is None:
+                code = self._encoded(str(cell.column), levels, places, -1)
+            else:
+                x, missing = (self.apply("Squeeze", part, np.array([1])) for part in self._numbers([cell]))
+                assert isinstance(cell.reading, Steps)
+                code = self._encoded(self._bins(x, cell.reading), levels, places, -1)
+                code = self.apply("Where", missing, none, code)
+            codes.append(self.axis(code, 1))
+            first += len(levels)
+        code = self.apply("Concat", *codes, axis=1) if len(codes) > 1 else codes[0]
+        missing = self.apply("Equal", code, none)
+        given = self.apply("Gather", parents.given, self.apply("Max", code, np.array(0, dtype=np.int64)), axis=1)
+        same = parents.column[:, None, None] == np.arange(len(codes))
+        silent = self.axis(self.apply("Or", missing, same), 3)  # (levels, n, columns, 1)
+        added = self.over(self.apply("Where", silent, np.array(0.0), given), 2)  # (levels, n, classes)
+        score = self.apply("Add", added, parents.own[:, None])
+        here = self.apply("Gather", code, parents.column, axis=1)  # (n, levels)
+        parent = self.apply("Or", self.apply("Equal", here, np.arange(first)[None]), self.apply("Equal", here, none))
+        parent = self.axis(self.apply("Transpose", parent, perm=[1, 0]), 2)
+        score = self.apply("Where", parent, score, np.array(IMPOSSIBLE))
+        best = self.apply("ReduceMax", score, axes=[0], keepdims=1)
+        total = self.over(self.apply("Exp", self.apply("Sub", score, best)), 0)
+        self.parts.append(self.apply("Add", self.apply("Log", total), self.apply("Squeeze", best, np.array([0]))))
 
     def _add(self, terms: Sequence[Term]) -> None:
         """Add what columns of one kind say; nothing where a cell is missing."""

@@ -78,6 +78,22 @@ def test_discriminants_with_missing_cells(covariance, estimate):
     check(model, asked)
 
 
+@pytest.mark.parametrize("names", [["label`"], ["label`", "number", "member", "named", "cut", "size", "tied"]], ids=len)
+def test_one_dependence_with_missing_parents(names, mixed):  # noqa: F811
+    model = tb.AveragedOneDependence(calibration="temperature").fit(mixed[[*names, "class"]], "class")
+    asked = strange(mixed)[names]
+    asked.loc[20, names] = None
+    check(model, asked)
+
+
+def test_one_dependence_of_an_array():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 300)
+    X = rng.normal(y[:, None], 1.0, (300, 4))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    check(tb.AveragedOneDependence().fit(X, y), X)
+
+
 def test_rows_with_too_many_patterns_have_no_answer_where_they_lack_a_cell():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(100, 21)), np.arange(100) % 2
@@ -114,8 +130,6 @@ def test_what_cannot_be_written_is_refused_by_name(monkeypatch):
     model = tb.NaiveBayes(unseen="error").fit(rows, "y")
     with pytest.raises(tb.ExportError, match=r"unseen='error'(.|\n)*reestimate\(unseen='missing'\)"):
         model.to_onnx()
-    with pytest.raises(tb.ExportError, match="pairs of columns"):
-        tb.AveragedOneDependence().fit({**rows, "z": ["u", "v", "v", "v"]}, "y").to_onnx()
     with pytest.raises(tb.ExportError, match="reads no column"):
         tb.NaiveBayes({}).fit(rows, "y").to_onnx()
     monkeypatch.setitem(sys.modules, "onnx", None)

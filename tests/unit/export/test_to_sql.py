@@ -385,7 +385,7 @@ def test_what_cannot_be_written_is_refused_by_name(mixed):
         tb.Chosen().to_sql  # noqa: B018
     assert "to_sql" in dir(model)
     assert "to_sql" not in dir(tb.TreeAugmentedNaiveBayes())
-    assert "to_onnx" not in dir(tb.AveragedOneDependence())
+    assert "to_onnx" not in dir(tb.Chosen())
     wide = tb.NaiveBayes(tb.Binomial(1000)).fit([[1], [900], [3], [800]], [0, 1, 0, 1])
     with pytest.raises(tb.ExportError, match=r"Binomial\(1000\) columns \(0\) has no form"):
         wide.to_sql("duckdb", "t")

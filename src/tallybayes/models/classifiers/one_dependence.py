@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.models.classifiers import pairs
-from tallybayes.models.classifiers.answers import of_pairs, travel
+from tallybayes.models.classifiers.answers import of_pairs
 from tallybayes.models.classifiers.answers.pairs_work import show_work_of_parents
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.pairs_plan import ParentsPlan
@@ -110,7 +110,6 @@ class AveragedOneDependence(Classifier):
     _told = of_pairs.told
     to_linear = pairs.refuse_linear
     show_work = show_work_of_parents
-    to_onnx = property(travel.refuse_pairs)
     predict_interval = pairs.refuse_interval
     _make_factors = pairs.make_factors
     _cut = pairs.cut

@@ -102,19 +102,11 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     return write_onnx(scores_of(model), not shape.by_name and all(isinstance(name, int) for name in names))
 
 
-def refuse_pairs(model: Any) -> NoReturn:
-    """Refuse a graph of pairs of columns."""
-    raise ExportError(
-        f"the pairs of columns of {type(model).__name__} are not written as a graph of ONNX.\n"
-        "    Use model.to_sql, or a tb.NaiveBayes."
-    )
-
-
 def refuse_tree(model: Any) -> NoReturn:
     """Refuse messages along a tree."""
     raise ExportError(
         f"{type(model).__name__} passes messages along a tree of columns, which are not written.\n"
-        "    tb.NaiveBayes and tb.GaussianDiscriminant are, and tb.AveragedOneDependence as SQL."
+        "    tb.NaiveBayes, tb.GaussianDiscriminant and tb.AveragedOneDependence are."
     )
 
 
