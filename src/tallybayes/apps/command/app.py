@@ -35,6 +35,7 @@ COMMANDS = {
     "forget": "Take rows out of a model again, as if never seen.",
     "merge": "Add up models that were learned apart.",
     "sample": "Draw rows from a model.",
+    "export": "Write a model for where the rows are: as SQL, ONNX or BIF.",
     "report": "Write a page about a classifier: what it counted, how good it is, and why.",
     "query": "Ask a Bayesian network what follows from what is known.",
     "demo": "Show the main job on a made-up table.",
