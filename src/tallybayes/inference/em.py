@@ -28,6 +28,8 @@ class Climb(NamedTuple):
     converged : bool
     log_likelihood : float
         Of what was observed, under the last parameters.
+    starts : tuple of lists of float
+        The histories of all starts, of which this is the best.
     """
 
     expected: Any
@@ -35,6 +37,7 @@ class Climb(NamedTuple):
     history: list[float]
     converged: bool
     log_likelihood: float
+    starts: tuple[list[float], ...] = ()
 
 
 class Climbed(NamedTuple):
@@ -45,10 +48,11 @@ class Climbed(NamedTuple):
     converged: bool
     log_likelihood: float  # of what was observed, under the last parameters
     entropy: float = 0.0  # of what was not, given what was; 0 where it is not measured
+    starts: tuple[list[float], ...] = ()  # the histories of all starts, to be drawn; a file keeps the best alone
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Numbers and arrays for a file."""
-        numbers = {name: value for name, value in self._asdict().items() if name != "history"}
+        numbers = {name: value for name, value in self._asdict().items() if name not in ("history", "starts")}
         return {"em": numbers}, {"em/history": np.array(self.history)}
 
     @classmethod
@@ -141,18 +145,19 @@ def climb_best(
     -------
     Climb
     """
-    best, failed = None, None
+    best, failed, histories = None, None, []
     for start in starts:
         try:
             done = climb(start(), maximise, expect, max_iter=max_iter, tol=tol, what=what)
         except EstimateError as error:
             failed = error
             continue
+        histories.append(done.history)
         best = done if best is None or done.history[-1] > best.history[-1] else best
     if best is None:
         assert failed is not None
         raise failed
-    return best
+    return best._replace(starts=tuple(histories))
 
 
 def warn_unless_converged(climbed: Climbed) -> None:

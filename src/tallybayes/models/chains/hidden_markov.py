@@ -17,6 +17,7 @@ from tallybayes.models.chains.chain import UNSEEN, read_prior
 from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted, told
 from tallybayes.models.fitted import measures, reading
+from tallybayes.models.fitted.climbing import plot_climb
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.measured import covariances, means
 from tallybayes.models.fitted.summary import summary
@@ -143,6 +144,7 @@ class HiddenMarkovModel(Model):
     n_parameters_ = property(measures.n_parameters)
     log_evidence = measures.log_evidence
     bits = measures.bits
+    plot_climb = plot_climb
     bic_ = property(measures.bic)
     aic_ = property(measures.aic)
     prior_ = property(measures.resolved_priors)

@@ -17,6 +17,7 @@ from tallybayes.families.stated import stated
 from tallybayes.models.classifiers.answers.linear import linear_terms
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.stating import discriminant_from_parameters
+from tallybayes.models.fitted.climbing import plot_climb
 from tallybayes.models.fitted.plan import check_cells
 from tallybayes.models.fitted.scoring import Scored, chunk_of
 from tallybayes.models.inputs.outside import answering
@@ -141,6 +142,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         self.random_state = random_state
 
     from_parameters = classmethod(discriminant_from_parameters)
+    plot_climb = plot_climb
 
     def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
         self._family()

@@ -15,6 +15,7 @@ from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
 from tallybayes.models.classifiers.stating import mixture_from_parameters
 from tallybayes.models.classifiers.unlabelled import count_first
+from tallybayes.models.fitted.climbing import plot_climb
 from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
 from tallybayes.models.inputs.features import open_features
 from tallybayes.sources.opening import open_source
@@ -104,6 +105,7 @@ class Mixture(Grouped):
     _count_first = count_first
     fit_tally = learning.fit_tally
     drop_class = learning.drop_class
+    plot_climb = plot_climb
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None, *, start: Any = None) -> Self:
         """Find the components.

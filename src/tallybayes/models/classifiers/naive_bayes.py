@@ -7,6 +7,7 @@ from typing import Any
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally, with_kinds_of
 from tallybayes.models.classifiers.stating import naive_bayes_from_parameters
+from tallybayes.models.fitted.climbing import plot_climb
 from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
 
 
@@ -118,6 +119,7 @@ class NaiveBayes(Classifier):
     _make_factors = column_factors
     _retally = retally
     _with_kinds_of = with_kinds_of
+    plot_climb = plot_climb
 
     def __sklearn_tags__(self) -> Any:
         return column_tags(self, super().__sklearn_tags__())

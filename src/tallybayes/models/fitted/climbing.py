@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal
@@ -21,6 +22,9 @@ from tallybayes.models.fitted.soft_counting import SoftCounter
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
+
+if TYPE_CHECKING:
+    from tallybayes.plots.picture import Picture
 
 _NONE = np.zeros(0, dtype=np.intp)
 
@@ -147,7 +151,7 @@ class Hill:
         """Where the best of some starts ended, and how; other parameters may have a prior though no factor has."""
         best = climb_best(starts, steps.maximise, steps.expect, max_iter=self.max_iter, **self.settings)
         name = "log posterior" if self.has_prior or has_prior else "log likelihood"
-        return best, Climbed(best.history, name, best.converged, best.log_likelihood)
+        return best, Climbed(best.history, name, best.converged, best.log_likelihood, starts=best.starts)
 
 
 def _resolved(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[Any, np.ndarray]:
@@ -224,3 +228,28 @@ def widened(scored: Scored, like: Any) -> Scored:
     variance = np.ones((n_groups, width))
     variance[:, kept] = spread
     return scored._replace(parameters=Normal(wide, variance))
+
+
+def plot_climb(model: Any, ax: Any = None) -> Picture:
+    """What EM climbed to from every start, step by step, and how often the highest hill; needs matplotlib.
+
+    Raise ``n_init`` where it was seldom. Maximum likelihood sets out twice from each start: at once, and from where
+    default priors lead. A model that was read from a file remembers the best climb alone.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Picture
+    """
+    check_is_fitted(model, "tally_")
+    if model._climb is None:
+        raise DataError(
+            f"EM did not climb: this {type(model).__name__} only counted, or its counts have changed since.\n"
+            "    Fit it on rows in which something is not observed, such as labels."
+        )
+    from tallybayes.plots.climb import plot_climb
+
+    return plot_climb(model._climb, ax)

@@ -13,6 +13,7 @@ from tallybayes.errors import printable, shortened
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.inference.em import Climbed
 from tallybayes.models.fitted import measures, reading
+from tallybayes.models.fitted.climbing import plot_climb
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.summary import summary
 from tallybayes.models.inputs.columns import columns_of, refuse_other_choice
@@ -143,6 +144,7 @@ class BayesianNetwork(Model):
     n_parameters_ = property(measures.n_parameters)
     log_evidence = measures.log_evidence
     bits = measures.bits
+    plot_climb = plot_climb
     bic_ = property(measures.bic)
     aic_ = property(measures.aic)
     prior_ = property(measures.resolved_priors)
