@@ -1,6 +1,8 @@
 """The handbook hangs together: its links lead somewhere and its pictures are the ones the script draws."""
 
+import ast
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,9 +31,21 @@ def test_every_page_is_in_the_contents():
 
 def test_every_picture_is_drawn_by_the_script_and_shown_on_a_page():
     source = (DOCS / "pictures" / "make_pictures.py").read_text(encoding="utf-8")
-    drawn = set(re.findall(r'^    "([a-z-]+)": draw_', source, flags=re.MULTILINE))
+    drawn = set(re.findall(r'^    "([a-z-]+)": ', source, flags=re.MULTILINE))
     shown = {Path(link).stem for page in PAGES for link in links(page) if link.endswith(".png")}
     assert {picture.stem for picture in PICTURES} == drawn == shown
+
+
+@pytest.mark.parametrize("script", sorted(DOCS.glob("*/*.py")), ids=lambda script: script.name)
+def test_pictures_are_made_by_calls_that_readers_have(script):
+    """No script of the handbook draws: none imports what draws, or goes on to change a picture."""
+    may = {"numpy", "pandas", "sklearn", "PIL", "tallybayes", *sys.stdlib_module_names}
+    may |= {other.stem for other in DOCS.glob("measured/*.py")}
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+            assert {name.split(".")[0] for name in names} <= may
+        assert not (isinstance(node, ast.Attribute) and node.attr in ("axes", "figure"))
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tallybayes.cautions import warn
 from tallybayes.errors import EstimateError
 from tallybayes.progress import progress
+from tallybayes.store import refuse_rest
 
 Parameters = TypeVar("Parameters")
 Expected = TypeVar("Expected")
@@ -61,12 +62,10 @@ class Climbed(NamedTuple):
         if "em" not in state:
             return None
         kept, history = dict(state.pop("em")), [float(value) for value in arrays.pop("em/history")]
-        return cls(
-            history,
-            str(kept.pop("objective")),
-            bool(kept.pop("converged")),
-            **{name: float(value) for name, value in kept.items()},
-        )
+        objective, converged = str(kept.pop("objective")), bool(kept.pop("converged"))
+        found = cls(history, objective, converged, float(kept.pop("log_likelihood")), float(kept.pop("entropy", 0.0)))
+        refuse_rest("what the file says of EM", kept)
+        return found
 
 
 def climb(
