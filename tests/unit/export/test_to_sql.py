@@ -355,6 +355,17 @@ def test_more_pairs_than_a_query_should_hold_are_refused():
         model.to_sql("duckdb", "t")
 
 
+def test_mixtures_and_models_that_were_given(database, mixed):
+    columns = {"tied": tb.Gaussian(), "member": tb.Categorical(), "select": tb.Poisson()}
+    rows = mixed[[*columns, "id"]]
+    check(tb.Mixture(3, columns=columns, random_state=0).fit(rows), database, strange(mixed)[[*columns, "id"]])
+    sky = {"yes": {"sun": 0.75, "rain": 0.25}, "no": {"sun": 1.0, "rain": 0.0}}
+    warmth = {"yes": {"mean": 24, "variance": 9}, "no": {"mean": 15, "variance": 16}}
+    given = tb.NaiveBayes.from_parameters({"sky": sky, "warmth": warmth}, class_prior={"yes": 0.5, "no": 0.5})
+    asked = pd.DataFrame({"sky": ["sun", "rain", None, "snow"], "warmth": [0.5, 1.0, None, None], "id": range(4)})
+    check(given, database, asked)
+
+
 def test_names_that_are_taken_get_an_underscore():
     model = tb.NaiveBayes().fit({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]}, "y")
     database = sqlite3.connect(":memory:")

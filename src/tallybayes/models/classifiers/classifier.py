@@ -15,7 +15,6 @@ from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibrating import calibrate, calibrate_first, warn_uncalibrated
 from tallybayes.models.classifiers.answers.calibration import METHODS, Calibration
 from tallybayes.models.classifiers.answers.report import report
-from tallybayes.models.classifiers.answers.travel import to_onnx, to_sql
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.unlabelled import count_first, count_more
 from tallybayes.tally.factor import Factor
@@ -50,8 +49,6 @@ class Classifier(ClassifierMixin, Grouped):
     drop_class = learning.drop_class
     score = learning.score
     calibrate = calibrate
-    to_sql = to_sql
-    to_onnx = to_onnx
     _calibrate_first = calibrate_first
     _warn_uncalibrated = warn_uncalibrated
     _count_first = count_first

@@ -22,6 +22,7 @@ from tallybayes.models.classifiers.answers.joint import n_parameters_joint
 from tallybayes.models.classifiers.answers.linear import to_linear
 from tallybayes.models.classifiers.answers.reading import class_prior, told
 from tallybayes.models.classifiers.answers.show_work import show_work
+from tallybayes.models.classifiers.answers.travel import to_onnx, to_sql
 from tallybayes.models.classifiers.answers.uncertainty import predict_interval, predict_set
 from tallybayes.models.classifiers.class_prior import (
     CLASS_PRIOR_WORDS,
@@ -290,6 +291,8 @@ class Grouped(Model):
     decide = decide
     estimate_class_prior = estimate_class_prior
     to_linear = to_linear
+    to_sql = to_sql
+    to_onnx = to_onnx
     n_parameters_joint_ = property(n_parameters_joint)
     n_parameters_ = property(measures.n_parameters)
     log_evidence = measures.log_evidence
