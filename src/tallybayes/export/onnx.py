@@ -240,11 +240,22 @@ class _Model(Graph):
 
     # ---- What comes out --------------------------------------------------------------------------------------------
 
+    def _mended(self, gap: str, share: str, steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+        """Every class's probability against the rest, by lines between steps at its log-odds: (n, classes)."""
+        rest = self.apply("MatMul", share, 1.0 - np.eye(len(steps)))
+        odds, columns = self.apply("Sub", gap, self.apply("Log", rest)), []
+        for k, (at, value) in enumerate(steps):
+            past = self.apply("Sub", self.apply("Gather", odds, np.array([k]), axis=1), at[None, :-1])
+            past = self.apply("Min", self.apply("Max", past, np.array(0.0)), np.diff(at)[None])  # (n, lines)
+            slopes = (np.diff(value) / np.diff(at))[:, None]
+            columns.append(self.apply("Add", self.apply("MatMul", past, slopes), value[:1]))
+        return self.apply("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+
     def _weigh(self, names: Sequence[str]) -> list[Any]:
         """From the scores to labels, and to probabilities that sum to 1."""
         from onnx import TensorProto, helper
 
-        scores, (sharpness, doubt, base) = self.scores, self.scores.tempered
+        scores, (sharpness, doubt, base, steps) = self.scores, self.scores.mended
         prior = scores.log_prior[None]
         refused = [self.over(part, 1, keep=True) for part in self.refused]
         score = self.apply("Add", self.sum([*self.parts, *refused]), prior)
@@ -252,10 +263,12 @@ class _Model(Graph):
         score = self.apply("Where", self.apply("Less", best, np.array(IMPOSSIBLE / 1e5)), prior, score)
         gap = self.apply("Sub", score, self.apply("ReduceMax", score, axes=[1], keepdims=1))
         share = self.apply("Exp", self.apply("Mul", gap, np.array(sharpness)))
+        if steps:
+            share = self.sum([self._mended(gap, share, steps), *refused])
         share = self.apply("Div", share, self.over(share, 1, keep=True))
         if doubt:
             share = self.apply("Add", self.apply("Mul", share, np.array(1 - doubt)), (doubt * base)[None])
-        first = self.apply("ArgMax", share if doubt else score, axis=1, keepdims=0)
+        first = self.apply("ArgMax", share if scores.mended.reorders else score, axis=1, keepdims=0)
         labels = np.array(scores.classes)
         if labels.dtype.kind == "U":
             labels = labels.astype(object)

@@ -142,12 +142,22 @@ class Parents(NamedTuple):
     given: np.ndarray  # log p(level | parent, class): (parents, levels, classes)
 
 
-class Tempered(NamedTuple):
-    """p = (1 − doubt) · softmax(sharpness · score) + doubt · base."""
+class Mended(NamedTuple):
+    """How probabilities are calibrated: (1 − doubt) · softmax(sharpness · score) + doubt · base; or by steps.
+
+    Steps are the corners of every class's probability against the rest, at some log-odds; what lies between is on a
+    line, and all are made to sum to 1.
+    """
 
     sharpness: float
     doubt: float
     base: np.ndarray
+    steps: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+
+    @property
+    def reorders(self) -> bool:
+        """Whether the most probable class may be another one than that of the highest score."""
+        return bool(self.doubt or self.steps)
 
 
 class Scores(NamedTuple):
@@ -159,7 +169,7 @@ class Scores(NamedTuple):
     terms: list[Term]
     totals: list[Total]
     rows: list[Rows]
-    tempered: Tempered
+    mended: Mended
     unseen: str
     parents: Parents | None = None
 
@@ -176,7 +186,7 @@ class Scores(NamedTuple):
 def scores_of(model: Any) -> Scores:
     """What a fitted classifier adds up; what cannot be said in plain arithmetic is refused by name."""
     plan: Plan | ParentsPlan = model._plan
-    found = Scores(model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], tempered_of(model), model.unseen)
+    found = Scores(model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], mended_by(model), model.unseen)
     if isinstance(plan, ParentsPlan):
         return found._replace(parents=_parents(model._columns.families, plan))
     names = {name for part in plan.scored for name in part.factor.columns}
@@ -193,20 +203,15 @@ def scores_of(model: Any) -> Scores:
     return found
 
 
-def tempered_of(model: Any) -> Tempered:
-    """How the probabilities are mended."""
-    calibration, n_classes = model._calibration, len(model.classes_)
-    if calibration is None:
+def mended_by(model: Any) -> Mended:
+    """How the probabilities of a model are calibrated, if they are."""
+    found, n_classes = model._calibration, len(model.classes_)
+    if found is None:
         if model._owed:
             model._warn_uncalibrated()
-        return Tempered(1.0, 0.0, np.zeros(n_classes))
-    if calibration.method == "isotonic":
-        raise ExportError(
-            "an isotonic calibration is steps by the log-odds of every class, which are not written.\n"
-            "    Use calibrate(X, y, 'temperature'), or calibration='temperature'."
-        )
-    base = calibration.base if calibration.doubt else np.zeros(n_classes)
-    return Tempered(1 / calibration.temperature, calibration.doubt, base)
+        return Mended(1.0, 0.0, np.zeros(n_classes))
+    base = found.base if found.doubt else np.zeros(n_classes)
+    return Mended(1 / found.temperature, found.doubt, base, tuple(zip(found.log_odds, found.values, strict=True)))
 
 
 def bounded(log_p: np.ndarray, impossible: np.ndarray | None = None) -> np.ndarray:

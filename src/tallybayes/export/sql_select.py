@@ -221,7 +221,7 @@ class Select:
 
     def _weigh(self) -> None:
         """From the scores to probabilities that sum to 1; a row that no class allows has those of the prior."""
-        scores, (sharpness, doubt, base) = self.scores, self.scores.tempered
+        scores, mended = self.scores, self.scores.mended
         refused = " OR ".join(self.refused)
         columns = []
         for k, part in enumerate(self.parts):
@@ -230,22 +230,45 @@ class Select:
         self._step("tally_scored", columns)
         every = range(self.n_classes)
         self._step("tally_best", [f"{self._greatest([f'a.s{k}' for k in every])} AS best"])
-        lost = f"a.best < {self.real(IMPOSSIBLE / 1e5)}"
-        own = sharpness * (scores.log_prior - scores.log_prior.max())
-        sharp = f" * {self.real(sharpness)}" if sharpness != 1 else ""
-        columns = []
-        for k in every:
-            gap = f"(a.s{k} - a.best){sharp}"
-            share = f"WHEN {gap} > {self.real(NOTHING)} THEN EXP({gap}) WHEN a.best IS NOT NULL THEN 0e0"
-            columns.append(f"CASE WHEN {lost} THEN {self.real(np.exp(own[k]))} {share} END AS e{k}")
-        self._step("tally_weighed", columns)
-        self._step("tally_summed", [f"{balanced([f'a.e{k}' for k in every])} AS total"])
-        shares = [f"a.e{k} / a.total" for k in every]
-        if doubt:
-            shares = [f"{self.real(1 - doubt)} * ({p}) + {self.real(doubt * base[k])}" for k, p in enumerate(shares)]
+        lost, own = f"a.best < {self.real(IMPOSSIBLE / 1e5)}", scores.log_prior - scores.log_prior.max()
+        sharp = f"{self.real(mended.sharpness)} * " if mended.sharpness != 1 else ""
+        gaps = [f"CASE WHEN {lost} THEN {self.real(own[k])} ELSE a.s{k} - a.best END" for k in every]
+        self._step("tally_gaps", [f"{sharp}({gap}) AS d{k}" for k, gap in enumerate(gaps)])
+        shares = [
+            f"WHEN a.d{k} > {self.real(NOTHING)} THEN EXP(a.d{k}) WHEN a.d{k} IS NOT NULL THEN 0e0" for k in every
+        ]
+        self._step("tally_weighed", [f"CASE {share} END AS e{k}" for k, share in enumerate(shares)])
+        weight = "e"
+        if mended.steps:
+            self._mend(mended.steps)
+            weight = "f"
+        self._step("tally_summed", [f"{balanced([f'a.{weight}{k}' for k in every])} AS total"])
+        shares = [f"a.{weight}{k} / a.total" for k in every]
+        if mended.doubt:
+            base = (mended.doubt * mended.base).tolist()
+            shares = [f"{self.real(1 - mended.doubt)} * ({p}) + {self.real(base[k])}" for k, p in enumerate(shares)]
         self._step("tally_shared", [f"{share} AS p{k}" for k, share in enumerate(shares)])
-        if doubt:
+        if mended.reorders:
             self._step("tally_ordered", [f"{self._greatest([f'a.p{k}' for k in every])} AS top"])
+
+    def _mend(self, steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Every class's probability against the rest, by lines between steps at its log-odds."""
+        odds = []
+        for k in range(self.n_classes):
+            rest = balanced([f"a.e{other}" for other in range(self.n_classes) if other != k])
+            last = self.real(-NOTHING)
+            odds.append(f"CASE WHEN {rest} > 0 THEN a.d{k} - LN({rest}) WHEN {rest} = 0 THEN {last} END AS o{k}")
+        self._step("tally_odds", odds)
+        values = []
+        for k, (at, value) in enumerate(steps):
+            slopes = np.diff(value) / np.diff(at)
+            lines = [f"WHEN a.o{k} <= {self.real(at[0])} THEN {self.real(value[0])}"]
+            for x, y, slope, end in zip(at[:-1], value[:-1], slopes, at[1:], strict=True):
+                line = f"{self.real(y)} + {self.real(slope)} * (a.o{k} - {self.real(x)})" if slope else self.real(y)
+                lines.append(f"WHEN a.o{k} <= {self.real(end)} THEN {line}")
+            lines.append(f"WHEN a.o{k} IS NOT NULL THEN {self.real(value[-1])}")
+            values.append(f"CASE {' '.join(lines)} END AS f{k}")
+        self._step("tally_stepped", values)
 
     def _greatest(self, parts: list[str]) -> str:
         while len(parts) > 1:
@@ -258,7 +281,7 @@ class Select:
         labels = [dialect.value(label) for label in scores.classes]
         if isinstance(scores.classes[0], float):
             labels = [dialect.cast(label) for label in labels]
-        if scores.tempered.doubt:
+        if scores.mended.reorders:
             found = [f"WHEN p{k} = top THEN {label}" for k, label in enumerate(labels)]
         else:
             first = f"WHEN best < {self.real(IMPOSSIBLE / 1e5)} THEN {labels[int(scores.log_prior.argmax())]}"

@@ -125,6 +125,14 @@ def test_temperature_impossible_classes_and_names_that_are_taken(mixed):  # noqa
     assert [output.name for output in model.to_onnx().graph.output] == ["label_", "probabilities_"]
 
 
+def test_calibration_by_steps(mixed):  # noqa: F811
+    columns = {name: FAMILIES[name] for name in ("select", "number", "tied")}
+    model = tb.NaiveBayes(columns, calibration="isotonic").fit(mixed, "class")
+    check(model, strange(mixed))
+    _, p = asked_of(model, mixed.iloc[:2].assign(tied=[np.inf, 0.0]))
+    assert np.isnan(p).all(axis=1).tolist() == [True, False]
+
+
 def test_what_cannot_be_written_is_refused_by_name(monkeypatch):
     rows = {"x": ["a", "b", "a", "b"], "y": [0, 1, 0, 1]}
     model = tb.NaiveBayes(unseen="error").fit(rows, "y")

@@ -277,6 +277,19 @@ def test_temperature_and_doubt(database, mixed):
     )
 
 
+@pytest.mark.parametrize("method", ["isotonic", "auto"])
+def test_calibration_by_steps(database, method, mixed):
+    columns = {name: FAMILIES[name] for name in ("select", "number", "tied")}
+    model = tb.NaiveBayes(columns, calibration=method).fit(mixed, "class")
+    check(model, database, strange(mixed))
+    two = mixed[mixed["class"].isin(["no", "it's"])]
+    strict = tb.NaiveBayes(columns, calibration="isotonic", unseen="error").fit(two, "class")
+    asked = two.drop(columns="class").iloc[:30].reset_index(drop=True).assign(id=range(30))
+    check(strict, database, asked)
+    asked.loc[2, "select"] = -1
+    assert database.ask(strict.to_sql(database.dialect, "rows", keep="id"), asked)[2][1:] == (None, None, None)
+
+
 def test_more_columns_than_can_be_joined_and_more_levels_than_a_query_is_long(database):
     rng = np.random.default_rng(2)
     rows = pd.DataFrame({f"c{j}": rng.integers(0, 3, 300) for j in range(90)})
@@ -385,10 +398,6 @@ def test_what_cannot_be_written_is_refused_by_name(mixed):
         model.to_sql("oracle", "t")
     with pytest.raises(tb.DataError, match=r"table .*expected the name of a table"):
         model.to_sql("duckdb", ())
-    with pytest.raises(tb.ExportError, match=r"isotonic calibration(.|\n)*'temperature'"):
-        tb.NaiveBayes(columns={"size": tb.LogNormal()}, calibration="isotonic").fit(mixed, "class").to_sql(
-            "duckdb", "t"
-        )
     pairs = {"a": ["x", "y"] * 3, "b": ["u", "v", "v"] * 2, "y": [0, 1] * 3}
     with pytest.raises(tb.ExportError, match="TreeAugmentedNaiveBayes passes messages"):
         tb.TreeAugmentedNaiveBayes().fit(pairs, "y").to_sql("duckdb", "t")
