@@ -8,7 +8,6 @@ import os
 from html import escape
 from importlib import resources
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import tallybayes as tb
 from tallybayes.apps.report import asking
 from tallybayes.apps.report.cautions import cautions, class_weights
 from tallybayes.apps.report.rows import Rows
+from tallybayes.apps.writing import write_whole
 
 _MOST_CLASSES = 30  # that a table of mistakes shows
 _ALL_ROWS = 2000  # whose answers a page decides about again
@@ -35,13 +35,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it into a file, whole or not at all."""
-        path = Path(path)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            beside.write_text(self.html, encoding="utf-8")
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_whole(path, self.html.encode())
 
     def _repr_html_(self) -> str:
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:40em;border:0"></iframe>'

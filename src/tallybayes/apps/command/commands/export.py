@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from tallybayes.apps.command.faults import CommandError, UsageError
 from tallybayes.apps.command.models import check_free, load
 from tallybayes.apps.command.terminal import answer, say
+from tallybayes.apps.writing import write_whole
 
 
 def export(
@@ -69,26 +70,12 @@ def export(
         if path is None:
             answer(text)
             return
-        _write(path, (text + "\n").encode())
+        write_whole(path, (text + "\n").encode())
     elif onnx is not None:
         try:
-            _write(onnx, found.to_onnx().SerializeToString())
+            write_whole(onnx, found.to_onnx().SerializeToString())
         except ImportError:
             raise CommandError("the library onnx is not installed.\n    pip install 'tallybayes[onnx]'") from None
     else:
         found.to_bif(bif)
     say(f"wrote {path}")
-
-
-def _write(path: str, content: bytes) -> None:
-    """A file, whole or not at all."""
-    import os
-
-    beside = f"{path}.{os.getpid()}"
-    try:
-        with open(beside, "wb") as file:
-            file.write(content)
-        os.replace(beside, path)
-    finally:
-        if os.path.exists(beside):
-            os.unlink(beside)
