@@ -72,13 +72,12 @@ OF_CLASSIFIERS = sorted(pair for pair in methods() if pair[0] in CLASSIFIERS and
 
 
 def sizes():
-    """Few classes and many columns, many and few: both for every function, one for models that share it with others."""
-    found, shared = [], {}
-    for kind, method in OF_CLASSIFIERS:
-        times = shared.setdefault(getattr(getattr(tb, kind), method), [])
-        both = [(kind, method, 2, 300), (kind, method, 30, 3)]
-        found += [both[len(times) % 2]] if times else both
-        times.append(kind)
+    """Few classes and many columns, many and few, for every function; small for models that share it with others."""
+    found, seen = [], set()
+    for kind, method in sorted(OF_CLASSIFIERS, key=lambda pair: list(CLASSIFIERS).index(pair[0])):
+        function = getattr(getattr(tb, kind), method)
+        found += [(kind, method, *size) for size in ([(4, 3)] if function in seen else [(2, 300), (30, 3)])]
+        seen.add(function)
     return found
 
 
