@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from collections.abc import Iterator
 from html import escape
 from importlib import resources
 from io import BytesIO
@@ -70,6 +71,8 @@ def report(model: Any, data: Any, target: Any, *, title: str | None = None) -> R
     """
     if not hasattr(model, "predict_log_proba") or not hasattr(model, "classes_"):
         raise tb.DataError.wrong_type("the model", f"a {type(model).__name__}", "a fitted classifier")
+    if isinstance(data, str | os.PathLike | Iterator):
+        data = tb.table(data)  # opened once: what an iterator gave it does not give again
     rows = Rows(data, target)
     if not len(rows):
         raise tb.DataError("there are 0 rows to report on; expected at least 1.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from os import PathLike
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -52,8 +51,8 @@ def _columns(data: Any) -> dict[Any, list[Any]]:
         return {place: column.tolist() for place, column in enumerate(array.T)}
     if isinstance(data, Mapping):
         return {name: list(column) for name, column in data.items()}
-    if isinstance(data, str | PathLike | tb.Source | Iterator):
-        return dict(tb.table(data).first().to_pydict())
+    if isinstance(data, tb.Source):
+        return dict(data.first().to_pydict())
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
         names = dict.fromkeys(name for row in data for name in row)
         return {name: [row.get(name) for row in data] for name in names}

@@ -120,6 +120,16 @@ def test_what_has_no_page(wine):
         report(tb.NaiveBayes().fit(wine[0], "kind"), wine[1][:0], "kind")
 
 
+def test_rows_of_a_file_and_of_an_iterator(wine, tmp_path):
+    columns = ["alcohol", "proline", "kind"]
+    model, rows = tb.NaiveBayes().fit(wine[0][columns], "kind"), wine[1][columns]
+    rows.to_parquet(tmp_path / "rows.parquet", index=False)
+    expected = tried(model.report(rows).html)
+    assert tried(model.report(tmp_path / "rows.parquet").html) == expected
+    found = model.report(iter([rows[:40], rows[40:]])).html
+    assert f"<b>{len(rows)}</b><span>rows on this page" in found
+
+
 def test_saving_is_whole_or_not_at_all(page, tmp_path, wine):
     found = tb.NaiveBayes().fit(wine[0][["hue", "kind"]], "kind").report(wine[1][["hue", "kind"]])
     found.save(tmp_path / "report.html")
