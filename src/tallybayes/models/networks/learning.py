@@ -124,8 +124,8 @@ def _learn(model: N, table: Table, sample_weight: Any) -> N:
     factors = make_factors(graph, model.columns, table)
     model._check_prior(factors)
     tally, climbed = _count(table, table, weight, factors), None
-    labels = [factor for factor in _labels_of(factors) if any(_may_miss(table.columns[n]) for n in factor.columns)]
-    tally = _with_all_levels(model, tally, count(table, labels, weight=weight))
+    may_miss = any(_may_miss(table.columns[name]) for factor in factors for name in factor.level_columns)
+    tally = _with_all_levels(model, tally, count(table, _labels_of(factors) if may_miss else [], weight=weight))
     if model.missing == "em":
         from tallybayes.models.networks.em import learn_network
 
