@@ -43,3 +43,10 @@ def spark(tmp_path_factory):
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of Spark run in one process, which starts one session."""
+    for item in items:
+        if "spark" in item.fixturenames or "spark" in item.nodeid.rpartition("[")[2]:
+            item.add_marker(pytest.mark.xdist_group("spark"))

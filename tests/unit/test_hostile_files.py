@@ -151,7 +151,7 @@ def test_sealed_nonsense_is_refused_or_loaded_as_it_says(name, tmp_path):
     n_loaded = longest = 0
     tracemalloc.start()
     try:
-        for _ in range(150):
+        for _ in range(60):  # many more by `make fuzz`
             write_any(path, kind, *mutated(manifest, arrays, rng))
             tracemalloc.reset_peak()
             before, start = tracemalloc.get_traced_memory()[0], time.process_time()
@@ -167,7 +167,7 @@ def test_sealed_nonsense_is_refused_or_loaded_as_it_says(name, tmp_path):
             assert tracemalloc.get_traced_memory()[1] - before < 50_000_000
     finally:
         tracemalloc.stop()
-    assert 0 < n_loaded < 120
+    assert 0 < n_loaded < 50
     assert longest < 1000
 
 
