@@ -1,6 +1,7 @@
 """Models leave by the shell, and say the same where they arrive."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -9,7 +10,7 @@ def test_sql_says_what_predict_says(done, files, frame):
     done("fit penguins.csv --target species --model naive-bayes -o m.tally")
     told = done("predict m.tally test.csv").splitlines()[1:]
     query = done("export m.tally --sql sqlite --table rows")
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database:
         frame[200:].to_sql("rows", database, index=False)
         assert [row[0] for row in database.execute(query)] == [line.split(",")[0].strip('"') for line in told]
     done("export m.tally --sql duckdb --table rows -o q.sql")

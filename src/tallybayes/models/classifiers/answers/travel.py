@@ -53,6 +53,7 @@ def to_sql(model: Any, dialect: str, table: Any, *, keep: Any = (), proba: bool 
     >>> query = model.to_sql("sqlite", "days", keep="day")
     >>> [(day, picnic, round(p, 3)) for day, picnic, _, p in database.execute(query)]
     [('Monday', 0, 0.022), ('Tuesday', 1, 0.748)]
+    >>> database.close()
     """
     from tallybayes.export.scores import scores_of
     from tallybayes.export.sql import dialect_named, write_sql
