@@ -25,6 +25,12 @@ class Rows:
     def __init__(self, data: Any, target: Any, most: int = _MOST) -> None:
         columns = _columns(data)
         n = len(next(iter(columns.values()), ()))
+        if not _is_labels(target) and target not in columns:
+            names = ", ".join(map(repr, list(columns)[:8]))
+            raise tb.DataError(
+                f"no column {target!r} in the data (found: {names}), so the labels are not known.\n"
+                "    Pass rows that have it, or the labels: model.report(X, y)."
+            )
         labels = list(target) if _is_labels(target) else columns.pop(target)
         if len(labels) != n:
             raise tb.DataError(f"there are {len(labels)} labels and {n} rows; expected one for every row.")
@@ -46,9 +52,12 @@ def _is_labels(target: Any) -> bool:
 
 def _columns(data: Any) -> dict[Any, list[Any]]:
     """Columns as lists; of rows that are read in batches, those of the first."""
-    if isinstance(data, np.ndarray) or hasattr(data, "tocsr"):
-        array = data.toarray() if hasattr(data, "tocsr") else data
-        return {place: column.tolist() for place, column in enumerate(array.T)}
+    if hasattr(data, "tocsr"):
+        raise tb.DataError.wrong_type(
+            "the data", "a sparse matrix", "columns one by one", "Pages are of frames, files and plain arrays."
+        )
+    if isinstance(data, np.ndarray):
+        return {place: column.tolist() for place, column in enumerate(data.T)}
     if isinstance(data, Mapping):
         return {name: list(column) for name, column in data.items()}
     if isinstance(data, tb.Source):

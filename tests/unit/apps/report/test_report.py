@@ -8,6 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits, load_wine
 
 import tallybayes as tb
@@ -118,6 +119,15 @@ def test_what_has_no_page(wine):
         report(tb.BayesianNetwork({"kind": []}).fit(wine[0]), wine[1], "kind")
     with pytest.raises(tb.DataError, match="0 rows"):
         report(tb.NaiveBayes().fit(wine[0], "kind"), wine[1][:0], "kind")
+
+
+def test_rows_without_labels_and_sparse_rows(wine):
+    model = tb.NaiveBayes().fit(wine[0], "kind")
+    with pytest.raises(tb.DataError, match=r"no column 'kind' in the data.*\n    Pass rows that have it"):
+        model.report(wine[1].drop(columns="kind"))
+    words = csr_matrix(np.eye(4))
+    with pytest.raises(tb.DataError, match="the data is a sparse matrix"):
+        tb.NaiveBayes(tb.Multinomial()).fit(words, list("abab")).report(words, list("abab"))
 
 
 def test_rows_of_a_file_and_of_an_iterator(wine, tmp_path):
