@@ -37,8 +37,9 @@ def to_sql(model: Any, dialect: str, table: Any, *, keep: Any = (), proba: bool 
 
     Notes
     -----
-    NULL and NaN are missing cells. Levels that nobody has seen are what ``unseen`` says. Rows that `predict_proba`
-    refuses (an infinite number, a missing count of a word, what ``unseen="error"`` is about) have NULL for an answer.
+    Rows come in any order, as a database gives them: keep what tells which is which. NULL and NaN are missing cells.
+    Levels that nobody has seen are what ``unseen`` says. Rows that `predict_proba` refuses (an infinite number, a
+    missing count of a word, what ``unseen="error"`` is about) have NULL for an answer.
     A number whose log probability is below −1e15 in every class has lost the digits that tell the classes apart.
 
     Examples
