@@ -1,0 +1,112 @@
+"""Mails where people keep them: mbox files, Maildirs, directories of files, single files and standard input."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+MAIL_BYTES = 1 << 24  # of one mail: what comes after is not read
+_PIECE = 1 << 20  # of a file, at a time
+_LINE = 1 << 10  # more than the line that starts a mail is long
+# A mail of an mbox starts after an empty line, with the sender and a time: "From " alone starts sentences too.
+_START = re.compile(rb"\n\r?\nFrom [^\n]{1,800}[0-9]:[0-9][0-9][^\n]{0,100}\n")
+
+
+def mails_in(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, bytes]]:
+    r"""Names and bytes of the mails in files and folders, one in memory at a time.
+
+    Parameters
+    ----------
+    paths : iterable of paths
+        Each an mbox file, a Maildir (its `new` and `cur`, not the folders beside them), a directory of files (and of
+        directories), a file with one mail, or "-" for standard input, one mail or an mbox.
+
+    Yields
+    ------
+    name : str
+        The file, with ``#2`` for the second mail of an mbox.
+    raw : bytes
+        The mail without the mbox's own line, at most `MAIL_BYTES` of it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "one").write_bytes(b"Subject: hello\n\nDear all")
+    >>> [raw for name, raw in mails_in([folder])]
+    [b'Subject: hello\n\nDear all']
+    """
+    for path in paths:
+        if path == "-":
+            yield from _mails_of(sys.stdin.buffer, "-")
+            continue
+        name = os.fspath(path)
+        if os.path.isdir(name):
+            for file in _files(name):
+                try:
+                    with open(file, "rb", buffering=0) as stream:
+                        yield from _mails_of(stream, file)
+                except FileNotFoundError:  # moved since the folder was read, as mails are
+                    continue
+        else:
+            with open(name, "rb", buffering=0) as stream:
+                yield from _mails_of(stream, name)
+
+
+def _files(folder: str) -> Iterator[str]:
+    """Files in a folder and below, in order of their names; of a Maildir, those that were delivered."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    folders = {entry.name for entry in entries if entry.is_dir()}
+    if {"cur", "new"} <= folders:
+        entries = [entry for entry in entries if entry.name in ("cur", "new")]
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(entry.path)
+        elif entry.is_file():
+            yield entry.path
+
+
+def _mails_of(stream: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
+    """The mails of one open file."""
+    piece = _read(stream, _PIECE)
+    if _START.match(b"\n\n" + piece[:_LINE]):
+        for number, raw in enumerate(_split(stream, b"\n\n" + piece), start=1):
+            yield name if number == 1 else f"{name}#{number}", raw
+    else:
+        yield name, piece + _read(stream, MAIL_BYTES - len(piece)) if len(piece) == _PIECE else piece
+
+
+def _split(stream: BinaryIO, rest: bytes) -> Iterator[bytes]:
+    """The mails of an mbox, without the lines they start with."""
+    mail, place, begun = bytearray(), 0, False
+    while True:
+        found = _START.search(rest, place)
+        if found:
+            if begun:
+                mail += rest[place : found.start() + 1][: MAIL_BYTES - len(mail)]
+                yield bytes(mail)
+            mail, place, begun = bytearray(), found.end(), True
+            continue
+        whole = max(place, len(rest) - _LINE)  # what comes after may start a mail, when more of it is there
+        mail += rest[place:whole][: MAIL_BYTES - len(mail)]
+        piece = _read(stream, _PIECE)
+        if not piece:
+            mail += rest[whole:][: MAIL_BYTES - len(mail)]
+            yield bytes(mail)
+            return
+        rest, place = rest[whole:] + piece, 0
+
+
+def _read(stream: BinaryIO, size: int) -> bytes:
+    """So many bytes, or all that are left: a pipe gives them in small pieces."""
+    pieces = []
+    while size > 0 and (piece := stream.read(min(size, _PIECE))):
+        pieces.append(piece)
+        size -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
