@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from tallybayes.insight.validation import DensityValidation as DensityValidation
     from tallybayes.insight.validation import SequenceValidation as SequenceValidation
     from tallybayes.kernels.threads import set_threads as set_threads
+    from tallybayes.kernels.tokens import tokens as tokens
     from tallybayes.learned import Learned as Learned
     from tallybayes.learned import learn as learn
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
@@ -205,6 +206,7 @@ _PUBLIC = {
     "show_versions": "versions",
     "suggest_columns": "insight.suggest",
     "table": "sources.opening",
+    "tokens": "kernels.tokens",
     "write_predictions": "export.predictions",
     "write_rows": "export.rows",
 }
