@@ -1,0 +1,93 @@
+"""What a transaction changes: which messages come, go or move, and the steps of every word's counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from tallybayes.apps.spam.packing import Batch, Ids, in_order, pack, unpack
+
+Outcome = Literal["learned", "known", "other", "relearned", "forgotten", "unknown"]
+
+
+class Change:
+    """What becomes of some messages.
+
+    Parameters
+    ----------
+    known : mapping from content id to (spam, packed words)
+        Those of them that are kept already.
+    label : "ham", "spam" or None
+        What they are to be; None for nothing, which forgets them.
+    move : bool
+        Whether those of the other class are to be moved.
+    """
+
+    def __init__(self, known: Mapping[bytes, tuple[int, bytes]], label: str | None, move: bool) -> None:
+        self.target = None if label is None else int(label == "spam")
+        self.fresh: set[bytes] = set()
+        self.moved: dict[bytes, tuple[int, bytes]] = {}
+        self._known, self._move = known, move
+        self._steps: list[tuple[int, int, Ids]] = []  # class, by how much, words
+
+    def outcome(self, name: bytes) -> Outcome:
+        """What becomes of the next message."""
+        again: Outcome = "unknown" if self.target is None else "known"
+        if name in self.fresh or name in self.moved:
+            return again
+        if name not in self._known:
+            if self.target is None:
+                return "unknown"
+            self.fresh.add(name)
+            return "learned"
+        if self._known[name][0] == self.target:
+            return "known"
+        if not self._move:
+            return "other"
+        self.moved[name] = self._known[name]
+        return "forgotten" if self.target is None else "relearned"
+
+    def add(self, batches: Sequence[Batch], ids: Mapping[str, int]) -> dict[bytes, bytes]:
+        """Count new messages; the words of each, packed."""
+        assert self.target is not None
+        packed: dict[bytes, bytes] = {}
+        left = set(self.fresh)
+        for batch in batches:
+            kept = np.zeros(len(batch.ids), bool)
+            for place, name in enumerate(batch.ids):
+                if name in left:
+                    left.remove(name)
+                    kept[place] = True
+            named = np.fromiter(map(ids.__getitem__, batch.words), np.int64, len(batch.words))
+            words = named[batch.tokens[np.repeat(kept, batch.lengths)]]
+            words, lengths = in_order(words, batch.lengths[kept])
+            self._steps.append((self.target, 1, words))
+            names = [name for name, stays in zip(batch.ids, kept.tolist(), strict=True) if stays]
+            packed.update(zip(names, pack(words, lengths), strict=True))
+        return packed
+
+    def steps(self) -> tuple[list[int], list[int], list[int]]:
+        """The words whose counts change, in order, and by how much in ham and in spam."""
+        for spam in (0, 1):
+            words = unpack([packed for label, packed in self.moved.values() if label == spam])[0]
+            self._steps.append((spam, -1, words))
+            if self.target is not None:
+                self._steps.append((self.target, 1, words))
+        ids, place = np.unique(np.concatenate([words for *_, words in self._steps]), return_inverse=True)
+        table = np.zeros((2, len(ids)), np.int64)
+        start = 0
+        for spam, step, words in self._steps:
+            table[spam] += step * np.bincount(place[start : start + len(words)], minlength=len(ids))
+            start += len(words)
+        return ids.tolist(), table[0].tolist(), table[1].tolist()
+
+    def totals(self) -> tuple[int, int]:
+        """By how much the numbers of ham and of spam messages change."""
+        found: list[Any] = [0, 0]
+        for spam, _ in self.moved.values():
+            found[spam] -= 1
+        if self.target is not None:
+            found[self.target] += len(self.fresh) + len(self.moved)
+        return found[0], found[1]

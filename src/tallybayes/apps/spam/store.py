@@ -1,0 +1,341 @@
+"""What the filter has counted: words by class, and the words of every learned message, so that it can be forgotten."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from tallybayes.apps.spam.databases import Database, MissingStoreError, StoreError, connect, default_place
+
+if TYPE_CHECKING:
+    from tallybayes.apps.spam.changes import Change, Outcome
+    from tallybayes.apps.spam.packing import Batch, Message
+
+Label = Literal["ham", "spam"]
+LABELS: tuple[Label, Label] = ("ham", "spam")
+FORMAT = 1
+_MESSAGES_AT_ONCE = 5000  # where all messages are read, not all are held
+_NUMBERS = ("ham", "spam", "ham_words", "spam_words", "words", "imported_ham", "imported_spam", "revision", "removed")
+
+# Totals include what was imported; `imported` says how much of a word's counts no message here stands for.
+_TABLES = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE words (id {integer} PRIMARY KEY, word TEXT NOT NULL UNIQUE, "
+    "ham {integer} NOT NULL CHECK (ham >= 0), spam {integer} NOT NULL CHECK (spam >= 0), seen {integer} NOT NULL)",
+    "CREATE TABLE messages (number {integer} PRIMARY KEY, id {bytes} NOT NULL UNIQUE, spam {integer} NOT NULL, "
+    "words {bytes} NOT NULL, learned {integer} NOT NULL)",
+    "CREATE TABLE imported (id {integer} PRIMARY KEY, ham {integer} NOT NULL, spam {integer} NOT NULL)",
+)
+
+
+class State(NamedTuple):
+    """What a verdict needs besides the counts of words."""
+
+    ham: int  # messages, those that were imported included
+    spam: int
+    ham_words: int  # the sum over words of the messages that have them
+    spam_words: int
+    words: int
+    imported_ham: int
+    imported_spam: int
+    revision: int
+    calibration: str  # as the calibration wrote it; empty before
+    calibrated_at: int  # how many messages there were then
+
+
+class Store:
+    """The counts of a filter, in a file or on a server; several processes may use it at once.
+
+    Every change is one transaction: whoever is told that it was made can rely on it, also after a crash.
+
+    Parameters
+    ----------
+    place : str, optional
+        A file, or postgresql://…; by default what TALLY_SPAM_STORE names, or a file of the user's.
+    create : bool
+        Make it where there is none.
+    read_only : bool
+        Only ask.
+    """
+
+    def __init__(self, place: str | None = None, *, create: bool = False, read_only: bool = False) -> None:
+        self.database: Database = connect(place or default_place(), create=create, read_only=read_only)
+        self.place = self.database.shown
+        self._ids: dict[str, int] = {}
+        self._removed = -1  # how often words had been removed when those ids were read
+        self._all_at = -1  # the revision of which those are all there are
+        self._counts: dict[str, tuple[int, int]] = {}
+        self._revision = -1  # of those counts
+        try:
+            if create:
+                self._make()
+            self._check_format()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.database.close()
+
+    # ---- Making and describing ----------------------------------------------------------------------------------
+
+    def _make(self) -> None:
+        # A table that is there already is told by an error in one database and by a note in the other: ask first.
+        database = self.database
+        with database.writing():
+            if database.ask(database.tables_query):
+                return
+            for text in _TABLES:
+                database.do(text.format(**database.types))
+            start = [("format", str(FORMAT)), *((name, "0") for name in _NUMBERS)]
+            database.do_many("INSERT INTO meta (name, value) VALUES (?, ?)", start)
+
+    def _check_format(self) -> None:
+        if not self.database.ask(self.database.tables_query):
+            raise MissingStoreError(f"there is no store in {self.place}.\n    'tally spam learn' makes one.")
+        found = self._meta().get("format", "")
+        if not found.isdigit() or int(found) < 1:
+            raise StoreError(f"{self.place} has no format; expected the store of a spam filter.")
+        if int(found) > FORMAT:
+            raise StoreError(
+                f"{self.place} is of format {found}, of a newer Tallybayes; this one knows {FORMAT}.\n"
+                "    Install the newer one: pip install -U tallybayes"
+            )
+
+    def _meta(self) -> dict[str, str]:
+        return dict(self.database.ask("SELECT name, value FROM meta"))
+
+    def _set(self, **values: object) -> None:
+        text = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        self.database.do_many(text, sorted((name, str(value)) for name, value in values.items()))
+
+    def state(self) -> State:
+        """Totals, calibration and revision, as they are now."""
+        return _state(self._meta())
+
+    # ---- Asking -------------------------------------------------------------------------------------------------
+
+    def look_up(self, tokens: Iterable[str]) -> tuple[State, dict[str, tuple[int, int]]]:
+        """The state, and of some tokens how many ham and spam messages have them, both of one moment.
+
+        Words that no message has are left out. What was asked before is remembered until something changes.
+        """
+        with self.database.reading():
+            state = self.state()
+            if state.revision != self._revision:
+                self._counts, self._revision = {}, state.revision
+            counts = self._counts
+            missing = [token for token in tokens if token not in counts]
+            counts.update(dict.fromkeys(missing, (0, 0)))
+            text = "SELECT word, ham, spam FROM words WHERE word {among}"
+            counts.update((word, (ham, spam)) for word, ham, spam in self.database.ask_among(text, missing))
+        return state, {token: found for token in tokens if (found := counts[token]) != (0, 0)}
+
+    def counts_of(self, tokens: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """How many ham and spam messages have each of some tokens; those that none has are left out."""
+        return self.look_up(list(tokens))[1]
+
+    def words(self) -> list[tuple[int, str, int, int]]:
+        """All words: id, word, and the numbers of ham and spam messages that have it."""
+        return self.database.ask("SELECT id, word, ham, spam FROM words ORDER BY id")
+
+    def messages(self, until: int | None = None) -> Iterator[tuple[list[bytes], Any, Any, Any]]:
+        """All kept messages, some at a time, in the order in which they were learned (before a time).
+
+        Yields
+        ------
+        ids, spam, words, lengths
+            Content ids, whether it is spam, all their words' ids one after the other, and how many each has.
+        """
+        import numpy as np
+
+        from tallybayes.apps.spam.packing import unpack
+
+        number, before = -1, 2**62 if until is None else until
+        text = "SELECT number, id, spam, words FROM messages WHERE number > ? AND learned < ? ORDER BY number LIMIT ?"
+        while rows := self.database.ask(text, (number, before, _MESSAGES_AT_ONCE)):
+            numbers, ids, spam, packed = zip(*rows, strict=True)
+            number = numbers[-1]
+            yield (list(map(bytes, ids)), np.array(spam, bool), *unpack(packed))
+
+    def label_of(self, name: bytes) -> Label | None:
+        """The class that a message was learned as; None where it was not."""
+        rows = self.database.ask("SELECT spam FROM messages WHERE id = ?", (name,))
+        return LABELS[rows[0][0]] if rows else None
+
+    def ids_like(self, start: str) -> list[bytes]:
+        """The ids of messages that begin so, in hexadecimal digits."""
+        text = "SELECT id FROM messages WHERE id >= ? AND id <= ? ORDER BY id LIMIT 2"
+        low, high = (bytes.fromhex(start + digit * (64 - len(start))) for digit in "0f")
+        return [bytes(row[0]) for row in self.database.ask(text, (low, high))]
+
+    # ---- Changing -----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction. Where it fails, ids that were given in it are nobody's."""
+        try:
+            with self.database.writing():
+                yield
+        except BaseException:
+            self._ids, self._removed, self._all_at = {}, -1, -1
+            raise
+
+    def learn(self, messages: Sequence[Message | Batch], label: Label, now: int | None = None) -> list[Outcome]:
+        """Count messages in, all in one transaction; each is counted once, however often it comes.
+
+        Returns
+        -------
+        list of str
+            Of every message "learned", "known" (it was learned before) or "other" (as the other class, and stays so).
+        """
+        return self._change(messages, label, move=False, now=now)
+
+    def relearn(self, messages: Sequence[Message | Batch], label: Label, now: int | None = None) -> list[Outcome]:
+        """Make messages those of a class, whatever they were before.
+
+        Returns
+        -------
+        list of str
+            Of every message "relearned", "learned" (it was of no class before) or "known".
+        """
+        return self._change(messages, label, move=True, now=now)
+
+    def forget(self, ids: Sequence[bytes]) -> list[Outcome]:
+        """Count messages out again, as if they had never been learned.
+
+        Returns
+        -------
+        list of str
+            Of every message "forgotten" or "unknown".
+        """
+        from tallybayes.apps.spam.packing import Message
+
+        return self._change([Message(name, ()) for name in ids], None, move=True, now=0)
+
+    def _change(
+        self, messages: Sequence[Message | Batch], label: Label | None, *, move: bool, now: int | None
+    ) -> list[Outcome]:
+        from tallybayes.apps.spam.changes import Change
+        from tallybayes.apps.spam.packing import batches_of
+
+        batches = batches_of(messages)
+        names = [name for batch in batches for name in batch.ids]
+        with self.writing():
+            meta = self._meta()
+            self._keep_ids_of(meta)
+            text = "SELECT id, spam, words FROM messages WHERE id {among}"
+            found = self.database.ask_among(text, dict.fromkeys(names))
+            change = Change({bytes(name): (spam, words) for name, spam, words in found}, label, move)
+            outcomes = [change.outcome(name) for name in names]
+            if not change.fresh and not change.moved:
+                return outcomes
+            self._apply(change, batches, meta, int(time.time()) if now is None else now)
+        return outcomes
+
+    def _apply(self, change: Change, batches: Sequence[Batch], meta: dict[str, str], when: int) -> None:
+        """Write what changes, in a transaction that has begun."""
+        database, target = self.database, change.target
+        new: list[tuple[int, str]] = []
+        if change.fresh:
+            new = self._number(dict.fromkeys(word for batch in batches for word in batch.words))
+            packed = change.add(batches, self._ids)
+            number = database.ask("SELECT coalesce(max(number), 0) FROM messages")[0][0]
+            rows = [
+                (place, name, target, words, when) for place, (name, words) in enumerate(packed.items(), number + 1)
+            ]
+            database.do_many("INSERT INTO messages (number, id, spam, words, learned) VALUES (?, ?, ?, ?, ?)", rows)
+        ids, ham, spam = change.steps()
+        steps = dict(zip(ids, zip(ham, spam, strict=True), strict=True))
+        text = "INSERT INTO words (id, word, ham, spam, seen) VALUES (?, ?, ?, ?, ?)"
+        database.do_many(text, [(one, word, *steps.pop(one), when) for one, word in new])
+        text = "UPDATE words SET ham = ham + ?, spam = spam + ?, seen = {greatest}(seen, ?) WHERE id = ?"
+        database.do_many(text.format(**database.types), [(*step, when, one) for one, step in steps.items()])
+        removed = 0
+        if target is None:
+            database.do_many("DELETE FROM messages WHERE id = ?", [(name,) for name in change.moved])
+            text = "DELETE FROM words WHERE ham = 0 AND spam = 0 AND id {among}"
+            removed = database.do_among(text, ids)
+        else:
+            moved = [(target, name) for name in change.moved]
+            database.do_many("UPDATE messages SET spam = ? WHERE id = ?", moved)
+        totals = change.totals()
+        self._step(
+            meta,
+            **dict(zip(LABELS, totals, strict=True)),
+            ham_words=sum(ham),
+            spam_words=sum(spam),
+            words=len(new) - removed,
+            removed=int(removed > 0),
+        )
+        revision = int(meta["revision"]) + 1
+        self._all_at = revision if self._all_at == revision - 1 else -1
+
+    def _keep_ids_of(self, meta: dict[str, str]) -> None:
+        """Ids that are remembered stand for their words as long as nobody has removed words."""
+        if int(meta["removed"]) != self._removed:
+            self._ids, self._removed, self._all_at = {}, int(meta["removed"]), -1
+        elif self._all_at != int(meta["revision"]):
+            self._all_at = -1
+
+    def _number(self, words: Iterable[str]) -> list[tuple[int, str]]:
+        """Have the ids of words; those that are new get one, in order of spelling, which says nothing of their mail."""
+        missing = [word for word in words if word not in self._ids]
+        first = self.database.ask("SELECT coalesce(max(id), 0) + 1 FROM words")[0][0]
+        if self._all_at < 0:
+            if 4 * len(missing) > first:  # many are asked for: all are had in one go
+                self._ids = dict(self.database.ask("SELECT word, id FROM words"))
+                self._all_at = int(self._meta()["revision"])
+            else:
+                text = "SELECT word, id FROM words WHERE word {among}"
+                self._ids.update(self.database.ask_among(text, missing))
+        new = list(enumerate(sorted(word for word in missing if word not in self._ids), first))
+        self._ids.update((word, place) for place, word in new)
+        return new
+
+    def numbered(self, words: Iterable[str], when: int) -> dict[str, int]:
+        """The ids of words, in a transaction that has begun; those that are new are written with counts of 0."""
+        self._keep_ids_of(self._meta())
+        text = "INSERT INTO words (id, word, ham, spam, seen) VALUES (?, ?, 0, 0, ?)"
+        self.database.do_many(text, [(one, word, when) for one, word in self._number(words)])
+        return self._ids
+
+    def note_origin(self, origin: str) -> bool:
+        """Remember where counts came from, in a transaction that has begun; False where they came before."""
+        name = f"origin {origin}"
+        if name in self._meta():
+            return False
+        self._set(**{name: 1})
+        return True
+
+    def count_again(self, **steps: int) -> None:
+        """Have the sums of all words again, and add to other numbers, in a transaction that has begun."""
+        meta = self._meta()
+        names = ("words", "ham_words", "spam_words")
+        sums = self.database.ask("SELECT count(*), coalesce(sum(ham), 0), coalesce(sum(spam), 0) FROM words")[0]
+        steps |= {name: int(found) - int(meta[name]) for name, found in zip(names, sums, strict=True)}
+        self._step(meta, **steps)
+
+    def _step(self, meta: dict[str, str], **steps: int) -> None:
+        """Add to numbers of the state; what anyone remembers of it is of the revision before."""
+        self._set(**{name: int(meta[name]) + step for name, step in {**steps, "revision": 1}.items()})
+
+    def calibrate(self, calibration: str, at: int) -> None:
+        """Keep a calibration, made when there were so many messages."""
+        with self.database.writing():
+            self._set(calibration=calibration, calibrated_at=at)
+            self._step(self._meta())
+
+
+def _state(meta: dict[str, str]) -> State:
+    numbers = {name: int(meta[name]) for name in _NUMBERS if name != "removed"}
+    return State(**numbers, calibration=meta.get("calibration", ""), calibrated_at=int(meta.get("calibrated_at", 0)))
