@@ -127,6 +127,9 @@ class Database:
             raise self._told(error) from error
 
     def _told(self, error: Exception) -> StoreError:
+        raise NotImplementedError
+
+    def _plainly(self, error: Exception) -> StoreError:
         return StoreError(f"{self.shown}: {str(error).strip()}.\n    Nothing was changed.")
 
     def tidy(self) -> None:
@@ -271,7 +274,7 @@ class Sqlite(Database):
             )
         if "surrogates" in said:
             return StoreError("a word is no text: it has half a character.\n    Nothing was changed.")
-        return super()._told(error)
+        return self._plainly(error)
 
 
 class Postgres(Database):
@@ -344,4 +347,4 @@ class Postgres(Database):
             return StoreError(f"{self.shown} is not whole ({said.splitlines()[0]}); expected the store of a filter.")
         if "permission denied" in said:
             return StoreError(f"{self.shown}: {said.splitlines()[0]}.\n    Ask who owns the database for the right.")
-        return super()._told(error)
+        return self._plainly(error)
