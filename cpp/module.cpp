@@ -19,6 +19,7 @@
 #include "parallel.h"
 #include "score_module.h"
 #include "strings_module.h"
+#include "text_module.h"
 
 namespace tallybayes {
 
@@ -394,6 +395,7 @@ NB_MODULE(_compiled, module) {
   define_scoring(module);
   define_chains(module);
   define_strings(module);
+  define_text(module);
 }
 
 }  // namespace tallybayes

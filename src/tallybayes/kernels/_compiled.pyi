@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.tokens import Rule
 
 def available_tiers() -> list[str]: ...
 def use_tier(tier: str) -> None: ...
@@ -96,6 +97,47 @@ def posterior_by_part(
 def distinct_strings(
     offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: npt.NDArray[np.int32]
 ) -> Int64Array: ...
+def token_strings(text: bytes, rule: Rule) -> list[str]: ...
+def buckets(data: AnyArray, offsets: Int64Array, hashing: int) -> Int64Array: ...
+
+class Vocabulary:
+    def __init__(self, data: AnyArray, offsets: Int64Array) -> None: ...
+    def positions(self, data: AnyArray, offsets: Int64Array) -> Int64Array: ...
+
+def text_rows(
+    offsets: AnyArray,
+    data: AnyArray,
+    valid: AnyArray | None,
+    skipped: int,
+    rule: Rule,
+    hashing: int,
+    vocabulary: Vocabulary | None,
+    threads: int,
+) -> tuple[Int64Array, AnyArray, AnyArray, AnyArray | None, Int64Array | None]: ...
+def count_texts(
+    offsets: AnyArray,
+    data: AnyArray,
+    valid: AnyArray | None,
+    skipped: int,
+    rule: Rule,
+    hashing: int,
+    group: AnyArray | None,
+    n_groups: int,
+    presence: bool,
+    threads: int,
+) -> tuple[AnyArray | None, Int64Array | None, Float64Array, Float64Array, Float64Array]: ...
+def score_texts(
+    offsets: AnyArray,
+    data: AnyArray,
+    valid: AnyArray | None,
+    skipped: int,
+    rule: Rule,
+    hashing: int,
+    vocabulary: Vocabulary | None,
+    terms: Float64Array,
+    presence: bool,
+    threads: int,
+) -> Float64Array: ...
 def column_ranges(columns: Columns, threads: int) -> tuple[Int64Array, Int64Array]: ...
 def chain_log_likelihood(
     start: Float64Array,

@@ -60,6 +60,11 @@ def tokens(text: bytes, rule: Rule) -> list[bytes]:
     return [token.encode("utf-8") for token in found]
 
 
+def token_strings(text: bytes, rule: Rule) -> list[str]:
+    """Return the same as strings."""
+    return [token.decode("utf-8") for token in tokens(text, rule)]
+
+
 def lower(text: str) -> str:
     """Do what `str.lower` does, by the table."""
     small = text.translate(_lower_case())
@@ -170,7 +175,8 @@ class Vocabulary:
     def __init__(self, data: AnyArray, offsets: Int64Array) -> None:
         self.positions_of: dict[bytes, int] = {}
         for place, word in enumerate(_split(offsets, data, None, 0)):
-            self.positions_of.setdefault(word, place)
+            if self.positions_of.setdefault(word, place) != place:
+                raise ValueError(f"word {place} of the vocabulary occurred before, expected every word once")
 
     def positions(self, data: AnyArray, offsets: Int64Array) -> Int64Array:
         """Where the words of another vocabulary stand in this one; −1 for those that do not."""

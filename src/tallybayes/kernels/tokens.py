@@ -134,7 +134,8 @@ def tokens(
         raise DataError.wrong_type(
             "the text", f"of type {type(text).__name__}", "str or bytes", "Take one text at a time."
         )
-    return [token.decode("utf-8") for token in implementation().tokens(bytes(text), how)]
+    found: list[str] = implementation().token_strings(bytes(text), how)
+    return found
 
 
 def implementation() -> Any:

@@ -23,7 +23,7 @@ class Vocabulary:
     data : uint8 array
         The words in UTF-8, one after another.
     offsets : int64 array of shape (n + 1,)
-        Where each begins, and the last one ends. A word that occurs twice stands where it is first.
+        Where each begins, and the last one ends. Every word occurs once.
 
     Examples
     --------

@@ -1,0 +1,111 @@
+// Rows of text, counted and scored.
+#pragma once
+
+#include "parallel.h"
+#include "sums.h"
+#include "text_words.h"
+
+namespace tallybayes {
+
+// Strings as Arrow has them.
+struct Texts {
+  Column offsets;
+  const uint8_t* data = nullptr;
+  size_t n_bytes = 0;
+  const uint8_t* valid = nullptr;
+  size_t skipped = 0, n_rows = 0;
+
+  int64_t offset(size_t row) const {
+    if (offsets.type == Type::int32) return reinterpret_cast<const int32_t*>(offsets.data)[row];
+    return reinterpret_cast<const int64_t*>(offsets.data)[row];
+  }
+  bool there(size_t row) const {
+    return !valid || (valid[(row + skipped) / 8] >> ((row + skipped) % 8) & 1);
+  }
+  const uint8_t* text(size_t row) const { return data + offset(row); }
+  size_t length(size_t row) const { return static_cast<size_t>(offset(row + 1) - offset(row)); }
+};
+
+// What a row of text is to be: words by number of a table, or buckets of so many bits, or words as they come.
+struct TextInput {
+  const Unicode& unicode;
+  TokenRule rule;
+  Texts texts;
+  unsigned bits;            // 0: no buckets
+  const WordTable* known;   // nullptr: no table
+  size_t threads;
+};
+
+// Parts of a fixed number of rows, whatever the number of threads.
+inline Grid text_grid(size_t n_rows) { return Grid(n_rows, std::clamp<size_t>(n_rows / 128, 1, 1024)); }
+
+// The words that several threads numbered, each as it met them, numbered as all together met them.
+struct UnitedWords {
+  std::vector<uint8_t> data;
+  std::vector<int64_t> offsets;
+  std::vector<std::vector<uint32_t>> numbers;  // by thread and its own number
+};
+// `firsts`: where a thread first met each of its words, rising.
+UnitedWords unite_words(std::vector<WordTable>& tables, const std::vector<std::vector<uint64_t>>& firsts);
+
+// The numbers of a row and how often each of them occurs, in the order in which they first occur.
+class RowCounts {
+ public:
+  void begin(size_t most) {
+    size_t size = slots_.size();
+    while (size < 2 * most) size = std::max<size_t>(64, 2 * size);
+    if (size != slots_.size() || ++mark_ == 0) {
+      slots_.assign(size, Slot{0, 0, 0});
+      mark_ = 1;
+    }
+  }
+  // The place of a number in its row; `next` where it is new.
+  uint32_t place(uint32_t number, uint32_t next) {
+    const size_t last = slots_.size() - 1;
+    for (size_t at = (number * 0x9E3779B97F4A7C15) >> 20 & last;; at = (at + 1) & last) {
+      Slot& slot = slots_[at];
+      if (slot.mark != mark_) {
+        slot = {number, mark_, next};
+        return next;
+      }
+      if (slot.number == number) return slot.place;
+    }
+  }
+
+ private:
+  struct Slot {
+    uint32_t number, mark, place;
+  };
+  std::vector<Slot> slots_;
+  uint32_t mark_ = 0;
+};
+
+// The numbers of the tokens of a text that have one. Words are looked for some way ahead of where they are needed.
+class NumberedTokens {
+ public:
+  explicit NumberedTokens(const TextInput& input) : input_(input), tokens_(input.unicode, input.rule) {}
+  uint32_t* numbers() const { return numbers_.data(); }
+  size_t read(size_t row);
+
+ private:
+  const TextInput& input_;
+  Tokens tokens_;
+  Room<uint32_t> numbers_;
+};
+
+struct TextRowSums {
+  std::vector<int64_t> indptr;
+  std::vector<int32_t> indices, counts;
+  UnitedWords words;
+};
+void count_rows(const TextInput& input, TextRowSums& out);
+
+struct TextGroupSums {
+  Vector weight, total, log_base;
+  UnitedWords words;
+};
+void count_groups_of_text(const TextInput& input, const Groups& groups, bool presence, TextGroupSums& out);
+
+void score_rows(const TextInput& input, const double* terms, size_t width, bool presence, double* out);
+
+}  // namespace tallybayes

@@ -1,0 +1,214 @@
+// Rows of text become compressed rows of counts, or scores.
+#include "text_count.h"
+
+namespace tallybayes {
+
+namespace {
+
+constexpr size_t batch = 128;  // words whose places in memory are asked for at once
+
+double worth(const Texts& texts) { return texts.n_rows ? static_cast<double>(texts.n_bytes) : 0.0; }
+
+}  // namespace
+
+size_t NumberedTokens::read(size_t row) {
+  const Texts& texts = input_.texts;
+  if (!texts.there(row)) return 0;
+  tokens_.read(texts.text(row), texts.length(row));
+  const size_t n = tokens_.size();
+  const Span* spans = tokens_.spans();
+  const uint8_t* text = tokens_.text();
+  uint32_t* out = numbers_.at_least(n);
+  if (input_.bits) {
+    for (size_t k = 0; k < n; k++) out[k] = bucket_of(text + spans[k].start, spans[k].length, input_.bits);
+    return n;
+  }
+  size_t found = 0;
+  WordKey keys[batch];
+  for (size_t first = 0; first < n; first += batch) {
+    const size_t many = std::min(batch, n - first);
+    for (size_t k = 0; k < many; k++) {
+      keys[k] = key_of(text + spans[first + k].start, spans[first + k].length);
+      input_.known->prefetch(keys[k]);
+    }
+    for (size_t k = 0; k < many; k++) {
+      const Span span = spans[first + k];
+      const uint32_t number = input_.known->find(keys[k], text + span.start, span.length).number;
+      out[found] = number - 1;
+      found += number != 0;
+    }
+  }
+  return found;
+}
+
+namespace {
+
+// The rows of one part.
+struct RowPart {
+  std::vector<int32_t> indices, counts;
+  std::vector<uint32_t> lengths;
+  size_t worker = 0;
+};
+
+struct RowWorker {
+  size_t number;
+  NumberedTokens numbered;
+  Tokens tokens;
+  RowCounts row_counts;
+};
+
+// Counts the words of a row, which are numbered as they come.
+void count_new(const TextInput& input, Tokens& tokens, size_t row, WordTable& table, std::vector<uint64_t>& firsts,
+               RowPart& out) {
+  tokens.read(input.texts.text(row), input.texts.length(row));
+  const Span* spans = tokens.spans();
+  const uint8_t* text = tokens.text();
+  const uint32_t mark = static_cast<uint32_t>(row + 1);
+  WordKey keys[batch];
+  for (size_t first = 0; first < tokens.size(); first += batch) {
+    const size_t many = std::min(batch, tokens.size() - first);
+    table.make_room(many);
+    for (size_t k = 0; k < many; k++) {
+      keys[k] = key_of(text + spans[first + k].start, spans[first + k].length);
+      table.prefetch(keys[k]);
+    }
+    for (size_t k = 0; k < many; k++) {
+      const Span span = spans[first + k];
+      WordTable::Slot& slot = table.add(keys[k], text + span.start, span.length);
+      if (slot.number > firsts.size()) firsts.push_back(uint64_t{row} << 32 | (first + k));
+      if (slot.row == mark) {
+        out.counts[slot.place]++;
+      } else {
+        slot.row = mark;
+        slot.place = static_cast<uint32_t>(out.indices.size());
+        out.indices.push_back(static_cast<int32_t>(slot.number - 1));
+        out.counts.push_back(1);
+      }
+    }
+  }
+}
+
+void count_known(NumberedTokens& tokens, size_t row, RowCounts& row_counts, RowPart& out) {
+  const size_t n = tokens.read(row), before = out.indices.size();
+  row_counts.begin(n);
+  for (size_t k = 0; k < n; k++) {
+    const uint32_t number = tokens.numbers()[k], next = static_cast<uint32_t>(out.indices.size() - before);
+    const uint32_t place = row_counts.place(number, next);
+    if (place == next) {
+      out.indices.push_back(static_cast<int32_t>(number));
+      out.counts.push_back(1);
+    } else {
+      out.counts[before + place]++;
+    }
+  }
+}
+
+}  // namespace
+
+void count_rows(const TextInput& input, TextRowSums& out) {
+  const Texts& texts = input.texts;
+  const bool numbering = !input.bits && !input.known;
+  const Grid grid = text_grid(texts.n_rows);
+  const size_t threads = choose_threads(input.threads, grid.n_parts, worth(texts));
+  std::vector<RowPart> parts(grid.n_parts);
+  std::vector<WordTable> tables(numbering ? threads : 0);
+  std::vector<std::vector<uint64_t>> firsts(tables.size());
+  std::atomic<size_t> n_workers{0};
+  auto make = [&] {
+    return RowWorker{n_workers++, NumberedTokens(input), Tokens(input.unicode, input.rule), RowCounts()};
+  };
+  auto process = [&](RowWorker& worker, size_t number, Order&) {
+    RowPart& part = parts[number];
+    part.worker = worker.number;
+    for (size_t row = grid.first(number); row < grid.last(number); row++) {
+      const size_t before = part.indices.size();
+      if (!numbering) {
+        count_known(worker.numbered, row, worker.row_counts, part);
+      } else if (texts.there(row)) {
+        count_new(input, worker.tokens, row, tables[worker.number], firsts[worker.number], part);
+      }
+      part.lengths.push_back(static_cast<uint32_t>(part.indices.size() - before));
+    }
+    return true;
+  };
+  run_parts(grid.n_parts, threads, 1, make, process, [](RowWorker&) {});
+  if (numbering) out.words = unite_words(tables, firsts);
+
+  out.indptr.assign(texts.n_rows + 1, 0);
+  for (size_t part = 0, row = 0; part < grid.n_parts; part++) {
+    for (const uint32_t length : parts[part].lengths) {
+      out.indptr[row + 1] = out.indptr[row] + length;
+      row++;
+    }
+  }
+  out.indices.resize(static_cast<size_t>(out.indptr.back()));
+  out.counts.resize(out.indices.size());
+  auto copy = [&](char&, size_t number, Order&) {
+    RowPart& part = parts[number];
+    const size_t start = static_cast<size_t>(out.indptr[grid.first(number)]);
+    std::copy(part.counts.begin(), part.counts.end(), out.counts.begin() + static_cast<ptrdiff_t>(start));
+    for (size_t k = 0; k < part.indices.size(); k++) {
+      const int32_t index = part.indices[k];
+      out.indices[start + k] =
+          numbering ? static_cast<int32_t>(out.words.numbers[part.worker][static_cast<size_t>(index)]) : index;
+    }
+    part = RowPart();
+    return true;
+  };
+  run_parts(grid.n_parts, threads, 1, [] { return char{0}; }, copy, [](char&) {});
+}
+
+namespace {
+
+struct ScoreWorker {
+  NumberedTokens tokens;
+  RowCounts row_counts;
+};
+
+template <size_t fixed>
+void add_terms(const uint32_t* numbers, size_t n, const double* terms, size_t width, double* out) {
+  const size_t w = fixed ? fixed : width;
+  double sums[fixed ? fixed : 1] = {};
+  double* to = fixed ? sums : out;
+  for (size_t k = 0; k < n; k++) {
+    const double* from = terms + numbers[k] * w;
+    for (size_t j = 0; j < w; j++) to[j] += from[j];
+  }
+  if (fixed) std::copy(sums, sums + w, out);
+}
+
+}  // namespace
+
+void score_rows(const TextInput& input, const double* terms, size_t width, bool presence, double* out) {
+  const Texts& texts = input.texts;
+  const Grid grid = text_grid(texts.n_rows);
+  const size_t threads = choose_threads(input.threads, grid.n_parts, worth(texts));
+  auto process = [&](ScoreWorker& worker, size_t part, Order&) {
+    for (size_t row = grid.first(part); row < grid.last(part); row++) {
+      size_t n = worker.tokens.read(row);
+      uint32_t* numbers = worker.tokens.numbers();
+      if (presence) {
+        worker.row_counts.begin(n);
+        uint32_t kept = 0;
+        for (size_t k = 0; k < n; k++) {
+          numbers[kept] = numbers[k];
+          kept += worker.row_counts.place(numbers[k], kept) == kept;
+        }
+        n = kept;
+      }
+      double* to = out + row * width;
+      if (width == 1) {
+        add_terms<1>(numbers, n, terms, width, to);
+      } else if (width == 2) {
+        add_terms<2>(numbers, n, terms, width, to);
+      } else {
+        add_terms<0>(numbers, n, terms, width, to);
+      }
+    }
+    return true;
+  };
+  auto make = [&] { return ScoreWorker{NumberedTokens(input), RowCounts()}; };
+  run_parts(grid.n_parts, threads, 1, make, process, [](ScoreWorker&) {});
+}
+
+}  // namespace tallybayes

@@ -1,0 +1,62 @@
+// The table of words: what is done now and then.
+#include "text_words.h"
+
+#include <random>
+#include <stdexcept>
+
+namespace tallybayes {
+
+namespace {
+
+uint64_t random_word() {
+  try {
+    std::random_device source;
+    return uint64_t{source()} << 32 | source();
+  } catch (const std::exception&) {  // where the system has no such source, where things lie in memory is one
+    static const int somewhere = 0;
+    return reinterpret_cast<uintptr_t>(&somewhere) * 0x9E3779B97F4A7C15;
+  }
+}
+
+}  // namespace
+
+const uint64_t word_seeds[2] = {random_word(), random_word()};
+
+std::string_view WordTable::word(size_t number, uint8_t* room) const {
+  const Key key = keys_[number];
+  if (key.high >= long_word) {
+    const uint8_t* kept = long_.data() + (key.high & ~long_word);
+    return {reinterpret_cast<const char*>(kept + 8), static_cast<size_t>(load_word(kept))};
+  }
+  for (unsigned k = 0; k < 8; k++) {
+    room[k] = static_cast<uint8_t>(key.low >> 8 * k);
+    room[k + 8] = static_cast<uint8_t>(key.high >> 8 * k);
+  }
+  return {reinterpret_cast<const char*>(room), static_cast<size_t>(key.high >> 56)};
+}
+
+void WordTable::fill(Slot& slot, const WordKey& key, const uint8_t* at, size_t length) {
+  if (size() >= INT32_MAX) throw std::length_error("there are more than 2**31 - 1 different words");
+  uint64_t high = key.high;
+  if (high >= long_word) {
+    high |= long_.size();
+    for (unsigned k = 0; k < 8; k++) long_.push_back(static_cast<uint8_t>(uint64_t{length} >> 8 * k));
+    long_.insert(long_.end(), at, at + length);
+  }
+  keys_.push_back({key.low, high});
+  slot = {key.low, high, static_cast<uint32_t>(size()), 0, 0, 0};
+}
+
+void WordTable::grow() {
+  std::vector<Slot> before(slots_.size() * 4);
+  before.swap(slots_);
+  const size_t last = slots_.size() - 1;
+  for (const Slot& slot : before) {
+    if (!slot.number) continue;
+    size_t place = hash_of_key(slot.low, slot.high) & last;
+    while (slots_[place].number) place = (place + 1) & last;
+    slots_[place] = slot;
+  }
+}
+
+}  // namespace tallybayes
