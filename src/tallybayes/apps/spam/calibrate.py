@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tallybayes.apps.spam.score import ADDED, KINDS, UNCALIBRATED, Calibration
+from tallybayes.apps.spam.score import ADDED, KINDS, UNCALIBRATED, WITNESSES, Calibration
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_AT_ONCE = 1000  # messages, so that memory does not grow with all of them
+_SCALE = (1.0, *(0.3,) * len(KINDS))  # how far the calibration may be expected from where it starts
 
 
 class Messages(NamedTuple):
@@ -26,32 +29,43 @@ class Messages(NamedTuple):
 
 
 def left_out(messages: Messages) -> NDArray[np.float64]:
-    """What each message scores without its own counts, for each kind: the columns that the slopes multiply."""
+    """What each message scores without its own counts, a column for each kind: what the slopes multiply."""
     import numpy as np
 
-    n_spam = int(messages.is_spam.sum())
-    n_ham = len(messages.is_spam) - n_spam
-    n_words = int(((messages.ham + messages.spam) > 0).sum())
-    rows = np.repeat(np.arange(len(messages.is_spam)), np.diff(messages.starts))
-    own = messages.is_spam[rows]
-    ham = messages.ham[messages.ids] - ~own
-    spam = messages.spam[messages.ids] - own
-    sizes = np.diff(messages.starts)
-    total_ham = int(messages.ham.sum()) - np.where(messages.is_spam, 0, sizes)
-    total_spam = int(messages.spam.sum()) - np.where(messages.is_spam, sizes, 0)
-    base = np.log((total_ham + ADDED * n_words) / (total_spam + ADDED * n_words))
-    known = ham + spam > 0
-    weights = np.where(known, base[rows] + np.log((spam + ADDED) / (ham + ADDED)), 0.0)
-    cells = rows * len(KINDS) + messages.kinds[messages.ids]
-    shape = (len(sizes), len(KINDS))
-    sums = np.bincount(cells, weights, minlength=shape[0] * shape[1]).reshape(shape)
-    numbers = np.bincount(cells, known, minlength=shape[0] * shape[1]).reshape(shape)
-    del n_ham
-    return sums / np.sqrt(numbers + 1)
+    words = int(((messages.ham + messages.spam) > 0).sum())
+    totals = int(messages.ham.sum()), int(messages.spam.sum())
+    found = [np.zeros((0, len(KINDS)))]
+    for first in range(0, len(messages.is_spam), _AT_ONCE):
+        starts = messages.starts[first : first + _AT_ONCE + 1]
+        own = messages.is_spam[first : first + _AT_ONCE]
+        ids, sizes = messages.ids[starts[0] : starts[-1]], np.diff(starts)
+        rows = np.repeat(np.arange(len(own)), sizes)
+        ham, spam = messages.ham[ids] - ~own[rows], messages.spam[ids] - own[rows]
+        all_ham, all_spam = totals[0] - sizes * ~own, totals[1] - sizes * own
+        base = np.log((all_ham + ADDED * words) / (all_spam + ADDED * words))
+        weights = np.where(ham + spam > 0, base[rows] + np.log((spam + ADDED) / (ham + ADDED)), 0.0)
+        cells, n_cells = rows * len(KINDS) + messages.kinds[ids], len(own) * len(KINDS)
+        sums, numbers = np.bincount(cells, weights, n_cells), np.bincount(cells, minlength=n_cells)
+        found.append((sums * WITNESSES / (numbers + WITNESSES - 1)).reshape(len(own), len(KINDS)))
+    return np.concatenate(found)
+
+
+def left_out_log_odds(messages: Messages, calibration: Calibration) -> NDArray[np.float64]:
+    """The log odds of each kept message without its own counts: how well the filter does, before and after."""
+    import numpy as np
+
+    n_spam = messages.is_spam.sum() - messages.is_spam
+    n_ham = (~messages.is_spam).sum() - ~messages.is_spam
+    prior = np.log((n_spam + 0.5) / (n_ham + 0.5))
+    found: NDArray[np.float64] = calibration.intercept + prior + left_out(messages) @ np.array(calibration.slopes)
+    return found
 
 
 def calibrate(messages: Messages) -> Calibration:
     """The calibration under which the left out scores of the kept messages are most likely.
+
+    A logistic regression on a column for each kind of words. Its prior (Cauchy's, around `score.UNCALIBRATED`) holds
+    few messages back, and lets many speak; slopes are never negative, so that a word of ham is never a sign of spam.
 
     Examples
     --------
@@ -69,34 +83,41 @@ def calibrate(messages: Messages) -> Calibration:
     n_ham = len(messages.is_spam) - n_spam
     if not n_ham or not n_spam:
         return UNCALIBRATED
-    scores = left_out(messages)
-    columns = np.column_stack([np.ones(len(scores)), scores])
-    offset = np.log((n_spam + 0.5) / (n_ham + 0.5))
-    start = np.array([UNCALIBRATED.intercept, *UNCALIBRATED.slopes])
-    found = _logistic_regression(columns, messages.is_spam, offset, start)
-    return Calibration(float(found[0]), tuple(map(float, found[1:])))
+    columns = np.column_stack([np.ones(len(messages.is_spam)), left_out(messages)])
+    offset = float(np.log((n_spam + 0.5) / (n_ham + 0.5)))
+    free = np.ones(1 + len(KINDS), bool)
+    while True:
+        found = _most_likely(columns, messages.is_spam, offset, free)
+        if not (negative := found[1:] < 0).any():
+            return Calibration(float(found[0]), tuple(map(float, found[1:])))
+        free[1:] &= ~negative
 
 
-def _logistic_regression(
-    columns: NDArray[np.float64], is_spam: NDArray[np.bool_], offset: float, start: NDArray[np.float64]
+def _most_likely(
+    columns: NDArray[np.float64], is_spam: NDArray[np.bool_], offset: float, free: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Newton's steps to the most likely coefficients, under a Gaussian belief around where they start."""
+    """Newton's steps to the most likely coefficients, of which those that are not free are zero."""
     import numpy as np
 
-    sign = np.where(is_spam, -1.0, 1.0)
+    start = np.where(free, [UNCALIBRATED.intercept, *UNCALIBRATED.slopes], 0.0)
+    scale, sign = np.array(_SCALE), np.where(is_spam, -1.0, 1.0)
 
     def cost(point: NDArray[np.float64]) -> float:
-        return float(np.logaddexp(0.0, sign * (offset + columns @ point)).sum() + ((point - start) ** 2).sum() / 2)
+        unlikely = np.logaddexp(0.0, sign * (offset + columns @ point)).sum()
+        return float(unlikely + np.log1p(((point - start) / scale) ** 2).sum())
 
     point, now = start, cost(start)
     for _ in range(100):
         share = 1 / (1 + np.exp(-np.clip(offset + columns @ point, -500, 500)))
-        slope = columns.T @ (share - is_spam) + (point - start)
-        curve = (columns * (share * (1 - share))[:, None]).T @ columns + np.eye(len(point))
-        step, size = np.linalg.solve(curve, slope), 1.0
+        pull = 2 / (scale**2 + (point - start) ** 2)  # of the Gaussian that bounds Cauchy's density here
+        slope = columns.T @ (share - is_spam) + pull * (point - start)
+        curve = (columns * (share * (1 - share))[:, None]).T @ columns + np.diag(pull)
+        step = np.zeros(len(point))
+        step[free] = np.linalg.solve(curve[np.ix_(free, free)], slope[free])
+        size = 1.0
         while (then := cost(point - size * step)) > now and size > 1e-9:
             size /= 2
-        if then >= now - 1e-10:
+        if then > now - 1e-9:
             break
         point, now = point - size * step, then
     return point

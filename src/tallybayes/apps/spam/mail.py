@@ -5,26 +5,27 @@ from __future__ import annotations
 import hashlib
 import re
 from binascii import crc32
-from collections.abc import Iterable
 
 from tallybayes.apps.spam.folders import MAIL_BYTES, mails_in
 from tallybayes.apps.spam.markup import read_page
-from tallybayes.apps.spam.mime import fields, parts_of, split_head
+from tallybayes.apps.spam.mime import HEADER_BYTES, lines_of, parts_of, split_head
+from tallybayes.apps.spam.words import LETTERS, shapes, shouted, style, words_of
 
 __all__ = ["content_id", "mails_in", "tokens_of"]
 
 TOKENS = 20_000  # of a mail
-_LETTERS = 40  # of a token
+LINKS = 1000  # of a part
 
 # What identifies a mail: what its writer gave it. Those who carry it add other headers, and this filter one.
-_IDENTITY = {"message-id", "date", "from", "to", "cc", "subject"}
+_IDENTITY = {b"message-id", b"date", b"from", b"to", b"cc", b"subject"}
 _QUOTED_FROM = re.compile(rb"^>+(?=From )", re.MULTILINE)
 
-# Headers that say nothing of the mail, or that filters wrote.
-_SKIPPED = {"x-tally", "status", "x-status", "x-uid", "x-keywords", "lines", "content-length", "delivery-date", "date"}
-_WORD = re.compile(r"\w+(?:['.-]\w+)*|[!$€£]+")
-_HOST = re.compile(r"(?:[a-z0-9-]{1,63}\.){1,10}[a-z0-9-]{1,63}")
-_ADDRESS = re.compile(r"\b(?:https?|ftp)://([^\s\"'<>]{1,1000})")
+# Headers that say when a mail came and where it is kept, not what it is; and what filters wrote.
+_SKIPPED = {"x-tally", "status", "x-status", "x-uid", "x-keywords", "lines", "content-length", "date", "delivery-date"}
+_SKIPPED |= {"references", "in-reply-to", "thread-index", "dkim-signature"}
+_PREFIX = {"from": "from", "return-path": "from", "reply-to": "from", "sender": "from", "subject": "subject"}
+_PREFIX |= {"to": "to", "cc": "to", "delivered-to": "to", "received": "received"}
+_LINK = re.compile(r"://([^\s\"'<>]{1,1000})")
 
 
 def content_id(raw: bytes) -> bytes:
@@ -48,8 +49,9 @@ def content_id(raw: bytes) -> bytes:
     """
     raw = raw[:MAIL_BYTES]
     head, body = split_head(raw, 0, len(raw))
-    own = sorted((name, " ".join(value.split())) for name, value in fields(raw[:head]) if name in _IDENTITY)
-    identity = hashlib.sha256(repr(own).encode("utf-8", "replace"))
+    lines = lines_of(raw[: min(head, HEADER_BYTES)])
+    own = [line.split() for line in lines if line[: line.find(b":")].rstrip().lower() in _IDENTITY]
+    identity = hashlib.sha256(repr(sorted(own)).encode())
     content = raw[body:]
     if b"\r" in content:
         content = content.replace(b"\r", b"")
@@ -74,48 +76,67 @@ def tokens_of(raw: bytes) -> list[str]:
 
     Examples
     --------
-    >>> tokens_of(b"From: Ann <ann@example.com>\nSubject: Click to win\n\nWin a prize")
-    ['from:ann', 'from:example.com', 'subject:click', 'subject:to', 'subject:win', 'win', 'a', 'prize']
+    >>> found = tokens_of(b"From: Ann <ann@example.com>\nSubject: WIN now\n\nWin $500")
+    >>> [token for token in found if not token.startswith("style:")]
+    ['from:ann', 'from:example.com', 'subject:WIN', 'subject:win', 'subject:now', 'win', '500', 'shape:000']
     """
-    found: dict[str, None] = {}
+    found: list[str] = []
     for part in parts_of(raw[:MAIL_BYTES]):
-        for name, value in part.headers:
-            if name not in _SKIPPED:
-                _add(found, _header_tokens(name, value))
-        kind = part.kind
+        if part.headers:
+            found += _header_tokens(part.headers)
         if isinstance(part.content, bytes):
-            _add(found, [f"part:{kind}", f"bytes:{crc32(part.content):08x}"])
-            continue
-        text = part.content
-        if kind == "text/html" or text[:1000].lstrip()[:5].lower() in ("<html", "<!doc"):
-            page = read_page(text)
-            _add(found, (f"html:{tag}" for tag in page.tags))
-            _add(found, _url_tokens("link", page.links))
-            _add(found, _url_tokens("image", page.sources))
-            _add(found, (f"hidden:{word[:_LETTERS]}" for word in _WORD.findall(page.hidden.lower())))
-            text = page.visible
-        text = text.lower()
-        if "://" in text:
-            _add(found, _url_tokens("link", _ADDRESS.findall(text)))
-        _add(found, (word[:_LETTERS] for word in _WORD.findall(text)))
-        if len(found) > TOKENS:
+            found += (f"style:{part.kind}", f"bytes:{crc32(part.content):08x}")
+        elif part.content:
+            found += _text_tokens(part.content, part.kind)
+        if len(found) > 8 * TOKENS:
             break
-    return list(found)[:TOKENS]
+    return list(dict.fromkeys(found))[:TOKENS]
 
 
-def _add(found: dict[str, None], tokens: Iterable[str]) -> None:
-    found.update(dict.fromkeys(tokens))
-
-
-def _header_tokens(name: str, value: str) -> list[str]:
-    value = value.lower()
-    return [f"{name}:{word[:_LETTERS]}" for word in _WORD.findall(value)]
-
-
-def _url_tokens(kind: str, addresses: Iterable[str]) -> list[str]:
+def _header_tokens(headers: list[tuple[str, str]]) -> list[str]:
+    values: dict[str, list[str]] = {}
     found = []
-    for address in addresses:
-        host, _, path = address.lower().partition("://")[2].partition("/")
-        found.append(f"{kind}:{host[:_LETTERS]}")
-        found += [f"{kind}:{word[:_LETTERS]}" for word in _WORD.findall(path)]
+    for name, value in headers:
+        if name == "received":
+            value = value.partition(";")[0]  # what follows is when
+        if name not in _SKIPPED:
+            values.setdefault(_PREFIX.get(name, "header"), []).append(value)
+            found.append(f"style:{name}")
+    for prefix, texts in values.items():
+        text = " ".join(texts)
+        if prefix == "subject":
+            words = words_of(text)
+            found += [f"subject:{word}" for word in shouted(words)]
+            found += [f"style:subject {step}" for step in style(text)]
+        found += [f"{prefix}:{word}" for word in words_of(text.lower())]
     return found
+
+
+def _text_tokens(text: str, kind: str) -> list[str]:
+    found = []
+    if kind == "text/html" or text[:200].lstrip()[:5].lower() in ("<html", "<!doc"):
+        page = read_page(text)
+        found += [f"style:<{tag[:LETTERS]}>" for tag in page.tags]
+        found += _link_tokens("link", page.links)
+        found += _link_tokens("image", page.sources)
+        found += [f"hidden:{word}" for word in words_of(page.hidden.lower())]
+        text = page.visible
+    if "://" in text:
+        found += _link_tokens("link", _LINK.findall(text))
+    words = words_of(text)
+    found += dict.fromkeys(" ".join(words).lower().split(" "))
+    found += [f"upper:{word}" for word in shouted(words)]
+    found += [f"shape:{word}" for word in shapes(words)]
+    found += [f"style:{step}" for step in style(text)]
+    return found
+
+
+def _link_tokens(kind: str, addresses: list[str]) -> list[str]:
+    """The hosts that addresses lead to, the domains they are of, and the words of the paths there."""
+    split = [address.rpartition("://")[2].partition("/") for address in dict.fromkeys(addresses[:LINKS])]
+    found = words_of(" ".join([path for _, _, path in split]).lower())
+    for host in dict.fromkeys([host[:200].lower() for host, _, _ in split]):
+        found.append(host[:LETTERS])
+        while host := host.partition(".")[2]:
+            found.append(host[:LETTERS])
+    return [f"{kind}:{word}" for word in found]

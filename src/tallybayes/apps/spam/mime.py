@@ -24,8 +24,6 @@ _KNOWN = re.compile(
     rb"[ \t]*:",
     re.IGNORECASE,
 )
-_BLANK = re.compile(rb"\n\r?\n")
-_FOLD = re.compile(rb"\r?\n[ \t]+")
 _ENCODED = re.compile(r"=\?([!->@-~]{1,40})\?([bBqQ])\?([^?]{0,4000})\?=(?:\s{1,10}(?==\?))?")
 _PARAMETER = re.compile(r'([!-~]{1,40}?)\s{0,9}=\s{0,9}(?:"([^"]{0,400})"|([^\s;"]{0,400}))')
 _NOT_BASE64 = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
@@ -95,19 +93,29 @@ def split_head(raw: bytes, start: int, end: int) -> tuple[int, int]:
         return start, raw.find(b"\n", start, end) + 1
     if not _FIELD.match(raw, start, end):
         return start, start
-    blank = _BLANK.search(raw, start, end)
-    if blank:
-        return blank.start() + 1, blank.end()
+    blank = raw.find(b"\n\n", start, end)
+    returned = raw.find(b"\n\r\n", start, blank if blank >= 0 else end)
+    if returned >= 0:
+        return returned + 1, returned + 3
+    if blank >= 0:
+        return blank + 1, blank + 2
     if _KNOWN.match(raw, start, end):
         return end, end
     return start, start
 
 
+def lines_of(head: bytes) -> list[bytes]:
+    """The lines of headers, those that go on in the next line in one."""
+    head = head[:HEADER_BYTES]
+    if b"\r" in head:
+        head = head.replace(b"\r\n", b"\n")
+    return head.replace(b"\n ", b" ").replace(b"\n\t", b" ").split(b"\n", HEADERS)[:HEADERS]
+
+
 def fields(head: bytes) -> list[tuple[str, str]]:
     """Names in lower case and decoded values of headers, in their order."""
-    lines = text(_FOLD.sub(b" ", head), "").split("\n", HEADERS)[:HEADERS]
     found = []
-    for line in lines:
+    for line in text(b"\n".join(lines_of(head)), "").split("\n"):
         name, colon, value = line.partition(":")
         if colon:
             found.append((name.strip().lower()[:100], unquoted(value) if "=?" in value else value))

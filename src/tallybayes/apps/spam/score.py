@@ -1,20 +1,22 @@
 """How likely a mail is spam: naive Bayes over the distinct words of a mail, from counts of messages, tempered.
 
 The words of a class are a multinomial (`tb.Multinomial` on a matrix of presence) with a prior that adds `ADDED` to each
-count; a word's weight is its log odds. Words are no independent witnesses, so the sum of their weights is tempered:
-each kind of words (text, subject, …) is divided by the root of their number, multiplied by its slope, and an intercept
-is added (`Calibration`, learned in `calibrate`). Standard library alone: a mail is judged without waiting for imports.
+count; a word's weight is its log odds. Words are no independent witnesses: so many of one kind (text, subject, …) weigh
+together no more than `WITNESSES` times their mean. Each kind has a slope, and there is an intercept (`Calibration`,
+learned by `calibrate`). Standard library alone: a mail is judged without waiting for imports.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, log, sqrt
+from math import exp, log
 from typing import NamedTuple
 
 ADDED = 0.1  # to each count of a word in a class
-KINDS = ("text", "subject", "markup", "header")
-_KIND_OF = {"subject": 1, "link": 2, "image": 2, "html": 2, "hidden": 2, "part": 2, "bytes": 2}
+WITNESSES = 4  # independent words, as which words without number count
+KINDS = ("text", "subject", "link", "style", "address", "route", "header")
+_KIND_OF = {"subject": 1, "link": 2, "image": 2, "style": 3, "upper": 3, "shape": 3, "hidden": 3, "bytes": 3}
+_KIND_OF |= {"from": 4, "to": 4, "received": 5}
 
 
 class Totals(NamedTuple):
@@ -46,8 +48,8 @@ class Judgement(NamedTuple):
 class Thresholds(NamedTuple):
     """A mail is ham up to the first probability, spam from the second on, and between them it is not sure."""
 
-    ham: float = 0.2
-    spam: float = 0.9
+    ham: float = 0.1
+    spam: float = 0.99
 
 
 def thresholds_of_costs(false_positive: float, false_negative: float, unsure: float) -> Thresholds:
@@ -79,7 +81,7 @@ def decide(judgement: Judgement, thresholds: Thresholds) -> str:
     return "unsure"
 
 
-UNCALIBRATED = Calibration(0.0, (0.3,) * len(KINDS))
+UNCALIBRATED = Calibration(0.0, (0.4,) * len(KINDS))
 
 
 def kind_of(token: str) -> int:
@@ -88,10 +90,10 @@ def kind_of(token: str) -> int:
     Examples
     --------
     >>> KINDS[kind_of("win")], KINDS[kind_of("subject:win")], KINDS[kind_of("received:example.com")]
-    ('text', 'subject', 'header')
+    ('text', 'subject', 'route')
     """
     prefix, colon, _ = token.partition(":")
-    return _KIND_OF.get(prefix, 3) if colon else 0
+    return _KIND_OF.get(prefix, 6) if colon else 0
 
 
 def judge(
@@ -119,23 +121,26 @@ def judge(
     --------
     >>> found = judge(["win", "meeting"], [1, 8], [9, 1], Totals(10, 10, 100, 120, 60), UNCALIBRATED)
     >>> round(found.probability, 2), [round(weight, 2) for weight in found.weights]
-    (0.49, [0.34, -0.38])
+    (0.48, [0.62, -0.69])
     """
     prior = log((totals.spam + 0.5) / (totals.ham + 0.5))
     weights = [0.0] * len(tokens)
     if not totals.ham or not totals.spam:
         return Judgement(prior, logistic(prior), weights, False)
-    base = log((totals.ham_words + ADDED * totals.words) / (totals.spam_words + ADDED * totals.words))
+    base = _base(totals)
     kinds = [kind_of(token) for token in tokens]
-    known = [0] * len(KINDS)
+    factors = [slope * WITNESSES / (kinds.count(kind) + WITNESSES - 1) for kind, slope in enumerate(calibration.slopes)]
     for place, (n_ham, n_spam) in enumerate(zip(ham, spam, strict=True)):
         if n_ham or n_spam:
-            weights[place] = base + log((n_spam + ADDED) / (n_ham + ADDED))
-            known[kinds[place]] += 1
-    factors = [slope / sqrt(n + 1) for slope, n in zip(calibration.slopes, known, strict=True)]
-    weights = [weight * factors[kind] for weight, kind in zip(weights, kinds, strict=True)]
+            weights[place] = factors[kinds[place]] * (base + log((n_spam + ADDED) / (n_ham + ADDED)))
     log_odds = calibration.intercept + prior + sum(weights)
     return Judgement(log_odds, logistic(log_odds), weights, True)
+
+
+def _base(totals: Totals) -> float:
+    """Log odds of any word, before it is known which."""
+    added = ADDED * totals.words
+    return log((totals.ham_words + added) / (totals.spam_words + added))
 
 
 def logistic(log_odds: float) -> float:
