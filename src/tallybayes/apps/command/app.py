@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cyclopts import App, Parameter
 
 import tallybayes
@@ -38,17 +40,20 @@ COMMANDS = {
     "export": "Write a model for where the rows are: as SQL, ONNX or BIF.",
     "report": "Write a page about a classifier: what it counted, how good it is, and why.",
     "query": "Ask a Bayesian network what follows from what is known.",
+    "spam": "Filter spam: learn from mail, judge it, say why, forget again.",
     "demo": "Show the main job on a made-up table.",
 }
 
 
-def make_app(asked: str | None = None) -> App:
+def make_app(asked: str | None = None, words: Sequence[str] = ()) -> App:
     """The command as cyclopts has it.
 
     Parameters
     ----------
     asked : str, optional
         The command whose own help is wanted, in full; of all others a line is told, and nothing is imported.
+    words : sequence of str
+        All that was typed: where a command has commands of its own, the one that is meant is in it.
     """
     app = App(
         name="tally",
@@ -58,6 +63,13 @@ def make_app(asked: str | None = None) -> App:
         default_parameter=Parameter(negative=(), show_default=False, show_env_var=False, consume_multiple=True),
     )
     for place, (name, line) in enumerate(COMMANDS.items()):
+        if name == asked == "spam":
+            from tallybayes.apps.command.commands.spam import COMMANDS as OF_SPAM
+            from tallybayes.apps.command.commands.spam import make_spam
+
+            inner = next((word for word in words if word in OF_SPAM), None)
+            app.command(make_spam(inner, default_parameter=app.default_parameter, sort_key=place))
+            continue
         told = {} if name == asked else {"help": line}
         app.command(f"tallybayes.apps.command.commands.{name}:{name}", name=name, sort_key=place, **told)
     app["--help"].group = app["--version"].group = "Options"

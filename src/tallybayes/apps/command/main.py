@@ -14,7 +14,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         What stands after `tally`; by default what was typed.
     """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    of_spam = words[:1] == ["spam"]  # whose codes below 3 are verdicts
     try:
+        if of_spam:
+            from tallybayes.apps.command.quick import spam
+
+            return spam(words)
         from tallybayes.apps.command.run import run
     except ModuleNotFoundError as error:
         if (error.name or "tallybayes").startswith("tallybayes"):
@@ -23,5 +29,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"error: the command needs {error.name}, which is not installed; expected cyclopts and rich.\n"
             "    Install what it needs: pip install 'tallybayes[command]'\n"
         )
-        return 1
-    return run(list(sys.argv[1:] if arguments is None else arguments))
+        return 3 if of_spam else 1
+    return run(words)

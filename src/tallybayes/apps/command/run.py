@@ -18,43 +18,45 @@ from tallybayes.apps.command.faults import CommandError, UsageError, in_words
 from tallybayes.apps.command.terminal import complain, printable
 
 DONE, REFUSED, USAGE, FAULT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 70, 130, 141
+REFUSED_BY_SPAM, USAGE_OF_SPAM = 3, 64  # below 3 are verdicts
 
 
 def run(arguments: Sequence[str]) -> int:
     """Do what some words ask for; the exit code."""
     with _warnings_in_words():
         try:
-            app = make_app(next((word for word in arguments if word in COMMANDS), None))
+            app = make_app(next((word for word in arguments if word in COMMANDS), None), arguments)
             words = [STANDARD_INPUT if word == "-" else word for word in arguments]  # which would be an option
             command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
-            command(*bound.args, **bound.kwargs)
+            code = command(*bound.args, **bound.kwargs)
             sys.stdout.flush()
-            return DONE
+            return code if isinstance(code, int) else DONE
         except BaseException as error:
-            if os.environ.get("TALLY_TRACEBACK") and not isinstance(error, BrokenPipeError | SystemExit):
-                traceback.print_exc()
-            return _ended(error, arguments)
+            return ended(error, arguments)
 
 
-def _ended(error: BaseException, arguments: Sequence[str]) -> int:
+def ended(error: BaseException, arguments: Sequence[str]) -> int:
     """The exit code after an error, which is told."""
+    if os.environ.get("TALLY_TRACEBACK") and not isinstance(error, BrokenPipeError | SystemExit):
+        traceback.print_exception(error)
+    of_spam = list(arguments[:1]) == ["spam"]
+    refused, usage = (REFUSED_BY_SPAM, USAGE_OF_SPAM) if of_spam else (REFUSED, USAGE)
     if isinstance(error, BrokenPipeError):
         _close_standard_output()
         return PIPE_CLOSED
     if isinstance(error, KeyboardInterrupt):
-        complain("error", "interrupted; nothing was changed.")
+        kept = "what was learned before stays learned" if of_spam else "nothing was changed"
+        complain("error", f"interrupted; {kept}.")
         return INTERRUPTED
     if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else DONE if error.code is None else REFUSED
-    if isinstance(error, CycloptsError | UsageError):
-        name = next((word for word in arguments[:1] if not word.startswith("-")), "")
-        hint = f"tally {name} --help" if name in COMMANDS else "tally --help"
-        complain("error", f"{printable_lines(error)}\n    See '{hint}'.")
-        return USAGE
+        return error.code if isinstance(error.code, int) else DONE if error.code is None else refused
+    if isinstance(error, CycloptsError | UsageError) or type(error).__name__ == "AskedError":
+        complain("error", f"{printable_lines(error)}\n    See '{_help_of(arguments)}'.")
+        return usage
     told = str(error) if isinstance(error, CommandError) else in_words(error)
     if told is not None:
         complain("error", told)
-        return REFUSED
+        return refused
     complain(
         "error",
         f"this should not have happened: {type(error).__name__}: {printable(error)}\n"
@@ -63,6 +65,16 @@ def _ended(error: BaseException, arguments: Sequence[str]) -> int:
         "    tells the versions.",
     )
     return FAULT
+
+
+def _help_of(arguments: Sequence[str]) -> str:
+    """What to type for the help that is needed."""
+    names = [word for word in arguments[:1] if word in COMMANDS]
+    if names == ["spam"]:
+        from tallybayes.apps.command.commands.spam import COMMANDS as OF_SPAM
+
+        names += [word for word in arguments[1:2] if word in OF_SPAM]
+    return " ".join(["tally", *names, "--help"])
 
 
 def printable_lines(error: BaseException) -> str:

@@ -124,10 +124,10 @@ class Store:
 
     # ---- Asking -------------------------------------------------------------------------------------------------
 
-    def look_up(self, tokens: Iterable[str]) -> tuple[State, dict[str, tuple[int, int]]]:
-        """The state, and of some tokens how many ham and spam messages have them, both of one moment.
+    def look_up(self, tokens: Sequence[str]) -> tuple[State, list[tuple[int, int]]]:
+        """The state, and of every token how many ham and spam messages have it, both of one moment.
 
-        Words that no message has are left out. What was asked before is remembered until something changes.
+        What was asked before is remembered until something changes.
         """
         with self.database.reading():
             state = self.state()
@@ -135,14 +135,16 @@ class Store:
                 self._counts, self._revision = {}, state.revision
             counts = self._counts
             missing = [token for token in tokens if token not in counts]
-            counts.update(dict.fromkeys(missing, (0, 0)))
-            text = "SELECT word, ham, spam FROM words WHERE word {among}"
-            counts.update((word, (ham, spam)) for word, ham, spam in self.database.ask_among(text, missing))
-        return state, {token: found for token in tokens if (found := counts[token]) != (0, 0)}
+            if missing:
+                counts.update(dict.fromkeys(missing, (0, 0)))
+                text = "SELECT word, ham, spam FROM words WHERE word {among}"
+                counts.update((word, (ham, spam)) for word, ham, spam in self.database.ask_among(text, missing))
+        return state, [counts[token] for token in tokens]
 
     def counts_of(self, tokens: Iterable[str]) -> dict[str, tuple[int, int]]:
         """How many ham and spam messages have each of some tokens; those that none has are left out."""
-        return self.look_up(list(tokens))[1]
+        names = list(tokens)
+        return {word: found for word, found in zip(names, self.look_up(names)[1], strict=True) if found != (0, 0)}
 
     def words(self) -> list[tuple[int, str, int, int]]:
         """All words: id, word, and the numbers of ham and spam messages that have it."""

@@ -1,0 +1,58 @@
+"""`tally spam expire`: words that were seen once, long ago, go."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tallybayes.apps.command.faults import UsageError
+from tallybayes.apps.command.terminal import answer, answer_json
+
+
+def expire(
+    *,
+    days: Annotated[float, Parameter(show_default=True)] = 90.0,
+    most: int | None = None,
+    store: str | None = None,
+    json: bool = False,
+) -> None:
+    """Let words go that were seen once, long ago, so that the store does not grow for ever.
+
+    They leave the counts and the kept mails at once, so that whatever is
+    forgotten or relearned later still adds up. Run it once in a while, by cron.
+
+      tally spam expire
+      tally spam expire --days 30 --most 500000
+
+    Parameters
+    ----------
+    days
+        Words that one mail had, and no other in so many days, go.
+    most
+        Where more words than that are left, the rarest go too, the longest unseen first.
+    store
+        The store: a file, or postgresql://…
+    json
+        Write what was done as JSON.
+    """
+    if not days >= 0:
+        raise UsageError(f"--days is {days}; expected 0 or more.")
+    if most is not None and most < 1:
+        raise UsageError(f"--most is {most}; expected 1 or more.")
+    from tallybayes.apps.spam.learning import recalibrate
+    from tallybayes.apps.spam.store import Store
+    from tallybayes.apps.spam.upkeep import expire as let_go
+
+    with Store(store) as counts:
+        found = let_go(counts, days=days, most=most)
+        if found.words:
+            recalibrate(counts, always=True)
+        place = counts.place
+    if json:
+        answer_json({"store": place, **found._asdict()})
+        return
+    answer(
+        f"{found.words:,} words went, out of the counts and of {found.messages:,} mails; {found.words_left:,} are left"
+    )
+    answer(f"{place} takes {found.bytes_after / 1e6:,.1f} MB, {found.bytes_before / 1e6:,.1f} MB before")

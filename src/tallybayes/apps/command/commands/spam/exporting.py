@@ -1,0 +1,43 @@
+"""`tally spam export`: the counts, for others."""
+
+from __future__ import annotations
+
+from tallybayes.apps.command.commands.spam.shared import described
+from tallybayes.apps.command.models import check_free, locked
+from tallybayes.apps.command.terminal import answer, answer_json
+
+
+def export(file: str, /, *, store: str | None = None, force: bool = False, json: bool = False) -> None:
+    """Write the counts as a tally, for others to add to theirs.
+
+    It has the numbers of ham and spam mails, and of those that have each word:
+    no mail, but all words, which may be names. `tb.load` reads it, tallies add
+    up with +, and 'tally spam import' adds it to a store.
+
+      tally spam export counts.tally
+      tally spam export counts.tally --store site.sqlite --force
+
+    Parameters
+    ----------
+    file
+        The file to write; it ends in .tally.
+    store
+        The store: a file, or postgresql://…
+    force
+        Replace the file that is there.
+    json
+        Write what was done as JSON.
+    """
+    check_free(file, force)
+    from tallybayes.apps.spam.sharing import to_tally
+    from tallybayes.apps.spam.store import Store
+
+    with Store(store, read_only=True) as counts:
+        state, tally = counts.state(), to_tally(counts)
+    with locked(file):
+        check_free(file, force)  # somebody else may have been quicker
+        tally.save(file)
+    if json:
+        answer_json({"file": file, "ham": state.ham, "spam": state.spam, "words": state.words})
+        return
+    answer(f"wrote {file}: {described(state)}")

@@ -1,0 +1,65 @@
+"""`tally spam learn`: count mail whose class is known."""
+
+from __future__ import annotations
+
+from tallybayes.apps.command.commands.spam.shared import counting, described, mails, plain_paths, summed
+from tallybayes.apps.command.faults import UsageError
+from tallybayes.apps.command.terminal import answer, answer_json
+
+
+def learn(
+    *,
+    ham: tuple[str, ...] = (),
+    spam: tuple[str, ...] = (),
+    store: str | None = None,
+    json: bool = False,
+) -> None:
+    """Learn from mail that is known to be ham or spam.
+
+    A mail is learned once, however often it comes: what tells it is what its
+    writer gave it, not where it lies. What was learned as the other class is
+    left so; 'tally spam relearn' moves it. Whatever is said to be learned
+    stays learned, also where the machine fails meanwhile.
+
+      tally spam learn --ham ~/Maildir --spam ~/Maildir/.Junk
+      tally spam learn --spam junk.mbox
+      tally spam learn --ham - < mail.eml
+
+    Parameters
+    ----------
+    ham
+        Wanted mail: an mbox, a Maildir, a folder of files, files, or -.
+    spam
+        Unwanted mail, the same.
+    store
+        The store: a file, or postgresql://…
+    json
+        Write what was done as JSON.
+    """
+    if not ham and not spam:
+        raise UsageError("there is nothing to learn from; expected --ham PATH, --spam PATH or both.")
+    plain_paths((*ham, *spam))
+    from tallybayes.apps.spam.learning import learn as learn_mails
+    from tallybayes.apps.spam.learning import recalibrate
+    from tallybayes.apps.spam.store import Label, Store
+
+    done = {}
+    with Store(store, create=True) as counts:
+        parts: list[tuple[Label, tuple[str, ...]]] = [("ham", ham), ("spam", spam)]
+        for label, paths in parts:
+            done[label] = summed(counting(learn_mails(counts, plain_paths(paths), label), f"learning {label}"), label)
+        learned = sum(found["learned"] for found in done.values())
+        calibrated = recalibrate(counts, always=learned >= 50)
+        state = counts.state()
+        place = counts.place
+    if json:
+        told = {label: {what: found[what] for what in ("learned", "known", "other")} for label, found in done.items()}
+        answer_json({"store": place, **told, "calibrated": calibrated, "total": {"ham": state.ham, "spam": state.spam}})
+        return
+    for label, found in done.items():
+        known = f"; {mails(found['known'])} known before, left as they are" if found["known"] else ""
+        if found.total():
+            answer(f"learned {mails(found['learned'])} as {label}{known}")
+    answer(f"{place} has {described(state)} now")
+    if not state.ham or not state.spam:
+        answer(f"no {'spam' if state.ham else 'ham'} yet: every verdict is unsure until there is some")

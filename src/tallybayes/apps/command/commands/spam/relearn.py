@@ -1,0 +1,69 @@
+"""`tally spam relearn`: correct what mail was learned as."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tallybayes.apps.command.commands.spam.shared import counting, described, mails, plain_paths, summed
+from tallybayes.apps.command.faults import UsageError
+from tallybayes.apps.command.terminal import answer, answer_json
+
+
+def relearn(
+    *files: str,
+    label: Annotated[Literal["ham", "spam"], Parameter(name="--as")],
+    id: tuple[str, ...] = (),
+    store: str | None = None,
+    json: bool = False,
+) -> None:
+    """Correct what mail was learned as; what was never learned is learned.
+
+    The counts are then as if the mail had always been of that class. Bind it
+    to a key of your mail reader: it does what is meant whatever was before.
+
+      tally spam relearn --as ham < mail.eml
+      tally spam relearn --as spam ~/Maildir/.Junk
+      tally spam relearn --as spam --id 3f2a9c
+
+    Parameters
+    ----------
+    files
+        Mail: mbox, Maildir, folders of files, files, or - for standard input, which is the default.
+    label
+        What it is.
+    id
+        The first digits of a learned mail's id, which 'tally spam explain' tells, instead of the mail.
+    store
+        The store: a file, or postgresql://…
+    json
+        Write what was done as JSON.
+    """
+    if files and id:
+        raise UsageError("mail and --id both say what is meant; expected one of them.")
+    paths = plain_paths(files or (() if id else ("-",)))
+    from tallybayes.apps.spam.learning import learn as learn_mails
+    from tallybayes.apps.spam.learning import named, recalibrate
+    from tallybayes.apps.spam.packing import Message
+    from tallybayes.apps.spam.store import Store
+
+    with Store(store, create=not id) as counts:
+        if id:
+            from tallybayes.apps.spam.learning import Learned
+
+            messages = [Message(named(counts, one), ()) for one in id]
+            found = summed([Learned(list(id), counts.relearn(messages, label))], label)
+        else:
+            found = summed(counting(learn_mails(counts, paths, label, move=True), "relearning"), label)
+        recalibrate(counts)
+        state, place = counts.state(), counts.place
+    if json:
+        told = {what: found[what] for what in ("relearned", "learned", "known")}
+        answer_json({"store": place, "as": label, **told, "total": {"ham": state.ham, "spam": state.spam}})
+        return
+    parts = [f"{mails(found['relearned'])} moved"]
+    parts += [f"{found['learned']:,} learned for the first time"] if found["learned"] else []
+    parts += [f"{found['known']:,} known as {label} already"] if found["known"] else []
+    answer(f"{', '.join(parts)}: {label}")
+    answer(f"{place} has {described(state)} now")

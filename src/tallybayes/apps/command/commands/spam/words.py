@@ -1,0 +1,68 @@
+"""`tally spam words`: what is known of words."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from tallybayes.apps.command.faults import UsageError
+from tallybayes.apps.command.terminal import answer, answer_json, answer_table
+
+
+def words(
+    *names: str,
+    store: str | None = None,
+    most: Annotated[int, Parameter(show_default=True)] = 30,
+    mass: Annotated[float, Parameter(show_default=True)] = 0.95,
+    json: bool = False,
+) -> None:
+    """Show how often words are in ham and in spam, the most telling first.
+
+    θ is the probability that a token of a mail is this word, in either class,
+    with its credible interval; the weight is log θ(spam) − log θ(ham). Words of
+    headers, links and hidden text have their kind before them: subject:win.
+
+      tally spam words
+      tally spam words free subject:free viagra
+      tally spam words --most 1000 --json
+
+    Parameters
+    ----------
+    names
+        Some words; by default those that tell most.
+    store
+        The store: a file, or postgresql://…
+    most
+        How many words to show.
+    mass
+        The mass of the intervals.
+    json
+        Write it as JSON.
+    """
+    if most < 1:
+        raise UsageError(f"--most is {most}; expected 1 or more.")
+    if not 0 < mass < 1:
+        raise UsageError(f"--mass is {mass}; expected a number between 0 and 1.")
+    from tallybayes.apps.spam.store import Store
+    from tallybayes.apps.spam.telling import telling_words
+
+    with Store(store, read_only=True) as counts:
+        found = telling_words(counts, names, most, mass)
+    if json:
+        answer_json([one._asdict() for one in found])
+        return
+    if not found:
+        answer("no words were learned yet")
+        return
+    lines: list[Any] = [
+        (one.word, f"{one.weight:+.2f}", _share(one.theta_ham, one.ham), _share(one.theta_spam, one.spam))
+        for one in found
+    ]
+    answer_table(("word", "weight", "θ in ham (mails)", "θ in spam (mails)"), lines, (1, 2, 3))
+    answer(f"\nθ in 1/1000, with {mass:.0%} credible intervals")
+
+
+def _share(theta: Any, n: int) -> str:
+    value, low, high = (f"{1e3 * one:.3g}" for one in theta)
+    return f"{value} [{low}, {high}] ({n:,})"

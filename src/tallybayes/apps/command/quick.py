@@ -1,0 +1,65 @@
+"""The quick way of `tally spam check`: its few options by hand, and nothing imported that a verdict does not need."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from tallybayes.apps.spam.checking import Asked, check, pass_through
+
+_DEFAULTS = dict(Asked()._asdict())
+_FLAGS = {name for name, value in _DEFAULTS.items() if value is False}
+_VALUES = {name for name, value in _DEFAULTS.items() if value is None}
+
+
+def spam(words: Sequence[str]) -> int:
+    """Run `tally spam …`; the exit code, which is a verdict or at least 3."""
+    try:
+        asked = read(words[2:]) if words[1:2] == ["check"] else None
+        if asked is not None:
+            return check(asked)
+    except BaseException as error:
+        return _ended(error, words)
+    from tallybayes.apps.command.run import USAGE_OF_SPAM, run
+
+    code = run(words)
+    if code == USAGE_OF_SPAM and words[1:2] == ["check"]:
+        pass_through(words)
+    return code
+
+
+def read(words: Sequence[str]) -> Asked | None:
+    """What is asked, where it is plain; None where it is for the others to read, or to say what is wrong with it."""
+    found: dict[str, bool | str] = {}
+    files = []
+    left = iter(words)
+    for word in left:
+        if not word.startswith("-") or word == "-":
+            files.append(word)
+            continue
+        option, sign, value = word.partition("=")
+        name = option.removeprefix("--")
+        if not option.startswith("--") or name in found:
+            return None
+        if name in _FLAGS and not sign:
+            found[name] = True
+        elif name in _VALUES:
+            value = value if sign else next(left, "")
+            if not value or value.startswith("-"):
+                return None
+            found[name] = value
+        else:
+            return None
+    return Asked(tuple(files), **found)  # type: ignore[arg-type]
+
+
+def _ended(error: BaseException, words: Sequence[str]) -> int:
+    try:
+        from tallybayes.apps.command.run import USAGE_OF_SPAM, ended
+    except ModuleNotFoundError:
+        sys.stderr.write(f"error: {error or type(error).__name__}\n")
+        return 3
+    code = ended(error, words)
+    if code == USAGE_OF_SPAM:
+        pass_through(words)
+    return code

@@ -1,0 +1,73 @@
+"""Verdicts: mails, what a store has counted of their words, and what follows. Light: it is loaded for every mail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tallybayes.apps.spam.mail import mails_in, tokens_of
+from tallybayes.apps.spam.score import KINDS, UNCALIBRATED, Calibration, Judgement, Thresholds, Totals, decide, judge
+from tallybayes.apps.spam.store import State, Store
+
+CODES = {"ham": 0, "spam": 1, "unsure": 2}
+
+
+class Evidence(NamedTuple):
+    """What one word of a mail says: its weight, and how many ham and spam messages have it."""
+
+    word: str
+    weight: float
+    ham: int
+    spam: int
+
+
+class Verdict(NamedTuple):
+    """What a mail is taken for."""
+
+    verdict: str
+    probability: float
+    log_odds: float
+    words: int  # that were seen before
+
+
+def calibration_of(state: State) -> Calibration:
+    """The calibration that a store keeps; what another version wrote in other numbers is none."""
+    numbers = [float(part) for part in state.calibration.split()]
+    return Calibration(numbers[0], tuple(numbers[1:])) if len(numbers) == 1 + len(KINDS) else UNCALIBRATED
+
+
+def as_text(calibration: Calibration) -> str:
+    """A calibration as a store keeps it."""
+    return " ".join(map(repr, (calibration.intercept, *calibration.slopes)))
+
+
+def judge_mail(store: Store, raw: bytes, thresholds: Thresholds) -> Verdict:
+    """What a mail is taken for."""
+    _, pairs, found = _judgement(store, raw)
+    return Verdict(decide(found, thresholds), found.probability, found.log_odds, len(pairs) - pairs.count((0, 0)))
+
+
+def evidence_of(store: Store, raw: bytes) -> tuple[float, list[Evidence]]:
+    """What each word of a mail that was seen before says, the strongest first; and what is said before any word."""
+    tokens, pairs, found = _judgement(store, raw)
+    rows = zip(tokens, found.weights, pairs, strict=True)
+    evidence = [Evidence(token, weight, *pair) for token, weight, pair in rows if pair != (0, 0)]
+    evidence.sort(key=lambda one: -abs(one.weight))
+    return found.log_odds - sum(found.weights), evidence
+
+
+def _judgement(store: Store, raw: bytes) -> tuple[list[str], list[tuple[int, int]], Judgement]:
+    tokens = tokens_of(raw)
+    state, pairs = store.look_up(tokens)
+    totals = Totals(state.ham, state.spam, state.ham_words, state.spam_words, state.words)
+    ham, spam = zip(*pairs, strict=True) if pairs else ((), ())
+    return tokens, pairs, judge(tokens, ham, spam, totals, calibration_of(state))
+
+
+def mails_or_reasons(paths: Iterable[str]) -> Iterator[tuple[str, bytes | OSError]]:
+    """Names and mails of all paths; of a path that cannot be read, why, and the others still come."""
+    for path in paths:
+        try:
+            yield from mails_in([path])
+        except OSError as error:
+            yield path, error

@@ -1,0 +1,104 @@
+"""Learning: mails become batches, batches become counts, and the calibration follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tallybayes.apps.spam.calibrate import Messages, calibrate
+from tallybayes.apps.spam.changes import Outcome
+from tallybayes.apps.spam.databases import StoreError
+from tallybayes.apps.spam.judging import as_text
+from tallybayes.apps.spam.mail import content_id, mails_in, tokens_of
+from tallybayes.apps.spam.packing import Batch, Message, batch_of
+from tallybayes.apps.spam.score import kind_of
+from tallybayes.apps.spam.several import Named, in_processes
+from tallybayes.apps.spam.store import Label, Store
+
+_AT_ONCE = 2000  # messages of a transaction
+_GROWN = 1.1  # by how much there are more messages when the calibration is made again
+
+
+class Learned(NamedTuple):
+    """What became of some mails: their names, and of each what was done."""
+
+    names: list[str]
+    outcomes: list[Outcome]
+
+
+def read_messages(mails: list[Named]) -> tuple[list[str], Batch]:
+    """Mails as a batch, and their names."""
+    return [name for name, _ in mails], batch_of(Message(content_id(raw), tokens_of(raw)) for _, raw in mails)
+
+
+def learn(store: Store, paths: Iterable[str], label: Label, *, move: bool = False) -> Iterator[Learned]:
+    """Learn all mails of some files and folders; what became of them, after each transaction.
+
+    Parameters
+    ----------
+    store : Store
+    paths : iterable of str
+    label : "ham" or "spam"
+    move : bool
+        Move those that were learned as the other class.
+    """
+    change = store.relearn if move else store.learn
+    names: list[str] = []
+    batches: list[Batch] = []
+    for some, batch in in_processes(mails_in(paths), read_messages):
+        names += some
+        batches.append(batch)
+        if len(names) >= _AT_ONCE:
+            yield Learned(names, change(batches, label))
+            names, batches = [], []
+    if names:
+        yield Learned(names, change(batches, label))
+
+
+def recalibrate(store: Store, *, always: bool = False) -> bool:
+    """Make the calibration again where there are a tenth more messages (or less) than when it was made."""
+    state = store.state()
+    n, before = state.ham + state.spam, state.calibrated_at
+    if not always and before and before / _GROWN < n < before * _GROWN:
+        return False
+    kept = messages_of(store)
+    if not len(kept.is_spam):
+        return False
+    store.calibrate(as_text(calibrate(kept)), n)
+    return True
+
+
+def messages_of(store: Store) -> Messages:
+    """All kept messages as numbers."""
+    with store.database.reading():
+        words = store.words()
+        parts = [(spam, ids, lengths) for _, spam, ids, lengths in store.messages()]
+    width = words[-1][0] + 1 if words else 0
+    kinds, ham, spam = (np.zeros(width, np.int64) for _ in range(3))
+    places = np.array([row[0] for row in words], np.int64)
+    kinds[places] = [kind_of(row[1]) for row in words]
+    ham[places], spam[places] = [row[2] for row in words], [row[3] for row in words]
+    nothing = np.zeros(0, np.int64)
+    lengths = np.concatenate([nothing, *(part[2] for part in parts)])
+    return Messages(
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([nothing, *(part[1] for part in parts)]),
+        np.concatenate([np.zeros(0, bool), *(part[0] for part in parts)]),
+        kinds,
+        ham,
+        spam,
+    )
+
+
+def named(store: Store, start: str) -> bytes:
+    """The id of the one kept message whose id starts with these hexadecimal digits."""
+    digits = start.lower()
+    if not 4 <= len(digits) <= 64 or set(digits) - set("0123456789abcdef"):
+        raise StoreError(f"{start!r} is no id; expected its first digits, 4 to 64 of 0-9 and a-f.")
+    found = store.ids_like(digits)
+    if len(found) != 1:
+        what = "no learned mail has" if not found else "several mails have"
+        raise StoreError(f"{what} an id that starts with {start}.\n    'tally spam explain' tells a mail's id.")
+    return found[0]
