@@ -68,12 +68,9 @@ def check(asked: Asked) -> int:
         return _check_through(asked, thresholds)
     files = asked.files or ("-",)
     worst = CODES["ham"]
-    try:
-        for name, verdict in judged(asked.store, files, thresholds):
-            worst = max(worst, _rank(verdict), key=(0, 2, 1, REFUSED).index)
-            _write(name, verdict, asked, alone=files == ("-",))
-    finally:
-        _close()
+    for name, verdict in judged(asked.store, files, thresholds):
+        worst = max(worst, _rank(verdict), key=(0, 2, 1, REFUSED).index)
+        _write(name, verdict, asked, alone=files == ("-",))
     sys.stdout.flush()
     return worst
 
@@ -81,10 +78,14 @@ def check(asked: Asked) -> int:
 def judged(place: str | None, files: Sequence[str], thresholds: Thresholds) -> Iterator[tuple[str, Verdict | OSError]]:
     """Names and verdicts of all mails of some files; why, of a file that cannot be read."""
     failed: list[tuple[str, OSError]] = []
-    for found in in_processes(_readable(files, failed), partial(judge_some, place, thresholds)):
-        yield from found
-        while failed:
-            yield failed.pop(0)
+    try:
+        for found in in_processes(_readable(files, failed), partial(judge_some, place, thresholds)):
+            yield from found
+            while failed:
+                yield failed.pop(0)
+    finally:
+        while _open:
+            _open.popitem()[1].close()
     yield from failed
 
 
@@ -105,11 +106,6 @@ def judge_some(
     """The verdicts of some mails, each with its name."""
     store = _open.get(place) or _open.setdefault(place, Store(place, read_only=True))
     return [(name, judge_mail(store, raw, thresholds)) for name, raw in mails]
-
-
-def _close() -> None:
-    while _open:
-        _open.popitem()[1].close()
 
 
 def _rank(verdict: Verdict | OSError) -> int:

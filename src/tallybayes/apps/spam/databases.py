@@ -163,7 +163,9 @@ class Sqlite(Database):
         with self._in_words():
             if create and not path.exists():
                 self._make_folder(path.parent)
-            options = "?mode=ro" if read_only else "?mode=rwc" if create else "?mode=rw"
+            # Who may write takes the files beside it away again at the end, also if only to ask.
+            alone = read_only and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+            options = "?mode=rwc" if create else "?mode=ro" if alone else "?mode=rw"
             self._connection = self._open(sqlite3, path.as_uri() + options)
             try:
                 self._prepare(sqlite3, path, create, read_only)
@@ -199,6 +201,7 @@ class Sqlite(Database):
             what = "is empty" if empty else "is an SQLite file of something else"
             raise StoreError(f"{path} {what}; expected the store of a spam filter.\n    --store FILE names another.")
         if read_only:
+            self._connection.execute("PRAGMA query_only = ON")
             return
         if empty:
             self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")

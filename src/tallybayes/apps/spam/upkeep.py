@@ -39,7 +39,7 @@ def expire(store: Store, *, days: float = 90.0, most: int | None = None, now: in
         Seconds since 1970.
     """
     database = store.database
-    cutoff = int(time.time() if now is None else now) - round(days * _DAY)
+    cutoff = int(time.time() if now is None else now) - round(days * _DAY) + 1
     size = size_of(store)
     changed = 0
     with database.writing():

@@ -1,6 +1,9 @@
-"""Stores to learn in: a file, and a schema of a PostgreSQL server."""
+"""Stores to learn in, a file and a schema of a PostgreSQL server; and mail to learn from."""
+
+import random
 
 import pytest
+from tests.unit.apps.command.conftest import done, tally  # noqa: F401 - fixtures
 from tests.unit.sources import postgresql as server
 
 
@@ -30,3 +33,38 @@ def place(request, tmp_path):
     if request.param == "sqlite":
         return str(tmp_path / "folder" / "spam.sqlite")
     return request.getfixturevalue("empty_server")
+
+
+HAM_WORDS = "meeting notes lunch project review draft tomorrow thanks agenda report office team"
+SPAM_WORDS = "winner prize viagra casino cheap offer money click unsubscribe credit loan pills"
+BOTH = "the a of and to you your in is it for this with on we"
+
+
+def make_mail(kind, number):
+    """A mail that is plainly one or the other, with a few words of both."""
+    chance = random.Random(f"{kind} {number}")
+    own = (HAM_WORDS if kind == "ham" else SPAM_WORDS).split()
+    words = chance.choices(own, k=12) + chance.choices(BOTH.split(), k=20)
+    chance.shuffle(words)
+    sender = f"{chance.choice('abcdef')}@{'work' if kind == 'ham' else 'deals'}.example"
+    head = f"From: {sender}\nTo: me@home.example\nSubject: {' '.join(words[:3])}\nMessage-ID: <{kind}{number}@x>\n"
+    return f"{head}\n{' '.join(words[3:])} number{number}\n".encode()
+
+
+@pytest.fixture
+def mails(tmp_path):
+    """Folders of mail, to learn from and to ask about."""
+    for kind in ("ham", "spam"):
+        for number in range(60):
+            folder = tmp_path / ("train" if number < 40 else "test") / kind
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number:02d}.eml").write_bytes(make_mail(kind, number))
+    return tmp_path
+
+
+@pytest.fixture
+def learned(mails, done, monkeypatch):  # noqa: F811
+    """The same, where the first have been learned."""
+    monkeypatch.setenv("TALLY_SPAM_STORE", str(mails / "spam.sqlite"))
+    done("spam learn --ham train/ham --spam train/spam")
+    return mails

@@ -56,13 +56,14 @@ def words(
         answer("no words were learned yet")
         return
     lines: list[Any] = [
-        (one.word, f"{one.weight:+.2f}", _share(one.theta_ham, one.ham), _share(one.theta_spam, one.spam))
+        (one.word, f"{one.weight:+.2f}", str(one.ham), _share(one.theta_ham), str(one.spam), _share(one.theta_spam))
         for one in found
     ]
-    answer_table(("word", "weight", "θ in ham (mails)", "θ in spam (mails)"), lines, (1, 2, 3))
-    answer(f"\nθ in 1/1000, with {mass:.0%} credible intervals")
+    answer_table(("word", "weight", "in ham", "1000 θ", "in spam", "1000 θ"), lines, (1, 2, 3, 4, 5))
+    answer(f"\nin how many mails, and θ in thousandths with its {mass:.0%} credible interval")
 
 
-def _share(theta: Any, n: int) -> str:
-    value, low, high = (f"{1e3 * one:.3g}" for one in theta)
-    return f"{value} [{low}, {high}] ({n:,})"
+def _share(theta: Any) -> str:
+    """A probability in thousandths, with its interval."""
+    value, low, high = (f"{1e3 * one:.2f}" if one < 0.1 else f"{1e3 * one:.0f}" for one in theta)
+    return f"{value} {low}–{high}"
