@@ -40,7 +40,7 @@ COMMANDS = {
     "export": "Write a model for where the rows are: as SQL, ONNX or BIF.",
     "report": "Write a page about a classifier: what it counted, how good it is, and why.",
     "query": "Ask a Bayesian network what follows from what is known.",
-    "spam": "Filter spam: learn from mail, judge it, say why, forget again.",
+    "spam": "A spam filter that learns from mail, judges it, says why, and forgets again.",
     "demo": "Show the main job on a made-up table.",
 }
 
@@ -63,7 +63,7 @@ def make_app(asked: str | None = None, words: Sequence[str] = ()) -> App:
         default_parameter=Parameter(negative=(), show_default=False, show_env_var=False, consume_multiple=True),
     )
     for place, (name, line) in enumerate(COMMANDS.items()):
-        if name == asked == "spam":
+        if name == "spam":
             from tallybayes.apps.command.commands.spam import COMMANDS as OF_SPAM
             from tallybayes.apps.command.commands.spam import make_spam
 

@@ -47,7 +47,7 @@ def test_help_comes_at_once():
     assert min(help_takes) < 1
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "spam"])  # which has commands of its own
 def test_every_command_has_help_with_examples(name, done):
     shown = done(f"{name} --help")
     lines = shown.splitlines()

@@ -44,7 +44,7 @@ def make_mail(kind, number):
     """A mail that is plainly one or the other, with a few words of both."""
     chance = random.Random(f"{kind} {number}")
     own = (HAM_WORDS if kind == "ham" else SPAM_WORDS).split()
-    words = chance.choices(own, k=12) + chance.choices(BOTH.split(), k=20)
+    words = chance.choices(own, k=30) + chance.choices(BOTH.split(), k=5)
     chance.shuffle(words)
     sender = f"{chance.choice('abcdef')}@{'work' if kind == 'ham' else 'deals'}.example"
     head = f"From: {sender}\nTo: me@home.example\nSubject: {' '.join(words[:3])}\nMessage-ID: <{kind}{number}@x>\n"

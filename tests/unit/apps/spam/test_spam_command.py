@@ -15,6 +15,7 @@ from tallybayes.apps.command.app import make_app
 from tallybayes.apps.command.commands.spam import COMMANDS
 from tallybayes.apps.command.quick import read
 from tallybayes.apps.spam.checking import Asked
+from tallybayes.apps.spam.score import Thresholds
 from tallybayes.apps.spam.store import Store
 
 HERE = {**os.environ, "PYTHONPATH": str(Path(tb.__file__).parents[1]), "COLUMNS": "80"}
@@ -409,3 +410,10 @@ def test_the_filter_lists_its_commands(done):
     shown = done("spam --help")
     for name, (_, line) in COMMANDS.items():
         assert re.search(rf"│ {name} +{re.escape(line[:20])}", shown)
+
+
+def test_help_names_the_thresholds_that_are_meant(done):
+    limits = Thresholds()
+    for name in ("check", "evaluate", "watch"):
+        shown = re.sub(r"[\s│]+", " ", done(f"spam {name} --help"))
+        assert f"second on: {limits.ham:g},{limits.spam:g} by default" in shown
