@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from tallybayes.sources.source import Source as Source
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
+    from tallybayes.families.text import Text as Text
     from tallybayes.statistics.totals import Totals as Totals
     from tallybayes.tally.factor import Factor as Factor
     from tallybayes.tally.factor import Schema as Schema
@@ -185,6 +186,7 @@ _PUBLIC = {
     "TiedMultivariateGaussian": "families.multivariate_gaussian",
     "TiedSphericalGaussian": "families.gaussian",
     "TooLargeError": "errors",
+    "Text": "families.text",
     "Totals": "statistics.totals",
     "TreeAugmentedNaiveBayes": "models.classifiers.tree_augmented",
     "WithMissing": "families.with_missing",

@@ -297,6 +297,18 @@ def unpack_strings(buffer: np.ndarray, offsets: np.ndarray) -> list[str]:
     >>> unpack_strings(*pack_strings(["one", "two"]))
     ['one', 'two']
     """
+    raw = check_strings(buffer, offsets)
+    return [raw[start:stop].decode() for start, stop in pairwise(offsets.tolist())]
+
+
+def check_strings(buffer: np.ndarray, offsets: np.ndarray) -> bytes:
+    """Refuse arrays that `pack_strings` cannot have made; the bytes of those that it can.
+
+    Parameters
+    ----------
+    buffer, offsets
+        As for `unpack_strings`.
+    """
     for name, array, dtype in (("buffer", buffer, np.uint8), ("offsets", offsets, np.int64)):
         if array.dtype != dtype or array.ndim != 1:
             raise FileError.bad_strings(f"the {name} has dtype {array.dtype} and {array.ndim} dimensions")
@@ -304,9 +316,13 @@ def unpack_strings(buffer: np.ndarray, offsets: np.ndarray) -> list[str]:
         raise FileError.bad_strings(f"the offsets do not go up from 0 to {len(buffer)}, the number of bytes")
     raw = buffer.tobytes()
     try:
-        return [raw[start:stop].decode() for start, stop in pairwise(offsets.tolist())]
+        raw.decode()
     except UnicodeDecodeError as error:
         raise FileError.bad_strings(f"they are not UTF-8 ({error.reason})") from error
+    starts = offsets[offsets < len(buffer)]
+    if len(starts) and (buffer[starts] & 0xC0 == 0x80).any():
+        raise FileError.bad_strings("they are not UTF-8 (one begins within a character)")
+    return raw
 
 
 # ---- The manifest -----------------------------------------------------------------------------------------------

@@ -303,7 +303,7 @@ def sum_block(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights, totals and log bases of a dense or a sparse block; read-only, so that statistics need no copy."""
     if isinstance(block, Sparse):
-        sums = kernels.sum_csr(*block, kind, group, n_groups, weight)
+        sums = kernels.sum_csr(*block[:4], kind, group, n_groups, weight)
     else:
         sums = kernels.sum_dense(dense(block, kind), kind, group, n_groups, weight)
     for array in sums:

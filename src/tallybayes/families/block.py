@@ -25,24 +25,38 @@ class Codes(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """Columns of numbers, mostly 0, in compressed rows: in any order, without duplicates."""
+    """Columns of numbers, mostly 0, in compressed rows: in any order, without duplicates.
+
+    ``absent`` says which rows are missing as a whole; None where none is.
+    """
 
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray
     n_columns: int
+    absent: np.ndarray | None = None
 
     def rows(self, part: slice | np.ndarray) -> Sparse:
         """Some of the rows, a stretch of them or by their numbers."""
+        absent = None if self.absent is None else self.absent[part]
         if isinstance(part, slice):
             start, stop, _ = part.indices(len(self.indptr) - 1)
             first, last = int(self.indptr[start]), int(self.indptr[stop])
             indptr = self.indptr[start : stop + 1] - self.indptr[start]
-            return Sparse(indptr, self.indices[first:last], self.data[first:last], self.n_columns)
+            return Sparse(indptr, self.indices[first:last], self.data[first:last], self.n_columns, absent)
         lengths = np.diff(self.indptr)[part]
         indptr = np.concatenate([np.zeros(1, self.indptr.dtype), np.cumsum(lengths, dtype=self.indptr.dtype)])
         cells = np.repeat(self.indptr[:-1][part] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        return Sparse(indptr, self.indices[cells], self.data[cells], self.n_columns)
+        return Sparse(indptr, self.indices[cells], self.data[cells], self.n_columns, absent)
+
+    def take_columns(self, places: np.ndarray) -> Sparse:
+        """Some of the columns, by their numbers."""
+        where = np.full(self.n_columns, -1, dtype=np.int32)
+        where[places] = np.arange(len(places))
+        moved = where[self.indices]
+        kept = moved >= 0
+        before = np.concatenate([np.zeros(1, self.indptr.dtype), np.cumsum(kept, dtype=self.indptr.dtype)])
+        return Sparse(before[self.indptr], moved[kept], self.data[kept], len(places), self.absent)
 
     def sum_rows(self, values: np.ndarray) -> np.ndarray:
         """Sums over the stored entries of every row, of a number for each; 0 in rows without any."""
@@ -59,11 +73,13 @@ class Sparse(NamedTuple):
         if kept.all():
             return self
         before = np.concatenate([np.zeros(1, self.indptr.dtype), np.cumsum(kept, dtype=self.indptr.dtype)])
-        return Sparse(before[self.indptr], self.indices[kept], self.data[kept], self.n_columns)
+        return self._replace(indptr=before[self.indptr], indices=self.indices[kept], data=self.data[kept])
 
     @property
     def has_missing(self) -> bool:
-        """Whether a cell is missing: a stored NaN."""
+        """Whether a cell is missing: a stored NaN, or a whole row."""
+        if self.absent is not None and self.absent.any():
+            return True
         return self.data.dtype.kind == "f" and bool(np.isnan(self.data.min(initial=0.0)))
 
     def dense(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
@@ -74,6 +90,8 @@ class Sparse(NamedTuple):
         require_memory(8 * shape[0] * shape[1], what, "Take fewer rows at a time, or a family that takes sparse rows.")
         out = np.zeros(shape)
         out[np.repeat(np.arange(len(out)), np.diff(some.indptr)), some.indices] = some.data
+        if some.absent is not None:
+            out[some.absent] = np.nan
         return out
 
 

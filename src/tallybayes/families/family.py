@@ -36,7 +36,7 @@ class Family(Value):
 
     belief: ClassVar[type[Belief]]  # the class of its priors and posteriors
     columnwise: ClassVar[bool] = True  # whether a row's log probability is a sum over columns
-    reads: ClassVar[str] = "numbers"  # what a cell is: "numbers", or "codes" of levels
+    reads: ClassVar[str] = "numbers"  # what a cell is: "numbers", "codes" of levels, or "text"
     light: ClassVar[bool] = False  # whether scoring takes no memory of the size (rows, groups, columns)
     needs_whole_rows: ClassVar[bool] = False  # whether a row with a missing cell has to be expected to be counted
     expects: ClassVar[str]  # what a cell may hold, for error messages
@@ -48,6 +48,7 @@ class Family(Value):
     measured: ClassVar[bool] = False  # whether a column has a density, not probabilities
     shared: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
     sums_cells: ClassVar[bool] = False  # whether its statistics add up the cells themselves
+    has_words: bool = False  # whether the words of its text are levels that are found
     tokens: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
     transforms: ClassVar[bool] = False  # whether its form is of something else than the cells
     scale: ClassVar[str] = "linear"  # on which pictures show a column, or "log"

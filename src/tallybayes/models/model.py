@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.frames import KINDS
 from tallybayes.tally.factor import Factor
+from tallybayes.tally.reading import as_read, kept_words
 from tallybayes.tally.tally import Tally
 from tallybayes.value import from_json, same, to_json
 
@@ -67,8 +68,33 @@ class Model(Estimator):
 
     def _called(self, column: Any) -> Any:
         """What a column is called where it is told of: one of a block by its own name, if it has any."""
-        names = self._block_names.get(column[0], ()) if isinstance(column, tuple) else ()
-        return names[column[1]] if isinstance(column, tuple) and column[1] < len(names) else column
+        names = self._names_within(column[0]) if isinstance(column, tuple) else ()
+        if not isinstance(column, tuple) or column[1] >= len(names):
+            return column
+        return f"{column[0]}: {names[column[1]]}" if len(self._kept_words) > 1 else names[column[1]]
+
+    def _names_within(self, block: Any) -> Sequence[str]:
+        """What the columns of a block are called, if anything: as was said, or the words of text."""
+        if block not in self._kept_words:
+            return self._block_names.get(block, ())
+        domain = self._tally.domains.get(self.tally_.schema.domain(block))
+        return () if domain is None else domain.levels
+
+    @property
+    def _kept_words(self) -> dict[Any, Any]:
+        """The words that are read, by column of text."""
+        return self._derive("kept", lambda: kept_words(self.tally_))
+
+    @property
+    def _tally(self) -> Tally:
+        """The tally as parameters are estimated from it: columns of text as blocks of the words that are read."""
+        return self._derive("tally", lambda: as_read(self.tally_, self._kept_words))
+
+    def _held_words(self, other: Self) -> Self:
+        """This model, of some of the rows of another, reading the same words."""
+        if other._kept_words:
+            self._derived["kept"] = other._kept_words
+        return self
 
     _instead_of_given = (
         "Use fit to learn from rows; or give them with strength=, worth so many rows, and go on from there."

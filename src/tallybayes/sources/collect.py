@@ -12,6 +12,7 @@ from tallybayes.errors import CellError, DataError, LabelError
 from tallybayes.families.block import Block, Codes, Dense, Sparse, cell, n_columns
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
+from tallybayes.families.text import Text
 from tallybayes.kernels.joint import MOST_CELLS, count_joint
 from tallybayes.memory import SMALL, require_memory
 from tallybayes.sources.opening import open_source
@@ -133,6 +134,7 @@ class Collector:
         statistics = []
         for factor, statistic in zip(self.factors, counted, strict=True):
             where = {column: self._positions(column, domains) for column in self._level_columns(factor)}
+            where |= {column: self._positions(column, domains) for column in factor.word_columns}
             statistics.append(realign(factor, statistic, where))
         return Tally(self.factors, statistics, domains, self.schema).pruned()
 
@@ -152,6 +154,8 @@ class Collector:
             return counts
         group, sizes, weight = self._groups(factor)
         block: Block
+        if isinstance(factor.family, Text):
+            return self._count_words(factor.columns[0], factor.family, group, sizes, weight)
         if factor.family.reads == "codes":
             block, domains = self.table.levels(factor.columns, self._is_ordered)
             self.local.update(zip(factor.columns, domains, strict=True))
@@ -169,6 +173,15 @@ class Collector:
             name = factor.column(error.column, n_columns(block))
             value = cell(block, error.row, error.column)
             raise DataError.bad_cell(value, error.row, name, factor.family.expects) from None
+        return statistic.reshape_groups(tuple(sizes))
+
+    def _count_words(
+        self, name: Name, family: Text, group: np.ndarray | None, sizes: list[int], weight: np.ndarray | None
+    ) -> Statistics:
+        """The statistics of a column of text, over the words that occur in it here."""
+        statistic, vocabulary = self.table.texts(name, family).count(group, math.prod(sizes), weight)
+        if vocabulary is not None:
+            self.local[name] = vocabulary
         return statistic.reshape_groups(tuple(sizes))
 
     def _count_together(self) -> None:

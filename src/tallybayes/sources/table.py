@@ -11,6 +11,7 @@ import numpy as np
 
 from tallybayes.errors import DataError, brief, turned
 from tallybayes.families.block import Codes, Dense, Sparse
+from tallybayes.families.text import Text
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing
 from tallybayes.sources.named import Named
@@ -18,6 +19,7 @@ from tallybayes.sources.numbers import is_number, numeric
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.sparse import read_sparse
 from tallybayes.sources.strings import shared_labels
+from tallybayes.sources.texts import Texts, read_texts
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
@@ -72,12 +74,14 @@ class Table:
         self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
 
     def kind(self, name: Name) -> str:
-        """What a column's type says, whatever its values: "number", "label" or "sparse"."""
+        """What a column's type says, whatever its values: "number", "label", "sparse" or "text"."""
         column = self.columns.get(name)
         if type(column) is np.ndarray and column.dtype.kind in "iuf":
             return "number"
         found = self._type(name)
-        return "number" if found.startswith(("int", "uint", *_FLOATS)) else "sparse" if found == "sparse" else "label"
+        if found in ("sparse", "text"):
+            return found
+        return "number" if found.startswith(("int", "uint", *_FLOATS)) else "label"
 
     def is_float(self, name: Name) -> bool:
         """Whether a column's type is that of numbers that need not be whole."""
@@ -86,8 +90,8 @@ class Table:
     def _type(self, name: Name) -> str:
         """The type of a column, in Arrow's words."""
         column = self._column(name)
-        if isinstance(column, Sparse):
-            return "sparse"
+        if isinstance(column, Sparse | Texts):
+            return "sparse" if isinstance(column, Sparse) else "text"
         if isinstance(column, np.ndarray) and column.dtype.kind != "O":
             return str(column.dtype)
         arrow = getattr(column, "type", None)
@@ -117,11 +121,12 @@ class Table:
     def is_block(self, name: Name) -> bool:
         """Whether a name stands for several columns."""
         column = self._column(name)
-        return isinstance(column, Sparse) or getattr(column, "ndim", 1) == 2
+        return isinstance(column, Sparse | Texts) or getattr(column, "ndim", 1) == 2
 
     def width(self, name: Name) -> int:
         """How many columns a name stands for."""
         column = self._column(name)
+        column = column.sparse if isinstance(column, Texts) and column.is_bound else column
         if isinstance(column, Sparse):
             return column.n_columns
         return int(column.shape[1]) if getattr(column, "ndim", 1) == 2 else 1
@@ -145,6 +150,12 @@ class Table:
         """The same rows without one column."""
         table = Table({other: column for other, column in self.columns.items() if other != name})
         table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
+        return table
+
+    def replaced(self, columns: Mapping[Name, Any]) -> Table:
+        """The same rows with other columns, of the same names; labels that were encoded stay so."""
+        table = Table(columns)
+        table._encoded = dict(self._encoded)
         return table
 
     def rows(self, part: slice | np.ndarray) -> Table:
@@ -185,6 +196,8 @@ class Table:
     def numbers(self, names: Sequence[Name]) -> Dense | Sparse:
         """A block of numeric columns, without a copy where the data allow it."""
         found = [self._column(name) for name in names]
+        if len(found) == 1 and isinstance(found[0], Texts):
+            return found[0].sparse
         if len(found) == 1 and (isinstance(found[0], Sparse) or getattr(found[0], "ndim", 1) == 2):
             block = found[0]
             return block if isinstance(block, Sparse) else numeric(block, names[0])
@@ -192,6 +205,10 @@ class Table:
         if stretch is not None:
             return numeric(stretch, names[0] if names else 0)
         return [numeric(column, name) for column, name in zip(found, names, strict=True)]
+
+    def texts(self, name: Name, family: Text) -> Texts:
+        """A column of strings, as a family of text reads it."""
+        return read_texts(self._column(name), family, name)
 
     def _stretch(self, names: Sequence[Name]) -> np.ndarray | None:
         """The part of the array that is these columns, where they lie side by side in one."""
@@ -260,7 +277,7 @@ class Table:
 
     def _encode(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
         """Codes of one column, made once however many factors need them."""
-        if isinstance(self._column(name), Sparse):
+        if isinstance(self._column(name), Sparse | Texts):
             raise DataError.wrong_type(f"column {name!r}", "sparse", "labels", "Use Multinomial(), or pass an array.")
         if (name, ordered) not in self._encoded:
             place, matrix = self._order[name], self.matrix
@@ -395,7 +412,7 @@ def _series(series: Any) -> Any:
 
 def _rows(column: Any, part: slice | np.ndarray) -> Any:
     """Some rows of a column or block: a view of them where there can be one."""
-    if isinstance(column, Sparse):
+    if isinstance(column, Sparse | Texts):
         return column.rows(part)
     if hasattr(column, "iloc"):  # pandas' own slices go by label
         return column.iloc[part]

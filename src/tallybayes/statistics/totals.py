@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from tallybayes.errors import DataError, StatisticsError
-from tallybayes.statistics.statistics import Statistics, all_close, are_exact, subtract_counts
+from tallybayes.statistics.statistics import Statistics, all_close, are_exact, subtract_counts, take_or_zero
 from tallybayes.value import frozen_array
 
 
@@ -85,6 +85,16 @@ class Totals(Statistics):
         """The totals of some of the columns, by position."""
         for_all = [name for name in ("weight", "log_base") if getattr(self, name).shape[-1] == 1]
         return Totals(**{name: v if name in for_all else v[..., kept] for name, v in self._parts().items()})
+
+    def take_columns(self, source: np.ndarray) -> Totals:
+        """Other columns: the new column ``i`` is the old column ``source[i]`` or, for −1, one that no row has shown."""
+        parts = self._parts()
+        for name, part in parts.items():
+            if part.shape[-1] != 1 or name in ("total", "failures"):
+                parts[name] = take_or_zero(part, part.ndim - 1, source)
+        if self._failures is not None:  # who has not shown it has failed to
+            parts["failures"] = np.where(source < 0, self.weight, parts["failures"])
+        return Totals(**parts)
 
     def nonnegative(self) -> dict[str, np.ndarray]:
         """Weights and totals."""

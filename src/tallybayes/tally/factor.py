@@ -64,6 +64,11 @@ class Factor(Value):
         return self.columns if self.family.reads == "codes" else ()
 
     @property
+    def word_columns(self) -> tuple[Name, ...]:
+        """The columns whose words are the columns that are counted, over a domain: those of text."""
+        return self.columns if self.family.reads == "text" and self.family.has_words else ()
+
+    @property
     def counting(self) -> tuple[Any, ...]:
         """What decides which statistics are kept: all but the prior, and only the family's layout."""
         return (self.columns, self.given, self.family.layout)

@@ -78,6 +78,10 @@ class Tally:
                     raise StatisticsError.incompatible(
                         f"the levels of {_title(factor)}", statistic.segments.sizes.tolist(), sizes
                     )
+            for name in factor.word_columns:
+                found, n_words = int(statistic.n_columns), len(self._domain(name).levels)  # type: ignore[attr-defined]
+                if found != n_words:
+                    raise StatisticsError.incompatible(f"the words of {_title(factor)}", found, n_words)
 
     def _domain(self, column: Name) -> Domain:
         name = self.schema.domain(column)
@@ -201,6 +205,8 @@ class Tally:
                 cells = statistic.pooled().table > 0
                 for column, here in zip(factor.columns, statistic.segments.split(cells), strict=True):
                     present[self.schema.domain(column)] |= here
+            for column in factor.word_columns:
+                present[self.schema.domain(column)] |= statistic.pooled().total > 0  # type: ignore[attr-defined]
         return self.align({name: domain.keep(present[name]) for name, domain in self.domains.items()})
 
     def declare(self, column: Name, levels: Iterable[Any]) -> Tally:
@@ -294,6 +300,8 @@ class Tally:
                 names.append(f"{factor.columns[column]} {self._domain(factor.columns[column]).levels[place]!r}")
             else:
                 names.append(f"column {factor.column(column, statistic.n_columns)!r}, bin {place}")
+        elif factor.word_columns and last < len(self._domain(factor.columns[0]).levels):
+            names.append(f"word {self._domain(factor.columns[0]).levels[last]!r} of {factor.columns[0]!r}")
         elif len(factor.columns) > 1:
             names.append(f"column {factor.columns[last]!r}" if last < len(factor.columns) else f"column {last}")
         else:
@@ -317,6 +325,10 @@ def realign(factor: Factor, statistic: Statistics, where: Mapping[Name, np.ndarr
             local = np.arange(size) if source is None else source
             cells.append(np.where(local < 0, -1, local + start))
         statistic = statistic.take_cells(np.concatenate(cells), Segments([len(part) for part in cells]))
+    for column in factor.word_columns:
+        words = where[column]
+        if words is not None:
+            statistic = statistic.take_columns(words)  # type: ignore[attr-defined]
     return statistic
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes import store
 from tallybayes.errors import FileError
 from tallybayes.families.block import Codes
+from tallybayes.families.text import Text
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments
@@ -19,6 +20,7 @@ from tallybayes.statistics.totals import Totals
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.tally.vocabulary import Strings, Vocabulary
 from tallybayes.value import from_config
 
 _MOST_EMPTY = 10_000_000  # numbers a group may have where a file has no group
@@ -53,14 +55,17 @@ def axes_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays: dict[str, np.ndarray] = {}
     domains = []
     for number, (key, domain) in enumerate(tally.domains.items()):
-        prefix = f"domain/{number}"
-        if domain.kind == "string":
+        prefix, kind = f"domain/{number}", domain.kind
+        if isinstance(domain, Vocabulary):
+            kind = "words"
+            arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = domain.levels.data, domain.levels.offsets
+        elif kind == "string":
             arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = store.pack_strings(list(domain.levels))
         else:
             arrays[f"{prefix}/levels"] = _pack_levels(domain)
         if domain.declared:
             arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in domain.levels], dtype=bool)
-        domains.append({"key": key, "name": domain.name, "kind": domain.kind, "ordered": domain.ordered})
+        domains.append({"key": key, "name": domain.name, "kind": kind, "ordered": domain.ordered})
     factors = [factor.to_config() for factor in tally.factors]
     return {"factors": factors, "schema": tally.schema.to_config(), "domains": domains}, arrays
 
@@ -90,6 +95,9 @@ def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
     tally = Tally(factors, statistics, domains, schema, soft=soft)
     for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
         _check_kept(factor, statistic)
+        for name in (*factor.given, *factor.level_columns, *factor.word_columns):
+            if isinstance(domains[schema.domain(name)], Vocabulary) is not (name in factor.word_columns):
+                raise FileError(f"the domain of {name!r} is not of the kind that {factor!r} has.")
     return tally
 
 
@@ -108,6 +116,8 @@ def axes_from_parts(
 def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) -> Domain:
     kind, name, ordered = config.pop("kind"), _checked(config.pop("name"), str), _checked(config.pop("ordered"), bool)
     store.refuse_rest(prefix, config)
+    if kind == "words":
+        return _vocabulary(name, prefix, arrays)
     if kind == "string":
         levels = store.unpack_strings(arrays.pop(f"{prefix}/text"), arrays.pop(f"{prefix}/offsets"))
     else:
@@ -120,6 +130,16 @@ def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) 
     if domain.kind != kind:
         raise FileError(f"{prefix} has levels of kind {domain.kind}; expected {kind!r}.")
     return domain
+
+
+def _vocabulary(name: str, prefix: str, arrays: dict[str, np.ndarray]) -> Vocabulary:
+    """The words of a column of text, each once and each text."""
+    words = Strings(arrays.pop(f"{prefix}/text"), arrays.pop(f"{prefix}/offsets"))
+    store.check_strings(words.data, words.offsets)
+    found = Vocabulary(words, name)
+    if not np.array_equal(found.positions_of(words), np.arange(len(words))):
+        raise FileError(f"{prefix} has a word twice; expected every word once.")
+    return found
 
 
 def _listed(name: str, arrays: dict[str, np.ndarray]) -> list[Any]:
@@ -140,12 +160,13 @@ def _check_kept(factor: Factor, statistic: Statistics) -> None:
         if math.prod(part.shape) == 0 and rest > _MOST_EMPTY:
             raise FileError(f"{factor!r} has statistics of no groups and {rest} numbers a group.")
     labels = bool(factor.level_columns)
+    family = factor.family.family if isinstance(factor.family, Text) else factor.family
     if not labels:
         n_columns = statistic.n_columns  # type: ignore[attr-defined]
         if len(factor.columns) > 1 and len(factor.columns) != n_columns:
             raise FileError(f"{factor!r} has statistics of {n_columns} columns.")
     block: Any = Codes([np.zeros(0, np.int8)], np.ones(1, np.int64)) if labels else np.zeros((0, 1))
-    none = factor.family.collect(block)  # refuses a block that is not its own
+    none = family.collect(block)  # refuses a block that is not its own
     same = {name: len(part.shape) for name, part in none.reshape_groups(())._parts().items()}
     found = {name: len(part.shape) - len(factor.given) for name, part in statistic._parts().items()}
     if "failures" not in found:  # as files had it that were written before failures were kept

@@ -19,7 +19,7 @@ from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
 from tallybayes.models.fitted.climbing import Hill, started, widened
 from tallybayes.models.fitted.scoring import Scored, not_estimated
-from tallybayes.models.fitted.soft_counting import Nearest, SoftCounter, uncorrelated
+from tallybayes.models.fitted.soft_counting import Nearest, SoftCounter, in_words, refuse_other_words, uncorrelated
 from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.models.inputs.labels import new_names
 from tallybayes.models.inputs.sequences import Sequences
@@ -84,22 +84,24 @@ class _Learner:
         names: dict[str, str],
         emissions: list[Factor],
     ) -> None:
+        table, self.emissions, self.words = in_words(sequences.table, emissions)
+        sequences = sequences._replace(table=table)
         self.model, self.sequences, self.codes, self.states, self.names = model, sequences, codes, states, names
-        self.emissions, self.n_states = emissions, len(states.levels)
+        self.counted, self.n_states = emissions, len(states.levels)
         self.weight = np.ones(sequences.n_sequences) if weight is None else weight
         self.per_step = np.repeat(self.weight, sequences.lengths)
         state = (names["state"],)
         self.parts = [Factor(names["start"], (), Categorical()), Factor(names["to"], (names["from"],), Categorical())]
         self.parts += [Factor(names["end"], state, Bernoulli())] if model.end_state else []
-        self.hill = Hill(model, [*self.parts, *emissions], float(self.per_step.sum()), "Baum-Welch")
+        self.hill = Hill(model, [*self.parts, *self.emissions], float(self.per_step.sum()), "Baum-Welch")
         given = read_prior(model.prior)
         self.priors = [given[part] for part in ("start", "transition", "end")[: len(self.parts)]]
-        self.priors += [prior_in_groups(given["emission"], factor, model.estimate) for factor in emissions]
-        self.counter = SoftCounter(emissions, sequences.table, self.n_states)
+        self.priors += [prior_in_groups(given["emission"], factor, model.estimate) for factor in self.emissions]
+        self.counter = SoftCounter(self.emissions, sequences.table, self.n_states)
         self.settled = False  # whether the priors are found
         self.start_log_prior = 0.0  # of the model that EM starts from
         self.clamped = bool((codes >= 0).any())
-        self.labels = self._labels() if is_coded(emissions) else None
+        self.labels = self._labels() if is_coded(self.emissions) else None
         # Codes need no room for emissions, so all sequences are one block, unless some of their states are known.
         coded = self.labels is not None and not self.clamped
         self.blocks = [(0, sequences.n_sequences)] if coded else stretches(sequences.offsets, self.n_states)
@@ -184,6 +186,7 @@ class _Learner:
 
     def from_model(self, start: Any) -> Chain:
         """The chain of another model, over the levels that there are now; priors are found from what it expects."""
+        refuse_other_words(start, self.words)
         counted, found = start._counted, start._counted.answering
         if self.model.end_state and found.end is None:
             raise DataError("start= does not model the end of sequences, and end_state is True; expected both to.")
@@ -316,6 +319,7 @@ class _Learner:
     def tally(self, expected: Expected) -> Tally:
         """The statistics as a tally, which cannot be taken apart again; the ends come last."""
         order = [0, 1, *range(len(self.parts), len(expected)), *range(2, len(self.parts))]
-        factors, statistics = [self.hill.factors[k] for k in order], [expected[k] for k in order]
-        domains = {**self.counter.domains, self.names["state"]: self.states}
+        every = [*self.parts, *self.counted]
+        factors, statistics = [every[k] for k in order], [expected[k] for k in order]
+        domains = {**self.counter.domains, **self.words, self.names["state"]: self.states}
         return Tally(factors, statistics, domains, state_schema(self.names), soft=True)

@@ -17,6 +17,7 @@ from tallybayes.models.fitted.measures import weighted_sum
 from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.presence import with_unknown
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
+from tallybayes.models.inputs.shape import bound_texts
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -262,7 +263,7 @@ def log_joint(
         raise DataError("every step needs its state here.\n    Use score_samples where some are not known.")
     path, chain = model._counted.states.positions_of(domain.levels)[labels], model._counted.answering
     start, transition, end = chain.arguments
-    table = tolerated(sequences.table, lambda: _parts(chain))
+    table = tolerated(bound_texts(model, sequences.table), lambda: _parts(chain))
     emission = dense(chain.emission(table)) if len(path) else np.zeros((0, len(start)))
     known = path >= 0
     terms = np.where(known, emission[np.arange(len(path)), path], -np.inf)
@@ -287,7 +288,7 @@ def open_asked(model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, or
     absent = [name for name in known if name not in table.columns and table.source_of(name) is None]
     if absent and sequences.table.n_rows:
         raise DataError.unknown_column(absent, sequences.table.columns)
-    table = tolerated(sequences.table, lambda: _parts(model._counted.answering))
+    table = tolerated(bound_texts(model, sequences.table), lambda: _parts(model._counted.answering))
     absence = [name for name in known if name not in table.columns]
     unseen = model._counted.meaning_of_unseen
     if absence and unseen != "error":

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.families.text import Text
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.decoding import answers, open_asked
-from tallybayes.models.chains.parameters import Counted
-from tallybayes.models.fitted.generate import expected_cells, sample_factor
+from tallybayes.models.fitted.generate import expected_cells, sample_factor, written
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.presence import with_absences
@@ -47,21 +47,25 @@ def sample(model: HiddenMarkovModel, n: Any, *, random_state: Any = None) -> tup
                 break
         paths.append(np.array(path, dtype=np.intp))
     states = model.states_
-    drawn = [_drawn(model._counted, path, rng, model._frame) for path in paths]
+    drawn = [_drawn(model, path, rng) for path in paths]
     return drawn, [states[path] for path in paths]
 
 
-def _drawn(counted: Counted, path: np.ndarray, rng: np.random.Generator, frame: str | None) -> Any:
+def _drawn(model: HiddenMarkovModel, path: np.ndarray, rng: np.random.Generator) -> Any:
     """The steps of one path."""
     columns: dict[Any, Any] = {}
+    counted = model._counted
     for part, levels, (factor, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         drawn = sample_factor(part, path, statistics, rng)
+        if factor.columns[0] in model._kept_words:
+            columns[factor.columns[0]] = written(drawn, model._names_within(factor.columns[0]))
+            continue
         for place, name in enumerate(factor.columns):
             column = drawn[:, place]
             if factor.family.reads == "codes":
                 column = labels_at(levels[place].levels, column.astype(int))
             columns[name] = column
-    return _shaped(with_absences(columns), frame)
+    return _shaped(with_absences(columns), model._frame)
 
 
 @answering
@@ -88,6 +92,9 @@ def fill(
     for scored, domains, (_, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         names, family = scored.factor.columns, scored.family
         if sequences.table.source_of(names[0]) is not None:  # what is not there is filled in, not whether it is
+            continue
+        if names[0] in model._kept_words:  # missing text is not written
+            columns[names[0]] = np.array(sequences.table.texts(names[0], Text()).strings.to_pylist(), dtype=object)
             continue
         cells = chunk_of(rows_of(sequences.table, names, family, domains, "missing"), slice(None))
         if family.reads == "codes":

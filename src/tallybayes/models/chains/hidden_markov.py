@@ -27,6 +27,7 @@ from tallybayes.models.model import Model
 from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Factor
+from tallybayes.tally.reading import in_family_of_words
 from tallybayes.tally.tally import Tally
 from tallybayes.words import Words
 
@@ -271,22 +272,21 @@ class HiddenMarkovModel(Model):
 
         def make() -> Counted:
             return Counted(
-                self.tally_, self._names, self.estimate, self.prior, self.unseen, self.end_state, self._given
+                self._tally, self._names, self.estimate, self.prior, self.unseen, self.end_state, self._given
             )
 
         return self._derive("counted", make)
 
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
-        return self._with_counted(self._counted.over(tally))
+        other = copy.copy(self)._adopt(tally)._held_words(self)
+        other._derived["counted"] = self._counted.over(other._tally)
+        return other
 
     def _with_strength(self, factor: float) -> Self:
         """The same model under priors worth `factor` times as much."""
-        return self._with_counted(self._counted.scaled(factor))
-
-    def _with_counted(self, counted: Counted) -> Self:
-        other = copy.copy(self)._adopt(counted.tally)
-        other._derived["counted"] = counted
+        other = copy.copy(self)._adopt(self.tally_)
+        other._derived["counted"] = self._counted.scaled(factor)
         return other
 
     _counted_instead = "Fit sequences whose states are known."
@@ -307,7 +307,7 @@ class HiddenMarkovModel(Model):
     def _check_prior(self, factors: list[Factor]) -> None:
         if not is_amount(self.prior):  # start and transition have levels to add it to
             given = read_prior(self.prior)
-            check_priors(given.pop("emission"), factors, tuple(given))
+            check_priors(given.pop("emission"), map(in_family_of_words, factors), tuple(given))
             for prior in given.values():
                 refuse_other(prior)
 

@@ -260,7 +260,7 @@ def _count_labelled(
     source = open_source(X)
     with nullcontext() if source is None else source.snapshot():
         there = steps_there(X, y, lengths, sequence, order, sample_weight)
-        emissions = [factor for factor, _ in model._counted.emissions]
+        emissions = model._with_prior(model.tally_)
         tally = None if there is None else there.counted(model, model._names, emissions)
     if tally is not None:
         return tally
@@ -279,7 +279,7 @@ def count_more(
     model: HiddenMarkovModel, sequences: Sequences, labels: np.ndarray, domain: Domain, weight: np.ndarray | None
 ) -> Tally:
     """The tally of labelled sequences that are added to others, or taken out of them."""
-    emissions = [factor for factor, _ in model._counted.emissions]
+    emissions = model._with_prior(model.tally_)
     return _count(model, sequences, labels, domain, weight, model._names, emissions, model.tally_)
 
 

@@ -20,7 +20,14 @@ from tallybayes.models.fitted.bayes_rule import normalised
 from tallybayes.models.fitted.climbing import Hill, started, varied, widened
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored, not_estimated
-from tallybayes.models.fitted.soft_counting import Nearest, SoftCounter, uncorrelated, with_holes
+from tallybayes.models.fitted.soft_counting import (
+    Nearest,
+    SoftCounter,
+    in_words,
+    refuse_other_words,
+    uncorrelated,
+    with_holes,
+)
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.domain import Domain
@@ -79,7 +86,8 @@ class Expectation:
         factors: list[Factor],
     ) -> None:
         self.model, self.classes, self.named, self.factors = model, classes, named, factors
-        self.features, self.n_classes = factors[1:], len(classes.levels)
+        table, self.features, self.words = in_words(table, factors[1:])
+        self.n_classes = len(classes.levels)
         self.counter = SoftCounter(self.features, table, self.n_classes)
         weights = np.ones(table.n_rows) if weight is None else np.array(weight, dtype=float)
         weights[codes < 0] *= model.unlabelled_weight
@@ -226,7 +234,8 @@ class Expectation:
     def _tally(self, expected: Expected) -> Tally:
         target = str(self.factors[0].columns[0])
         classes = Counts(expected.classes, (self.n_classes,))
-        domains, schema = {**self.counter.domains, target: self.classes}, Schema(ordered=(target,))
+        domains = {**self.counter.domains, **self.words, target: self.classes}
+        schema = Schema(ordered=(target,))
         return Tally(self.factors, [classes, *expected.statistics], domains, schema, soft=True)
 
     # ---- The start ------------------------------------------------------------------------------------------------
@@ -243,6 +252,7 @@ class Expectation:
 
     def _from_model(self, start: Any) -> Estimated:
         """The parameters of another model, over the levels that there are; priors are found from what it expects."""
+        refuse_other_words(start, self.words)
         levels = [start._level_domains(scored) for scored in start._known.scored]
         scored = started(start._known.scored, levels, self.hill.factors, self.counter)
         found = Estimated(start.class_log_prior_, scored)
@@ -308,7 +318,8 @@ class Expectation:
     def _resolve(self, known: Expected) -> None:
         """The priors of all factors, and which columns have no spread to speak of."""
         self.settled = True
-        self.model._adopt(self._tally(known))
+        model = self.model._adopt(self._tally(known))
+        model._derived["kept"] = dict.fromkeys(model._kept_words)  # all words
         self.model._check_prior(self.features)
         if self.hill.has_prior:
             self.hill.hold(known.statistics, [self.model._prior_of(factor) for factor in self.hill.factors])

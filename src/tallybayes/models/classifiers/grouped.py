@@ -48,6 +48,7 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
+from tallybayes.tally.reading import as_read, in_family_of_words
 from tallybayes.tally.tally import Tally
 from tallybayes.words import Words
 
@@ -94,15 +95,15 @@ class Grouped(Model):
         return [scored.factor.column(int(place)) for scored in self._scored for place in scored.constant]
 
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
-        pairs = zip(self.tally_.factors, self.tally_.statistics, strict=True)
+        pairs = zip(self._tally.factors, self._tally.statistics, strict=True)
         return [(factor, statistics) for factor, statistics in pairs if factor.given]
 
     def _prior_of(self, factor: Factor) -> Any:
         """The prior meant for a factor; a tally was seen before, so it updates the default."""
         if not isinstance(self.prior, Tally):
             return prior_in_groups(self.prior, factor, self.estimate)
-        before = self.prior.over(self.tally_)[factor.columns]
-        return factor.family.prior(None, self.tally_[factor.columns], self.estimate).update(before)
+        before = as_read(self.prior.over(self.tally_), self._kept_words)[factor.columns]
+        return factor.family.prior(None, self._tally[factor.columns], self.estimate).update(before)
 
     @property
     def _known(self) -> Fitted:
@@ -135,7 +136,7 @@ class Grouped(Model):
 
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
-        other = copy.copy(self)._adopt(tally)
+        other = copy.copy(self)._adopt(tally)._held_words(self)
         pairs = other._feature_factors()
         return other._starting_from({"known": self._known.over(pairs), "smooth": self._fitted.over(pairs)})
 
@@ -406,7 +407,7 @@ class Grouped(Model):
 
     def _reading(self, factor: Factor) -> Factor:
         """The factor in the family that rows are scored by."""
-        return factor
+        return in_family_of_words(factor)
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
         return [factor for factor in tally.factors if factor.given]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +75,15 @@ def check_class(label: Any, levels: tuple[Any, ...]) -> int:
     if label not in levels:
         raise LabelError.no_such_class(label, levels)
     return levels.index(label)
+
+
+def written(counts: np.ndarray, words: Sequence[str]) -> np.ndarray:
+    """Counts of words as text: each as often as it was drawn, in the order of the vocabulary; hashes by number."""
+    out = np.empty(len(counts), dtype=object)
+    for row, cells in enumerate(counts):
+        places = np.repeat(np.arange(len(cells)), np.maximum(np.rint(cells), 0).astype(int))
+        out[row] = " ".join(words[place] if len(words) else f"#{place}" for place in places.tolist())
+    return out
 
 
 def missing_cells(

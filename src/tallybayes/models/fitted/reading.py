@@ -250,8 +250,8 @@ def within_of(model: Any, scored: Scored, width: int) -> Sequence[Any]:
     """What the columns of a factor are called that have one name: by their own names, or by number."""
     if len(scored.factor.columns) > 1 or width == 1:
         return ()
-    names = model._block_names.get(scored.factor.columns[0], ())[:width]
-    return (*names, *range(len(names), width))
+    names = model._names_within(scored.factor.columns[0])
+    return names if len(names) == width else (*names[:width], *range(len(names), width))
 
 
 # ---- What models have of it ------------------------------------------------------------------------------------------

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.beliefs.normal_inverse_gamma import Normal
+from tallybayes.errors import DataError
 from tallybayes.families.block import Codes, Sparse
+from tallybayes.families.text import Text
 from tallybayes.inference.missing_cells import expected_moments
 from tallybayes.inference.seeding import Ruler, known_mean, seed_centres, squared_gaps
 from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
 from tallybayes.sources.collect import check_size, count
 from tallybayes.sources.table import Table
+from tallybayes.sources.texts import Texts
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.reading import in_family_of_words
 
 _SEEDING_ROWS = 10_000
 Nearest = Callable[[Table], np.ndarray]
@@ -132,6 +136,37 @@ class SoftCounter:
         centres[[*seen, *np.setdiff1d(np.arange(self.n_groups), seen)]] = found
         far = float(weight[rest] @ squared_gaps(rows, centres).min(axis=1))
         return far, lambda some: squared_gaps(measured(some), centres).argmin(axis=1)
+
+
+class Worded(NamedTuple):
+    """Rows whose columns of text are blocks of the words of all of them, the factors of these, and the words."""
+
+    table: Table
+    factors: list[Factor]
+    domains: dict[str, Domain]
+
+
+def in_words(table: Table, factors: Iterable[Factor]) -> Worded:
+    """Columns of text as blocks of counts, as EM goes through them again and again: it goes by all words."""
+    columns, domains = dict[Name, Texts](), dict[str, Domain]()
+    factors = list(factors)
+    for factor in factors:
+        if isinstance(factor.family, Text):
+            name = factor.columns[0]
+            texts = columns[name] = table.texts(name, factor.family).in_own_words()
+            domains |= {} if texts.vocabulary is None else {str(name): texts.vocabulary}
+    worded = table.replaced({**table.columns, **columns}) if columns else table
+    return Worded(worded, [in_family_of_words(factor) for factor in factors], domains)
+
+
+def refuse_other_words(start: Any, domains: Mapping[str, Domain]) -> None:
+    """Refuse a model to start from whose words are not those of the rows."""
+    for name, words in domains.items():
+        if start._tally.domains[name].levels != words.levels:
+            raise DataError(
+                f"start= has other words of {name!r} than these rows; expected the same, in the same order.\n"
+                "    Leave start= out: labelled rows, or heaps of rows, are where EM sets out then."
+            )
 
 
 def with_holes(table: Table, factors: Iterable[Factor]) -> np.ndarray:

@@ -58,7 +58,8 @@ def read_columns(
     if isinstance(columns, Family):
         read_family(columns, "columns")
         chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in features]
-        if not columns.columnwise and not any(table.is_block(name) for name in features):
+        whole = not columns.columnwise and columns.reads != "text"
+        if whole and not any(table.is_block(name) for name in features):
             chosen = [(tuple(features), columns)]
     elif isinstance(columns, Mapping):
         known = set(features)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError
+from tallybayes.families.text import Text
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.named import Named
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table, open_table
+from tallybayes.sources.texts import read_texts
 from tallybayes.tally.factor import Name
 
 # Cells that are labels or, as dates are, nothing that is counted: of which scikit-learn would speak as numbers.
@@ -29,6 +32,8 @@ def open_features(X: Any) -> Table:
         if not table.columns:
             raise DataError("there is no column to learn from; expected at least 1.")
         return table
+    if is_texts(X):
+        return Table({"text": read_texts(X, Text(), "text")})
     if is_rows_of_mappings(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":  # refused by column
         return open_table(X)
     from sklearn.utils import check_array
@@ -48,6 +53,21 @@ def _holds_labels(X: Any) -> bool:
     rows = X if isinstance(X, list | tuple) else ()
     kinds = {kind for row in rows if isinstance(row, list | tuple) for kind in set(map(type, row))}
     return any(issubclass(kind, _LABELS) for kind in kinds)
+
+
+def is_texts(X: Any) -> bool:
+    """Whether X is one column of strings by itself: a list, an array of one axis, or a series."""
+    if isinstance(X, list | tuple):
+        kinds = set(map(type, X))
+        return str in kinds and kinds <= {str, np.str_, NoneType, float}
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and (X.dtype.kind == "U" or (X.dtype.kind == "O" and is_texts(X.tolist())))
+    if hasattr(X, "to_frame") and hasattr(X, "dtype"):  # a series of a data frame
+        import narwhals as nw
+
+        series = nw.from_native(X, pass_through=True, series_only=True)
+        return isinstance(series, nw.Series) and (series.dtype == nw.String or is_texts(series.to_list()))
+    return hasattr(X, "buffers") and str(getattr(X, "type", "")).removeprefix("large_") == "string"  # Arrow's
 
 
 def _is_framed(X: Any) -> bool:

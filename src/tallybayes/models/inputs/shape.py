@@ -10,6 +10,7 @@ import numpy as np
 
 from tallybayes.errors import DataError, FileError
 from tallybayes.families.block import Sparse
+from tallybayes.families.text import Text
 from tallybayes.models.inputs.features import (
     check_target,
     feature_names,
@@ -113,7 +114,7 @@ def open_columns(model: Any, X: Any) -> Table:
 
 def open_rows(model: Any, X: Any) -> Table:
     """As `open_columns`, without the cells that cannot be what they are, and with what absence says."""
-    table = open_columns(model, X)
+    table = bound_texts(model, open_columns(model, X))
     kept, unseen = tolerated(table, getattr(model, "_parts", list)), getattr(model, "unseen", "error")
     factors = model.tally_.factors
     beside = [factor for factor in factors if factor.given and sources_of(factor.columns[0])]  # they are one factor
@@ -125,6 +126,19 @@ def open_rows(model: Any, X: Any) -> Table:
     return with_unknown(kept, table, absence, levels if unseen == "missing" else {})
 
 
+def bound_texts(model: Any, table: Table) -> Table:
+    """The same rows, columns of text in the words that a model reads."""
+    if not model._kept_words:
+        return table
+    columns = dict(table.columns)
+    for factor in model.tally_.factors:
+        if isinstance(factor.family, Text):
+            name = factor.columns[0]
+            texts, words = table.texts(name, factor.family), model._tally.domains.get(model.tally_.schema.domain(name))
+            columns[name] = texts.bound(words, None if factor.word_columns else model._kept_words[name])
+    return table.replaced(columns)
+
+
 def shaped(
     shape: Shape, columns: dict[Name, Any], frame: str | None = None, like: Any = None, changed: Collection[Name] = ()
 ) -> Any:
@@ -134,7 +148,8 @@ def shaped(
         return as_frame({name: columns[name] for name in (*order, *columns) if name in columns}, frame, like, changed)
     if not shape.by_name and all(isinstance(name, int) for name in columns):
         return np.stack(unmerged([columns[name] for name in sorted(columns)]), axis=-1)
-    if len(columns) == 1 and not shape.by_name and next(iter(columns.values())).ndim == 2:
+    alone = len(columns) == 1 and not shape.by_name
+    if alone and ("text" in columns or next(iter(columns.values())).ndim == 2):
         return next(iter(columns.values()))
     return columns
 

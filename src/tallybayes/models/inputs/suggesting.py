@@ -12,6 +12,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import Multinomial
+from tallybayes.families.text import Text
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.code_lengths import Rows, code_lengths
 from tallybayes.models.inputs.recognise import Seen, refuse, repeated
@@ -19,7 +20,12 @@ from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 
 _SAID = 1.0  # bits: what it takes to say of a column that its absence is a value
-_BY_KIND: dict[str, Family] = {"number": Gaussian(), "label": Categorical(), "sparse": Multinomial()}
+_BY_KIND: dict[str, Family] = {
+    "number": Gaussian(),
+    "label": Categorical(),
+    "sparse": Multinomial(),
+    "text": Text(),
+}
 _PIECE = 2**13  # rows that are looked at together, since they lie in the cache then
 
 

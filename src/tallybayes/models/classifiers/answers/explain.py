@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tallybayes.plots.picture import Picture
 
 PRIOR = "(class prior)"
+ABSENT = "(absent words)"
 
 
 class Explanation:
@@ -272,6 +273,30 @@ class _Evidence(Part):
         return shown_cells(self.levels, cells) if whole else list(cells)
 
 
+class _Words(_Evidence):
+    """What the words of text contribute: those that occur in some of the rows and, last, all others together."""
+
+    def __init__(self, model: Any, scored: Scored, rows: Sparse, top: np.ndarray, other: np.ndarray) -> None:
+        super().__init__(model, scored, rows, top, other)
+        self.places = np.unique(rows.indices)
+        assert self.sparse is not None
+        silent = rows.n_columns == len(self.places) or not np.any(self.sparse.at_zero)
+        self.names = [model._called(scored.factor.column(int(place), rows.n_columns)) for place in self.places]
+        self.names += [] if silent else [ABSENT]
+
+    def _sparse_gap(self, row: int) -> np.ndarray:
+        gap = super()._sparse_gap(row)
+        some = gap[self.places]
+        if len(self.names) == len(some):
+            return some
+        return np.append(some, np.delete(gap, self.places).sum())
+
+    def cells(self, row: int) -> list[Any]:
+        cells = self.rows.rows(slice(row, row + 1)).take_columns(self.places).dense()[0]
+        found = [None if np.isnan(value) else float(value) for value in cells]
+        return found + [None] * (len(self.names) - len(found))
+
+
 class _Values(Sequence[list[Any]]):
     """The cells of rows, made when they are looked at: sparse rows have far too many to keep."""
 
@@ -312,6 +337,11 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     names: list[Any] = [PRIOR]
     for scored in model._scored:
         cells = model._rows(table, scored)
+        if scored.factor.columns[0] in model._kept_words and scored.cells is not None:
+            words = _Words(model, scored, cells, top, other)
+            parts.append(words)
+            names += words.names
+            continue
         parts.append(_Evidence(model, scored, cells, top, other))
         width = n_columns(cells)
         names += [model._called(scored.factor.column(place, width)) for place in range(width)]

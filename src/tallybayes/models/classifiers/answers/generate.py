@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
-from tallybayes.models.fitted.generate import Missing, check_class, fill_column, missing_cells, sample_factor
+from tallybayes.models.fitted.generate import Missing, check_class, fill_column, missing_cells, sample_factor, written
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.presence import is_presence, with_absences
 from tallybayes.models.inputs.shape import open_rows, shaped
 from tallybayes.sources.frames import frame_kind
+from tallybayes.sources.texts import Texts
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
 
@@ -44,6 +45,8 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
         if factor.family.reads == "codes":
             for place, name in enumerate(factor.columns):
                 columns[name] = labels_at(model.tally_.domains[str(name)].levels, rows[:, place].astype(int))
+        elif factor.columns[0] in model._kept_words:
+            columns[factor.columns[0]] = written(rows, model._names_within(factor.columns[0]))
         elif len(factor.columns) == 1 and rows.shape[1] > 1:
             columns[factor.columns[0]] = rows
         else:
@@ -85,7 +88,7 @@ def fill(model: Any, X: Any, how: str = "mean") -> Any:
     weights = model.predict_proba(X)
     table = open_rows(model, X)
     columns: dict[Any, Any] = {
-        name: (X[name] if isinstance(X, Mapping) else X) if isinstance(column, Sparse) else np.array(column)
+        name: _as_given(X, name) if isinstance(column, Sparse | Texts) else np.array(column)
         for name, column in table.columns.items()
         if not is_presence(name, table.columns)
     }
@@ -105,3 +108,8 @@ def fill(model: Any, X: Any, how: str = "mean") -> Any:
                 block, where = name
                 columns[block][:, where] = fill_column(columns[block][:, where], cells, how)
     return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), X, found)
+
+
+def _as_given(X: Any, name: Any) -> Any:
+    """A block, or a column of text, as it came."""
+    return X[name] if isinstance(X, Mapping) or hasattr(X, "columns") else X

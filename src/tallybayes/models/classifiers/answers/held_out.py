@@ -24,7 +24,7 @@ from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.features import free_name
 from tallybayes.models.inputs.folds import random_folds, rows_by_code
 from tallybayes.models.inputs.labels import read_labels
-from tallybayes.models.inputs.shape import read_first
+from tallybayes.models.inputs.shape import bound_texts, read_first
 from tallybayes.progress import progress
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.table import Table
@@ -96,7 +96,8 @@ def count_rows(opened: Opened, fold: np.ndarray | None = None) -> Rows:
         tally = Tally(factors, [s._map(lambda part: part.sum(axis=(0,))) for s in tally.statistics], domains, schema)
     _, (local,) = table.levels([model._target], lambda _: True)
     codes = _codes_of(labels, tally.domains[str(model._target)].positions_of(local.levels))
-    return Rows(model._adopt(tally), table, codes, weight, parts, {})
+    model = model._adopt(tally)
+    return Rows(model, bound_texts(model, table), codes, weight, parts, {})
 
 
 def _of_fold(statistics: Statistics, place: int) -> Statistics:
@@ -254,10 +255,10 @@ def _step(model: Any, table: Table, n_classes: int) -> int:
     """How many rows to take at a time: few enough for what the widest factor makes of them."""
     width = 1
     for scored in model._scored:
-        sparse = isinstance(table.columns.get(scored.factor.columns[0]), Sparse)
+        sparse = table.kind(scored.factor.columns[0]) in ("sparse", "text") if scored.factor.columns else False
         if not is_cellwise(scored.family, sparse):
             continue
-        statistics: Any = model.tally_[scored.factor.columns]
+        statistics: Any = model._tally[scored.factor.columns]
         cells = statistics.table.shape[-1] if isinstance(statistics, Counts) else statistics.n_columns
         cells = cells * 8 if sparse else cells  # the statistics of every row, in several arrays
         width = max(width, cells * (n_classes if scored.family.left_out_together else 1))
@@ -310,7 +311,7 @@ def held_out_scores(
         fold = None if fold is None else fold[kept]
     found, (local,) = table.levels([model._target], lambda _: True)
     codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
-    rows = Rows(model, table, codes, weight, [], {})
+    rows = Rows(model, bound_texts(model, table), codes, weight, [], {})
     if fold is None:
         return score_left_out(rows, model).log_proba, codes, weight
 

@@ -1,0 +1,140 @@
+"""Vocabulary: the words of a column of text as a domain, in one buffer however many they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+
+from tallybayes import store
+from tallybayes.errors import LabelError
+from tallybayes.kernels import text
+from tallybayes.tally.domain import Domain
+
+NO_WORDS = np.zeros(0, np.uint8), np.zeros(1, np.int64)
+
+
+class Strings(Sequence[str]):
+    """Strings end to end in one buffer; each is made when it is looked at.
+
+    Parameters
+    ----------
+    data : ndarray of uint8
+        Their UTF-8.
+    offsets : ndarray of int64, shape (n + 1,)
+        String ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+    """
+
+    __slots__ = ("data", "offsets")
+
+    def __init__(self, data: np.ndarray, offsets: np.ndarray) -> None:
+        self.data, self.offsets = data, offsets
+
+    @classmethod
+    def of(cls, strings: Iterable[str]) -> Strings:
+        """Strings that lie apart, put together."""
+        return strings if isinstance(strings, Strings) else cls(*store.pack_strings(list(strings)))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        if isinstance(index, slice):
+            return tuple(self[place] for place in range(len(self))[index])
+        place = range(len(self))[index]
+        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes().decode()
+
+    def __iter__(self) -> Iterator[str]:
+        whole, ends = self.data.tobytes(), self.offsets.tolist()
+        return (whole[start:stop].decode() for start, stop in zip(ends, ends[1:], strict=False))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Strings):
+            return NotImplemented
+        same = self is other or np.array_equal(self.offsets, other.offsets)
+        return same and (self.data is other.data or np.array_equal(self.data, other.data))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def take(self, places: np.ndarray) -> Strings:
+        """Some of the strings, by their numbers."""
+        lengths = np.diff(self.offsets)[places]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return Strings(self.data[np.repeat(self.offsets[:-1][places], lengths) + within], offsets)
+
+    def joined(self, other: Strings) -> Strings:
+        """These, and then others."""
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
+        return Strings(np.concatenate([self.data, other.data]), offsets)
+
+
+class Vocabulary(Domain):
+    """The words that a column of text has shown, in the order in which they first occurred.
+
+    As every domain it grows, unites with others and loses words that nothing counts any more. No word is an object of
+    its own until somebody looks at it.
+
+    Parameters
+    ----------
+    words : Strings, or iterable of str
+        Each once.
+    name : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> from tallybayes.tally.vocabulary import Vocabulary
+    >>> Vocabulary(["win", "click"], "subject").union(Vocabulary(["to", "win"], "subject")).levels[:]
+    ('win', 'click', 'to')
+    """
+
+    levels: Any
+
+    def __init__(self, words: Iterable[str], name: str) -> None:
+        self.name, self.ordered, self.declared, self.kind = name, False, frozenset(), "string"
+        self.levels = Strings.of(words)
+
+    @cached_property
+    def lookup(self) -> text.Vocabulary:
+        """Where words are, for the kernels."""
+        return text.Vocabulary(self.levels.data, self.levels.offsets)
+
+    @cached_property
+    def index(self) -> dict[Any, int]:
+        """The position of every word: an object each, so the kernels' own `lookup` serves where it can."""
+        return {word: place for place, word in enumerate(self.levels)}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented if not isinstance(other, Domain) else False
+        if self.name != other.name or len(self.levels) != len(other.levels):
+            return False
+        return self.levels == other.levels or bool((self.positions_of(other.levels) >= 0).all())
+
+    def __hash__(self) -> int:
+        return hash((self.name, len(self.levels)))
+
+    def union(self, other: Domain) -> Vocabulary:
+        """All words of both, this one's first."""
+        if not isinstance(other, Vocabulary):
+            raise LabelError.kinds_differ(self.name, "words", str(other.kind))
+        if self.levels == other.levels:
+            return self
+        new = np.flatnonzero(self.positions_of(other.levels) < 0)
+        return Vocabulary(self.levels.joined(other.levels.take(new)), self.name) if len(new) else self
+
+    def positions_of(self, levels: Iterable[Any]) -> np.ndarray:
+        """Where each of some words is here, −1 for those that are not."""
+        words = Strings.of(levels)
+        return self.lookup.positions(words.data, words.offsets)
+
+    def keep(self, present: np.ndarray) -> Vocabulary:
+        """Only the words that are present (a mask)."""
+        return self if present.all() else Vocabulary(self.levels.take(np.flatnonzero(present)), self.name)
