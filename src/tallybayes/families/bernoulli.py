@@ -303,6 +303,10 @@ def sum_block(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights, totals and log bases of a dense or a sparse block; read-only, so that statistics need no copy."""
     if isinstance(block, Sparse):
+        if block.absent is not None and weight is not None and weight.ndim == 2:
+            weight = np.where(block.absent[:, None], 0.0, weight)
+        elif block.absent is not None:
+            group = np.where(block.absent, -1, np.int64(0) if group is None else group)
         sums = kernels.sum_csr(*block[:4], kind, group, n_groups, weight)
     else:
         sums = kernels.sum_dense(dense(block, kind), kind, group, n_groups, weight)

@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import FileError, NoCountsError, StatisticsError, brief
 from tallybayes.families.family import Family
+from tallybayes.families.text import Text
 from tallybayes.inference.em import Climbed
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.frames import KINDS
+from tallybayes.sources.texts import WordReader
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.reading import as_read, kept_words
 from tallybayes.tally.tally import Tally
@@ -89,6 +91,22 @@ class Model(Estimator):
     def _tally(self) -> Tally:
         """The tally as parameters are estimated from it: columns of text as blocks of the words that are read."""
         return self._derive("tally", lambda: as_read(self.tally_, self._kept_words))
+
+    @property
+    def _word_readers(self) -> dict[Any, WordReader]:
+        """How columns of text are read, by column."""
+
+        def make() -> dict[Any, WordReader]:
+            found, schema = {}, self.tally_.schema
+            for factor in self.tally_.factors if self._kept_words else ():
+                if isinstance(factor.family, Text):
+                    name = factor.columns[0]
+                    words: Any = self._tally.domains.get(schema.domain(name))
+                    places = None if factor.word_columns else self._kept_words[name]
+                    found[name] = WordReader(factor.family, words, places)
+            return found
+
+        return self._derive("word readers", make)
 
     def _held_words(self, other: Self) -> Self:
         """This model, of some of the rows of another, reading the same words."""

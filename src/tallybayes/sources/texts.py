@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -137,6 +137,18 @@ class Texts:
     def _named(self, data: np.ndarray | None, offsets: np.ndarray | None) -> Vocabulary | None:
         """Words that were found, as a vocabulary; None where they were hashed."""
         return None if data is None or offsets is None else Vocabulary(Strings(data, offsets), str(self.name))
+
+
+class WordReader(NamedTuple):
+    """How a model reads a column of text: by which rule, and in which words or columns of hashes."""
+
+    family: Text
+    vocabulary: Vocabulary | None = None
+    places: np.ndarray | None = None
+
+    def read(self, column: Any, name: Name) -> Texts:
+        """A column of strings in the words of the model."""
+        return read_texts(column, self.family, name).bound(self.vocabulary, self.places)
 
 
 def read_texts(column: Any, family: Text, name: Name) -> Texts:

@@ -10,7 +10,6 @@ import numpy as np
 
 from tallybayes.errors import DataError, FileError
 from tallybayes.families.block import Sparse
-from tallybayes.families.text import Text
 from tallybayes.models.inputs.features import (
     check_target,
     feature_names,
@@ -128,15 +127,11 @@ def open_rows(model: Any, X: Any) -> Table:
 
 def bound_texts(model: Any, table: Table) -> Table:
     """The same rows, columns of text in the words that a model reads."""
-    if not model._kept_words:
+    readers = model._word_readers
+    if not readers:
         return table
-    columns = dict(table.columns)
-    for factor in model.tally_.factors:
-        if isinstance(factor.family, Text):
-            name = factor.columns[0]
-            texts, words = table.texts(name, factor.family), model._tally.domains.get(model.tally_.schema.domain(name))
-            columns[name] = texts.bound(words, None if factor.word_columns else model._kept_words[name])
-    return table.replaced(columns)
+    read = {name: reader.read(table._column(name), name) for name, reader in readers.items()}
+    return table.replaced({**table.columns, **read})
 
 
 def shaped(

@@ -12,7 +12,7 @@ from tallybayes.families.block import Sparse
 from tallybayes.inference.em import Climbed, warn_unless_converged
 from tallybayes.models.fitted.climbing import Hill, widened
 from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
-from tallybayes.models.fitted.soft_counting import SoftCounter
+from tallybayes.models.fitted.soft_counting import SoftCounter, in_words
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.observed import Known, read_rows
 from tallybayes.models.networks.parameters import Network, Node, nodes_of
@@ -20,6 +20,7 @@ from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.reading import as_read
 from tallybayes.tally.tally import Tally
 
 _BY_CHANCE = 0.8  # of the rows start with any level of a node that is never seen
@@ -50,12 +51,15 @@ def learn_network(
     climbed : Climbed or None
         How EM ended, if it was needed.
     """
-    work = _Expectation(model, table, weight, available)
+    worded = in_words(table, available.factors)
+    whole = available.align({**available.domains, **worded.domains})
+    texts = dict.fromkeys(f.columns[0] for f in available.factors if f.family.reads == "text")
+    work = _Expectation(model, worded.table, weight, as_read(whole, texts))
     if not work.known.n_rows:
         return available, None
     done, climbed = work.hill.climb_best(work, work.starts())
     warn_unless_converged(climbed)
-    return Tally(available.factors, done.expected, available.domains, available.schema, soft=True), climbed
+    return Tally(whole.factors, done.expected, whole.domains, whole.schema, soft=True), climbed
 
 
 class _Expectation:

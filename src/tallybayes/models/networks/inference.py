@@ -17,6 +17,7 @@ from tallybayes.models.fitted.scoring import Scored, chunk_of
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.observed import Known
 from tallybayes.progress import progress
+from tallybayes.sources.texts import WordReader
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
@@ -45,6 +46,8 @@ class NetworkInference:
     leaves : mapping from measured node to Scored
     widths : mapping from measured node to int, optional
         How many columns each has.
+    readers : mapping from node to WordReader, optional
+        How those are read that are text.
     """
 
     def __init__(
@@ -54,8 +57,9 @@ class NetworkInference:
         tables: Mapping[Name, np.ndarray],
         leaves: Mapping[Name, Scored],
         widths: Mapping[Name, int] | None = None,
+        readers: Mapping[Name, WordReader] | None = None,
     ) -> None:
-        self.graph, self.levels, self.widths = graph, levels, widths or {}
+        self.graph, self.levels, self.widths, self.readers = graph, levels, widths or {}, readers or {}
         self.leaves = {node: _without_flat_groups(scored) for node, scored in leaves.items()}
         self.domains = {node: Domain(found, str(node)) for node, found in levels.items()}
         self.index = {node: place for place, node in enumerate(levels)}
@@ -68,7 +72,7 @@ class NetworkInference:
 
     def with_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, Scored]) -> NetworkInference:
         """The same network with other numbers: its trees are kept."""
-        other = NetworkInference(self.graph, self.levels, tables, leaves, self.widths)
+        other = NetworkInference(self.graph, self.levels, tables, leaves, self.widths, self.readers)
         other.trees = self.trees
         return other
 

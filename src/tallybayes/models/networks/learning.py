@@ -23,6 +23,7 @@ from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.tally.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
@@ -205,7 +206,8 @@ def _with_all_levels(model: BayesianNetwork, tally: Tally, seen: Tally) -> Tally
     more = tally.domains | {n: tally.domains[n].union(domain) for n, domain in known.items()}
     if model.missing == "em":
         tally = tally.align(more)
-    for name, domain in more.items():
+    levels = {name: domain for name, domain in more.items() if not isinstance(domain, Vocabulary)}
+    for name, domain in levels.items():
         lost = [level for level in domain.levels if level not in tally.domains[name].index]
         if lost and tally.domains[name].levels:
             warn(
@@ -213,7 +215,7 @@ def _with_all_levels(model: BayesianNetwork, tally: Tally, seen: Tally) -> Tally
                 f"    Pass {_declared(name)}, or missing='em'.",
                 UserWarning,
             )
-    empty = [name for name, domain in tally.domains.items() if not domain.levels]
+    empty = [name for name in levels if not tally.domains[name].levels]
     if empty:
         beside, other = ("", "") if model.missing == "em" else (" together with its parents", ", or missing='em'")
         raise DataError(

@@ -24,6 +24,7 @@ from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.parameters import Network, nodes_of
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.reading import as_read
 from tallybayes.tally.tally import Tally
 from tallybayes.words import Words
 
@@ -269,19 +270,31 @@ class BayesianNetwork(Model):
     @property
     def _network(self) -> Network:
         """What follows from the tally, or from the tables that were given."""
-        return self._derive("network", lambda: Network(self.tally_, self.estimate, self.prior, self._given))
+
+        def make() -> Network:
+            prior = self.prior
+            if isinstance(prior, Tally):
+                prior = as_read(prior.over(self.tally_), self._kept_words)
+            return Network(self._tally, self.estimate, prior, self._given, self._word_readers)
+
+        return self._derive("network", make)
 
     def _held(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
-        return self._with_network(self._network.over(tally))
+        other = self._of(tally)._held_words(self)
+        other._derived["network"] = self._network.over(other._tally)
+        return other
 
     def _with_strength(self, factor: float) -> Self:
         """The same model under priors worth `factor` times as much."""
-        return self._with_network(self._network.scaled(factor))
+        other = self._of(self.tally_)
+        other._derived["network"] = self._network.scaled(factor)
+        return other
 
-    def _with_network(self, network: Network) -> Self:
+    def _of(self, tally: Tally) -> Self:
+        """The same model of other counts of the same structure."""
         other = copy.copy(self)
-        other.tally_, other._climb, other._derived = network.tally, None, {"network": network}
+        other.tally_, other._climb, other._derived = tally, None, {}
         return other
 
     @property

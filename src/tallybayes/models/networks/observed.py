@@ -49,7 +49,8 @@ class Known(NamedTuple):
             cells = self.cells[node]
             if isinstance(cells, Sparse):
                 some = cells.rows(rows)
-                return some.sum_rows(np.isnan(some.data)) < max(some.n_columns, 1)
+                known = some.sum_rows(np.isnan(some.data)) < max(some.n_columns, 1)
+                return known if some.absent is None else known & ~some.absent
             cells = chunk_of(cells, rows)
             return ~np.isnan(cells).reshape(len(cells), -1).all(axis=1)
         return node in self.likelihoods
@@ -80,7 +81,9 @@ def read_rows(network: NetworkInference, table: Table, unseen: str, without: Ite
     cells = {}
     for node, scored in network.leaves.items():
         if node in table.columns and node not in left_out:
-            cells[node] = _read_leaf(network, node, rows_of(table, [node], scored.family, [], unseen))
+            reader = network.readers.get(node)
+            rows = table if reader is None else table.replaced({node: reader.read(table.columns[node], node)})
+            cells[node] = _read_leaf(network, node, rows_of(rows, [node], scored.family, [], unseen))
     return Known(table.n_rows, codes, {}, cells)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,9 @@ from tallybayes.models.inputs.column_priors import check_priors, prior_for
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.prior import BDe
+from tallybayes.sources.texts import WordReader
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.reading import in_family_of_words
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class Network:
     estimate: str
     prior: Any
     given: tuple[Any, ...] | None = None  # parameters that were not learned, but given: of every factor
+    readers: Mapping[Name, WordReader] = field(default_factory=dict)  # how nodes are read that are text
 
     @cached_property
     def graph(self) -> Graph:
@@ -139,7 +142,7 @@ class Network:
                 "    Learn from rows, or declare levels: tb.Categorical(levels=[...])."
             )
         widths = {name: self.nodes[name].statistics.n_columns for name in self.leaves}
-        return NetworkInference(self.graph, self.levels, self.tables, self.leaves, widths)
+        return NetworkInference(self.graph, self.levels, self.tables, self.leaves, widths, self.readers)
 
     def over(self, tally: Tally) -> Network:
         """The same over other counts of the same levels, its priors held."""
@@ -166,7 +169,8 @@ class Network:
 def check_prior(prior: Any, factors: Sequence[Factor]) -> None:
     """Refuse a prior that no node would use."""
     if not isinstance(prior, Tally):
-        check_priors(prior, [Factor(name, f.given, f.family) for f in factors for name in f.columns])
+        read = [in_family_of_words(factor) for factor in factors]
+        check_priors(prior, [Factor(name, f.given, f.family) for f in read for name in f.columns])
 
 
 def table(model: BayesianNetwork, node: Name) -> ParameterTable:
