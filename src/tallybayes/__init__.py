@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tallybayes.families.poisson import Poisson as Poisson
     from tallybayes.families.priors import K2 as K2
     from tallybayes.families.priors import BDeu as BDeu
+    from tallybayes.families.text import Text as Text
     from tallybayes.families.with_missing import WithMissing as WithMissing
     from tallybayes.files import load as load
     from tallybayes.insight.compare import Comparison as Comparison
@@ -101,7 +102,6 @@ if TYPE_CHECKING:
     from tallybayes.sources.source import Source as Source
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
-    from tallybayes.families.text import Text as Text
     from tallybayes.statistics.totals import Totals as Totals
     from tallybayes.tally.factor import Factor as Factor
     from tallybayes.tally.factor import Schema as Schema

@@ -405,7 +405,7 @@ def _open_group(group: Any) -> Any:
         return table.matrix
     if len(table.columns) == 1:
         return next(iter(table.columns.values()))
-    shares = table.numbers(tuple(table.columns))
+    shares: Any = table.numbers(tuple(table.columns))
     return shares if isinstance(shares, np.ndarray) else np.stack(list(shares), axis=-1)
 
 

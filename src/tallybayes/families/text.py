@@ -14,6 +14,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.kernels.tokens import Rule
 
+_COUNTS = Multinomial()
 _MOST_BITS = 26  # of a hash: more columns than that are more than most texts have words
 
 
@@ -59,7 +60,7 @@ class Text(Family):
     array(['spam'], dtype='<U4')
     """
 
-    family: Family = Multinomial()
+    family: Family = _COUNTS
     ngrams: tuple[int, int] = (1, 1)
     characters: bool = False
     lowercase: bool = True

@@ -109,7 +109,7 @@ class Model(Estimator):
         return self._derive("word readers", make)
 
     def _held_words(self, other: Self) -> Self:
-        """This model, of some of the rows of another, reading the same words."""
+        """The model, of some of the rows of another, as it reads the same words."""
         if other._kept_words:
             self._derived["kept"] = other._kept_words
         return self

@@ -49,7 +49,7 @@ class Texts:
         return len(self.strings)
 
     @cached_property
-    def _buffers(self) -> tuple[Any, ...]:
+    def _buffers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
         """Where every string begins, their bytes, which are there, and how many bits to skip before the first."""
         bits, ends, data = self.strings.buffers()
         width = np.dtype(np.int64 if str(self.strings.type).startswith("large") else np.int32)
@@ -127,9 +127,9 @@ class Texts:
             own = self.bound(None) if self.is_bound else self
             rows, vocabulary = own._found
             return inner.collect(rows._replace(absent=None), group, n_groups, weight), vocabulary
-        how = {"presence": kind == "binary", "hashing": self.family.hashing}
+        once, bits = kind == "binary", self.family.hashing
         *words, rows_of, total, log_base = count_texts(
-            *self._buffers, self.family.rule, group, n_groups, weight, **how
+            *self._buffers, self.family.rule, group, n_groups, weight, presence=once, hashing=bits
         )
         totals = Totals(rows_of[:, None], total, log_base[:, None])
         return (totals.with_failures() if kind == "binary" else totals), self._named(*words)

@@ -18,7 +18,9 @@ Kept = Mapping[Name, np.ndarray | None]
 def kept_words(tally: Tally) -> dict[Name, np.ndarray | None]:
     """The places of the words that are read, by column of text; None where all are."""
     pairs = zip(tally.factors, tally.statistics, strict=True)
-    return {factor.columns[0]: _kept(tally, factor, counted) for factor, counted in pairs if factor.family.reads == "text"}
+    return {
+        factor.columns[0]: _kept(tally, factor, counted) for factor, counted in pairs if factor.family.reads == "text"
+    }
 
 
 def as_read(tally: Tally, kept: Kept) -> Tally:
@@ -49,7 +51,7 @@ def _kept(tally: Tally, factor: Factor, counted: Any) -> np.ndarray | None:
     family: Any = factor.family
     total, most = counted.pooled().total, family.max_features
     mask = total >= family.min_count if family.min_count > 1 else np.ones(len(total), dtype=bool)
-    words = tally.domains[tally.schema.domain(factor.columns[0])].levels if family.has_words else None
+    words: Any = tally.domains[tally.schema.domain(factor.columns[0])].levels if family.has_words else None
     if family.stop_words and words is not None:
         found = tally.domains[tally.schema.domain(factor.columns[0])].positions_of(family.stop_words)
         mask[found[found >= 0]] = False

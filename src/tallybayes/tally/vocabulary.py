@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -52,7 +53,7 @@ class Strings(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         whole, ends = self.data.tobytes(), self.offsets.tolist()
-        return (whole[start:stop].decode() for start, stop in zip(ends, ends[1:], strict=False))
+        return (whole[start:stop].decode() for start, stop in pairwise(ends))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Strings):
