@@ -97,7 +97,17 @@ MODEL = (
     tb.Factor("hits", (), tb.Binomial(3)),
     tb.Factor(("length", "spots"), ("kind", "shape"), tb.Binned((-1, 0, 2))),
     tb.Factor("price", ("shape", "kind"), tb.LogNormal()),
+    tb.Factor("note", "kind", tb.Text()),
+    tb.Factor("title", ("kind", "shape"), tb.Text(tb.Bernoulli(), ngrams=(1, 2))),
+    tb.Factor("label", (), tb.Text(tb.Poisson(), hashing=3, distinct=True)),
 )
+
+
+def texts(n):
+    """A column of text: a few words, none, or missing."""
+    word = st.sampled_from(["win", "Win", "ὀδός", "naïve", "東京都", "a b", "\x00", "", "wìn,win"])
+    text = st.none() | st.lists(word, max_size=4).map(" ".join)
+    return st.lists(text, min_size=n, max_size=n).map(lambda rows: np.array([*rows, None], dtype=object)[:-1])
 
 
 @st.composite
@@ -119,6 +129,7 @@ def models(draw, max_rows=10):
         "ripe": draw(columns(st.sampled_from([0.0, 1.0]), n)),
         "hits": draw(columns(st.integers(0, 3).map(float), n)),
         "price": draw(columns(cells(tb.LogNormal()), n)),
+        **{name: draw(texts(n)) for name in ("note", "title", "label")},
     }
     schema = draw(st.sampled_from([None, tb.Schema(ordered=("kind",)), tb.Schema({"colour": "word", "shape": "word"})]))
     if schema is not None and schema.domains:

@@ -6,6 +6,7 @@ columns) unless said.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -239,6 +240,8 @@ class Cells:
         out = np.empty((len(rows.indptr) - 1, self._flat.shape[0]))
         for part in stretches(rows.indptr):
             out[part] = self._score(rows.rows(part))
+        if rows.absent is not None:
+            out[rows.absent] = 0.0
         return out.reshape(len(out), *given)
 
     def gap(self, row: Sparse, first: int, second: int) -> np.ndarray:
@@ -246,6 +249,8 @@ class Cells:
 
         The term of the row as a whole is shared out among its cells as they share its sum.
         """
+        if row.absent is not None and row.absent.all():
+            return np.zeros(row.n_columns)
         row, pair = row.without_zeros(), np.array([first, second])
         value, column = np.asarray(row.data, dtype=np.float64), row.indices
         zero, terms = self._flat[pair], self._terms(value, column)[pair]
@@ -262,7 +267,7 @@ class Cells:
 
     @cached_property
     def _flat(self) -> np.ndarray:
-        return np.asarray(self.at_zero).reshape(-1, self.at_zero.shape[-1])
+        return np.asarray(self.at_zero).reshape(math.prod(self.at_zero.shape[:-1]), self.at_zero.shape[-1])
 
     @cached_property
     def _base(self) -> np.ndarray:

@@ -12,6 +12,7 @@ from tallybayes.sources.collect import count
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.tally.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,9 @@ def rename_tally(tally: Tally, names: Mapping[str, Mapping[Any, Any]]) -> Tally:
     Tally
     """
     domains = {
-        key: Domain(
+        key: domain
+        if isinstance(domain, Vocabulary)
+        else Domain(
             _through(names.get(key), domain.levels), domain.name, declared=_through(names.get(key), domain.declared)
         )
         for key, domain in tally.domains.items()
