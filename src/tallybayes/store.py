@@ -302,13 +302,7 @@ def unpack_strings(buffer: np.ndarray, offsets: np.ndarray) -> list[str]:
 
 
 def check_strings(buffer: np.ndarray, offsets: np.ndarray) -> bytes:
-    """Refuse arrays that `pack_strings` cannot have made; the bytes of those that it can.
-
-    Parameters
-    ----------
-    buffer, offsets
-        As for `unpack_strings`.
-    """
+    """Refuse arrays that `pack_strings` cannot have made; the bytes of those that it can."""
     for name, array, dtype in (("buffer", buffer, np.uint8), ("offsets", offsets, np.int64)):
         if array.dtype != dtype or array.ndim != 1:
             raise FileError.bad_strings(f"the {name} has dtype {array.dtype} and {array.ndim} dimensions")

@@ -234,11 +234,14 @@ def junk(draw: Any, table: Rows) -> Mapping[Name, np.ndarray]:
     n = draw(st.integers(1, 3))
     out: dict[Name, np.ndarray] = {}
     known = table.label_columns()
+    texts = {name for factor in table.factors if factor.family.reads == "text" for name in factor.columns}
     for name, column in table.columns.items():
         if name in known:
             kinds = {type(label) for label in [*column, *_declared(table, name)] if label is not None}
             unseen = {str: "never seen", int: 424242, bool: True}.get(next(iter(kinds), str))
             out[name] = draw(labels(n, [unseen]))
+        elif name in texts:
+            out[name] = draw(labels(n, ["words never seen"]))
         else:
             wrong = st.sampled_from([np.inf, -np.inf, np.nan, -1.0, 0.5, 1e200])
             shape = (n, *column.shape[1:])
