@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.families.text import Text
-from tallybayes.kernels.text import count_texts, text_rows
+from tallybayes.kernels.text import count_texts, score_texts, text_rows
 from tallybayes.sources.encode import is_missing
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.statistics.totals import Totals
@@ -91,6 +92,17 @@ class Texts:
         """The same strings, to be scored in the words of a vocabulary, or in some of the columns of hashes."""
         return Texts(self.strings, self.family, self.name, vocabulary, places)
 
+    def scores(self, terms: np.ndarray) -> np.ndarray | None:
+        """The sums of what words add, (words, groups), in every row: (n, groups); None where rows are made already.
+
+        Rows without text have the sum of no words.
+        """
+        if "_found" in vars(self) or self.places is not None:
+            return None
+        lookup = None if self.vocabulary is None else self.vocabulary.lookup
+        how: Any = {"vocabulary": lookup, "hashing": self.family.hashing, "presence": self.family.once}
+        return score_texts(*self._buffers, self.family.rule, terms, **how)
+
     def in_own_words(self) -> Texts:
         """The same strings, bound to the words that occur in them: some of them are still counted in all words."""
         texts = self.bound(self._found[1], np.arange(2**self.family.hashing) if self.family.hashing else None)
@@ -154,7 +166,7 @@ class WordReader(NamedTuple):
 def read_texts(column: Any, family: Text, name: Name) -> Texts:
     """A column of strings as a family of text reads it; anything else is refused by name."""
     if isinstance(column, Texts):
-        return column if column.family == family else Texts(column.strings, family, name)
+        return column if column.family is family else Texts(column.strings, family, name)
     import pyarrow as pa
 
     if hasattr(column, "iloc"):  # pandas'
@@ -197,6 +209,8 @@ def _as_arrow(column: Any, name: Name) -> Any:
 
     values = column.tolist() if isinstance(column, np.ndarray) else list(column)
     try:
+        if set(map(type, values)) <= {str, NoneType}:  # the common case, without a look at what they are
+            return pa.array(values, pa.large_string())
         array = pa.array(values, from_pandas=True)
         if any(is_kind(array.type) for is_kind in (*_kinds(), pa.types.is_null)):
             return array

@@ -17,6 +17,7 @@ from tallybayes.models.fitted.bayes_rule import Normalised, normalised
 from tallybayes.models.fitted.far_rows import lost_rows, settled, settled_best
 from tallybayes.models.fitted.scoring import Scored, chunk_of, chunk_rows, local_positions, rows_of
 from tallybayes.sources.table import Table
+from tallybayes.sources.texts import Texts
 from tallybayes.statistics.statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 
@@ -43,12 +44,13 @@ class Plan:
         self.forms = [part.form for part in scored]
         self._dense: dict[int, Any] = {}
         self._sparse: dict[int, Any] = {}
+        self._words: dict[int, np.ndarray] = {}
         self._direct = [self._direct_table(number) for number in range(len(scored))]
         self._scorers: dict[Any, kernels.Scorer] = {}
 
     def joint(self, table: Table, *, whole: bool = True) -> np.ndarray:
         """log p(class, row) of every row: (n, classes); unless `whole`, less what its classes have in common."""
-        numbers, scorer, blocks = self._kernel_parts(table)
+        numbers, scorer, blocks = self._kernel_parts(table, whole=whole)
         out = self._run(scorer.joint, numbers, blocks, table.n_rows)
         for number in range(len(self.forms)):
             if number in numbers:
@@ -62,7 +64,7 @@ class Plan:
 
     def posterior(self, table: Table, *, whole: bool = False) -> Normalised:
         """log p(class | row) of every row, and log p(row); unless `whole`, less what its classes have in common."""
-        numbers, scorer, blocks = self._kernel_parts(table)
+        numbers, scorer, blocks = self._kernel_parts(table, whole=whole)
         if len(numbers) < len(self.scored):
             return settled(self, table, normalised(self.joint(table, whole=whole), self.log_prior))
         found = Normalised(*self._run(scorer.posterior, numbers, blocks, table.n_rows, self.log_prior))
@@ -100,7 +102,7 @@ class Plan:
 
     def argmax(self, table: Table) -> np.ndarray:
         """The most probable class of every row, as a code; ties go to the first."""
-        numbers, scorer, blocks = self._kernel_parts(table)
+        numbers, scorer, blocks = self._kernel_parts(table, whole=False)
         if len(numbers) < len(self.scored):
             joint = self.joint(table, whole=False)
             best = joint.argmax(axis=1)
@@ -140,8 +142,13 @@ class Plan:
             value = cell(block, error.row, error.column)
             raise DataError.bad_cell(value, error.row, name, factor.family.expects) from None
 
-    def _kernel_parts(self, table: Table, *, counted: bool = False) -> tuple[list[int], kernels.Scorer, list[Any]]:
-        """The factors that a kernel scores, the scorer, and their blocks of this table; `counted` ones are right."""
+    def _kernel_parts(
+        self, table: Table, *, counted: bool = False, whole: bool = True
+    ) -> tuple[list[int], kernels.Scorer, list[Any]]:
+        """The factors that a kernel scores, the scorer, and their blocks of this table; `counted` ones are right.
+
+        Unless their `whole` log probability is wanted, words are looked up while they are found.
+        """
         numbers: list[int] = []
         blocks: list[Any] = []
         forms: list[Any] = []
@@ -150,6 +157,8 @@ class Plan:
             form: Any
             if part.family.reads == "codes" and isinstance(self.forms[number], LevelTable):
                 block, form = self._label_block(table, number)
+            elif not whole and (found := self._word_scores(table, number)) is not None:
+                block, form = found, "words"
             else:
                 block = table.numbers(part.factor.columns)
                 form = "sparse" if isinstance(block, Sparse) else "dense"
@@ -177,8 +186,9 @@ class Plan:
             return self._scorers[key]
         start, factors = self.log_prior.copy(), []
         for form, number in zip(forms, chosen, strict=True):
-            if form == "sparse":
+            if form in ("sparse", "words"):
                 factor, extra = self._sparse_table(number)
+                factor = ("terms",) if form == "words" else factor
                 start = start + extra
             elif isinstance(form, str):
                 factor = self._direct[number] if form == "direct" else self._dense_table(number)
@@ -193,6 +203,18 @@ class Plan:
     def _more_factors(self, numbers: Sequence[int]) -> list[Any]:
         """Factors that look once more at blocks of these."""
         return []
+
+    def _word_scores(self, table: Table, number: int) -> np.ndarray | None:
+        """What the words of every row of text add, (n, classes); None where it is no text, or rows are missing."""
+        texts = table.columns.get(self.scored[number].factor.columns[0])
+        if not isinstance(texts, Texts) or self._sparse_table(number) is None:
+            return None
+        (_, weight, _), at_zero = self._sparse_table(number)
+        if at_zero.any() and texts.missing is not None:
+            return None
+        if number not in self._words:
+            self._words[number] = np.ascontiguousarray(weight)
+        return texts.scores(self._words[number])
 
     def _add_terms(self, out: np.ndarray, table: Table, number: int) -> None:
         """Add a factor's log probabilities by NumPy, some rows at a time."""

@@ -19,6 +19,7 @@ from tallybayes.sources.table import Table, open_table
 from tallybayes.sources.texts import read_texts
 from tallybayes.tally.factor import Name
 
+_TEXT = Text()
 # Cells that are labels or, as dates are, nothing that is counted: of which scikit-learn would speak as numbers.
 _LABELS = (str, bool, np.bool_, bytes, complex, date, time, timedelta, np.datetime64, np.timedelta64)
 
@@ -33,7 +34,7 @@ def open_features(X: Any) -> Table:
             raise DataError("there is no column to learn from; expected at least 1.")
         return table
     if is_texts(X):
-        return Table({"text": read_texts(X, Text(), "text")})
+        return Table({"text": read_texts(X, _TEXT, "text")})
     if is_rows_of_mappings(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":  # refused by column
         return open_table(X)
     from sklearn.utils import check_array
