@@ -53,6 +53,7 @@ class Family(Value):
     transforms: ClassVar[bool] = False  # whether its form is of something else than the cells
     scale: ClassVar[str] = "linear"  # on which pictures show a column, or "log"
     inner: Family | None = None  # of cells that are there, where absence is a value, too
+    of_words: Family | None = None  # of the counts of words, where cells are text
     bins: tuple[str, ...] = ()  # what numbers fall into, as shown, where they are cut
     open_ends: Sequence[
         tuple[tuple[float, float], float]

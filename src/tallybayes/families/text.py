@@ -111,6 +111,11 @@ class Text(Family):
         object.__setattr__(self, "stop_words", found)
 
     @property
+    def of_words(self) -> Family:  # type: ignore[override]
+        """What the counts of words are."""
+        return self.family
+
+    @property
     def has_words(self) -> bool:  # type: ignore[override]
         """Whether the words are known by name, and not only by their hashes."""
         return self.hashing is None

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import FileError, NoCountsError, StatisticsError, brief
 from tallybayes.families.family import Family
-from tallybayes.families.text import Text
 from tallybayes.inference.em import Climbed
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.model_file import save_model
@@ -99,11 +98,12 @@ class Model(Estimator):
         def make() -> dict[Any, WordReader]:
             found, schema = {}, self.tally_.schema
             for factor in self.tally_.factors if self._kept_words else ():
-                if isinstance(factor.family, Text):
+                if factor.family.of_words is not None:
                     name = factor.columns[0]
                     words: Any = self._tally.domains.get(schema.domain(name))
                     places = None if factor.word_columns else self._kept_words[name]
-                    found[name] = WordReader(factor.family, words, places)
+                    family: Any = factor.family
+                    found[name] = WordReader(family, words, places)
             return found
 
         return self._derive("word readers", make)

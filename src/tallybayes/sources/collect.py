@@ -12,7 +12,6 @@ from tallybayes.errors import CellError, DataError, LabelError
 from tallybayes.families.block import Block, Codes, Dense, Sparse, cell, n_columns
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
-from tallybayes.families.text import Text
 from tallybayes.kernels.joint import MOST_CELLS, count_joint
 from tallybayes.memory import SMALL, require_memory
 from tallybayes.sources.opening import open_source
@@ -154,7 +153,7 @@ class Collector:
             return counts
         group, sizes, weight = self._groups(factor)
         block: Block
-        if isinstance(factor.family, Text):
+        if factor.family.of_words is not None:
             return self._count_words(factor.columns[0], factor.family, group, sizes, weight)
         if factor.family.reads == "codes":
             block, domains = self.table.levels(factor.columns, self._is_ordered)
@@ -176,7 +175,7 @@ class Collector:
         return statistic.reshape_groups(tuple(sizes))
 
     def _count_words(
-        self, name: Name, family: Text, group: np.ndarray | None, sizes: list[int], weight: np.ndarray | None
+        self, name: Name, family: Any, group: np.ndarray | None, sizes: list[int], weight: np.ndarray | None
     ) -> Statistics:
         """The statistics of a column of text, over the words that occur in it here."""
         statistic, vocabulary = self.table.texts(name, family).count(group, math.prod(sizes), weight)

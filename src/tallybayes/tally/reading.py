@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.families.text import Text
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Vocabulary
@@ -43,7 +42,7 @@ def as_read(tally: Tally, kept: Kept) -> Tally:
 
 def in_family_of_words(factor: Factor) -> Factor:
     """A factor of text as one of the counts of its words; others as they are."""
-    return factor.replace(family=factor.family.family) if isinstance(factor.family, Text) else factor
+    return factor if factor.family.of_words is None else factor.replace(family=factor.family.of_words)
 
 
 def _kept(tally: Tally, factor: Factor, counted: Any) -> np.ndarray | None:

@@ -11,7 +11,6 @@ import numpy as np
 from tallybayes import store
 from tallybayes.errors import FileError
 from tallybayes.families.block import Codes
-from tallybayes.families.text import Text
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments
@@ -160,7 +159,7 @@ def _check_kept(factor: Factor, statistic: Statistics) -> None:
         if math.prod(part.shape) == 0 and rest > _MOST_EMPTY:
             raise FileError(f"{factor!r} has statistics of no groups and {rest} numbers a group.")
     labels = bool(factor.level_columns)
-    family = factor.family.family if isinstance(factor.family, Text) else factor.family
+    family = factor.family.of_words or factor.family
     if not labels:
         n_columns = statistic.n_columns  # type: ignore[attr-defined]
         if len(factor.columns) > 1 and len(factor.columns) != n_columns:

@@ -70,8 +70,10 @@ class LeftOutPlan(Plan):
             for number in self._bells(numbers)
         ]
 
-    def _kernel_parts(self, table: Table, *, counted: bool = False) -> tuple[list[int], kernels.Scorer, list[Any]]:
-        numbers, scorer, blocks = super()._kernel_parts(table, counted=counted)
+    def _kernel_parts(
+        self, table: Table, *, counted: bool = False, whole: bool = True
+    ) -> tuple[list[int], kernels.Scorer, list[Any]]:
+        numbers, scorer, blocks = super()._kernel_parts(table, counted=counted, whole=whole)
         if len(numbers) < len(self.scored):
             return numbers, scorer, blocks
         again = self._bells(numbers)

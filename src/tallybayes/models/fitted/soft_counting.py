@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -151,9 +151,9 @@ def in_words(table: Table, factors: Iterable[Factor]) -> Worded:
     columns, domains = dict[Name, Texts](), dict[str, Domain]()
     factors = list(factors)
     for factor in factors:
-        if isinstance(factor.family, Text):
-            name = factor.columns[0]
-            texts = columns[name] = table.texts(name, factor.family).in_own_words()
+        if factor.family.of_words is not None:
+            name, family = factor.columns[0], cast("Text", factor.family)
+            texts = columns[name] = table.texts(name, family).in_own_words()
             domains |= {} if texts.vocabulary is None else {str(name): texts.vocabulary}
     worded = table.replaced({**table.columns, **columns}) if columns else table
     return Worded(worded, [in_family_of_words(factor) for factor in factors], domains)
