@@ -1,10 +1,11 @@
 """Strangers' files by the hundred thousand: whatever is in them, they are opened or refused, soon and in little memory.
 
-``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif} [runs] [seed]``:
+``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,mail} [runs] [seed]``:
 
 - ``sealed``: models whose manifest and arrays were changed and sealed again, so that all but the seal is to be doubted;
 - ``bytes``: files with bits turned, bytes lost, put in, cut off or taken from another file;
-- ``bif``: networks in BIF, their words changed, lost and repeated.
+- ``bif``: networks in BIF, their words changed, lost and repeated;
+- ``mail``: mails of every kind, their lines, words and bytes changed, lost, repeated and put into each other.
 
 What is opened is saved and opened again. It ends with the counts of what happened, or at the first surprise: an error
 that is no `FileError`, over two seconds, or over 256 MB more.
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent / "unit"), str(Path(__file__).parent / "unit" / "models" / "networks")]
+sys.path[:0] = [str(Path(__file__).parent / "unit" / "apps" / "spam")]
 
 _SECONDS, _MEGABYTES = 2.0, 256
 Work = Callable[[random.Random], str]
@@ -180,13 +182,84 @@ def read(text: str | bytes) -> str:
     return "opened"
 
 
+_MAIL_WORDS = [
+    b"\n", b"\r\n", b"\r", b"\n\n", b"\n ", b"--edge", b"\n--edge\n", b"\n--edge--\n", b"=", b"==", b"=\n", b"=3D",
+    b"=?", b"?=", b"=?utf-8?B?", b"=?x?Q?a?=", b"<", b">", b"<!--", b"-->", b"<script>", b"</p>",
+    b"<p style=display:none>", b"&#", b"&#x1F600;", b"&amp;", b"&#99999999999;", b"http://", b"://a.b/", b"From ",
+    b">From ", b"Subject: ", b"Content-Type: ", b"text/html; ", b"multipart/mixed; boundary=edge\n",
+    b"message/rfc822\n\n", b"Content-Transfer-Encoding: base64\n", b"Content-Transfer-Encoding: quoted-printable\n",
+    b"charset=utf-16", b"charset=utf-7", b"charset=euc-kr", b"charset=gb18030", b"charset=iso-2022-jp", b"charset=hz",
+    b"charset=big5", b"charset=shift_jis", b"charset=x", b"charset*0=u", b"\x00", b"\xff", b"\xe2\x80\x99",
+    b"\xed\xa0\x80", b"\x1b$B", b"+AAA", b"begin 644 a\n", b"\xf0\x9f\x98\x80", b"a" * 300, b"'.'.",
+]  # fmt: skip
+
+
+def mail(folder: Path) -> Work:
+    """Mails changed in every way, and read as a file, as a mbox and as bytes."""
+    from mails import HONEST
+
+    from tallybayes.apps.spam import mail as reading
+    from tallybayes.apps.spam.score import UNCALIBRATED, Totals, judge
+
+    seeds = [*HONEST.values(), *_corpus()]
+    path, totals = folder / "mail", Totals(5, 5, 100, 100, 100)
+
+    def run(rng: random.Random) -> str:
+        raw = bytearray(rng.choice(seeds))
+        for _ in range(rng.randint(1, 8)):
+            place = rng.randrange(len(raw) + 1)
+            match rng.randrange(5):
+                case 0:
+                    raw[place : place + rng.choice((0, 0, 1, 8))] = rng.choice(_MAIL_WORDS) * rng.choice((1, 1, 1, 50))
+                case 1:
+                    other = rng.choice(seeds)
+                    first = rng.randrange(len(other) + 1)
+                    raw[place:place] = other[first : first + rng.choice((20, 200, 10_000))]
+                case 2:
+                    lines = bytes(raw).split(b"\n")
+                    rng.shuffle(lines) if rng.random() < 0.1 else lines.insert(
+                        rng.randrange(len(lines)), rng.choice(lines)
+                    )
+                    raw = bytearray(b"\n".join(lines))
+                case _:
+                    raw = changed(raw, rng, seeds)
+        read = bytes(raw)
+        if rng.random() < 0.1:
+            path.write_bytes(read)
+            found = [one for _, one in reading.mails_in([path])]
+            if not read.startswith(b"From ") and found != [read]:
+                raise AssertionError("a mail is another one from a file")
+        tokens = reading.tokens_of(read)
+        if len(set(tokens)) != len(tokens) or not all(tokens) or len(reading.content_id(read)) != 32:
+            raise AssertionError("tokens that are not distinct, or empty")
+        "".join(tokens).encode()  # they are stored
+        counts = [rng.randrange(6) for _ in tokens]
+        if not 0 <= judge(tokens, counts, counts[::-1], totals, UNCALIBRATED).probability <= 1:
+            raise AssertionError("a probability that is none")
+        return "read" if tokens else "empty"
+
+    return run
+
+
+def _corpus() -> list[bytes]:
+    """Some real mails, where they are."""
+    import tarfile
+
+    archive = Path(__file__).parents[2] / "shared" / "data" / "spamassassin" / "spamassassin-2003.tar.xz"
+    if not archive.exists():
+        return []
+    with tarfile.open(archive) as files:
+        members = [member for member in files.getmembers() if member.isfile() and 1000 < member.size < 6000]
+        return [files.extractfile(member).read() for member in members[::40]]
+
+
 def main(target: str, n_runs: int = 100_000, seed: int = 0) -> None:
     """Run, and say what happened."""
     warnings.simplefilter("ignore")
     done: Counter[str] = Counter()
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        work = {"sealed": sealed, "bytes": bytes_, "bif": bif}[target](Path(folder))
+        work = {"sealed": sealed, "bytes": bytes_, "bif": bif, "mail": mail}[target](Path(folder))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number in range(n_runs):
             begun = time.process_time()

@@ -18,7 +18,7 @@ LINKS = 1000  # of a part
 
 # What identifies a mail: what its writer gave it. Those who carry it add other headers, and this filter one.
 _IDENTITY = {b"message-id", b"date", b"from", b"to", b"cc", b"subject"}
-_QUOTED_FROM = re.compile(rb"^>+(?=From )", re.MULTILINE)
+_QUOTED = 3  # times that mboxes put a sign before "From ", each in each, which is not the mail's
 
 # Headers that say when a mail came and where it is kept, not what it is; and what filters wrote.
 _SKIPPED = {"x-tally", "status", "x-status", "x-uid", "x-keywords", "lines", "content-length", "date", "delivery-date"}
@@ -55,8 +55,10 @@ def content_id(raw: bytes) -> bytes:
     content = raw[body:]
     if b"\r" in content:
         content = content.replace(b"\r", b"")
-    if b">From " in content:
-        content = _QUOTED_FROM.sub(b"", content)
+    for _ in range(_QUOTED):
+        if b">From " not in content:
+            break
+        content = content.replace(b">From ", b"From ")
     identity.update(content.rstrip())
     return identity.digest()
 
@@ -124,7 +126,7 @@ def _text_tokens(text: str, kind: str) -> list[str]:
     if "://" in text:
         found += _link_tokens("link", _LINK.findall(text))
     words = words_of(text)
-    found += dict.fromkeys(" ".join(words).lower().split(" "))
+    found += dict.fromkeys(" ".join(words).lower().split())
     found += [f"upper:{word}" for word in shouted(words)]
     found += [f"shape:{word}" for word in shapes(words)]
     found += [f"style:{step}" for step in style(text)]

@@ -6,6 +6,8 @@ import re
 from html import unescape
 from typing import NamedTuple
 
+TAGS = 100  # different ones of a page
+
 # Tags within words: letters on both sides of them are one word to a reader.
 _INLINE = {"a", "b", "big", "em", "font", "i", "s", "small", "span", "strong", "sub", "sup", "tt", "u"}
 _INLINE |= {f"/{name}" for name in _INLINE}
@@ -15,7 +17,8 @@ _HIDING = re.compile(
     r"display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden|font-size\s{0,9}:\s{0,9}[01](?![0-9.])"
     r"""|(?<![-\w])(color)\s{0,9}[:=]\s{0,9}["']?(?:#fff|white)"""
 )
-_PAINTED = re.compile(r"""bgcolor\s{0,9}=\s{0,9}["']?(?!#fff|white)|background""")
+_NO_CHARACTER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}")
+_PAINTED = re.compile(r"""bgcolor\s{0,9}=(?!\s{0,9}["']?(?:#fff|white))|background""")
 
 
 class Page(NamedTuple):
@@ -55,6 +58,7 @@ def read_page(html: str) -> Page:
         tag = tag.lower()
         name = tag.split(None, 1)[0] if " " in tag or "\n" in tag else tag
         if name == until:
+            into.append(" ")
             into, until = seen, ""
         if "=" in tag:
             if "href" in tag or "src" in tag or "background" in tag or "action" in tag:
@@ -68,10 +72,17 @@ def read_page(html: str) -> Page:
             into, until = [], f"/{name}"
         if name not in _INLINE:
             into.append(" ")
-        tags[name] = None
+        if not name.startswith("/"):
+            tags[name] = None
         into.append(text)
-    visible = "".join(seen)
-    return Page(unescape(visible) if "&" in visible else visible, "".join(hidden).strip(), links, sources, list(tags))
+    return Page(_characters("".join(seen)), _characters("".join(hidden)).strip(), links, sources, list(tags)[:TAGS])
+
+
+def _characters(text: str) -> str:
+    """Text with its character references read; numbers that no character has are none."""
+    if "&" not in text:
+        return text
+    return unescape(_NO_CHARACTER.sub(" ", text) if "&#" in text else text)
 
 
 def _without_comments(html: str, hidden: list[str]) -> str:

@@ -17,6 +17,7 @@ PART_BYTES = 1 << 18  # of text that is decoded, of one part
 TEXT_BYTES = 1 << 20  # of text that is decoded, of all parts
 PARTS = 1000  # of a mail, those that hold others included
 DEPTH = 20  # of parts within parts
+_UU_LINES = PART_BYTES // 45  # full ones
 
 _FIELD = re.compile(rb"[!-9;-~]{1,100}[ \t]*:")
 _KNOWN = re.compile(
@@ -30,7 +31,8 @@ _NOT_BASE64 = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij
 # Charsets that are found out by trying, and codecs that are no charsets of mail: slow, or of a programming language.
 _OWN = {"idna", "punycode", "undefined", "mbcs", "oem", "unicode-escape", "raw-unicode-escape"}
 _OWN |= {name.replace("-", "_") for name in _OWN} | {"", "us-ascii", "ascii", "utf-8", "utf8"}
-_WIDE = ("utf-16", "utf16", "utf-32", "utf32", "utf-7")  # ASCII bytes that are no ASCII text
+# ASCII bytes that are no ASCII text.
+_WIDE = ("utf-16", "utf16", "utf-32", "utf32", "utf-7", "iso-2022", "iso2022", "csiso2022", "hz")
 
 
 class Part(NamedTuple):
@@ -179,7 +181,7 @@ def decoded(raw: bytes, encoding: str) -> bytes:
     if encoding == "quoted-printable":
         return binascii.a2b_qp(raw)
     if encoding in ("x-uuencode", "uuencode", "x-uue"):
-        return b"".join(map(_uu, raw.split(b"\n")))
+        return b"".join(map(_uu, raw.split(b"\n", _UU_LINES)[:_UU_LINES]))
     return raw
 
 
@@ -201,6 +203,6 @@ def text(raw: bytes, charset: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        if error.start >= len(raw) - 3:  # cut off within a character
+        if len(raw) >= PART_BYTES and error.start >= len(raw) - 3:  # cut off within a character
             return raw[: error.start].decode()
         return raw.decode("latin-1")
