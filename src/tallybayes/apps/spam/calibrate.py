@@ -56,7 +56,7 @@ def left_out_log_odds(messages: Messages, calibration: Calibration) -> NDArray[n
 
     n_spam = messages.is_spam.sum() - messages.is_spam
     n_ham = (~messages.is_spam).sum() - ~messages.is_spam
-    prior = np.log((n_spam + 0.5) / (n_ham + 0.5))
+    prior = np.log((n_spam + 1) / (n_ham + 1))
     found: NDArray[np.float64] = calibration.intercept + prior + left_out(messages) @ np.array(calibration.slopes)
     return found
 
@@ -84,7 +84,7 @@ def calibrate(messages: Messages) -> Calibration:
     if not n_ham or not n_spam:
         return UNCALIBRATED
     columns = np.column_stack([np.ones(len(messages.is_spam)), left_out(messages)])
-    offset = float(np.log((n_spam + 0.5) / (n_ham + 0.5)))
+    offset = float(np.log((n_spam + 1) / (n_ham + 1)))
     free = np.ones(1 + len(KINDS), bool)
     while True:
         found = _most_likely(columns, messages.is_spam, offset, free)

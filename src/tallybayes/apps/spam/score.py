@@ -123,7 +123,7 @@ def judge(
     >>> round(found.probability, 2), [round(weight, 2) for weight in found.weights]
     (0.48, [0.62, -0.69])
     """
-    prior = log((totals.spam + 0.5) / (totals.ham + 0.5))
+    prior = log((totals.spam + 1) / (totals.ham + 1))
     weights = [0.0] * len(tokens)
     if not totals.ham or not totals.spam:
         return Judgement(prior, logistic(prior), weights, False)
