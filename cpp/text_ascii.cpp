@@ -95,32 +95,31 @@ bool Tokens::read_ascii(const uint8_t* text, size_t n) {
       words[block] |= joiners[block] & before & after;
     }
   }
-  Span* spans = spans_.at_least(n / 2 + 1);
+  // Where words begin and end, one after the other: a few too many are written, and overwritten.
+  constexpr size_t step = 8;
+  uint32_t* edges = edges_.at_least(n + 2 * step);
+  size_t n_edges = 0;
+  uint64_t carry = 0;
+  for (size_t block = 0; block < n_blocks; block++) {
+    uint64_t changes = words[block] ^ (words[block] << 1 | carry);
+    carry = words[block] >> 63;
+    const size_t many = static_cast<size_t>(__builtin_popcountll(changes));
+    for (size_t first = 0; first < many; first += step) {
+      for (size_t k = 0; k < step; k++) {
+        const int bit = __builtin_ctzll(changes | uint64_t{1} << 63);
+        edges[n_edges + first + k] = static_cast<uint32_t>(64 * block) + static_cast<uint32_t>(bit);
+        changes &= changes - 1;
+      }
+    }
+    n_edges += many;
+  }
+  if (carry) edges[n_edges++] = static_cast<uint32_t>(n);
+  Span* spans = spans_.at_least(n_edges / 2);
   const uint32_t least = rule_.own ? 1 : 2;
   size_t found = 0;
-  uint64_t carry = 0;
-  uint32_t open = 0;  // where a word began that is not at its end
-  for (size_t block = 0; block < n_blocks; block++) {
-    const uint64_t word = words[block];
-    uint64_t edges = word ^ (word << 1 | carry);  // begin, end, begin, end …
-    const uint32_t base = static_cast<uint32_t>(64 * block);
-    bool inside = carry;
-    carry = word >> 63;
-    while (edges) {
-      const uint32_t at = base + static_cast<uint32_t>(__builtin_ctzll(edges));
-      edges &= edges - 1;
-      if (inside) {
-        spans[found] = {open, at - open};
-        found += at - open >= least;
-      }
-      open = at;
-      inside = !inside;
-    }
-  }
-  if (carry) {
-    const uint32_t length = static_cast<uint32_t>(n) - open;
-    spans[found] = {open, length};
-    found += length >= least;
+  for (size_t k = 0; k < n_edges; k += 2) {
+    spans[found] = {edges[k], edges[k + 1] - edges[k]};
+    found += edges[k + 1] - edges[k] >= least;
   }
   n_spans_ = found;
   return true;

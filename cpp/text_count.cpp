@@ -3,46 +3,53 @@
 
 namespace tallybayes {
 
-UnitedWords unite_words(std::vector<WordTable>& tables, const std::vector<std::vector<uint64_t>>& firsts) {
+UnitedWords unite_words(std::vector<NewWords>& words) {
   UnitedWords out;
-  out.numbers.resize(tables.size());
-  if (tables.empty()) return out;
+  out.numbers.resize(words.size());
+  if (words.empty()) return out;
   // All words in the first table, wherever they came from.
-  WordTable& all = tables[0];
-  for (size_t t = 0; t < tables.size(); t++) out.numbers[t].resize(firsts[t].size());
-  for (size_t t = 1; t < tables.size(); t++) {
+  WordTable& all = words[0].table;
+  const size_t n_first = all.size();
+  for (size_t t = 1; t < words.size(); t++) {
+    const WordTable& other = words[t].table;
     constexpr size_t batch = 64;
     WordKey keys[batch];
     uint8_t rooms[batch][16];
-    std::string_view words[batch];
-    for (size_t first = 0; first < firsts[t].size(); first += batch) {
-      const size_t many = std::min(batch, firsts[t].size() - first);
+    std::string_view bytes[batch];
+    out.numbers[t].resize(other.size());
+    for (size_t first = 0; first < other.size(); first += batch) {
+      const size_t many = std::min(batch, other.size() - first);
       all.make_room(many);
       for (size_t k = 0; k < many; k++) {
-        words[k] = tables[t].word(first + k, rooms[k]);
-        keys[k] = key_of(reinterpret_cast<const uint8_t*>(words[k].data()), words[k].size());
+        bytes[k] = other.word(first + k, rooms[k]);
+        keys[k] = key_of(reinterpret_cast<const uint8_t*>(bytes[k].data()), bytes[k].size());
         all.prefetch(keys[k]);
       }
+      for (size_t k = 0; k < many; k++) all.guess(keys[k]);
       for (size_t k = 0; k < many; k++) {
-        const auto* at = reinterpret_cast<const uint8_t*>(words[k].data());
-        out.numbers[t][first + k] = all.add(keys[k], at, words[k].size()).number - 1;
+        const auto* at = reinterpret_cast<const uint8_t*>(bytes[k].data());
+        out.numbers[t][first + k] = all.add(keys[k], at, bytes[k].size()) - 1;
       }
     }
   }
-  for (size_t k = 0; k < firsts[0].size(); k++) out.numbers[0][k] = static_cast<uint32_t>(k);
+  out.numbers[0].resize(n_first);
+  for (size_t k = 0; k < n_first; k++) out.numbers[0][k] = static_cast<uint32_t>(k);
 
   // Every thread met its words one after another; who met one first says when it is its turn.
   std::vector<uint32_t> turn(all.size(), UINT32_MAX);
-  std::vector<size_t> next(tables.size(), 0);
+  std::vector<size_t> next(words.size(), 0);
   out.offsets.reserve(all.size() + 1);
   out.offsets.push_back(0);
   out.data.reserve(8 * all.size());
   for (;;) {
-    size_t best = tables.size();
-    for (size_t t = 0; t < tables.size(); t++) {
-      if (next[t] < firsts[t].size() && (best == tables.size() || firsts[t][next[t]] < firsts[best][next[best]])) best = t;
+    size_t best = words.size();
+    uint64_t earliest = UINT64_MAX;
+    for (size_t t = 0; t < words.size(); t++) {
+      if (next[t] == words[t].firsts.size() || words[t].firsts[next[t]] >= earliest) continue;
+      earliest = words[t].firsts[next[t]];
+      best = t;
     }
-    if (best == tables.size()) break;
+    if (best == words.size()) break;
     const uint32_t number = out.numbers[best][next[best]];
     if (turn[number] == UINT32_MAX) {
       turn[number] = static_cast<uint32_t>(out.offsets.size() - 1);
@@ -58,103 +65,62 @@ UnitedWords unite_words(std::vector<WordTable>& tables, const std::vector<std::v
 
 namespace {
 
-constexpr size_t batch = 128;
-
-// What is known of a word or a bucket: the row that had it last, how often, and the counts of every group.
-struct Tallied {
-  uint32_t row, times;
-};
-
-double log_of(uint32_t times) {
-  return times < n_log_factorials ? log_factorial_table[times] - log_factorial_table[times - 1]
-                                  : natural_log(static_cast<double>(times));
+double log_factorial(size_t n) {
+  return n < n_log_factorials ? log_factorial_table[n] : log_gamma_plus_one(static_cast<double>(n));
 }
 
-struct Worker {
-  size_t number;
-  Tokens tokens;
-};
-
-// The counts of one thread.
-struct GroupCounts {
-  WordTable table;
-  std::vector<uint64_t> firsts;
-  std::vector<uint32_t> counts;  // n_groups for every word or bucket
-  std::vector<Tallied> last;     // of buckets
-};
-
-class Counter {
+// What one thread counted: for every word or bucket the row that had it last, how often, and the counts of the groups.
+class GroupCounts {
  public:
-  Counter(const TextInput& input, size_t n_groups, bool presence)
-      : input_(input), n_groups_(n_groups), presence_(presence) {}
+  GroupCounts(size_t n_groups, size_t n_buckets) : width_(n_groups + 2), cells_(n_buckets * width_) {}
 
-  // Adds a text to its group; the log of its multinomial coefficient.
-  double count(Tokens& tokens, size_t row, size_t group, GroupCounts& counts) const {
-    tokens.read(input_.texts.text(row), input_.texts.length(row));
-    const double inner = input_.bits ? count_buckets(tokens, row, group, counts) : count_words(tokens, row, group, counts);
-    if (presence_) return 0.0;
-    const size_t n = tokens.size();
-    return (n < n_log_factorials ? log_factorial_table[n] : log_gamma_plus_one(static_cast<double>(n))) - inner;
+  // Adds a text to its group. Returns Σ log x! over its words. (Apart, so that the loop has the registers.)
+  __attribute__((noinline)) double add(const uint32_t* numbers, size_t n, size_t n_words, size_t row, size_t group,
+                                       bool presence) {
+    if (n_words * width_ > cells_.size()) grow(n_words);
+    constexpr size_t ahead = 16;
+    const uint32_t mark = static_cast<uint32_t>(row + 1), once = presence;
+    const size_t width = width_;
+    const double* const logs = log_factorial_table;
+    uint32_t* const cells = cells_.data();
+    double inner = 0.0;
+    for (size_t k = 0; k < std::min(ahead, n); k++) __builtin_prefetch(cells + numbers[k] * width, 1);
+    for (size_t k = 0; k < n; k++) {
+      if (k + ahead < n) __builtin_prefetch(cells + numbers[k + ahead] * width, 1);
+      uint32_t* cell = cells + numbers[k] * width;
+      // Whether the row had it before cannot be guessed, so nothing branches on it; the log of 1 is exactly 0.
+      const uint32_t again = cell[0] == mark, times = (cell[1] & (0 - again)) + 1;
+      cell[0] = mark;
+      cell[1] = times;
+      cell[2 + group] += 1 ^ (again & once);
+      inner += times < n_log_factorials ? logs[times] - logs[times - 1] : natural_log(static_cast<double>(times));
+    }
+    return inner;
+  }
+  // Adds the counts to totals: numbers by own number, or none.
+  void add_to(double* total, size_t width, const std::vector<uint32_t>* numbers) const {
+    const size_t n = numbers ? numbers->size() : cells_.size() / width_;
+    for (size_t k = 0; k < n; k++) {
+      const uint32_t* cell = cells_.data() + k * width_ + 2;
+      double* to = total + (numbers ? (*numbers)[k] : k);
+      for (size_t g = 0; g + 2 < width_; g++) to[g * width] += cell[g];
+    }
   }
 
  private:
-  double count_words(Tokens& tokens, size_t row, size_t group, GroupCounts& counts) const {
-    const Span* spans = tokens.spans();
-    const uint8_t* text = tokens.text();
-    const uint32_t mark = static_cast<uint32_t>(row + 1);
-    WordKey keys[batch];
-    double inner = 0.0;
-    for (size_t first = 0; first < tokens.size(); first += batch) {
-      const size_t many = std::min(batch, tokens.size() - first);
-      counts.table.make_room(many);
-      for (size_t k = 0; k < many; k++) {
-        keys[k] = key_of(text + spans[first + k].start, spans[first + k].length);
-        counts.table.prefetch(keys[k]);
-      }
-      for (size_t k = 0; k < many; k++) {
-        const Span span = spans[first + k];
-        WordTable::Slot& slot = counts.table.add(keys[k], text + span.start, span.length);
-        if (slot.number > counts.firsts.size()) {
-          counts.firsts.push_back(uint64_t{row} << 32 | (first + k));
-          counts.counts.resize(counts.counts.size() + n_groups_, 0);
-        }
-        const bool again = slot.row == mark;
-        slot.place = again ? slot.place + 1 : 1;
-        slot.row = mark;
-        if (again) inner += log_of(slot.place);
-        counts.counts[(slot.number - 1) * n_groups_ + group] += !(again && presence_);
-      }
-    }
-    return inner;
+  void grow(size_t n_words) {
+    Zeros<uint32_t> larger(2 * n_words * width_);
+    std::copy(cells_.begin(), cells_.end(), larger.begin());
+    cells_.swap(larger);
   }
 
-  double count_buckets(Tokens& tokens, size_t row, size_t group, GroupCounts& counts) const {
-    const Span* spans = tokens.spans();
-    const uint8_t* text = tokens.text();
-    const uint32_t mark = static_cast<uint32_t>(row + 1);
-    uint32_t places[batch];
-    double inner = 0.0;
-    for (size_t first = 0; first < tokens.size(); first += batch) {
-      const size_t many = std::min(batch, tokens.size() - first);
-      for (size_t k = 0; k < many; k++) {
-        places[k] = bucket_of(text + spans[first + k].start, spans[first + k].length, input_.bits);
-        __builtin_prefetch(&counts.last[places[k]], 1);
-        __builtin_prefetch(&counts.counts[places[k] * n_groups_ + group], 1);
-      }
-      for (size_t k = 0; k < many; k++) {
-        Tallied& last = counts.last[places[k]];
-        const bool again = last.row == mark;
-        last = {mark, again ? last.times + 1 : 1};
-        if (again) inner += log_of(last.times);
-        counts.counts[places[k] * n_groups_ + group] += !(again && presence_);
-      }
-    }
-    return inner;
-  }
+  size_t width_;
+  Zeros<uint32_t> cells_;
+};
 
-  const TextInput& input_;
-  size_t n_groups_;
-  bool presence_;
+struct Worker {
+  size_t number;
+  NumberedTokens tokens;
 };
 
 }  // namespace
@@ -165,26 +131,24 @@ void count_groups_of_text(const TextInput& input, const Groups& groups, bool pre
   const Grid grid = text_grid(texts.n_rows);
   size_t threads = choose_threads(input.threads, grid.n_parts, static_cast<double>(texts.n_bytes));
   threads = limit_threads(threads, n_buckets * 4 * (n_groups + 2));
-  std::vector<GroupCounts> counts(threads);
-  std::vector<Vector> log_bases(grid.n_parts);
-  std::vector<std::vector<int64_t>> rows(grid.n_parts);
-  const uint64_t limit = groups.given() ? code_limit(groups.codes.type, n_groups) : 0;
-  const Counter counter(input, n_groups, presence);
+  std::vector<NewWords> words(input.bits ? 0 : threads);
+  std::vector<GroupCounts> counts;
+  for (size_t t = 0; t < threads; t++) counts.emplace_back(n_groups, n_buckets);
+  Vector log_bases(grid.n_parts * n_groups, 0.0), rows(grid.n_parts * n_groups, 0.0);
+  const uint64_t limit = groups.given() ? code_limit(groups.codes.type, n_groups) : 1;
   std::atomic<size_t> n_workers{0};
   auto make = [&] {
-    Worker worker{n_workers++, Tokens(input.unicode, input.rule)};
-    counts[worker.number].counts.resize(n_buckets * n_groups, 0);
-    counts[worker.number].last.resize(n_buckets, Tallied{0, 0});
-    return worker;
+    const size_t number = n_workers++;
+    return Worker{number, NumberedTokens(input, input.bits ? nullptr : &words[number])};
   };
   auto process = [&](Worker& worker, size_t part, Order&) {
-    log_bases[part].assign(n_groups, 0.0);
-    rows[part].assign(n_groups, 0);
     for (size_t row = grid.first(part); row < grid.last(part); row++) {
       const uint64_t group = groups.given() ? code_at(groups.codes, row) : 0;
-      if (!texts.there(row) || (groups.given() && group >= limit)) continue;
-      rows[part][group]++;
-      log_bases[part][group] += counter.count(worker.tokens, row, group, counts[worker.number]);
+      if (!texts.there(row) || group >= limit) continue;
+      const size_t n = worker.tokens.read(row), n_words = input.bits ? 0 : words[worker.number].table.size();
+      const double inner = counts[worker.number].add(worker.tokens.numbers(), n, n_words, row, group, presence);
+      rows[part * n_groups + group] += 1.0;
+      if (!presence) log_bases[part * n_groups + group] += log_factorial(n) - inner;
     }
     return true;
   };
@@ -192,32 +156,15 @@ void count_groups_of_text(const TextInput& input, const Groups& groups, bool pre
 
   out.weight.assign(n_groups, 0.0);
   out.log_base.assign(n_groups, 0.0);
-  for (size_t part = 0; part < grid.n_parts; part++) {
-    for (size_t g = 0; g < n_groups; g++) {
-      out.weight[g] += static_cast<double>(rows[part][g]);
-      out.log_base[g] += log_bases[part][g];
-    }
+  for (size_t k = 0; k < rows.size(); k++) {
+    out.weight[k % n_groups] += rows[k];
+    out.log_base[k % n_groups] += log_bases[k];
   }
-  size_t width = n_buckets;
-  if (!input.bits) {
-    std::vector<WordTable> tables;
-    std::vector<std::vector<uint64_t>> firsts;
-    for (GroupCounts& one : counts) {
-      tables.push_back(std::move(one.table));
-      firsts.push_back(std::move(one.firsts));
-    }
-    out.words = unite_words(tables, firsts);
-    width = out.words.offsets.size() - 1;
-  }
+  if (!input.bits) out.words = unite_words(words);
+  const size_t width = input.bits ? n_buckets : out.words.offsets.size() - 1;
   out.total.assign(n_groups * width, 0.0);
   for (size_t t = 0; t < threads; t++) {
-    const std::vector<uint32_t>& from = counts[t].counts;
-    for (size_t g = 0; g < n_groups; g++) {
-      double* to = out.total.data() + g * width;
-      for (size_t k = 0; k * n_groups < from.size(); k++) {
-        to[input.bits ? k : out.words.numbers[t][k]] += from[k * n_groups + g];
-      }
-    }
+    counts[t].add_to(out.total.data(), width, input.bits ? nullptr : &out.words.numbers[t]);
   }
 }
 

@@ -45,8 +45,6 @@ struct UnitedWords {
   std::vector<int64_t> offsets;
   std::vector<std::vector<uint32_t>> numbers;  // by thread and its own number
 };
-// `firsts`: where a thread first met each of its words, rising.
-UnitedWords unite_words(std::vector<WordTable>& tables, const std::vector<std::vector<uint64_t>>& firsts);
 
 // The numbers of a row and how often each of them occurs, in the order in which they first occur.
 class RowCounts {
@@ -80,18 +78,30 @@ class RowCounts {
   uint32_t mark_ = 0;
 };
 
-// The numbers of the tokens of a text that have one. Words are looked for some way ahead of where they are needed.
+// The words of a thread, and where it first met each of them.
+struct NewWords {
+  WordTable table;
+  std::vector<uint64_t> firsts;
+};
+
+// The numbers of the tokens of a text that have one. `words` where they are numbered as they come, otherwise nullptr.
 class NumberedTokens {
  public:
-  explicit NumberedTokens(const TextInput& input) : input_(input), tokens_(input.unicode, input.rule) {}
+  NumberedTokens(const TextInput& input, NewWords* words)
+      : input_(input), words_(words), tokens_(input.unicode, input.rule) {}
   uint32_t* numbers() const { return numbers_.data(); }
   size_t read(size_t row);
 
  private:
+  size_t find_words(const WordTable& table, size_t row);
+
   const TextInput& input_;
+  NewWords* words_;
   Tokens tokens_;
   Room<uint32_t> numbers_;
 };
+
+UnitedWords unite_words(std::vector<NewWords>& words);
 
 struct TextRowSums {
   std::vector<int64_t> indptr;

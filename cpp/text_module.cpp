@@ -39,8 +39,12 @@ const Unicode& unicode() {
 
 TokenRule rule_of(nb::handle rule) {
   const nb::tuple ngrams = nb::cast<nb::tuple>(rule.attr("ngrams"));
-  const TokenRule found{nb::cast<std::string>(rule.attr("name")) == "words", nb::cast<bool>(rule.attr("lowercase")),
-                        nb::cast<bool>(rule.attr("characters")), nb::cast<size_t>(ngrams[0]), nb::cast<size_t>(ngrams[1])};
+  TokenRule found;
+  found.own = nb::cast<std::string>(rule.attr("name")) == "words";
+  found.lowercase = nb::cast<bool>(rule.attr("lowercase"));
+  found.characters = nb::cast<bool>(rule.attr("characters"));
+  found.low = nb::cast<size_t>(ngrams[0]);
+  found.high = nb::cast<size_t>(ngrams[1]);
   if (found.low < 1) throw nb::value_error("expected at least one token");
   return found;
 }
@@ -54,11 +58,12 @@ struct BorrowedTexts {
     buffers.reserve(3);
     buffers.emplace_back(offsets).require({Type::int32, Type::int64});
     buffers.emplace_back(data).require({Type::uint8});
-    if (buffers[0].length(0) < 1 || buffers[0].length(0) > size_t{1} << 31) throw nb::value_error("expected 1 to 2**31 offsets");
+    const size_t n_offsets = buffers[0].length(0);
+    if (n_offsets < 1 || n_offsets > size_t{1} << 31) throw nb::value_error("expected 1 to 2**31 offsets");
     texts.offsets = buffers[0].column();
     texts.data = reinterpret_cast<const uint8_t*>(buffers[1].data());
     texts.n_bytes = buffers[1].n_bytes();
-    texts.n_rows = buffers[0].length(0) - 1;
+    texts.n_rows = n_offsets - 1;
     texts.skipped = skipped;
     if (!valid.is_none()) {
       buffers.emplace_back(valid).require({Type::uint8});
@@ -73,9 +78,9 @@ struct BorrowedTexts {
         throw nb::index_error("an offset leads out of the bytes");
       }
       if (texts.length(row) > Tokens::most_bytes) {
-        const std::string text = "the text of row " + std::to_string(row) + " has " + std::to_string(texts.length(row)) +
-                                 " bytes, expected at most " + std::to_string(Tokens::most_bytes);
-        throw nb::value_error(text.c_str());
+        const std::string found = std::to_string(texts.length(row)), most = std::to_string(Tokens::most_bytes);
+        const std::string text = "the text of row " + std::to_string(row) + " has " + found + " bytes, expected at most ";
+        throw nb::value_error((text + most).c_str());
       }
       used += texts.length(row);
     }
@@ -91,8 +96,9 @@ class Vocabulary {
     const nb::gil_scoped_release released;
     each(words.texts, [&](size_t row, const WordKey& key, const uint8_t* at, size_t length) {
       table_.make_room(1);
-      if (table_.add(key, at, length).number == row + 1) return;
-      const std::string text = "word " + std::to_string(row) + " of the vocabulary occurred before, expected every word once";
+      if (table_.add(key, at, length) == row + 1) return;
+      const std::string word = "word " + std::to_string(row);
+      const std::string text = word + " of the vocabulary occurred before, expected every word once";
       throw nb::value_error(text.c_str());
     });
   }
@@ -103,7 +109,7 @@ class Vocabulary {
     {
       const nb::gil_scoped_release released;
       each(words.texts, [&](size_t row, const WordKey& key, const uint8_t* at, size_t length) {
-        found[row] = int64_t{table_.find(key, at, length).number} - 1;
+        found[row] = int64_t{table_.find(key, at, length)} - 1;
       });
     }
     const size_t n = found.size();
@@ -138,7 +144,8 @@ class Vocabulary {
   WordTable table_;
 };
 
-TextInput input_of(const BorrowedTexts& borrowed, nb::handle rule, unsigned bits, nb::handle vocabulary, size_t threads) {
+TextInput input_of(const BorrowedTexts& borrowed, nb::handle rule, unsigned bits, nb::handle vocabulary,
+                   size_t threads) {
   if (bits > 30) throw nb::value_error("expected at most 30 bits");
   const WordTable* known = vocabulary.is_none() ? nullptr : &nb::cast<const Vocabulary&>(vocabulary).table();
   return {unicode(), rule_of(rule), borrowed.texts, bits, known, threads};

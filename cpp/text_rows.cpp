@@ -16,24 +16,42 @@ size_t NumberedTokens::read(size_t row) {
   if (!texts.there(row)) return 0;
   tokens_.read(texts.text(row), texts.length(row));
   const size_t n = tokens_.size();
+  uint32_t* out = numbers_.at_least(n);
+  if (!input_.bits) return find_words(words_ ? words_->table : *input_.known, row);
   const Span* spans = tokens_.spans();
   const uint8_t* text = tokens_.text();
-  uint32_t* out = numbers_.at_least(n);
-  if (input_.bits) {
-    for (size_t k = 0; k < n; k++) out[k] = bucket_of(text + spans[k].start, spans[k].length, input_.bits);
-    return n;
-  }
+  for (size_t k = 0; k < n; k++) out[k] = bucket_of(text + spans[k].start, spans[k].length, input_.bits);
+  return n;
+}
+
+// Many words are looked for at once, in steps, so that memory answers one while it is asked for the next.
+size_t NumberedTokens::find_words(const WordTable& table, size_t row) {
+  const Span* spans = tokens_.spans();
+  const uint8_t* text = tokens_.text();
+  uint32_t* out = numbers_.data();
   size_t found = 0;
   WordKey keys[batch];
-  for (size_t first = 0; first < n; first += batch) {
-    const size_t many = std::min(batch, n - first);
+  uint32_t guesses[batch];
+  for (size_t first = 0; first < tokens_.size(); first += batch) {
+    const size_t many = std::min(batch, tokens_.size() - first);
+    const Span* some = spans + first;
+    if (words_) words_->table.make_room(many);
     for (size_t k = 0; k < many; k++) {
-      keys[k] = key_of(text + spans[first + k].start, spans[first + k].length);
-      input_.known->prefetch(keys[k]);
+      keys[k] = key_of(text + some[k].start, some[k].length);
+      table.prefetch(keys[k]);
     }
+    for (size_t k = 0; k < many; k++) guesses[k] = table.guess(keys[k]);
     for (size_t k = 0; k < many; k++) {
-      const Span span = spans[first + k];
-      const uint32_t number = input_.known->find(keys[k], text + span.start, span.length).number;
+      const uint8_t* at = text + some[k].start;
+      uint32_t number = guesses[k];
+      if (!number || !table.is(number, keys[k], at, some[k].length)) {
+        if (!words_) {
+          number = table.find(keys[k], at, some[k].length);
+        } else {
+          number = words_->table.add(keys[k], at, some[k].length);
+          if (number > words_->firsts.size()) words_->firsts.push_back(uint64_t{row} << 32 | (first + k));
+        }
+      }
       out[found] = number - 1;
       found += number != 0;
     }
@@ -52,43 +70,11 @@ struct RowPart {
 
 struct RowWorker {
   size_t number;
-  NumberedTokens numbered;
-  Tokens tokens;
+  NumberedTokens tokens;
   RowCounts row_counts;
 };
 
-// Counts the words of a row, which are numbered as they come.
-void count_new(const TextInput& input, Tokens& tokens, size_t row, WordTable& table, std::vector<uint64_t>& firsts,
-               RowPart& out) {
-  tokens.read(input.texts.text(row), input.texts.length(row));
-  const Span* spans = tokens.spans();
-  const uint8_t* text = tokens.text();
-  const uint32_t mark = static_cast<uint32_t>(row + 1);
-  WordKey keys[batch];
-  for (size_t first = 0; first < tokens.size(); first += batch) {
-    const size_t many = std::min(batch, tokens.size() - first);
-    table.make_room(many);
-    for (size_t k = 0; k < many; k++) {
-      keys[k] = key_of(text + spans[first + k].start, spans[first + k].length);
-      table.prefetch(keys[k]);
-    }
-    for (size_t k = 0; k < many; k++) {
-      const Span span = spans[first + k];
-      WordTable::Slot& slot = table.add(keys[k], text + span.start, span.length);
-      if (slot.number > firsts.size()) firsts.push_back(uint64_t{row} << 32 | (first + k));
-      if (slot.row == mark) {
-        out.counts[slot.place]++;
-      } else {
-        slot.row = mark;
-        slot.place = static_cast<uint32_t>(out.indices.size());
-        out.indices.push_back(static_cast<int32_t>(slot.number - 1));
-        out.counts.push_back(1);
-      }
-    }
-  }
-}
-
-void count_known(NumberedTokens& tokens, size_t row, RowCounts& row_counts, RowPart& out) {
+void count_row(NumberedTokens& tokens, size_t row, RowCounts& row_counts, RowPart& out) {
   const size_t n = tokens.read(row), before = out.indices.size();
   row_counts.begin(n);
   for (size_t k = 0; k < n; k++) {
@@ -101,6 +87,7 @@ void count_known(NumberedTokens& tokens, size_t row, RowCounts& row_counts, RowP
       out.counts[before + place]++;
     }
   }
+  out.lengths.push_back(static_cast<uint32_t>(out.indices.size() - before));
 }
 
 }  // namespace
@@ -111,28 +98,21 @@ void count_rows(const TextInput& input, TextRowSums& out) {
   const Grid grid = text_grid(texts.n_rows);
   const size_t threads = choose_threads(input.threads, grid.n_parts, worth(texts));
   std::vector<RowPart> parts(grid.n_parts);
-  std::vector<WordTable> tables(numbering ? threads : 0);
-  std::vector<std::vector<uint64_t>> firsts(tables.size());
+  std::vector<NewWords> words(numbering ? threads : 0);
   std::atomic<size_t> n_workers{0};
   auto make = [&] {
-    return RowWorker{n_workers++, NumberedTokens(input), Tokens(input.unicode, input.rule), RowCounts()};
+    const size_t number = n_workers++;
+    return RowWorker{number, NumberedTokens(input, numbering ? &words[number] : nullptr), RowCounts()};
   };
   auto process = [&](RowWorker& worker, size_t number, Order&) {
-    RowPart& part = parts[number];
-    part.worker = worker.number;
+    parts[number].worker = worker.number;
     for (size_t row = grid.first(number); row < grid.last(number); row++) {
-      const size_t before = part.indices.size();
-      if (!numbering) {
-        count_known(worker.numbered, row, worker.row_counts, part);
-      } else if (texts.there(row)) {
-        count_new(input, worker.tokens, row, tables[worker.number], firsts[worker.number], part);
-      }
-      part.lengths.push_back(static_cast<uint32_t>(part.indices.size() - before));
+      count_row(worker.tokens, row, worker.row_counts, parts[number]);
     }
     return true;
   };
   run_parts(grid.n_parts, threads, 1, make, process, [](RowWorker&) {});
-  if (numbering) out.words = unite_words(tables, firsts);
+  if (numbering) out.words = unite_words(words);
 
   out.indptr.assign(texts.n_rows + 1, 0);
   for (size_t part = 0, row = 0; part < grid.n_parts; part++) {
@@ -207,7 +187,7 @@ void score_rows(const TextInput& input, const double* terms, size_t width, bool 
     }
     return true;
   };
-  auto make = [&] { return ScoreWorker{NumberedTokens(input), RowCounts()}; };
+  auto make = [&] { return ScoreWorker{NumberedTokens(input, nullptr), RowCounts()}; };
   run_parts(grid.n_parts, threads, 1, make, process, [](ScoreWorker&) {});
 }
 

@@ -76,6 +76,7 @@ class Tokens {
   Room<uint8_t> text_, joined_;
   Room<Span> spans_, grams_;
   Room<uint64_t> masks_;
+  Room<uint32_t> edges_;
   const uint8_t* found_ = nullptr;
   const Span* given_ = nullptr;
   size_t n_spans_ = 0;

@@ -35,7 +35,7 @@ std::string_view WordTable::word(size_t number, uint8_t* room) const {
   return {reinterpret_cast<const char*>(room), static_cast<size_t>(key.high >> 56)};
 }
 
-void WordTable::fill(Slot& slot, const WordKey& key, const uint8_t* at, size_t length) {
+uint32_t WordTable::append(const WordKey& key, const uint8_t* at, size_t length) {
   if (size() >= INT32_MAX) throw std::length_error("there are more than 2**31 - 1 different words");
   uint64_t high = key.high;
   if (high >= long_word) {
@@ -44,19 +44,19 @@ void WordTable::fill(Slot& slot, const WordKey& key, const uint8_t* at, size_t l
     long_.insert(long_.end(), at, at + length);
   }
   keys_.push_back({key.low, high});
-  slot = {key.low, high, static_cast<uint32_t>(size()), 0, 0, 0};
+  return static_cast<uint32_t>(size());
 }
 
 void WordTable::grow() {
-  std::vector<Slot> before(slots_.size() * 4);
-  before.swap(slots_);
-  const size_t last = slots_.size() - 1;
-  for (const Slot& slot : before) {
-    if (!slot.number) continue;
-    size_t place = hash_of_key(slot.low, slot.high) & last;
-    while (slots_[place].number) place = (place + 1) & last;
-    slots_[place] = slot;
+  Zeros<Slot> larger(slots_.size() * 4);
+  const size_t last = larger.size() - 1;
+  for (size_t number = 0; number < size(); number++) {
+    const uint64_t hash = hash_of_key(keys_[number].low, keys_[number].high);
+    size_t place = hash & last;
+    while (larger[place].number) place = (place + 1) & last;
+    larger[place] = {tag_of(hash), static_cast<uint32_t>(number + 1)};
   }
+  slots_.swap(larger);
 }
 
 }  // namespace tallybayes

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "text_memory.h"
 #include "text_tokens.h"
 
 namespace tallybayes {
@@ -31,6 +32,19 @@ struct WordKey {
 constexpr uint64_t long_word = uint64_t{0xFF} << 56;
 extern const uint64_t word_seeds[2];
 
+// Which bits of sixteen bytes are of the first so many.
+struct ByteMask {
+  uint64_t low, high;
+};
+constexpr ByteMask first_bytes(size_t n) {
+  const auto some = [](size_t bytes) { return bytes < 8 ? (uint64_t{1} << 8 * bytes) - 1 : ~uint64_t{0}; };
+  return {some(n), n < 8 ? 0 : some(n - 8)};
+}
+constexpr ByteMask byte_masks[16] = {
+    first_bytes(0), first_bytes(1), first_bytes(2),  first_bytes(3),  first_bytes(4),  first_bytes(5),
+    first_bytes(6), first_bytes(7), first_bytes(8),  first_bytes(9),  first_bytes(10), first_bytes(11),
+    first_bytes(12), first_bytes(13), first_bytes(14), first_bytes(15)};
+
 inline uint64_t hash_of_key(uint64_t low, uint64_t high) {
   return high >= long_word ? low : multiply(low ^ word_seeds[0], high ^ word_seeds[1]);
 }
@@ -38,14 +52,14 @@ inline uint64_t hash_of_key(uint64_t low, uint64_t high) {
 // Sixteen bytes are read, however short the word is.
 inline WordKey key_of(const uint8_t* at, size_t length) {
   if (length < 16) {
-    const uint64_t low_mask = length < 8 ? (uint64_t{1} << 8 * length) - 1 : ~uint64_t{0};
-    const uint64_t high_mask = length > 8 ? (uint64_t{1} << 8 * (length - 8)) - 1 : 0;
-    const uint64_t low = load_word(at) & low_mask;
-    const uint64_t high = (load_word(at + 8) & high_mask) | uint64_t{length} << 56;
-    return {low, high, hash_of_key(low, high)};
+    const uint64_t low = load_word(at) & byte_masks[length].low;
+    const uint64_t high = (load_word(at + 8) & byte_masks[length].high) | uint64_t{length} << 56;
+    return {low, high, multiply(low ^ word_seeds[0], high ^ word_seeds[1])};
   }
   uint64_t sum = word_seeds[0] ^ length;
-  for (size_t k = 0; k + 16 < length; k += 16) sum = multiply(load_word(at + k) ^ word_seeds[1], load_word(at + k + 8) ^ sum);
+  for (size_t k = 0; k + 16 < length; k += 16) {
+    sum = multiply(load_word(at + k) ^ word_seeds[1], load_word(at + k + 8) ^ sum);
+  }
   sum = multiply(load_word(at + length - 16) ^ word_seeds[1], load_word(at + length - 8) ^ sum);
   return {sum, long_word, sum};
 }
@@ -65,56 +79,75 @@ inline uint32_t bucket_of(const uint8_t* at, size_t length, unsigned bits) {
   return static_cast<uint32_t>(sum * odd >> (64 - bits));
 }
 
-// Words by number, in the order in which they came.
+// Words by number, in the order in which they came. What is looked into is small: eight bytes for a place of the table,
+// sixteen for a word, those that came early, as common ones do, side by side.
 class WordTable {
  public:
-  struct Slot {
-    uint64_t low, high;
-    uint32_t number;  // and one more; 0: nothing is here
-    uint32_t row, place, unused;
-  };
-
   WordTable() : slots_(1024) {}
 
   size_t size() const { return keys_.size(); }
-  // Before so many are looked for by `add`: they will not move.
+  // Before so many are added.
   void make_room(size_t n) {
     while (2 * (size() + n) > slots_.size()) grow();
   }
-  void prefetch(const WordKey& key) const { __builtin_prefetch(&slots_[key.hash & (slots_.size() - 1)]); }
-
-  // Where the word is, or would be.
-  const Slot& find(const WordKey& key, const uint8_t* at, size_t length) const {
-    const size_t last = slots_.size() - 1;
-    for (size_t place = key.hash & last;; place = (place + 1) & last) {
-      const Slot& slot = slots_[place];
-      if (!slot.number) return slot;
-      if (slot.low != key.low) continue;
-      if (key.high < long_word ? slot.high == key.high : slot.high >= long_word && same(slot, at, length)) return slot;
-    }
+  // The number of a word and one more, or 0.
+  uint32_t find(const WordKey& key, const uint8_t* at, size_t length) const {
+    return slots_[seek(key, at, length)].number;
   }
   // The same, but it is there afterwards.
-  Slot& add(const WordKey& key, const uint8_t* at, size_t length) {
-    Slot& slot = const_cast<Slot&>(find(key, at, length));
-    if (!slot.number) fill(slot, key, at, length);
-    return slot;
+  uint32_t add(const WordKey& key, const uint8_t* at, size_t length) {
+    Slot& slot = slots_[seek(key, at, length)];
+    if (!slot.number) slot = {tag_of(key.hash), append(key, at, length)};
+    return slot.number;
   }
+
+  // In steps, for many words at once: what will be needed is asked for, then the number of the word that it probably is
+  // (and one more, or 0), then whether it is.
+  void prefetch(const WordKey& key) const { __builtin_prefetch(&slots_[key.hash & (slots_.size() - 1)]); }
+  uint32_t guess(const WordKey& key) const {
+    const size_t last = slots_.size() - 1;
+    size_t place = key.hash & last;
+    const uint32_t tag = tag_of(key.hash);
+    while (slots_[place].number && slots_[place].tag != tag) place = (place + 1) & last;
+    const uint32_t number = slots_[place].number;
+    if (number) __builtin_prefetch(&keys_[number - 1]);
+    return number;
+  }
+  bool is(uint32_t number, const WordKey& key, const uint8_t* at, size_t length) const {
+    const Key& kept = keys_[number - 1];
+    if (kept.low != key.low) return false;
+    return key.high < long_word ? kept.high == key.high : kept.high >= long_word && same(kept, at, length);
+  }
+
   // The bytes of a word; `room` for 16 of them.
   std::string_view word(size_t number, uint8_t* room) const;
 
  private:
+  struct Slot {
+    uint32_t tag, number;  // and one more; 0: nothing is here
+  };
   struct Key {
     uint64_t low, high;
   };
 
-  bool same(const Slot& slot, const uint8_t* at, size_t length) const {
-    const uint8_t* kept = long_.data() + (slot.high & ~long_word);
-    return load_word(kept) == length && std::memcmp(kept + 8, at, length) == 0;
+  static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+  size_t seek(const WordKey& key, const uint8_t* at, size_t length) const {
+    const size_t last = slots_.size() - 1;
+    size_t place = key.hash & last;
+    while (slots_[place].number &&
+           (slots_[place].tag != tag_of(key.hash) || !is(slots_[place].number, key, at, length))) {
+      place = (place + 1) & last;
+    }
+    return place;
   }
-  void fill(Slot& slot, const WordKey& key, const uint8_t* at, size_t length);
+  bool same(const Key& kept, const uint8_t* at, size_t length) const {
+    const uint8_t* bytes = long_.data() + (kept.high & ~long_word);
+    return load_word(bytes) == length && std::memcmp(bytes + 8, at, length) == 0;
+  }
+  uint32_t append(const WordKey& key, const uint8_t* at, size_t length);
   void grow();
 
-  std::vector<Slot> slots_;
+  Zeros<Slot> slots_;
   std::vector<Key> keys_;      // by number
   std::vector<uint8_t> long_;  // lengths and bytes of long words
 };

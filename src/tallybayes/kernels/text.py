@@ -129,7 +129,8 @@ def count_texts(
     _arguments.check_groups(group, n_groups, weight, n_rows)
     bits, _ = _destination(hashing, None)
     work = implementation()
-    if work is not _reference_text and weight is None and n_groups <= _MOST_GROUPS:
+    few = n_groups <= _MOST_GROUPS and int(offsets[-1]) - int(offsets[0]) < 2**32  # counts are kept in 32 bits
+    if work is not _reference_text and weight is None and few:
         some = (offsets, data, valid, skipped, rule, bits, group, n_groups, presence, n_threads(threads))
         return TextCounts(*work.count_texts(*some))
     return _reference_text.count_texts(
