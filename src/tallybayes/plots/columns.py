@@ -20,6 +20,7 @@ from tallybayes.plots.style import (
     name_of,
     panels,
     quiet,
+    set_log_ticks,
     set_title,
     ticks,
     words,
@@ -109,24 +110,7 @@ def _draw_curves(ax: Any, found: Marginal, look: list[Look], cells: dict[int, np
     if not found.measured and len(found.at) <= 3:
         ax.set_xticks(found.at)
     if found.scale == "log":
-        _set_log_ticks(ax, low, high)
-
-
-def _set_log_ticks(ax: Any, low: float, high: float) -> None:
-    """A few plain numbers; matplotlib labels all of one decade, one over the other."""
-    from matplotlib.ticker import LogLocator, MaxNLocator
-
-    decades = np.log10(high / low)
-    if decades < 1:
-        at = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
-    else:
-        at = LogLocator(subs=(1.0, 3.0) if decades < 3 else (1.0,), numticks=6).tick_values(low, high)
-    inside: list[float] = []
-    for x in map(float, at):
-        if low <= x <= high and (not inside or np.log10(x / inside[-1]) > decades / 7):
-            inside.append(x)
-    ax.set_xticks(inside, [f"{x:g}" for x in inside])
-    ax.set_xticks([], minor=True)
+        set_log_ticks(ax, low, high)
 
 
 def _draw_shares(ax: Any, model: Any, share: np.ndarray, prior: np.ndarray, look: list[Look]) -> None:

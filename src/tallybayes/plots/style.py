@@ -162,3 +162,20 @@ def amount(n: float, what: str) -> str:
     """So many of something, in words; where the number is not known, the word alone."""
     one = {"classes": "class"}.get(what, what.removesuffix("s"))
     return what if not n else f"1 {one}" if n == 1 else f"{n:.6g} {what}"
+
+
+def set_log_ticks(ax: Any, low: float, high: float) -> None:
+    """A few plain numbers; matplotlib labels all of one decade, one over the other."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    decades = np.log10(high / low)
+    if decades < 1:
+        at = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+    else:
+        at = LogLocator(subs=(1.0, 3.0) if decades < 3 else (1.0,), numticks=6).tick_values(low, high)
+    inside: list[float] = []
+    for x in map(float, at):
+        if low <= x <= high and (not inside or np.log10(x / inside[-1]) > decades / 7):
+            inside.append(x)
+    ax.set_xticks(inside, [f"{x:g}" for x in inside])
+    ax.set_xticks([], minor=True)

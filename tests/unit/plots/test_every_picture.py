@@ -59,7 +59,19 @@ def fitted(kind, n_classes, n_columns):
     return clone(CLASSIFIERS[kind]).fit(rows, y), rows, y
 
 
+def worded(kind, n_classes, n_words):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"word{(k * 7 + w) % n_words}" for w in rng.integers(0, 5, 20)) for k in range(120)]
+    y = np.array([f"{LONG} {k % n_classes}" for k in range(120)])
+    if kind == "Mixture":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return tb.Mixture(n_classes, columns=tb.Text(), max_iter=2, random_state=0).fit(texts), texts, None
+    return tb.NaiveBayes(tb.Text()).fit(texts, y), texts, y
+
+
 ARGUMENTS = {
+    "plot_words": lambda rows, y: {},
     "plot_columns": lambda rows, y: {"X": rows, "y": y} if y is not None else {},
     "plot_decision": lambda rows, y: {"X": rows, "y": y},
     "plot_joint": lambda rows, y: {"X": rows, "y": y},
@@ -83,7 +95,7 @@ def sizes():
 
 @pytest.mark.parametrize(("kind", "method", "n_classes", "n_columns"), sizes(), ids=str)
 def test_pictures_of_classifiers(kind, method, n_classes, n_columns):
-    model, rows, y = fitted(kind, n_classes, n_columns)
+    model, rows, y = (worded if method == "plot_words" else fitted)(kind, n_classes, n_columns)
     picture = getattr(model, method)(**ARGUMENTS[method](rows, y))
     assert_readable(picture)
     assert len(picture.to_frame())

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError, EstimateError, StatisticsError
 from tallybayes.inference.em import is_whole
 from tallybayes.models.classifiers import learning
+from tallybayes.models.classifiers.answers.pictures import plot_words
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
 from tallybayes.models.classifiers.stating import mixture_from_parameters
@@ -106,6 +107,7 @@ class Mixture(Grouped):
     fit_tally = learning.fit_tally
     drop_class = learning.drop_class
     plot_climb = plot_climb
+    plot_words = plot_words
 
     def fit(self, X: Any, y: None = None, sample_weight: Any = None, *, start: Any = None) -> Self:
         """Find the components.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tallybayes.models.classifiers.answers.pictures import plot_words
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally, with_kinds_of
 from tallybayes.models.classifiers.stating import naive_bayes_from_parameters
@@ -120,6 +121,7 @@ class NaiveBayes(Classifier):
     _retally = retally
     _with_kinds_of = with_kinds_of
     plot_climb = plot_climb
+    plot_words = plot_words
 
     def __sklearn_tags__(self) -> Any:
         return column_tags(self, super().__sklearn_tags__())

@@ -30,6 +30,31 @@ def plot_columns(model: Any, columns: Any = None, X: Any = None, y: Any = None) 
     return plot_columns(model, columns, X, y)
 
 
+def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.95) -> Picture:
+    """Of every class the words that tell it from the others most, with credible intervals; needs matplotlib.
+
+    Words are first that say most for the class: how often they occur in it, times the log of how much more often than
+    in the other class that has them most.
+
+    Parameters
+    ----------
+    column : name, optional
+        Of the column of text, or of the block of counts; may be left out where there is one.
+    most : int, default 10
+        How many words of each class.
+    mass : float, default 0.95
+        Of the credible intervals.
+
+    Returns
+    -------
+    Picture
+    """
+    check_is_fitted(model, "tally_")
+    from tallybayes.plots.words import plot_words
+
+    return plot_words(model, column, most, mass)
+
+
 def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
     """The regions of the classes in the plane of two columns; needs matplotlib.
 
