@@ -85,6 +85,9 @@ def learn(
         raise DataError.wrong_type(
             "values", "None", "the values, or how often each occurred: counts={'H': 55, 'T': 45}"
         )
+    if family.of_words is not None:
+        hint = f"Count a column with tb.count, or the rows of a matrix of counts as {family.of_words!r}."
+        raise DataError.wrong_type("family", repr(family), "one of numbers or labels", hint)
     table = open_table(values)
     single = family.columnwise and len(table.columns) == 1 and _is_column(next(iter(table.columns.values())))
     if not family.columnwise and _has_one_axis(table):

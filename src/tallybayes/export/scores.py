@@ -237,7 +237,7 @@ def _add(scores: Scores, part: Scored, domains: list[Domain], impossible: np.nda
     if _width(form) != len(names):
         raise ExportError(
             f"the block {names[0]!r} has {_width(form)} columns without names; expected a name for each.\n"
-            "    Fit the model on a data frame, or on an array of one column each."
+            "    Fit the model on a data frame, or on an array of one column each; text is not written."
         )
     cells = [_cell(part, form, name) for name in names]
     kept = [place for place in range(len(names)) if place not in part.constant]

@@ -267,9 +267,14 @@ def _column(name: Any, before: Any, past: Place, after: Any, now: Place) -> Colu
         p = _over(new.column(place), levels, new_index)
         q = _over(old.column(old_place), levels, old_index)
         nats = rel_entr(_with_unseen(p, new_rows), _with_unseen(q, old_rows)).sum(axis=-1)
+    elif place is None and new.is_block and list(new.within) != list(old.within):
+        now, then = set(new.within), set(old.within)
+        new_levels = tuple(word for word in new.within if word not in then)
+        gone_levels = tuple(word for word in old.within if word not in now)
+        nats = _words_moved(new, new_index, new_rows, old, old_index, old_rows)
     else:
         nats = divergence_of(new.family, _some(new, new_index), _some(old, old_index))
-        if new.family.columnwise:
+        if new.family.columnwise or new.family.tokens:
             nats = nats.sum(axis=-1) if place is None else nats[..., place]
     bits = np.ravel(nats) / np.log(2)
     weight = np.where(np.ravel(old_rows) > 0, np.ravel(new_rows), 0.0)
@@ -280,6 +285,22 @@ def _column(name: Any, before: Any, past: Place, after: Any, now: Place) -> Colu
     most = int(np.argmax(np.where(weight > 0, bits, -1.0)))
     group = labels[most] if new.groups else None
     return ColumnDifference(name, mean, group, float(bits[most]), new_levels, gone_levels)
+
+
+def _words_moved(
+    new: Told, new_index: Any, new_rows: np.ndarray, old: Told, old_index: Any, old_rows: np.ndarray
+) -> np.ndarray:
+    """How far the words moved that two blocks have, in nats; of one vocabulary also those that only one has."""
+    both = ((new, new_index), (old, old_index))
+    places = [{word: place for place, word in enumerate(told.within)} for told, _ in both]
+    if new.family.tokens:
+        words = [*places[0] | places[1]]
+        p, q = (_over(told.block(), words, index) for told, index in both)
+        return np.asarray(rel_entr(_with_unseen(p, new_rows), _with_unseen(q, old_rows)).sum(axis=-1))
+    shared = [word for word in places[0] if word in places[1]]
+    some = [[place[word] for word in shared] for place in places]
+    found = (_some(*one)[..., chosen] for one, chosen in zip(both, some, strict=True))
+    return np.asarray(divergence_of(new.family, *found)).sum(axis=-1)
 
 
 def _product(axes: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:

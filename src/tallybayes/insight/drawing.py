@@ -21,8 +21,8 @@ from tallybayes.models.fitted.generate import n_columns, sample_factor
 from tallybayes.models.fitted.plan import check_cells
 from tallybayes.models.fitted.scoring import Scored, chunk_of, prepare, rows_of
 from tallybayes.models.inputs.sequences import Sequences, open_labels
+from tallybayes.models.inputs.shape import bound_texts, read_more
 from tallybayes.models.inputs.shape import open_rows as open_features_of
-from tallybayes.models.inputs.shape import read_more
 from tallybayes.models.networks.learning import open_rows
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.sources.table import Table
@@ -80,7 +80,7 @@ def sources(model: Any, data: Any, target: Any, rng: np.random.Generator) -> Ite
 
 def _of_classes(model: Any, data: Any, target: Any) -> Iterator[Source]:
     """Rows of every class drawn given their class; those without a label are left out."""
-    table = model._cut(_some(read_more(model, data, target, None)[0]))
+    table = bound_texts(model, model._cut(_some(read_more(model, data, target, None)[0])))
     classes = rows_of(table, [model._target], Categorical(), [model._class_domain], "error")[:, 0].astype(np.intp)
     model._check_estimated(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
     for scored, (_, statistics) in zip(model._known.scored, model._known.pairs, strict=True):
@@ -141,7 +141,7 @@ def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Sour
         raise DataError(
             "a network needs no target: every node is drawn given its parents as observed.\n    Leave target out."
         )
-    table, network = _some(open_rows(model, data)), model._network
+    table, network = bound_texts(model, _some(open_rows(model, data))), model._network
     _ = model._inference  # refuses a network without levels
     for (name, node), used in zip(network.nodes.items(), network.fitted.used, strict=True):
         parents, flat = node.factor.given, node.flat()

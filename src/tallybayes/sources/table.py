@@ -107,6 +107,9 @@ class Table:
     def require_numbers(self, names: Iterable[Name]) -> None:
         """Refuse columns of labels, for a model that is of numbers alone."""
         for name in names:
+            if self.kind(name) == "text":
+                hint = "tb.NaiveBayes(tb.Text()) counts its words."
+                raise DataError.wrong_type(f"column {name!r}", "a column of text", "numbers", hint)
             if self.kind(name) == "label":
                 column = self._column(name)
                 cells = column.to_pylist() if hasattr(column, "to_pylist") else list(column)

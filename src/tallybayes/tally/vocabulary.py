@@ -112,6 +112,9 @@ class Vocabulary(Domain):
         """The position of every word: an object each, so the kernels' own `lookup` serves where it can."""
         return {word: place for place, word in enumerate(self.levels)}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("lookup", "index")}
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Vocabulary):
             return NotImplemented if not isinstance(other, Domain) else False

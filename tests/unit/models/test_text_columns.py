@@ -1,5 +1,8 @@
 """Columns of text in models: counted as their words, whatever the model."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -425,3 +428,46 @@ def test_any_text_in_any_split(rows, cut):
         if t
     ]
     assert sum(parts).isclose(whole.tally_)
+
+
+@pytest.mark.parametrize("name", ["multinomial", "bernoulli"])
+def test_models_of_other_words_are_compared(name):
+    family = tb.Text(FAMILIES[name])
+    before, after = (tb.NaiveBayes(family).fit(MAILS[:n], KINDS[:n]) for n in (5, 8))
+    found = tb.difference(before, after)
+    (column,) = found.columns
+    assert np.isfinite(column.bits)
+    assert column.bits > 0
+    assert "prize" in column.new_levels
+    assert tb.difference(after, after).columns[0].bits == pytest.approx(0, abs=1e-12)
+
+
+def test_copies_and_pickles():
+    model = tb.NaiveBayes(tb.Text()).fit(MAILS, KINDS)
+    expected = model.predict_proba(NEW)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(other.predict_proba(NEW), expected)
+
+
+def test_words_that_tell_classes_apart():
+    found = tb.NaiveBayes(tb.Text()).fit(MAILS, KINDS).plot_words(most=3).to_frame()
+    best = found.groupby("class").word.first()
+    assert best["spam"] == "win"
+    assert best["ham"] == "meeting"
+    assert ((found.low < found.share) & (found.share < found.high)).all()
+
+
+def test_predictive_checks_of_text():
+    model = tb.NaiveBayes(tb.Text()).fit(MAILS, KINDS)
+    assert "text in spam" in repr(tb.predictive_check(model, MAILS, KINDS, n_draws=10))
+
+
+@pytest.mark.parametrize("kind", [tb.GaussianDiscriminant, tb.NearestClassMean])
+def test_models_of_numbers_say_so(kind):
+    with pytest.raises(tb.DataError, match="column 'text' is a column of text; expected numbers"):
+        kind().fit(MAILS, KINDS)
+
+
+def test_learn_says_what_counts_text():
+    with pytest.raises(tb.DataError, match=r"tb\.count"):
+        tb.learn(MAILS, tb.Text())
