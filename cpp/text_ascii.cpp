@@ -1,4 +1,5 @@
-// Text of plain ASCII becomes words 64 bytes at a time: what every byte is as bits, then where words begin and end.
+// Text becomes words 64 bytes at a time: what every byte is as bits, then where words begin and end. Only stretches
+// between blanks that have other characters than those of ASCII are read one by one.
 #include <cstring>
 
 #include "text_tokens.h"
@@ -67,40 +68,87 @@ inline Masks look(const uint8_t* from, uint8_t* to, uint8_t shift) {
 
 }  // namespace
 
-bool Tokens::read_ascii(const uint8_t* text, size_t n) {
+void Tokens::read_words(const uint8_t* text, size_t n) {
   const size_t n_blocks = (n + 63) / 64;
-  uint8_t* out = text_.at_least(64 * n_blocks + padding);
-  uint64_t* words = masks_.at_least(3 * n_blocks);
-  uint64_t *letters = words + n_blocks, *joiners = letters + n_blocks, joined = 0;
+  out_ = text_.at_least(64 * n_blocks + 3 * n + padding);  // a byte that is no character becomes three
+  uint64_t* words = masks_.at_least(4 * n_blocks);
+  uint64_t *letters = words + n_blocks, *joiners = letters + n_blocks, *others = joiners + n_blocks;
+  uint64_t any_joiner = 0, any_other = 0;
   const uint8_t shift = rule_.lowercase ? 32 : 0;
   for (size_t block = 0; block < n_blocks; block++) {
     Masks masks;
     if (64 * block + 64 <= n) {
-      masks = look(text + 64 * block, out + 64 * block, shift);
+      masks = look(text + 64 * block, out_ + 64 * block, shift);
     } else {
       uint8_t last[64] = {};
       std::memcpy(last, text + 64 * block, n - 64 * block);
-      masks = look(last, out + 64 * block, shift);
+      masks = look(last, out_ + 64 * block, shift);
     }
-    if (masks.others) return false;
     words[block] = masks.words;
     letters[block] = masks.letters;
     joiners[block] = masks.joiners;
-    joined |= masks.joiners;
+    others[block] = masks.others;
+    any_joiner |= masks.joiners;
+    any_other |= masks.others;
   }
-  if (joined && rule_.own) {  // what stands between two letters belongs to the word
+  if (any_joiner && rule_.own) {  // what stands between two letters belongs to the word
     for (size_t block = 0; block < n_blocks; block++) {
       const uint64_t before = letters[block] << 1 | (block ? letters[block - 1] >> 63 : 0);
       const uint64_t after = letters[block] >> 1 | (block + 1 < n_blocks ? letters[block + 1] << 63 : 0);
       words[block] |= joiners[block] & before & after;
     }
   }
+  if (!any_other) {
+    n_spans_ = flatten(words, n, spans_);
+    return;
+  }
+  const size_t n_bytes = find_stretches(text, n, words, others);
+  const size_t n_plain = flatten(words, n, plain_);
+  spans_.at_least(n_plain + n_bytes);
+  const Span* next = plain_.data();
+  const Span* const end = next + n_plain;
+  end_ = 64 * n_blocks;
+  for (const Stretch& stretch : stretches_) {
+    for (; next != end && next->start < stretch.start; next++) spans_.data()[n_spans_++] = *next;
+    read_stretch(text + stretch.start, stretch.stop - stretch.start);
+  }
+  n_spans_ = static_cast<size_t>(std::copy(next, end, spans_.data() + n_spans_) - spans_.data());
+}
+
+// Finds what must be read one by one, takes its words out of the bits, and returns how many bytes it is. No word, no
+// accent and no final sigma depends on what is beyond a blank.
+size_t Tokens::find_stretches(const uint8_t* text, size_t n, uint64_t* words, const uint64_t* others) {
+  constexpr uint8_t blank = 0x20;  // or any of the control characters
+  stretches_.clear();
+  size_t stop = 0, n_bytes = 0;
+  for (size_t block = 0; 64 * block < n; block++) {
+    for (uint64_t some = others[block]; some; some &= some - 1) {
+      size_t start = 64 * block + static_cast<size_t>(__builtin_ctzll(some));
+      if (start < stop) continue;
+      const size_t before = stop;
+      stop = start + 1;
+      while (start > before && text[start - 1] > blank) start--;
+      while (stop < n && text[stop] > blank) stop++;
+      stretches_.push_back({start, stop});
+      n_bytes += stop - start;
+      for (size_t k = start / 64; k <= (stop - 1) / 64; k++) {
+        const uint64_t from = 64 * k < start ? ~uint64_t{0} << (start - 64 * k) : ~uint64_t{0};
+        const uint64_t to = 64 * (k + 1) > stop ? (uint64_t{1} << (stop - 64 * k)) - 1 : ~uint64_t{0};
+        words[k] &= ~(from & to);
+      }
+    }
+  }
+  return n_bytes;
+}
+
+// Words of ASCII as spans; their number.
+size_t Tokens::flatten(const uint64_t* words, size_t n, Room<Span>& room) {
   // Where words begin and end, one after the other: a few too many are written, and overwritten.
   constexpr size_t step = 8;
   uint32_t* edges = edges_.at_least(n + 2 * step);
   size_t n_edges = 0;
   uint64_t carry = 0;
-  for (size_t block = 0; block < n_blocks; block++) {
+  for (size_t block = 0; 64 * block < n; block++) {
     uint64_t changes = words[block] ^ (words[block] << 1 | carry);
     carry = words[block] >> 63;
     const size_t many = static_cast<size_t>(__builtin_popcountll(changes));
@@ -114,15 +162,14 @@ bool Tokens::read_ascii(const uint8_t* text, size_t n) {
     n_edges += many;
   }
   if (carry) edges[n_edges++] = static_cast<uint32_t>(n);
-  Span* spans = spans_.at_least(n_edges / 2);
+  Span* spans = room.at_least(n_edges / 2);
   const uint32_t least = rule_.own ? 1 : 2;
   size_t found = 0;
   for (size_t k = 0; k < n_edges; k += 2) {
     spans[found] = {edges[k], edges[k + 1] - edges[k]};
     found += edges[k + 1] - edges[k] >= least;
   }
-  n_spans_ = found;
-  return true;
+  return found;
 }
 
 }  // namespace tallybayes

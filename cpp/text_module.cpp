@@ -152,7 +152,7 @@ TextInput input_of(const BorrowedTexts& borrowed, nb::handle rule, unsigned bits
 }
 
 nb::list python_token_strings(nb::bytes text, nb::handle rule) {
-  if (text.size() > Tokens::most_bytes) throw nb::value_error("expected a text of at most 2**30 bytes");
+  if (text.size() > Tokens::most_bytes) throw nb::value_error("expected a text of at most 2**29 bytes");
   Tokens tokens(unicode(), rule_of(rule));
   tokens.read(reinterpret_cast<const uint8_t*>(text.c_str()), text.size());
   nb::list found;

@@ -1,4 +1,4 @@
-// Any text becomes tokens, character by character.
+// Text becomes tokens, character by character.
 #include "text_tokens.h"
 
 #include <cstring>
@@ -20,8 +20,14 @@ uint32_t Unicode::composed(uint32_t first, uint32_t second) const {
 }
 
 void Tokens::read(const uint8_t* text, size_t n) {
-  n_spans_ = 0;
-  if (rule_.characters || !read_ascii(text, n)) read_any(text, n);
+  n_spans_ = end_ = 0;
+  units_.clear();
+  if (rule_.characters) {
+    out_ = text_.at_least(3 * n + padding);
+    read_stretch(text, n);
+  } else {
+    read_words(text, n);
+  }
   found_ = text_.data();
   given_ = spans_.data();
   if (rule_.characters) {
@@ -31,14 +37,10 @@ void Tokens::read(const uint8_t* text, size_t n) {
   }
 }
 
-void Tokens::read_any(const uint8_t* text, size_t n) {
-  out_ = text_.at_least(3 * n + padding);  // a byte that is no character becomes three
-  if (!rule_.characters) spans_.at_least(n);
-  n_spans_ = end_ = 0;
+void Tokens::read_stretch(const uint8_t* text, size_t n) {
   mode_ = Mode::nothing;
   joining_ = blank_ = false;
   last_ = 0;
-  units_.clear();
   bool after_cased = false;
   for (size_t at = 0; at < n;) {
     uint32_t code = decode(text, n, at);

@@ -40,7 +40,7 @@ class Room {
 class Tokens {
  public:
   static constexpr size_t padding = 16;                // bytes that may be read behind a token
-  static constexpr size_t most_bytes = size_t{1} << 30;  // of a text
+  static constexpr size_t most_bytes = size_t{1} << 29;  // of a text
 
   Tokens(const Unicode& unicode, const TokenRule& rule) : unicode_(unicode), rule_(rule) {}
 
@@ -52,8 +52,14 @@ class Tokens {
  private:
   enum class Mode : uint8_t { nothing, word, run };
 
-  bool read_ascii(const uint8_t* text, size_t n);  // false where there are other characters
-  void read_any(const uint8_t* text, size_t n);
+  struct Stretch {
+    size_t start, stop;
+  };
+
+  void read_words(const uint8_t* text, size_t n);
+  size_t find_stretches(const uint8_t* text, size_t n, uint64_t* words, const uint64_t* others);
+  size_t flatten(const uint64_t* words, size_t n, Room<Span>& room);
+  void read_stretch(const uint8_t* text, size_t n);
   bool sigma_ends(const uint8_t* text, size_t n, size_t at) const;
   void put(uint32_t code, uint8_t properties);
   void put_own(uint32_t code, uint8_t kind);
@@ -74,9 +80,10 @@ class Tokens {
   const Unicode& unicode_;
   TokenRule rule_;
   Room<uint8_t> text_, joined_;
-  Room<Span> spans_, grams_;
+  Room<Span> spans_, plain_, grams_;
   Room<uint64_t> masks_;
   Room<uint32_t> edges_;
+  std::vector<Stretch> stretches_;
   const uint8_t* found_ = nullptr;
   const Span* given_ = nullptr;
   size_t n_spans_ = 0;
