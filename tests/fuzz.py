@@ -1,11 +1,12 @@
 """Strangers' files by the hundred thousand: whatever is in them, they are opened or refused, soon and in little memory.
 
-``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,mail} [runs] [seed]``:
+``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,mail,text} [runs] [seed]``:
 
 - ``sealed``: models whose manifest and arrays were changed and sealed again, so that all but the seal is to be doubted;
 - ``bytes``: files with bits turned, bytes lost, put in, cut off or taken from another file;
 - ``bif``: networks in BIF, their words changed, lost and repeated;
-- ``mail``: mails of every kind, their lines, words and bytes changed, lost, repeated and put into each other.
+- ``mail``: mails of every kind, their lines, words and bytes changed, lost, repeated and put into each other;
+- ``text``: text of the world's scripts, its characters and bytes changed; both kernels find the same tokens.
 
 What is opened is saved and opened again. It ends with the counts of what happened, or at the first surprise: an error
 that is no `FileError`, over two seconds, or over 256 MB more.
@@ -25,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent / "unit"), str(Path(__file__).parent / "unit" / "models" / "networks")]
-sys.path[:0] = [str(Path(__file__).parent / "unit" / "apps" / "spam")]
+sys.path[:0] = [str(Path(__file__).parent / "unit" / folder) for folder in ("apps/spam", "kernels")]
 
 _SECONDS, _MEGABYTES = 2.0, 256
 Work = Callable[[random.Random], str]
@@ -256,13 +257,45 @@ def _corpus() -> list[bytes]:
     return found
 
 
+def text(folder: Path) -> Work:
+    """Texts whose characters and bytes were changed, by every rule: what is compiled, and the reference."""
+    from text_cases import BROKEN, RULES, TEXTS, buffers, encoded
+
+    from tallybayes.kernels import reference_text
+    from tallybayes.kernels.text import Rule, Vocabulary, text_rows
+
+    del folder
+    seeds = [encoded(one) for one in (*TEXTS, *BROKEN) if one]
+
+    def run(rng: random.Random) -> str:
+        rows = []
+        for _ in range(rng.randint(1, 3)):
+            raw = bytearray(b" ".join(rng.choice(seeds) for _ in range(rng.randint(1, 3))))
+            for _ in range(rng.randint(0, 6)):
+                place = rng.randrange(len(raw) + 1)
+                raw[place:place] = chr(rng.randrange(0x110000)).encode("utf-8", "surrogatepass")
+            rows.append(bytes(changed(raw, rng, seeds) if rng.random() < 0.5 else raw))
+        name, characters, low = rng.choice(("words", "sklearn")), rng.random() < 0.2, rng.randint(1, 3)
+        rule = rng.choice([*RULES, Rule(name, rng.random() < 0.7, (low, low + rng.randint(0, 2)), characters)])
+        found = text_rows(*buffers(rows), rule)
+        words = [word.encode() for word in Vocabulary(found.data, found.offsets).words()]
+        for row, raw in enumerate(rows):
+            span = slice(found.indptr[row], found.indptr[row + 1])
+            counts = dict(zip((words[j] for j in found.indices[span]), found.counts[span].tolist(), strict=True))
+            if counts != Counter(reference_text.tokens(raw, rule)):
+                raise AssertionError(f"other tokens of {raw!r} by {rule}")
+        return "words" if words else "none"
+
+    return run
+
+
 def main(target: str, n_runs: int = 100_000, seed: int = 0) -> None:
     """Run, and say what happened."""
     warnings.simplefilter("ignore")
     done: Counter[str] = Counter()
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        work = {"sealed": sealed, "bytes": bytes_, "bif": bif, "mail": mail}[target](Path(folder))
+        work = {"sealed": sealed, "bytes": bytes_, "bif": bif, "mail": mail, "text": text}[target](Path(folder))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number in range(n_runs):
             begun = time.process_time()
