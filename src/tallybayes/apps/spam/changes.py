@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tallybayes.apps.spam.packing import Batch, Ids, in_order, pack, unpack
+from tallybayes.apps.spam.packing import Batch, Ids, in_order, only, pack, unpack
 
 Outcome = Literal["learned", "known", "other", "relearned", "forgotten", "unknown"]
 
@@ -49,23 +49,27 @@ class Change:
         self.moved[name] = self._known[name]
         return "forgotten" if self.target is None else "relearned"
 
-    def add(self, batches: Sequence[Batch], ids: Mapping[str, int]) -> dict[bytes, bytes]:
-        """Count new messages; the words of each, packed."""
-        assert self.target is not None
-        packed: dict[bytes, bytes] = {}
-        left = set(self.fresh)
+    def new_mails(self, batches: Sequence[Batch]) -> list[Batch]:
+        """Those that are to be counted, each once, and with their words alone: others have none to be numbered."""
+        left, found = set(self.fresh), []
         for batch in batches:
             kept = np.zeros(len(batch.ids), bool)
             for place, name in enumerate(batch.ids):
                 if name in left:
                     left.remove(name)
                     kept[place] = True
+            found.append(only(batch, kept))
+        return found
+
+    def add(self, batches: Sequence[Batch], ids: Mapping[str, int]) -> dict[bytes, bytes]:
+        """Count new mails; the words of each, packed."""
+        assert self.target is not None
+        packed: dict[bytes, bytes] = {}
+        for batch in batches:
             named = np.fromiter(map(ids.__getitem__, batch.words), np.int64, len(batch.words))
-            words = named[batch.tokens[np.repeat(kept, batch.lengths)]]
-            words, lengths = in_order(words, batch.lengths[kept])
+            words, lengths = in_order(named[batch.tokens], batch.lengths)
             self._steps.append((self.target, 1, words))
-            names = [name for name, stays in zip(batch.ids, kept.tolist(), strict=True) if stays]
-            packed.update(zip(names, pack(words, lengths), strict=True))
+            packed.update(zip(batch.ids, pack(words, lengths), strict=True))
         return packed
 
     def steps(self) -> tuple[list[int], list[int], list[int]]:
@@ -75,13 +79,18 @@ class Change:
             self._steps.append((spam, -1, words))
             if self.target is not None:
                 self._steps.append((self.target, 1, words))
-        ids, place = np.unique(np.concatenate([words for *_, words in self._steps]), return_inverse=True)
-        table = np.zeros((2, len(ids)), np.int64)
-        start = 0
+        every = np.concatenate([words for *_, words in self._steps])
+        low, high = int(every.min(initial=0)), int(every.max(initial=0))
+        if high - low < 8 * len(every):  # many words: each has its place, and nothing is sorted
+            ids, place = np.arange(low, high + 1), every - low
+        else:
+            ids, place = np.unique(every, return_inverse=True)
+        table, start = np.zeros((2, len(ids)), np.int64), 0
         for spam, step, words in self._steps:
             table[spam] += step * np.bincount(place[start : start + len(words)], minlength=len(ids))
             start += len(words)
-        return ids.tolist(), table[0].tolist(), table[1].tolist()
+        kept = np.bincount(place, minlength=len(ids)) > 0
+        return ids[kept].tolist(), table[0][kept].tolist(), table[1][kept].tolist()
 
     def totals(self) -> tuple[int, int]:
         """By how much the numbers of ham and of spam messages change."""

@@ -75,7 +75,7 @@ class Database:
         with self._in_words():
             return int(self._connection.execute(self._sql(text), values).rowcount)
 
-    def do_many(self, text: str, rows: Sequence[Sequence[Any]]) -> None:
+    def do_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
         """The same statement for many rows."""
         raise NotImplementedError
 
@@ -226,7 +226,7 @@ class Sqlite(Database):
                     raise
                 time.sleep(0.01)
 
-    def do_many(self, text: str, rows: Sequence[Sequence[Any]]) -> None:
+    def do_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
         """The same statement for many rows."""
         with self._in_words():
             self._connection.executemany(text, rows)
@@ -321,9 +321,9 @@ class Postgres(Database):
             self._connection.execute("CREATE SCHEMA IF NOT EXISTS tally_spam")
 
     def _sql(self, text: str) -> str:
-        return text.replace("?", "%s")
+        return text.replace("%", "%%").replace("?", "%s")
 
-    def do_many(self, text: str, rows: Sequence[Sequence[Any]]) -> None:
+    def do_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
         """The same statement for many rows."""
         with self._in_words(), self._connection.cursor() as cursor:
             cursor.executemany(self._sql(text), rows)

@@ -17,7 +17,8 @@ from tallybayes.apps.spam.score import kind_of
 from tallybayes.apps.spam.several import Named, in_processes
 from tallybayes.apps.spam.store import Label, Store
 
-_AT_ONCE = 2000  # messages of a transaction
+_AT_ONCE = 4000  # messages of a transaction, which are counted together
+_CALIBRATED = 4000  # messages, spread over all, that a calibration is made of
 _GROWN = 1.1  # by how much there are more messages when the calibration is made again
 
 
@@ -63,23 +64,24 @@ def recalibrate(store: Store, *, always: bool = False) -> bool:
     n, before = state.ham + state.spam, state.calibrated_at
     if not always and before and before / _GROWN < n < before * _GROWN:
         return False
-    kept = messages_of(store)
+    kept = messages_of(store, _CALIBRATED)
     if not len(kept.is_spam):
         return False
     store.calibrate(as_text(calibrate(kept)), n)
     return True
 
 
-def messages_of(store: Store) -> Messages:
-    """All kept messages as numbers."""
+def messages_of(store: Store, most: int) -> Messages:
+    """So many of the kept messages as numbers, spread evenly over all, with the counts of all."""
     with store.database.reading():
         words = store.words()
-        parts = [(spam, ids, lengths) for _, spam, ids, lengths in store.messages()]
-    width = words[-1][0] + 1 if words else 0
-    kinds, ham, spam = (np.zeros(width, np.int64) for _ in range(3))
-    places = np.array([row[0] for row in words], np.int64)
-    kinds[places] = [kind_of(row[1]) for row in words]
-    ham[places], spam[places] = [row[2] for row in words], [row[3] for row in words]
+        n = store.database.ask("SELECT count(*) FROM messages")[0][0]
+        parts = [(spam, ids, lengths) for _, spam, ids, lengths in store.messages(step=max(1, -(-n // most)))]
+    places, names, *counts = zip(*words, strict=True) if words else ((), (), (), ())
+    kinds, ham, spam = np.zeros((3, places[-1] + 1 if words else 0), np.int64)
+    known = np.array(places, np.int64)
+    kinds[known] = np.fromiter(map(kind_of, names), np.int64, len(names))
+    ham[known], spam[known] = counts
     nothing = np.zeros(0, np.int64)
     lengths = np.concatenate([nothing, *(part[2] for part in parts)])
     return Messages(

@@ -44,6 +44,17 @@ def batch_of(messages: Iterable[Message]) -> Batch:
     return Batch([one.id for one in several], list(numbers), tokens, lengths)
 
 
+def only(batch: Batch, kept: Any) -> Batch:
+    """Some mails of a batch, with their words alone."""
+    if kept.all():
+        return batch
+    tokens = batch.tokens[np.repeat(kept, batch.lengths)]
+    used, tokens = np.unique(tokens, return_inverse=True)
+    ids = [name for name, stays in zip(batch.ids, kept.tolist(), strict=True) if stays]
+    words = [batch.words[place] for place in used.tolist()]
+    return Batch(ids, words, tokens.astype(np.int32), batch.lengths[kept])
+
+
 def batches_of(messages: Sequence[Message | Batch]) -> list[Batch]:
     """Mails, or batches of them, as batches."""
     batches = [one for one in messages if isinstance(one, Batch)]

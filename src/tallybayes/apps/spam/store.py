@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tallybayes.apps.spam.databases import Database, MissingStoreError, StoreError, connect, default_place
@@ -150,8 +151,15 @@ class Store:
         """All words: id, word, and the numbers of ham and spam messages that have it."""
         return self.database.ask("SELECT id, word, ham, spam FROM words ORDER BY id")
 
-    def messages(self, until: int | None = None) -> Iterator[tuple[list[bytes], Any, Any, Any]]:
-        """All kept messages, some at a time, in the order in which they were learned (before a time).
+    def messages(self, until: int | None = None, step: int = 1) -> Iterator[tuple[list[bytes], Any, Any, Any]]:
+        """All kept messages, some at a time, in the order in which they were learned.
+
+        Parameters
+        ----------
+        until : int, optional
+            Those that were learned before.
+        step : int
+            About one of so many, spread evenly.
 
         Yields
         ------
@@ -163,8 +171,9 @@ class Store:
         from tallybayes.apps.spam.packing import unpack
 
         number, before = -1, 2**62 if until is None else until
-        text = "SELECT number, id, spam, words FROM messages WHERE number > ? AND learned < ? ORDER BY number LIMIT ?"
-        while rows := self.database.ask(text, (number, before, _MESSAGES_AT_ONCE)):
+        text = "SELECT number, id, spam, words FROM messages WHERE number > ? AND learned < ? AND number % ? = 0 "
+        text += "ORDER BY number LIMIT ?"
+        while rows := self.database.ask(text, (number, before, step, _MESSAGES_AT_ONCE)):
             numbers, ids, spam, packed = zip(*rows, strict=True)
             number = numbers[-1]
             yield (list(map(bytes, ids)), np.array(spam, bool), *unpack(packed))
@@ -247,21 +256,24 @@ class Store:
     def _apply(self, change: Change, batches: Sequence[Batch], meta: dict[str, str], when: int) -> None:
         """Write what changes, in a transaction that has begun."""
         database, target = self.database, change.target
-        new: list[tuple[int, str]] = []
+        new: list[str] = []
         if change.fresh:
-            new = self._number(dict.fromkeys(word for batch in batches for word in batch.words))
-            packed = change.add(batches, self._ids)
+            mails = change.new_mails(batches)
+            new = self._number(set[str]().union(*(batch.words for batch in mails)))
+            packed = change.add(mails, self._ids)
             number = database.ask("SELECT coalesce(max(number), 0) FROM messages")[0][0]
             rows = [
                 (place, name, target, words, when) for place, (name, words) in enumerate(packed.items(), number + 1)
             ]
             database.do_many("INSERT INTO messages (number, id, spam, words, learned) VALUES (?, ?, ?, ?, ?)", rows)
         ids, ham, spam = change.steps()
-        steps = dict(zip(ids, zip(ham, spam, strict=True), strict=True))
+        old = len(ids) - len(new)  # new words have the highest ids
         text = "INSERT INTO words (id, word, ham, spam, seen) VALUES (?, ?, ?, ?, ?)"
-        database.do_many(text, [(one, word, *steps.pop(one), when) for one, word in new])
+        database.do_many(text, zip(ids[old:], new, ham[old:], spam[old:], [when] * len(new), strict=True))
         text = "UPDATE words SET ham = ham + ?, spam = spam + ?, seen = {greatest}(seen, ?) WHERE id = ?"
-        database.do_many(text.format(**database.types), [(*step, when, one) for one, step in steps.items()])
+        database.do_many(
+            text.format(**database.types), zip(ham[:old], spam[:old], [when] * old, ids[:old], strict=True)
+        )
         removed = 0
         if target is None:
             database.do_many("DELETE FROM messages WHERE id = ?", [(name,) for name in change.moved])
@@ -289,26 +301,28 @@ class Store:
         elif self._all_at != int(meta["revision"]):
             self._all_at = -1
 
-    def _number(self, words: Iterable[str]) -> list[tuple[int, str]]:
-        """Have the ids of words; those that are new get one, in order of spelling, which says nothing of their mail."""
-        missing = [word for word in words if word not in self._ids]
+    def _number(self, words: set[str]) -> list[str]:
+        """Have the ids of words. Those that are new get the next ones, in order of spelling: it tells of no mail."""
+        missing = words - self._ids.keys()
         first = self.database.ask("SELECT coalesce(max(id), 0) + 1 FROM words")[0][0]
-        if self._all_at < 0:
+        if self._all_at < 0 and missing:
             if 4 * len(missing) > first:  # many are asked for: all are had in one go
                 self._ids = dict(self.database.ask("SELECT word, id FROM words"))
                 self._all_at = int(self._meta()["revision"])
             else:
                 text = "SELECT word, id FROM words WHERE word {among}"
                 self._ids.update(self.database.ask_among(text, missing))
-        new = list(enumerate(sorted(word for word in missing if word not in self._ids), first))
-        self._ids.update((word, place) for place, word in new)
+            missing -= self._ids.keys()
+        new = sorted(missing)
+        self._ids.update(zip(new, count(first), strict=False))
         return new
 
     def numbered(self, words: Iterable[str], when: int) -> dict[str, int]:
         """The ids of words, in a transaction that has begun; those that are new are written with counts of 0."""
         self._keep_ids_of(self._meta())
+        new = self._number(set(words))
         text = "INSERT INTO words (id, word, ham, spam, seen) VALUES (?, ?, 0, 0, ?)"
-        self.database.do_many(text, [(one, word, when) for one, word in self._number(words)])
+        self.database.do_many(text, [(self._ids[word], word, when) for word in new])
         return self._ids
 
     def note_origin(self, origin: str) -> bool:

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from tallybayes.apps.command.quick import read
 from tallybayes.apps.spam.checking import Asked
 from tallybayes.apps.spam.score import Thresholds
 from tallybayes.apps.spam.store import Store
+from tallybayes.apps.spam.upkeep import integrity
 
 HERE = {**os.environ, "PYTHONPATH": str(Path(tb.__file__).parents[1]), "COLUMNS": "80"}
 
@@ -178,6 +181,29 @@ def test_many_mails_take_several_processes(learned, done, tally, monkeypatch):
     assert lines[0].endswith("many/ham/100.eml")
     with Store("many.sqlite") as store:
         assert store.state().ham == 300
+
+
+def test_killed_while_it_learns_in_bulk(learned, monkeypatch):
+    # What was written is whole mails, once each; what is left is learned by the same command again.
+    folder = learned / "bulk"
+    folder.mkdir()
+    for number in range(1000, 1600):
+        (folder / f"{number}.eml").write_bytes(make_mail("ham", number))
+    code = (
+        "import sys; from tallybayes.apps.spam import learning; learning._AT_ONCE = 50\n"
+        "from tallybayes.apps.command.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "spam", "learn", "--ham", "bulk", "--store", "bulk.sqlite"]
+    for _ in range(5):
+        with subprocess.Popen(command, env=HERE, stdout=subprocess.PIPE, start_new_session=True) as ran:
+            time.sleep(0.5)
+            os.killpg(ran.pid, signal.SIGKILL)
+    ran = subprocess.run(command, env=HERE, capture_output=True, text=True, check=True)
+    with Store("bulk.sqlite") as store:
+        assert store.state().ham == 600
+        assert integrity(store) == []
+    numbers = re.search(r"learned ([\d,]+) mails as ham(?:; ([\d,]+) mails? known)?", ran.stdout)
+    assert sum(int(found or 0) for found in numbers.groups()) == 600
 
 
 def test_a_server_serves_as_a_store(mails, done, tally, empty_server):

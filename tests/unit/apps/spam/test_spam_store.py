@@ -79,6 +79,15 @@ def test_a_message_is_learned_once(store):
     agrees(store, [*HAM, message("new one")], SPAM)
 
 
+def test_a_mail_without_words_is_learned_like_any_other(store):
+    nothing = Message(b"n" * 32, ())
+    assert store.learn([nothing], "ham") == ["learned"]
+    assert store.relearn([nothing], "spam") == ["relearned"]
+    assert store.state().spam == 4
+    assert store.forget([nothing.id]) == ["forgotten"]
+    agrees(store, HAM, SPAM)
+
+
 def test_a_message_is_moved_by_what_is_kept_of_it(store):
     assert store.relearn([SPAM[0], HAM[0], message("unheard of")], "ham") == ["relearned", "known", "learned"]
     agrees(store, [*HAM, SPAM[0], message("unheard of")], SPAM[1:])
@@ -103,6 +112,23 @@ def test_batches_are_counted_as_messages_are(store, monkeypatch):
     assert store.learn(batches, "spam") == ["learned"] * 50 + ["known"] * 20
     agrees(store, HAM, SPAM + many)
     assert [name for ids, *_ in store.messages() for name in ids] == [one.id for one in HAM + SPAM + many]
+
+
+def test_a_batch_of_mails_that_are_known_numbers_no_words(store):
+    # Of a known mail, words may have expired: they must not come back, nor take the counts of others.
+    old = message("quince lunch")
+    store.learn([old], "ham", now=0)
+    assert expire(store, days=1, now=10 * DAY).words == 1
+    assert "quince" not in held(store)
+    assert store.learn([batch_of([old, message("apple quince2"), message("zebra lunch"), old])], "spam") == [
+        "other", "learned", "learned", "other",
+    ]  # fmt: skip
+    found = held(store)
+    assert {word: found[word] for word in ("apple", "quince2", "zebra", "lunch")} == {
+        "apple": (0, 1), "quince2": (0, 1), "zebra": (0, 1), "lunch": (3, 1),
+    }  # fmt: skip
+    assert "quince" not in found
+    assert integrity(store) == []
 
 
 def test_two_connections_share_ids(place, store):
@@ -241,6 +267,32 @@ def test_a_newer_format_is_refused(place, store):
     for options in ({}, {"read_only": True}, {"create": True}):
         with pytest.raises(StoreError, match="of format 99, of a newer Tallybayes"):
             Store(place, **options)
+
+
+def test_who_asks_sees_whole_messages_while_others_learn(place):
+    # Every message has all of ten words, so whoever looks must find ten equal counts, and as many messages.
+    words = [f"word{number}" for number in range(10)]
+    code = (
+        "import sys; from tallybayes.apps.spam.store import Store; from tallybayes.apps.spam.packing import Message\n"
+        "store = Store(sys.argv[1])\n"
+        "for number in range(150):\n"
+        "    name = f'{sys.argv[2]}{number}'.encode().ljust(32)\n"
+        "    store.learn([Message(name, sys.argv[3].split())], 'spam')\n"
+    )
+    Store(place, create=True).close()
+    command = [sys.executable, "-c", code, place]
+    writers = [subprocess.Popen([*command, who, " ".join(words)], env=HERE) for who in "ab"]
+    seen = set()
+    with Store(place, read_only=True) as store:
+        while any(writer.poll() is None for writer in writers):
+            state, pairs = store.look_up(words)
+            assert set(pairs) == {(0, state.spam)}
+            assert state.spam_words == 10 * state.spam
+            seen.add(state.spam)
+        assert [writer.returncode for writer in writers] == [0, 0]
+        assert store.look_up(words)[1] == [(0, 300)] * 10
+        assert integrity(store) == []
+    assert len(seen) > 5
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
