@@ -275,7 +275,7 @@ def test_who_asks_sees_whole_messages_while_others_learn(place):
     code = (
         "import sys; from tallybayes.apps.spam.store import Store; from tallybayes.apps.spam.packing import Message\n"
         "store = Store(sys.argv[1])\n"
-        "for number in range(150):\n"
+        "for number in range(60):\n"
         "    name = f'{sys.argv[2]}{number}'.encode().ljust(32)\n"
         "    store.learn([Message(name, sys.argv[3].split())], 'spam')\n"
     )
@@ -290,7 +290,7 @@ def test_who_asks_sees_whole_messages_while_others_learn(place):
             assert state.spam_words == 10 * state.spam
             seen.add(state.spam)
         assert [writer.returncode for writer in writers] == [0, 0]
-        assert store.look_up(words)[1] == [(0, 300)] * 10
+        assert store.look_up(words)[1] == [(0, 120)] * 10
         assert integrity(store) == []
     assert len(seen) > 5
 
