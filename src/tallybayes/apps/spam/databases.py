@@ -14,6 +14,7 @@ import tallybayes as tb
 
 PATIENCE = 60.0  # seconds that one process waits for another's transaction
 _MAGIC = 0x7441537A  # SQLite's application id of these files
+_LENGTHS = (1, 8, 32, 128, 512, 900)  # of lists in statements
 _ADDRESSES = ("postgresql://", "postgres://")
 
 Row = tuple[Any, ...]
@@ -242,10 +243,12 @@ class Sqlite(Database):
 
     @staticmethod
     def _parts(text: str, values: list[Any]) -> Iterator[tuple[str, list[Any]]]:
-        """As many values at a time as every SQLite takes."""
-        for start in range(0, len(values), 900):
-            part = values[start : start + 900]
-            yield text.format(among=f"IN ({','.join('?' * len(part))})"), part
+        """As many values at a time as every SQLite takes; few lengths, so that statements are prepared once."""
+        for start in range(0, len(values), _LENGTHS[-1]):
+            part = values[start : start + _LENGTHS[-1]]
+            length = next(length for length in _LENGTHS if len(part) <= length)
+            part += part[-1:] * (length - len(part))
+            yield text.format(among=f"IN ({','.join('?' * length)})"), part
 
     def _begin_writing(self) -> None:
         self._connection.execute(self._begin)

@@ -13,7 +13,7 @@ from tallybayes.apps.spam.databases import StoreError
 from tallybayes.apps.spam.judging import as_text
 from tallybayes.apps.spam.mail import content_id, mails_in, tokens_of
 from tallybayes.apps.spam.packing import Batch, Message, batch_of
-from tallybayes.apps.spam.score import kind_of
+from tallybayes.apps.spam.score import kinds_of
 from tallybayes.apps.spam.several import Named, in_processes
 from tallybayes.apps.spam.store import Label, Store
 
@@ -80,9 +80,7 @@ def messages_of(store: Store, most: int) -> Messages:
     places, names, *counts = zip(*words, strict=True) if words else ((), (), (), ())
     kinds, ham, spam = np.zeros((3, places[-1] + 1 if words else 0), np.int64)
     known = np.array(places, np.int64)
-    starts = [word[: word.find(":") + 1] for word in names]  # which is all that says of what kind a word is
-    table = {start: kind_of(start) for start in set(starts)}
-    kinds[known] = np.fromiter(map(table.__getitem__, starts), np.int64, len(names))
+    kinds[known] = kinds_of(names)
     ham[known], spam[known] = counts
     nothing = np.zeros(0, np.int64)
     lengths = np.concatenate([nothing, *(part[2] for part in parts)])

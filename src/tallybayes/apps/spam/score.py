@@ -8,7 +8,7 @@ learned by `calibrate`). Standard library alone: a mail is judged without waitin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import exp, log
 from typing import NamedTuple
 
@@ -96,6 +96,13 @@ def kind_of(token: str) -> int:
     return _KIND_OF.get(prefix, 6) if colon else 0
 
 
+def kinds_of(tokens: Iterable[str]) -> list[int]:
+    """The kinds of many tokens, quickly: it is their start alone that says it."""
+    starts = [token[: token.find(":") + 1] for token in tokens]
+    kinds = {start: kind_of(start) for start in set(starts)}
+    return [kinds[start] for start in starts]
+
+
 def judge(
     tokens: Sequence[str], ham: Sequence[int], spam: Sequence[int], totals: Totals, calibration: Calibration
 ) -> Judgement:
@@ -128,7 +135,7 @@ def judge(
     if not totals.ham or not totals.spam:
         return Judgement(prior, logistic(prior), weights, False)
     base = _base(totals)
-    kinds = [kind_of(token) for token in tokens]
+    kinds = kinds_of(tokens)
     factors = [slope * WITNESSES / (kinds.count(kind) + WITNESSES - 1) for kind, slope in enumerate(calibration.slopes)]
     for place, (n_ham, n_spam) in enumerate(zip(ham, spam, strict=True)):
         if n_ham or n_spam:

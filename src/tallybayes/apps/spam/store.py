@@ -18,6 +18,7 @@ Label = Literal["ham", "spam"]
 LABELS: tuple[Label, Label] = ("ham", "spam")
 FORMAT = 1
 _MESSAGES_AT_ONCE = 5000  # where all messages are read, not all are held
+_WORDS_IN_MEMORY = 1_000_000  # whose counts are remembered
 _NUMBERS = ("ham", "spam", "ham_words", "spam_words", "words", "imported_ham", "imported_spam", "revision", "removed")
 
 # Totals include what was imported; `imported` says how much of a word's counts no message here stands for.
@@ -69,6 +70,7 @@ class Store:
         self._all_at = -1  # the revision of which those are all there are
         self._counts: dict[str, tuple[int, int]] = {}
         self._revision = -1  # of those counts
+        self._looked = 0  # how many of them were asked for; -1 where they are all there are
         try:
             if create:
                 self._make()
@@ -133,14 +135,28 @@ class Store:
         with self.database.reading():
             state = self.state()
             if state.revision != self._revision:
-                self._counts, self._revision = {}, state.revision
-            counts = self._counts
-            missing = [token for token in tokens if token not in counts]
-            if missing:
-                counts.update(dict.fromkeys(missing, (0, 0)))
-                text = "SELECT word, ham, spam FROM words WHERE word {among}"
-                counts.update((word, (ham, spam)) for word, ham, spam in self.database.ask_among(text, missing))
-        return state, [counts[token] for token in tokens]
+                self._counts, self._revision, self._looked = {}, state.revision, 0
+            pairs = list(map(self._counts.get, tokens))
+            if None in pairs:
+                self._look_for([token for token, pair in zip(tokens, pairs, strict=True) if pair is None], state)
+                pairs = list(map(self._counts.get, tokens))
+        return state, [pair or (0, 0) for pair in pairs]
+
+    def _look_for(self, missing: list[str], state: State) -> None:
+        """Remember the counts of words; of all there are, once so many were asked for that it is quicker."""
+        counts = self._counts
+        if self._looked < 0:  # all are there
+            return
+        self._looked += len(missing)
+        if 4 * self._looked > state.words and state.words < _WORDS_IN_MEMORY:
+            self._looked = -1
+            rows: Iterable[Any] = self.database.ask("SELECT word, ham, spam FROM words")
+        else:
+            if len(counts) > _WORDS_IN_MEMORY:
+                counts.clear()
+            counts.update(dict.fromkeys(missing, (0, 0)))
+            rows = self.database.ask_among("SELECT word, ham, spam FROM words WHERE word {among}", missing)
+        counts.update((word, (ham, spam)) for word, ham, spam in rows)
 
     def counts_of(self, tokens: Iterable[str]) -> dict[str, tuple[int, int]]:
         """How many ham and spam messages have each of some tokens; those that none has are left out."""
