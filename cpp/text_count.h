@@ -60,7 +60,7 @@ class RowCounts {
   // The place of a number in its row; `next` where it is new.
   uint32_t place(uint32_t number, uint32_t next) {
     const size_t last = slots_.size() - 1;
-    for (size_t at = (number * 0x9E3779B97F4A7C15) >> 20 & last;; at = (at + 1) & last) {
+    for (size_t at = (number * (word_seeds[0] | 1)) >> 20 & last;; at = (at + 1) & last) {
       Slot& slot = slots_[at];
       if (slot.mark != mark_) {
         slot = {number, mark_, next};

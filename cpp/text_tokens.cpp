@@ -19,6 +19,13 @@ uint32_t Unicode::composed(uint32_t first, uint32_t second) const {
   return wholes[static_cast<size_t>(found - pairs.begin())];
 }
 
+namespace {
+
+// A vowel or a final consonant of Hangul, which is one with what is before.
+inline bool is_jamo(uint32_t code) { return code >= 0x1161 && code <= 0x11C2; }
+
+}  // namespace
+
 void Tokens::read(const uint8_t* text, size_t n) {
   n_spans_ = end_ = 0;
   units_.clear();
@@ -42,6 +49,7 @@ void Tokens::read_stretch(const uint8_t* text, size_t n) {
   joining_ = blank_ = false;
   last_ = 0;
   bool after_cased = false;
+  const bool plain = rule_.own && !rule_.characters;
   for (size_t at = 0; at < n;) {
     uint32_t code = decode(text, n, at);
     size_t record = unicode_.record(code);
@@ -59,7 +67,12 @@ void Tokens::read_stretch(const uint8_t* text, size_t n) {
         code = static_cast<uint32_t>(static_cast<int32_t>(code) + unicode_.lower[record]);
       }
     }
-    put(code, properties);
+    if (plain && mode_ == Mode::word && !joining_ && (properties & class_bits) == letter && !is_jamo(code)) {
+      write(code);  // as `put_own` does with most
+      last_kind_ = letter;
+    } else {
+      put(code, properties);
+    }
   }
   finish();
 }
@@ -93,7 +106,7 @@ void Tokens::put(uint32_t code, uint8_t properties) {
 
 // Whether the character was made one with the last.
 bool Tokens::compose(uint32_t code, uint8_t kind) {
-  if (!last_ || (kind != mark && (code < 0x1161 || code > 0x11C2))) return false;
+  if (!last_ || (kind != mark && !is_jamo(code))) return false;
   const uint32_t whole = unicode_.composed(last_, code);
   if (!whole) return false;
   end_ = last_at_;

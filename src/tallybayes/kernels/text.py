@@ -13,6 +13,7 @@ from tallybayes.kernels.vocabulary import Vocabulary, check_hashing, check_texts
 
 __all__ = ["Rule", "TextCounts", "TextRows", "Vocabulary", "count_texts", "score_texts", "text_rows"]
 
+_TERMS: _arguments.Types = frozenset({_arguments.FLOAT64})
 _MOST_GROUPS = 64  # whose counts lie side by side for every word; for more, rows are made and added up
 
 
@@ -184,7 +185,7 @@ def score_texts(
     bits, index = _destination(hashing, vocabulary)
     if not bits and index is None:
         raise ValueError("expected a vocabulary or hashing, for terms are by word or by bucket")
-    _arguments.check_array(terms, "terms", 2, frozenset({_arguments.FLOAT64}))
+    _arguments.check_array(terms, "terms", 2, _TERMS)
     n_words = len(vocabulary) if vocabulary is not None else 1 << bits
     if len(terms) != n_words:
         raise ValueError(f"terms has {len(terms)} rows, expected one for each of {n_words} words")

@@ -30,8 +30,10 @@ What letters are is said by one version of Unicode (`tallybayes.kernels.unicode`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from tallybayes import kernels
 from tallybayes.errors import DataError, brief
 from tallybayes.kernels import reference_text as _reference_text
 
@@ -127,7 +129,7 @@ def tokens(
     >>> tb.tokens("I'm in", rule="sklearn")
     ['in']
     """
-    how = Rule(rule, lowercase, ngrams, characters)
+    how = _rule(rule, lowercase, tuple(ngrams) if isinstance(ngrams, list) else ngrams, characters)
     if isinstance(text, str):
         text = text.encode("utf-8", "surrogatepass")
     elif not isinstance(text, bytes | bytearray | memoryview):
@@ -138,8 +140,9 @@ def tokens(
     return found
 
 
+_rule = lru_cache(Rule)  # settings are checked once
+
+
 def implementation() -> Any:
     """Return the module that does the work: the compiled one, or the reference where that was chosen."""
-    from tallybayes import kernels
-
     return kernels._kernels if hasattr(kernels._kernels, "text_rows") else _reference_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tallybayes.kernels.tokens import implementation
 __all__ = ["Vocabulary", "buckets"]
 
 _MOST_BITS = 30
+_BYTES: _arguments.Types = frozenset({np.dtype(np.uint8)})
 
 
 class Vocabulary:
@@ -40,6 +42,9 @@ class Vocabulary:
         check_words(data, offsets)
         self.data, self.offsets = data, offsets
         self._index = implementation().Vocabulary(data, offsets)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Vocabulary, (self.data, self.offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -86,7 +91,7 @@ def buckets(data: AnyArray, offsets: Int64Array, hashing: int) -> Int64Array:
 def check_texts(offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int) -> int:
     """Refuse what cannot be strings; the number of rows."""
     _arguments.check_array(offsets, "offsets", 1, _arguments.INDEX_TYPES)
-    _arguments.check_array(data, "data", 1, frozenset({np.dtype(np.uint8)}))
+    _arguments.check_array(data, "data", 1, _BYTES)
     n_rows = len(offsets) - 1
     if not 0 <= n_rows < 2**31:
         raise ValueError(f"offsets has {len(offsets)} numbers, expected 1 to 2**31")

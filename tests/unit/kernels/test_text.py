@@ -1,5 +1,6 @@
 """Texts counted and scored: the kernels against plain dictionaries, and against `sum_csr`."""
 
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -110,6 +111,9 @@ def test_vocabularies():
     assert found.tolist() == expected
     with pytest.raises(ValueError, match="word 2 of the vocabulary occurred before, expected every word once"):
         vocabulary_of(["b", "a", "b"])
+    again = pickle.loads(pickle.dumps(known))
+    assert again.words() == words
+    assert again.positions(*buffers(asked)[1::-1]).tolist() == expected
     assert vocabulary_of([]).positions(*buffers(["b"])[1::-1]).tolist() == [-1]
 
 
