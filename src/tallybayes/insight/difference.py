@@ -268,9 +268,9 @@ def _column(name: Any, before: Any, past: Place, after: Any, now: Place) -> Colu
         q = _over(old.column(old_place), levels, old_index)
         nats = rel_entr(_with_unseen(p, new_rows), _with_unseen(q, old_rows)).sum(axis=-1)
     elif place is None and new.is_block and list(new.within) != list(old.within):
-        now, then = set(new.within), set(old.within)
-        new_levels = tuple(word for word in new.within if word not in then)
-        gone_levels = tuple(word for word in old.within if word not in now)
+        these, those = set(new.within), set(old.within)
+        new_levels = tuple(word for word in new.within if word not in those)
+        gone_levels = tuple(word for word in old.within if word not in these)
         nats = _words_moved(new, new_index, new_rows, old, old_index, old_rows)
     else:
         nats = divergence_of(new.family, _some(new, new_index), _some(old, old_index))
