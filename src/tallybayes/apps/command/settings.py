@@ -24,7 +24,8 @@ MODELS = {
 
 # What people call a column; the first of every line is what it is called in help.
 _FAMILIES = {
-    "Categorical": ("label", "labels", "categorical", "category", "string", "text", "discrete"),
+    "Categorical": ("label", "labels", "categorical", "category", "string", "discrete"),
+    "Text": ("text", "words"),
     "Bernoulli": ("yes-no", "bernoulli", "boolean", "bool", "binary"),
     "Poisson": ("count", "counts", "poisson"),
     "Gaussian": ("gaussian", "normal", "number", "numeric", "float", "measure"),

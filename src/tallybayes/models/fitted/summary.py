@@ -131,7 +131,7 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
     """A line for every column of a factor, or one for a block of them."""
     family, width = factor.family, int(statistics.n_columns)
     if len(factor.columns) == 1 and width > 1:
-        shown = f"{shown_family(family)}, {width:,} columns"
+        shown = f"{shown_family(family)}, {width:,} {'words' if family.has_words else 'columns'}"
         return [ColumnSummary(factor.columns[0], shown, None, None, brief(prior, 60))]
     weight = family.row_weight(statistics) if family.columnwise else statistics.weight
     known = np.broadcast_to(np.asarray(weight), (*statistics.given_shape, width)).reshape(-1, width).sum(axis=0)

@@ -69,7 +69,7 @@ def fit(
       tally fit words.csv -m hidden-markov -t tag --sequence sentence --order place
       zcat big.csv.gz | tally fit - -t label -m naive-bayes -o big.tally
 
-    A FAMILY is label, yes-no, count, gaussian, log-normal or tied-gaussian;
+    A FAMILY is label, text, yes-no, count, gaussian, log-normal or tied-gaussian;
     auto goes by the column's type, suggest by evidence, ignore leaves it out.
     With +missing (gaussian+missing) absence tells something, too. The name ...
     stands for all columns that are not named, which are auto.
