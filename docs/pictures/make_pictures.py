@@ -134,6 +134,12 @@ def eruptions() -> tb.Picture:
     return model.plot_decision(rows, model.predict(rows))
 
 
+def messages() -> tb.NaiveBayes:
+    """Text messages, some of them spam."""
+    rows = pd.read_csv(DATA / "sms-spam" / "SMSSpamCollection", sep="\t", names=["kind", "text"], quoting=3)
+    return tb.NaiveBayes({"text": tb.Text()}).fit(rows, "kind")
+
+
 # ---- The pictures ---------------------------------------------------------------------------------------------------
 
 PICTURES: dict[str, Callable[[], tb.Picture]] = {
@@ -177,6 +183,7 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "fire-alarm": lambda: fire_alarm().plot(),
     "fire-alarm-reported": lambda: fire_alarm().plot(given={"report": True}),
     "what-moved": lambda: fire_alarm().plot_posteriors({"report": True, "smoke": True}),
+    "words": lambda: messages().plot_words(),
     "alarm-network": lambda: tb.BayesianNetwork.from_bif(ALARM).plot(given={"HRBP": "HIGH", "BP": "LOW"}),
 }
 
