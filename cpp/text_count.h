@@ -94,6 +94,7 @@ class NumberedTokens {
 
  private:
   size_t find_words(const WordTable& table, size_t row);
+  __attribute__((noinline)) uint32_t settle(const WordTable& table, const WordKey& key, Span span, uint64_t first);
 
   const TextInput& input_;
   NewWords* words_;

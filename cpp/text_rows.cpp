@@ -24,6 +24,15 @@ size_t NumberedTokens::read(size_t row) {
   return n;
 }
 
+// The number of a word and one more that is new, long or not what it seemed to be.
+uint32_t NumberedTokens::settle(const WordTable& table, const WordKey& key, Span span, uint64_t first) {
+  const uint8_t* at = tokens_.text() + span.start;
+  if (!words_) return table.find(key, at, span.length);
+  const uint32_t number = words_->table.add(key, at, span.length);
+  if (number > words_->firsts.size()) words_->firsts.push_back(first);
+  return number;
+}
+
 // Many words are looked for at once, in steps, so that memory answers one while it is asked for the next.
 size_t NumberedTokens::find_words(const WordTable& table, size_t row) {
   const Span* spans = tokens_.spans();
@@ -42,16 +51,8 @@ size_t NumberedTokens::find_words(const WordTable& table, size_t row) {
     }
     for (size_t k = 0; k < many; k++) guesses[k] = table.guess(keys[k]);
     for (size_t k = 0; k < many; k++) {
-      const uint8_t* at = text + some[k].start;
-      uint32_t number = guesses[k];
-      if (!number || !table.is(number, keys[k], at, some[k].length)) {
-        if (!words_) {
-          number = table.find(keys[k], at, some[k].length);
-        } else {
-          number = words_->table.add(keys[k], at, some[k].length);
-          if (number > words_->firsts.size()) words_->firsts.push_back(uint64_t{row} << 32 | (first + k));
-        }
-      }
+      const uint32_t sure = table.surely(guesses[k], keys[k]);
+      const uint32_t number = sure ? guesses[k] : settle(table, keys[k], some[k], uint64_t{row} << 32 | (first + k));
       out[found] = number - 1;
       found += number != 0;
     }
@@ -150,7 +151,9 @@ void add_terms(const uint32_t* numbers, size_t n, const double* terms, size_t wi
   const size_t w = fixed ? fixed : width;
   double sums[fixed ? fixed : 1] = {};
   double* to = fixed ? sums : out;
+  constexpr size_t ahead = 16;
   for (size_t k = 0; k < n; k++) {
+    if (k + ahead < n) __builtin_prefetch(terms + numbers[k + ahead] * w);
     const double* from = terms + numbers[k] * w;
     for (size_t j = 0; j < w; j++) to[j] += from[j];
   }

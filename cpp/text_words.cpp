@@ -39,6 +39,7 @@ uint32_t WordTable::append(const WordKey& key, const uint8_t* at, size_t length)
   if (size() >= INT32_MAX) throw std::length_error("there are more than 2**31 - 1 different words");
   uint64_t high = key.high;
   if (high >= long_word) {
+    if (long_.empty()) long_.resize(1);
     high |= long_.size();
     for (unsigned k = 0; k < 8; k++) long_.push_back(static_cast<uint8_t>(uint64_t{length} >> 8 * k));
     long_.insert(long_.end(), at, at + length);

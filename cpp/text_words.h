@@ -102,7 +102,7 @@ class WordTable {
   }
 
   // In steps, for many words at once: what will be needed is asked for, then the number of the word that it probably is
-  // (and one more, or 0), then whether it is.
+  // (and one more, or 0), then whether it is. Of a long word that is never sure: it is for `find` or `add`.
   void prefetch(const WordKey& key) const { __builtin_prefetch(&slots_[key.hash & (slots_.size() - 1)]); }
   uint32_t guess(const WordKey& key) const {
     const size_t last = slots_.size() - 1;
@@ -113,10 +113,8 @@ class WordTable {
     if (number) __builtin_prefetch(&keys_[number - 1]);
     return number;
   }
-  bool is(uint32_t number, const WordKey& key, const uint8_t* at, size_t length) const {
-    const Key& kept = keys_[number - 1];
-    if (kept.low != key.low) return false;
-    return key.high < long_word ? kept.high == key.high : kept.high >= long_word && same(kept, at, length);
+  bool surely(uint32_t number, const WordKey& key) const {
+    return number && keys_[number - 1].low == key.low && keys_[number - 1].high == key.high;
   }
 
   // The bytes of a word; `room` for 16 of them.
@@ -135,12 +133,15 @@ class WordTable {
     const size_t last = slots_.size() - 1;
     size_t place = key.hash & last;
     while (slots_[place].number &&
-           (slots_[place].tag != tag_of(key.hash) || !is(slots_[place].number, key, at, length))) {
+           (slots_[place].tag != tag_of(key.hash) || !same(keys_[slots_[place].number - 1], key, at, length))) {
       place = (place + 1) & last;
     }
     return place;
   }
-  bool same(const Key& kept, const uint8_t* at, size_t length) const {
+  bool same(const Key& kept, const WordKey& key, const uint8_t* at, size_t length) const {
+    if (kept.low != key.low || key.high < long_word || kept.high < long_word) {
+      return kept.low == key.low && kept.high == key.high;
+    }
     const uint8_t* bytes = long_.data() + (kept.high & ~long_word);
     return load_word(bytes) == length && std::memcmp(bytes + 8, at, length) == 0;
   }
@@ -149,7 +150,7 @@ class WordTable {
 
   Zeros<Slot> slots_;
   std::vector<Key> keys_;      // by number
-  std::vector<uint8_t> long_;  // lengths and bytes of long words
+  std::vector<uint8_t> long_;  // lengths and bytes of long words; none of them at 0
 };
 
 }  // namespace tallybayes
