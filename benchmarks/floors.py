@@ -14,6 +14,7 @@ import time
 import warnings
 
 import floor_files  # noqa: F401 - adds its cases
+import floor_text  # noqa: F401 - adds its cases
 from floor_cases import CASES, Case
 from floor_values import RECORDED
 from harness import best_ratio
