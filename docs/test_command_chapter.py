@@ -1,4 +1,4 @@
-"""The chapter of the command runs: every line after a dollar sign, in one folder, with the output below it."""
+"""The chapters of the command run: every line after a dollar sign, in one folder, with the output below it."""
 
 import doctest
 import io
@@ -11,23 +11,25 @@ import pytest
 
 from tallybayes.apps.command.main import main
 
-CHAPTER = Path(__file__).parent / "22-the-command.md"
+CHAPTERS = [Path(__file__).parent / name for name in ("22-the-command.md", "25-a-spam-filter.md")]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def examples():
+def examples(chapter):
     """Every command, and what it writes."""
-    for block in re.findall(r"```console\n(.*?)```", CHAPTER.read_text(encoding="utf-8"), flags=re.DOTALL):
+    for block in re.findall(r"```console\n(.*?)```", chapter.read_text(encoding="utf-8"), flags=re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, expected = part.partition("\n")
             yield command, expected
 
 
 def run(command, monkeypatch):
-    """What a command writes, to either stream: of `tally`, `head` and `python -c`, with | and >, in this process."""
+    """What a command writes, to either stream: of `tally`, `head`, `python -c`, with |, < and >, in this process."""
     command, _, file = command.partition(" > ")
     written = b""
     for part in command.split(" | "):
+        part, _, given = part.partition(" < ")
+        written = Path(given).read_bytes() if given else written
         words = shlex.split(part)
         out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         with monkeypatch.context() as patched:
@@ -37,8 +39,8 @@ def run(command, monkeypatch):
             if words[0] == "tally":
                 main(words[1:])
             elif words[0] == "head":
-                lines = Path(words[2]).read_text().splitlines(keepends=True)
-                out.write("".join(lines[: int(words[1].removeprefix("-"))]))
+                text = Path(words[2]).read_text() if len(words) > 2 else written.decode()
+                out.write("".join(text.splitlines(keepends=True)[: int(words[1].removeprefix("-"))]))
             else:
                 exec(words[2], {})
         written = out.buffer.getvalue()
@@ -48,11 +50,13 @@ def run(command, monkeypatch):
     return written.decode()
 
 
-def test_the_chapter_shows_what_happens(tmp_path, monkeypatch):
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.stem)
+def test_the_chapter_shows_what_happens(chapter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
-    shown = list(examples())
-    assert len(shown) > 15
+    monkeypatch.setenv("TALLY_SPAM_STORE", "filter.sqlite")
+    shown = list(examples(chapter))
+    assert len(shown) > 10
     wrong = []
     for command, expected in shown:
         found = run(command, monkeypatch)

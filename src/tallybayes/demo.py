@@ -1,7 +1,8 @@
-"""A table to show things on: mixed columns, and gaps."""
+"""What to show things on: a table of mixed columns, with gaps; and mails."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,3 +42,50 @@ def penguins(n: int, seed: int = 0) -> Columns:
         "eggs": rng.poisson(np.array([1.9, 1.6, 1.8])[kind]),
         "species": np.array(["Adelie", "Chinstrap", "Gentoo"])[kind],
     }
+
+
+_TALK = """minutes of the meeting are attached
+could you look at the draft before noon
+lunch on friday with the team
+the build is green again
+thanks for the slides, click below for mine
+train leaves at nine from platform two
+notes from the review
+I moved our call to tuesday
+mum says hello and asks about the garden
+the invoice for march is in the folder"""
+_SALE = """click here to win a prize
+you are a winner, claim your money now
+cheap pills, no prescription
+limited offer, act now and save
+your account will be closed, verify the folder
+free gift card for you and mum
+lose weight fast or money back
+work from home and earn cash
+refinance today at the lowest rates
+hot deals, click below"""
+
+
+def mails(folder: Any, n: int = 200, seed: int = 0) -> None:
+    """Write made-up mails, half of them wanted, as files into ``folder/ham`` and ``folder/spam``.
+
+    Parameters
+    ----------
+    folder : str or path-like
+    n : int, default 200
+    seed : int, default 0
+    """
+    rng, lines = np.random.default_rng(seed), {"ham": _TALK.splitlines(), "spam": _SALE.splitlines()}
+    for kind, usual in lines.items():
+        place = Path(folder) / kind
+        place.mkdir(parents=True, exist_ok=True)
+        for number in range(n // 2):
+            strange = lines["ham" if kind == "spam" else "spam"]
+            parts = [usual if rng.random() < 0.93 else strange for _ in range(rng.integers(3, 8))]
+            said = [part[rng.integers(10)] for part in parts]
+            head = (
+                f"From: user{rng.integers(50)}@mail{rng.integers(4)}.example\nTo: you@home.example\nSubject: {said[0]}"
+            )
+            body = ".\n".join(said[1:])
+            text = f"{head}\nMessage-ID: <{rng.integers(2**40):x}@example>\n\n{body}.\n"
+            (place / f"{number:04}.eml").write_text(text, encoding="utf-8")
