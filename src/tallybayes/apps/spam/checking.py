@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import tallybayes as tb
 from tallybayes.apps.spam.judging import CODES, Verdict, judge_mail, mails_or_reasons
 from tallybayes.apps.spam.passing import header_of, pass_on, read_start, split, with_header
 from tallybayes.apps.spam.score import Thresholds, thresholds_of_costs
-from tallybayes.apps.spam.several import in_processes
+from tallybayes.apps.spam.several import Grouped, in_processes
 from tallybayes.apps.spam.store import Store
 
 REFUSED = 3
@@ -79,7 +79,7 @@ def judged(place: str | None, files: Sequence[str], thresholds: Thresholds) -> I
     """Names and verdicts of all mails of some files; why, of a file that cannot be read."""
     failed: list[tuple[str, OSError]] = []
     try:
-        for found in in_processes(_readable(files, failed), partial(judge_some, place, thresholds)):
+        for _, found in in_processes([("", _readable(files, failed))], partial(judge_some, place, thresholds)):
             yield from found
             while failed:
                 yield failed.pop(0)
@@ -100,12 +100,10 @@ def _readable(files: Sequence[str], failed: list[tuple[str, OSError]]) -> Iterat
 _open: dict[str | None, Store] = {}  # by place: processes that judge many mails look into their store once
 
 
-def judge_some(
-    place: str | None, thresholds: Thresholds, mails: Iterable[tuple[str, bytes]]
-) -> list[tuple[str, Verdict]]:
+def judge_some(place: str | None, thresholds: Thresholds, group: Grouped) -> list[tuple[str, Verdict]]:
     """The verdicts of some mails, each with its name."""
     store = _open.get(place) or _open.setdefault(place, Store(place, read_only=True))
-    return [(name, judge_mail(store, raw, thresholds)) for name, raw in mails]
+    return [(name, judge_mail(store, raw, thresholds)) for name, raw in group[1]]
 
 
 def _rank(verdict: Verdict | OSError) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -14,48 +14,52 @@ from tallybayes.apps.spam.judging import as_text
 from tallybayes.apps.spam.mail import content_id, mails_in, tokens_of
 from tallybayes.apps.spam.packing import Batch, Message, batch_of
 from tallybayes.apps.spam.score import kinds_of
-from tallybayes.apps.spam.several import Named, in_processes
+from tallybayes.apps.spam.several import Grouped, in_processes
 from tallybayes.apps.spam.store import Label, Store
 
-_AT_ONCE = 4000  # messages of a transaction, which are counted together
+_AT_ONCE = 2000  # messages of a transaction, which are counted together
 _CALIBRATED = 4000  # messages, spread over all, that a calibration is made of
 _GROWN = 1.1  # by how much there are more messages when the calibration is made again
 
 
 class Learned(NamedTuple):
-    """What became of some mails: their names, and of each what was done."""
+    """What became of some mails: what they were learned as, their names, and of each what was done."""
 
+    label: Label
     names: list[str]
     outcomes: list[Outcome]
 
 
-def read_messages(mails: list[Named]) -> tuple[list[str], Batch]:
+def read_messages(group: Grouped) -> tuple[list[str], Batch]:
     """Mails as a batch, and their names."""
+    mails = group[1]
     return [name for name, _ in mails], batch_of(Message(content_id(raw), tokens_of(raw)) for _, raw in mails)
 
 
-def learn(store: Store, paths: Iterable[str], label: Label, *, move: bool = False) -> Iterator[Learned]:
+def learn(store: Store, parts: Mapping[Label, Iterable[str]], *, move: bool = False) -> Iterator[Learned]:
     """Learn all mails of some files and folders; what became of them, after each transaction.
 
     Parameters
     ----------
     store : Store
-    paths : iterable of str
-    label : "ham" or "spam"
+    parts : mapping from "ham" and "spam" to paths
     move : bool
         Move those that were learned as the other class.
     """
     change = store.relearn if move else store.learn
     names: list[str] = []
     batches: list[Batch] = []
-    for some, batch in in_processes(mails_in(paths), read_messages):
+    now: Label = "ham"
+    for group, (some, batch) in in_processes(((label, mails_in(parts[label])) for label in parts), read_messages):
+        label: Label = "ham" if group == "ham" else "spam"
+        if names and (label != now or len(names) >= _AT_ONCE):
+            yield Learned(now, names, change(batches, now))
+            names, batches = [], []
+        now = label
         names += some
         batches.append(batch)
-        if len(names) >= _AT_ONCE:
-            yield Learned(names, change(batches, label))
-            names, batches = [], []
     if names:
-        yield Learned(names, change(batches, label))
+        yield Learned(now, names, change(batches, now))
 
 
 def recalibrate(store: Store, *, always: bool = False) -> bool:

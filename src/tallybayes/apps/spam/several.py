@@ -5,62 +5,67 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TypeVar
 
 Found = TypeVar("Found")
 Named = tuple[str, bytes]
+Grouped = tuple[str, list[Named]]
 
 _FEW = 64  # mails that are done before a process could have been started
 _MAILS, _BYTES = 250, 1 << 22  # that are handed over at a time
+_WAITING = 8  # of these for each core, so that nobody is idle while the results are written
 
 
-def in_processes(mails: Iterable[Named], work: Callable[[list[Named]], Found]) -> Iterator[Found]:
-    """What some work makes of mails, some at a time and in their order.
+def in_processes(
+    groups: Iterable[tuple[str, Iterable[Named]]], work: Callable[[Grouped], Found]
+) -> Iterator[tuple[str, Found]]:
+    """What some work makes of mails, some of one group at a time and in their order.
 
     Parameters
     ----------
-    mails : iterable of (name, bytes)
+    groups : iterable of (group, mails), where a mail is (name, bytes)
         Read as the work goes on: few are held.
     work : callable
-        A function of a module, which other processes find.
+        A function of a module, which other processes find, of a group and a list of mails.
     """
-    left = _chunks(mails)
+    left = (chunk for group, mails in groups for chunk in _chunks(group, mails))
     first = next(left, None)
     if first is None:
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     second = next(left, None)
     if second is None or cores < 2 or not hasattr(os, "fork"):
-        yield work(first)
-        if second is not None:
-            yield work(second)
-            yield from map(work, left)
+        for chunk in chain([first], [] if second is None else [second], left):
+            yield chunk[0], work(chunk)
         return
     import multiprocessing
     from concurrent.futures import Future, ProcessPoolExecutor
 
     with ProcessPoolExecutor(cores, multiprocessing.get_context("fork")) as pool:
-        waiting: deque[Future[Found]] = deque([pool.submit(work, first), pool.submit(work, second)])
+        waiting: deque[tuple[str, Future[Found]]] = deque()
         try:
-            for chunk in left:
-                waiting.append(pool.submit(work, chunk))
-                if len(waiting) > 2 * cores:
-                    yield waiting.popleft().result()
+            for chunk in chain([first, second], left):
+                waiting.append((chunk[0], pool.submit(work, chunk)))
+                while waiting and (len(waiting) > _WAITING * cores or waiting[0][1].done()):
+                    group, future = waiting.popleft()
+                    yield group, future.result()
             while waiting:
-                yield waiting.popleft().result()
+                group, future = waiting.popleft()
+                yield group, future.result()
         finally:
-            for future in waiting:
+            for _, future in waiting:
                 future.cancel()
 
 
-def _chunks(mails: Iterable[Named]) -> Iterator[list[Named]]:
+def _chunks(group: str, mails: Iterable[Named]) -> Iterator[Grouped]:
     chunk: list[Named] = []
     size, most = 0, _FEW
     for mail in mails:
         chunk.append(mail)
         size += len(mail[1])
         if len(chunk) >= most or size >= _BYTES:
-            yield chunk
+            yield group, chunk
             chunk, size, most = [], 0, _MAILS
     if chunk:
-        yield chunk
+        yield group, chunk

@@ -43,11 +43,9 @@ def learn(
     from tallybayes.apps.spam.learning import recalibrate
     from tallybayes.apps.spam.store import Label, Store
 
-    done = {}
+    parts: dict[Label, tuple[str, ...]] = {"ham": plain_paths(ham), "spam": plain_paths(spam)}
     with Store(store, create=True) as counts:
-        parts: list[tuple[Label, tuple[str, ...]]] = [("ham", ham), ("spam", spam)]
-        for label, paths in parts:
-            done[label] = summed(counting(learn_mails(counts, plain_paths(paths), label), f"learning {label}"), label)
+        done = summed(counting(learn_mails(counts, parts), "learning"))
         learned = sum(found["learned"] for found in done.values())
         calibrated = recalibrate(counts, always=learned >= 50)
         state = counts.state()

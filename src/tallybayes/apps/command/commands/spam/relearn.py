@@ -53,9 +53,9 @@ def relearn(
             from tallybayes.apps.spam.learning import Learned
 
             messages = [Message(named(counts, one), ()) for one in id]
-            found = summed([Learned(list(id), counts.relearn(messages, label))], label)
+            found = summed([Learned(label, list(id), counts.relearn(messages, label))])[label]
         else:
-            found = summed(counting(learn_mails(counts, paths, label, move=True), "relearning"), label)
+            found = summed(counting(learn_mails(counts, {label: paths}, move=True), "relearning"))[label]
         recalibrate(counts)
         state, place = counts.state(), counts.place
     if json:

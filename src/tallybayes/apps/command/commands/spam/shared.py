@@ -46,18 +46,20 @@ def counting(parts: Iterable[Learned], what: str) -> Iterator[Learned]:
         sys.stderr.write(f"\r{what}: {n:,} mails in {time.monotonic() - start:.1f} s{' ' * 40}\n")
 
 
-def summed(parts: Iterable[Learned], label: str) -> Counter[str]:
-    """How many mails became what; those that were left as the other class are named."""
-    found: Counter[str] = Counter()
-    names: list[str] = []
+def summed(parts: Iterable[Learned]) -> dict[str, Counter[str]]:
+    """How many mails of each class became what; those that were left as the other class are named."""
+    found: dict[str, Counter[str]] = {"ham": Counter(), "spam": Counter()}
+    left: dict[str, list[str]] = {"ham": [], "spam": []}
     for part in parts:
-        found.update(part.outcomes)
-        names += [name for name, outcome in zip(part.names, part.outcomes, strict=True) if outcome == "other"]
-    if names:
-        other = "ham" if label == "spam" else "spam"
-        more = f" and {len(names) - _TOLD:,} more" if len(names) > _TOLD else ""
-        say(f"learned as {other} before, and left so: {', '.join(map(printable, names[:_TOLD]))}{more}")
-        say(f"    'tally spam relearn --as {label} PATH' makes them {label}")
+        found[part.label].update(part.outcomes)
+        pairs = zip(part.names, part.outcomes, strict=True)
+        left[part.label] += [name for name, outcome in pairs if outcome == "other"]
+    for label, names in left.items():
+        if names:
+            other = "ham" if label == "spam" else "spam"
+            more = f" and {len(names) - _TOLD:,} more" if len(names) > _TOLD else ""
+            say(f"learned as {other} before, and left so: {', '.join(map(printable, names[:_TOLD]))}{more}")
+            say(f"    'tally spam relearn --as {label} PATH' makes them {label}")
     return found
 
 
