@@ -191,7 +191,8 @@ _MAIL_WORDS = [
     b"message/rfc822\n\n", b"Content-Transfer-Encoding: base64\n", b"Content-Transfer-Encoding: quoted-printable\n",
     b"charset=utf-16", b"charset=utf-7", b"charset=euc-kr", b"charset=gb18030", b"charset=iso-2022-jp", b"charset=hz",
     b"charset=big5", b"charset=shift_jis", b"charset=x", b"charset*0=u", b"\x00", b"\xff", b"\xe2\x80\x99",
-    b"\xed\xa0\x80", b"\x1b$B", b"+AAA", b"begin 644 a\n", b"\xf0\x9f\x98\x80", b"a" * 300, b"'.'.",
+    b"\xed\xa0\x80", b"\x1b$B", b"+AAA", b"begin 644 a\n", b"\xf0\x9f\x98\x80", b"a" * 300, b"'.'.", b"< >",
+    b"<\n>", b"<=>", b"</", b"&", b" ", b"<a href=", b"<p>", b"</p", b"bgcolor=x", b";", b'"', b":", b"boundary=",
 ]  # fmt: skip
 
 

@@ -8,13 +8,14 @@ from binascii import crc32
 
 from tallybayes.apps.spam.folders import MAIL_BYTES, mails_in
 from tallybayes.apps.spam.markup import read_page
-from tallybayes.apps.spam.mime import HEADER_BYTES, lines_of, parts_of, split_head
+from tallybayes.apps.spam.mime import HEADER_BYTES, HEADERS, parts_of, split_head, unfolded
 from tallybayes.apps.spam.words import LETTERS, shapes, shouted, style, words_of
 
 __all__ = ["content_id", "mails_in", "tokens_of"]
 
 TOKENS = 20_000  # of a mail
 LINKS = 1000  # of a part
+_NUMBER = 8  # letters of a word with digits in it that is told apart from other such words
 
 # What identifies a mail: what its writer gave it. Those who carry it add other headers, and this filter one.
 _IDENTITY = {b"message-id", b"date", b"from", b"to", b"cc", b"subject"}
@@ -49,7 +50,7 @@ def content_id(raw: bytes) -> bytes:
     """
     raw = raw[:MAIL_BYTES]
     head, body = split_head(raw, 0, len(raw))
-    lines = lines_of(raw[: min(head, HEADER_BYTES)])
+    lines = unfolded(raw[: min(head, HEADER_BYTES)]).split(b"\n", HEADERS)[:HEADERS]
     own = [line.split() for line in lines if line[: line.find(b":")].rstrip().lower() in _IDENTITY]
     identity = hashlib.sha256(repr(sorted(own)).encode())
     content = raw[body:]
@@ -103,14 +104,17 @@ def _header_tokens(headers: list[tuple[str, str]]) -> list[str]:
             value = value.partition(";")[0]  # what follows is when
         if name not in _SKIPPED:
             values.setdefault(_PREFIX.get(name, "header"), []).append(value)
-            found.append(f"style:{name}")
+            found.append("style:" + name)
     for prefix, texts in values.items():
         text = " ".join(texts)
+        words = words_of(text.lower())
         if prefix == "subject":
-            words = words_of(text)
-            found += [f"subject:{word}" for word in shouted(words)]
-            found += [f"style:subject {step}" for step in style(text)]
-        found += [f"{prefix}:{word}" for word in words_of(text.lower())]
+            found += ["subject:" + word for word in shouted(words_of(text))]
+            found += ["style:subject " + step for step in style(text)]
+        elif prefix in ("received", "header"):  # without the numbers that mails are given, each its own
+            words = [word for word in words if word.isalpha() or "." in word or len(word) < _NUMBER]
+        start = prefix + ":"
+        found += [start + word for word in words]
     return found
 
 
@@ -127,9 +131,9 @@ def _text_tokens(text: str, kind: str) -> list[str]:
         found += _link_tokens("link", _LINK.findall(text))
     words = words_of(text)
     found += dict.fromkeys(" ".join(words).lower().split())
-    found += [f"upper:{word}" for word in shouted(words)]
-    found += [f"shape:{word}" for word in shapes(words)]
-    found += [f"style:{step}" for step in style(text)]
+    found += ["upper:" + word for word in shouted(words)]
+    found += ["shape:" + word for word in shapes(words)]
+    found += ["style:" + step for step in style(text)]
     return found
 
 

@@ -46,17 +46,17 @@ def read_page(html: str) -> Page:
     sources: list[str] = []
     tags: dict[str, None] = {}
     html = _without_comments(html, hidden) if "<!--" in html else html
-    white = _PAINTED.search(html.lower()) is None if "olor" in html or "OLOR" in html else False
     first, *pieces = html.split("<")
     seen.append(first)
     into, until = seen, ""  # where text goes, until which tag
+    white = True  # what text is written on
     for piece in pieces:
         tag, end, text = piece.partition(">")
         if not end or not tag:
             into.append(f"<{piece}")
             continue
         tag = tag.lower()
-        name = tag.split(None, 1)[0] if " " in tag or "\n" in tag else tag
+        name = (tag.split(None, 1) or [""])[0]
         if name == until:
             into.append(" ")
             into, until = seen, ""
@@ -64,6 +64,8 @@ def read_page(html: str) -> Page:
             if "href" in tag or "src" in tag or "background" in tag or "action" in tag:
                 for attribute, address in _ADDRESS.findall(tag[:4000]):
                     (links if attribute in ("href", "action") else sources).append(address)
+            if white and "b" in tag and _PAINTED.search(tag[:4000]):
+                white = False
             if not until and ("olor" in tag or "style" in tag):
                 hides = _HIDING.search(tag[:4000])
                 if hides and (white or not hides[1]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 HEADER_BYTES = 1 << 17  # of the headers of a mail or a part
@@ -53,8 +54,8 @@ def parts_of(raw: bytes) -> Iterator[Part]:
 def _leaves(raw: bytes, start: int, end: int, depth: int, left: list[int]) -> Iterator[Part]:
     left[0] -= 1
     head, body = split_head(raw, start, end)
-    headers = fields(raw[start : min(head, start + HEADER_BYTES)])
-    values = {name: value for name, value in reversed(headers) if name.startswith("content-")}
+    headers = fields(raw[start : min(head, start + HEADER_BYTES)]) if head > start else []
+    values = {name: value for name, value in reversed(headers) if name[:8] == "content-"}
     kind, parameters = _content_type(values.get("content-type", ""))
     if "content-disposition" in values:
         parameters = _content_type(values["content-disposition"])[1] | parameters
@@ -106,21 +107,22 @@ def split_head(raw: bytes, start: int, end: int) -> tuple[int, int]:
     return start, start
 
 
-def lines_of(head: bytes) -> list[bytes]:
-    """The lines of headers, those that go on in the next line in one."""
+def unfolded(head: bytes) -> bytes:
+    """Headers, each in a line of its own."""
     head = head[:HEADER_BYTES]
     if b"\r" in head:
         head = head.replace(b"\r\n", b"\n")
-    return head.replace(b"\n ", b" ").replace(b"\n\t", b" ").split(b"\n", HEADERS)[:HEADERS]
+    return head.replace(b"\n ", b" ").replace(b"\n\t", b" ")
 
 
 def fields(head: bytes) -> list[tuple[str, str]]:
     """Names in lower case and decoded values of headers, in their order."""
     found = []
-    for line in text(b"\n".join(lines_of(head)), "").split("\n"):
+    for line in text(unfolded(head), "").split("\n", HEADERS)[:HEADERS]:
         name, colon, value = line.partition(":")
-        if colon:
-            found.append((name.strip().lower()[:100], unquoted(value) if "=?" in value else value))
+        name = name.rstrip()
+        if colon and " " not in name:  # else it is the line before the headers, of an mbox
+            found.append((name.lower()[:100], unquoted(value) if "=?" in value else value))
     return found
 
 
@@ -136,6 +138,7 @@ def _word(found: re.Match[str]) -> str:
     return text(raw, charset.partition("*")[0])
 
 
+@lru_cache(256)
 def _content_type(value: str) -> tuple[str, dict[str, str]]:
     """A kind, "text/plain" if none is said, and its parameters."""
     kind, _, rest = value[:4000].partition(";")

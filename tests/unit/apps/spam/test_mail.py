@@ -75,6 +75,10 @@ def test_pages_have_links_pictures_and_hidden_text():
     assert "weather" in words(painted)
 
 
+def test_tags_without_a_name_are_none():
+    assert words(text_part(b"a < > b <\n> c <=> d <> e < f", "text/html")) == ["a", "b", "c", "d", "e", "f"]
+
+
 def test_links_of_plain_text_are_links_too():
     assert of("link", plain(body="go to http://win.example.net/prize?x=1 now"))[-3:] == [
         "win.example.net",
