@@ -112,6 +112,7 @@ def test_of_one_class_alone_nothing_is_concluded():
 def test_verdicts():
     sure = [decide(Judgement(0.0, p, [], True), Thresholds(0.1, 0.99)) for p in (0.0, 0.1, 0.2, 0.98, 0.99, 1.0)]
     assert sure == ["ham", "ham", "unsure", "unsure", "spam", "spam"]
+    assert thresholds_of_costs(200.0, 10.0, 1.0) == pytest.approx(Thresholds())
     ham, spam = thresholds_of_costs(100.0, 1.0, 0.1)
     assert (ham, spam) == pytest.approx((0.1, 0.999))
     for costs in ((100.0, 1.0, 0.1), (5.0, 1.0, 10.0), (1.0, 1.0, 0.2), (1.0, 2.0, 0.5)):
@@ -124,7 +125,7 @@ def test_verdicts():
 def test_kinds_are_read_off_prefixes():
     assert [
         KINDS[kind_of(token)]
-        for token in ("win", "subject:win", "image:a.b", "upper:WIN", "to:bob", "received:x", "header:y")
+        for token in ("win", "subject:win", "image:a.b", "style:<p>", "upper:WIN", "to:bob", "received:x", "header:y")
     ] == list(KINDS)
 
 

@@ -42,7 +42,7 @@ def check(
     json
         Write a line of JSON for every mail.
     thresholds
-        Ham up to the first probability of spam, spam from the second on: 0.1,0.99 by default.
+        Ham up to the first probability of spam, spam from the second on: 0.1,0.995 by default.
     costs
         What it costs to call ham spam, to call spam ham, and to be unsure; instead of --thresholds.
     """

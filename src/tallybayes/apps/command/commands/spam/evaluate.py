@@ -35,7 +35,7 @@ def evaluate(
     store
         The store: a file, or postgresql://…
     thresholds
-        Ham up to the first probability of spam, spam from the second on: 0.1,0.99 by default.
+        Ham up to the first probability of spam, spam from the second on: 0.1,0.995 by default.
     costs
         What it costs to call ham spam, to call spam ham, and to be unsure; instead of --thresholds.
     json
