@@ -42,6 +42,33 @@ def test_C10b_bernoulli_on_the_same_texts():
     assert np.isneginf(model.reestimate(estimate="mle").predict_joint_log_proba(here)).all()
 
 
+@pytest.mark.parametrize(
+    ("family", "settings", "spam"),
+    [
+        (tb.Multinomial(), {"estimate": "mle"}, 13122 / 15523),
+        (tb.Multinomial(), {"prior": 1}, 67500 / 96061),
+        (tb.Bernoulli(), {"prior": 1}, 46875 / 79643),
+        (tb.DirichletMultinomial(), {"prior": 1}, 170 / 261),
+    ],
+    ids=["T16-mle", "T16", "C10b", "T16b"],
+)
+def test_raw_strings(family, settings, spam):
+    model = tb.NaiveBayes(tb.Text(family), class_prior="frequency", **settings)
+    model.fit([*SPAM_TEXTS, *HAM_TEXTS], ["spam"] * 2 + ["ham"] * 3)
+    near(model.predict_proba(["Click to win win"])[0, 1], spam)
+
+
+def test_T16c_raw_strings():
+    model = tb.NaiveBayes(tb.Text(), prior=1, class_prior="frequency")
+    model.fit([*SPAM_TEXTS, *HAM_TEXTS], ["spam"] * 2 + ["ham"] * 3)
+    found = model.explain(["Click to win win"])
+    near(found.log_odds[0], log(67500 / 28561))
+    expected = {"win": 2 * log(30 / 13), "to": log(15 / 26), "(class prior)": log(2 / 3), "click": log(15 / 13)}
+    assert {name: round(weight, 9) for name, weight in found.to_dict().items()} == {
+        name: round(weight, 9) for name, weight in expected.items()
+    }
+
+
 def test_T16b_a_repeated_word_makes_itself_likelier():
     model = texts(family=tb.DirichletMultinomial(), prior=1, class_prior="frequency")
     near(model.predict_proba(MESSAGE)[0, 1], 170 / 261)

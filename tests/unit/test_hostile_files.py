@@ -31,6 +31,9 @@ MAKERS = {
     "NaiveBayes": lambda: tb.NaiveBayes(
         {"a": tb.Categorical(), "c": tb.Gaussian()}, prior={"a": tb.Dirichlet([1, 2, 3])}
     ).fit(LABELS, "b"),
+    "text": lambda: tb.NaiveBayes(
+        {"s": tb.Text(tb.Bernoulli(), stop_words=["of"]), "t": tb.Text(ngrams=(1, 2)), "h": tb.Text(hashing=3)}
+    ).fit({name: ["a naïve word", "of two", None, "東京 of"] for name in "sth"} | {"y": [0, 1, 1, 0]}, "y"),
     "calibrated": lambda: tb.NaiveBayes().fit(ROWS, CLASSES).calibrate(ROWS, CLASSES, method="isotonic"),
     "GaussianDiscriminant": lambda: tb.GaussianDiscriminant(covariance="tied").fit(ROWS, CLASSES),
     "AveragedOneDependence": lambda: tb.AveragedOneDependence(bins=3).fit(ROWS, CLASSES),

@@ -1,6 +1,7 @@
 """Columns of text in models: counted as their words, whatever the model."""
 
 import copy
+import gc
 import pickle
 
 import numpy as np
@@ -471,3 +472,18 @@ def test_models_of_numbers_say_so(kind):
 def test_learn_says_what_counts_text():
     with pytest.raises(tb.DataError, match=r"tb\.count"):
         tb.learn(MAILS, tb.Text())
+
+
+def test_many_words_are_few_objects(tmp_path):
+    texts = pa.array([" ".join(f"w{k:x}" for k in range(first, first + 500)) for first in range(0, 100_000, 500)])
+    gc.collect()
+    before = len(gc.get_objects())
+    model = tb.NaiveBayes(tb.Text()).fit(texts, np.arange(len(texts)) % 2)
+    _ = model.predict(texts[:1])
+    model.save(tmp_path / "words.tally")
+    again = tb.load(tmp_path / "words.tally")
+    gc.collect()
+    assert len(again.tally_.domains["text"].levels) == 100_000
+    assert len(gc.get_objects()) - before < 5_000
+    assert again.tally_ == model.tally_
+    assert (tmp_path / "words.tally").stat().st_size < 3_000_000
