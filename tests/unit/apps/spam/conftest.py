@@ -1,10 +1,14 @@
 """Stores to learn in, a file and a schema of a PostgreSQL server; and mail to learn from."""
 
 import random
+import shutil
 
 import pytest
 from tests.unit.apps.command.conftest import done, tally  # noqa: F401 - fixtures
 from tests.unit.sources import postgresql as server
+
+from tallybayes.apps.spam.learning import learn, recalibrate
+from tallybayes.apps.spam.store import Store
 
 
 @pytest.fixture(scope="session")
@@ -51,20 +55,33 @@ def make_mail(kind, number):
     return f"{head}\n{' '.join(words[3:])} number{number}\n".encode()
 
 
-@pytest.fixture
-def mails(tmp_path):
-    """Folders of mail, to learn from and to ask about."""
+@pytest.fixture(scope="session")
+def learned_once(tmp_path_factory):
+    """Folders of mail, to learn from and to ask about; and a store where the first have been learned."""
+    folder = tmp_path_factory.mktemp("mail")
     for kind in ("ham", "spam"):
         for number in range(60):
-            folder = tmp_path / ("train" if number < 40 else "test") / kind
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{number:02d}.eml").write_bytes(make_mail(kind, number))
+            place = folder / ("train" if number < 40 else "test") / kind
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{number:02d}.eml").write_bytes(make_mail(kind, number))
+    with Store(str(folder / "spam.sqlite"), create=True) as store:
+        for _ in learn(store, {"ham": [str(folder / "train/ham")], "spam": [str(folder / "train/spam")]}):
+            recalibrate(store)
+    return folder
+
+
+@pytest.fixture
+def mails(tmp_path, learned_once):
+    """Folders of mail, and no store."""
+    for name in ("train", "test"):
+        shutil.copytree(learned_once / name, tmp_path / name)
     return tmp_path
 
 
 @pytest.fixture
-def learned(mails, done, monkeypatch):  # noqa: F811
-    """The same, where the first have been learned."""
+def learned(mails, learned_once, monkeypatch):
+    """Folders of mail, and a store that has learned the first."""
+    shutil.copy(learned_once / "spam.sqlite", mails)
+    monkeypatch.chdir(mails)
     monkeypatch.setenv("TALLY_SPAM_STORE", str(mails / "spam.sqlite"))
-    done("spam learn --ham train/ham --spam train/spam")
     return mails

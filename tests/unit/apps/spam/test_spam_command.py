@@ -42,6 +42,11 @@ def test_learning_and_judging(learned, done, tally):
     assert verdicts[0]["file"] == "test/ham/40.eml"
 
 
+def test_nothing_to_learn_is_said(mails, done):
+    (mails / "empty").mkdir()
+    assert done("spam learn --ham empty --store x.sqlite").startswith("there is no mail in what was named\n")
+
+
 def test_twice_is_said_and_changes_nothing(learned, done, tally):
     before = told("spam stats", done)
     found = tally("spam learn --ham train/ham")
@@ -60,7 +65,8 @@ def test_a_correction_moves_a_mail(learned, done, tally):
         "relearned": 1, "learned": 1, "known": 1,
     }  # fmt: skip
     assert found["total"] == {"ham": 39, "spam": 42}
-    assert done("spam relearn --as ham", stdin=make_mail("ham", 0)).startswith("1 mail moved: ham\n")
+    assert done("spam relearn --as ham", stdin=make_mail("ham", 0)).startswith("1 mail moved to ham\n")
+    assert done("spam relearn --as ham", stdin=make_mail("ham", 0)).startswith("1 mail known as ham\n")
     assert "adds up         yes" in done("spam stats --check")
 
 

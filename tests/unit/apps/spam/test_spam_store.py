@@ -274,14 +274,14 @@ def test_who_asks_sees_whole_messages_while_others_learn(place):
     words = [f"word{number}" for number in range(10)]
     code = (
         "import sys; from tallybayes.apps.spam.store import Store; from tallybayes.apps.spam.packing import Message\n"
-        "store = Store(sys.argv[1])\n"
+        "store = Store(sys.argv[1], create=True)\n"
         "for number in range(60):\n"
         "    name = f'{sys.argv[2]}{number}'.encode().ljust(32)\n"
         "    store.learn([Message(name, sys.argv[3].split())], 'spam')\n"
     )
-    Store(place, create=True).close()
     command = [sys.executable, "-c", code, place]
     writers = [subprocess.Popen([*command, who, " ".join(words)], env=HERE) for who in "ab"]
+    Store(place, create=True).close()  # all three make it, at about the same moment
     seen = set()
     with Store(place, read_only=True) as store:
         while any(writer.poll() is None for writer in writers):

@@ -58,6 +58,8 @@ def learn(
         known = f"; {mails(found['known'])} known before, left as they are" if found["known"] else ""
         if found.total():
             answer(f"learned {mails(found['learned'])} as {label}{known}")
+    if not any(found.total() for found in done.values()):
+        answer("there is no mail in what was named")
     answer(f"{place} has {described(state)} now")
     if not state.ham or not state.spam:
         answer(f"no {'spam' if state.ham else 'ham'} yet: every verdict is unsure until there is some")

@@ -62,8 +62,7 @@ def relearn(
         told = {what: found[what] for what in ("relearned", "learned", "known")}
         answer_json({"store": place, "as": label, **told, "total": {"ham": state.ham, "spam": state.spam}})
         return
-    parts = [f"{mails(found['relearned'])} moved"]
-    parts += [f"{found['learned']:,} learned for the first time"] if found["learned"] else []
-    parts += [f"{found['known']:,} known as {label} already"] if found["known"] else []
-    answer(f"{', '.join(parts)}: {label}")
+    for what, how in (("relearned", "moved to"), ("learned", "learned for the first time, as"), ("known", "known as")):
+        if found[what] or (what == "relearned" and not found.total()):
+            answer(f"{mails(found[what])} {how} {label}")
     answer(f"{place} has {described(state)} now")

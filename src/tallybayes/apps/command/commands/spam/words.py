@@ -59,11 +59,11 @@ def words(
         (one.word, f"{one.weight:+.2f}", str(one.ham), _share(one.theta_ham), str(one.spam), _share(one.theta_spam))
         for one in found
     ]
-    answer_table(("word", "weight", "in ham", "1000 θ", "in spam", "1000 θ"), lines, (1, 2, 3, 4, 5))
-    answer(f"\nin how many mails, and θ in thousandths with its {mass:.0%} credible interval")
+    answer_table(("word", "weight", "in ham", "10⁶ θ", "in spam", "10⁶ θ"), lines, (1, 2, 3, 4, 5))
+    answer(f"\nin how many mails, and θ in millionths with its {mass:.0%} credible interval")
 
 
 def _share(theta: Any) -> str:
-    """A probability in thousandths, with its interval."""
-    value, low, high = (f"{1e3 * one:.2f}" if one < 0.1 else f"{1e3 * one:.0f}" for one in theta)
+    """A probability in millionths, with its interval."""
+    value, low, high = (f"{1e6 * one:.0f}" if one > 1e-5 else f"{1e6 * one:.1f}" for one in theta)
     return f"{value} {low}–{high}"
