@@ -143,9 +143,11 @@ size_t Tokens::find_stretches(const uint8_t* text, size_t n, uint64_t* words, co
 
 // Words of ASCII as spans; their number.
 size_t Tokens::flatten(const uint64_t* words, size_t n, Room<Span>& room) {
-  // Where words begin and end, one after the other: a few too many are written, and overwritten.
+  // Where words begin and end, one after the other, in the room of the spans; a few too many are written, and
+  // overwritten.
   constexpr size_t step = 8;
-  uint32_t* edges = edges_.at_least(n + 2 * step);
+  Span* spans = room.at_least(n / 2 + 1 + step);
+  uint32_t* edges = reinterpret_cast<uint32_t*>(spans);
   size_t n_edges = 0;
   uint64_t carry = 0;
   for (size_t block = 0; 64 * block < n; block++) {
@@ -162,12 +164,12 @@ size_t Tokens::flatten(const uint64_t* words, size_t n, Room<Span>& room) {
     n_edges += many;
   }
   if (carry) edges[n_edges++] = static_cast<uint32_t>(n);
-  Span* spans = room.at_least(n_edges / 2);
   const uint32_t least = rule_.own ? 1 : 2;
   size_t found = 0;
   for (size_t k = 0; k < n_edges; k += 2) {
-    spans[found] = {edges[k], edges[k + 1] - edges[k]};
-    found += edges[k + 1] - edges[k] >= least;
+    const uint32_t start = edges[k], length = edges[k + 1] - start;
+    spans[found] = {start, length};
+    found += length >= least;
   }
   return found;
 }

@@ -78,17 +78,20 @@ struct RowWorker {
 void count_row(NumberedTokens& tokens, size_t row, RowCounts& row_counts, RowPart& out) {
   const size_t n = tokens.read(row), before = out.indices.size();
   row_counts.begin(n);
+  out.indices.resize(before + n);
+  out.counts.resize(before + n, 0);
+  const uint32_t* numbers = tokens.numbers();
+  int32_t *indices = out.indices.data() + before, *counts = out.counts.data() + before;
+  uint32_t next = 0;
   for (size_t k = 0; k < n; k++) {
-    const uint32_t number = tokens.numbers()[k], next = static_cast<uint32_t>(out.indices.size() - before);
-    const uint32_t place = row_counts.place(number, next);
-    if (place == next) {
-      out.indices.push_back(static_cast<int32_t>(number));
-      out.counts.push_back(1);
-    } else {
-      out.counts[before + place]++;
-    }
+    const uint32_t place = row_counts.place(numbers[k], next);
+    indices[place] = static_cast<int32_t>(numbers[k]);
+    counts[place]++;
+    next += place == next;
   }
-  out.lengths.push_back(static_cast<uint32_t>(out.indices.size() - before));
+  out.indices.resize(before + next);
+  out.counts.resize(before + next);
+  out.lengths.push_back(next);
 }
 
 }  // namespace

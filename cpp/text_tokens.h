@@ -82,7 +82,6 @@ class Tokens {
   Room<uint8_t> text_, joined_;
   Room<Span> spans_, plain_, grams_;
   Room<uint64_t> masks_;
-  Room<uint32_t> edges_;
   std::vector<Stretch> stretches_;
   const uint8_t* found_ = nullptr;
   const Span* given_ = nullptr;
