@@ -32,7 +32,8 @@ _LEFT_ALONE = {
     "drafts",
     "templates",
 }
-_REMEMBERED = 90 * 86_400  # seconds that a mail is remembered which is nowhere any more
+_DAY = 86_400
+_REMEMBERED = 90 * _DAY  # seconds that a mail is remembered which is nowhere any more
 _MOST_BYTES = 1 << 24
 
 
@@ -82,6 +83,7 @@ class Watch:
         self.action, self.thresholds = action, thresholds
         if not all((self.root / part).is_dir() for part in ("new", "cur")):
             raise StoreError(f"{root} is no Maildir: it has no new and cur.\n    Name the folder that they are in.")
+        (self.root / NOTES).touch(mode=0o600)
         self._notes = sqlite3.connect(self.root / NOTES, timeout=60.0, isolation_level=None)
         try:
             self._first = self._prepare()
@@ -114,17 +116,33 @@ class Watch:
     def look(self, now: int | None = None) -> Iterator[Event]:
         """Look once at all folders, and do what is to be done; what was done, one by one."""
         when = int(time.time()) if now is None else now
-        places: dict[bytes, list[_File]] = {}
-        for file in self._files():
-            name = self._id_of(file)
-            if name is not None:
-                places.setdefault(name, []).append(file)
+        places = self._places()
+        known = {name: rest for name, *rest in self._notes.execute("SELECT id, folder, pending FROM mails")}
+        taken = {
+            name: files[0].folder for name, files in places.items() if name not in known and not self._is_new(files)
+        }
+        with self._writing():  # as they are, all at once: there may be thousands
+            rows = [(name, folder, when) for name, folder in taken.items()]
+            self._notes.executemany("INSERT OR REPLACE INTO mails VALUES (?, ?, 0, ?)", rows)
+            if self._first:
+                self._notes.execute("INSERT INTO looked VALUES (1)")
+        self._first = False
         for name, files in places.items():
-            yield from self._settle(name, files, when)
+            if name not in taken:
+                met = known.get(name)
+                yield from self._meet(name, files, when) if met is None else self._settle(name, files, when, *met)
         self._forget_files({(file.folder, file.base) for files in places.values() for file in files}, when)
-        if self._first:
-            self._notes.execute("INSERT INTO looked VALUES (1)")
-            self._first = False
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction of notes."""
+        self._notes.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._notes.execute("ROLLBACK")
+            raise
+        self._notes.execute("COMMIT")
 
     # ---- What is there ------------------------------------------------------------------------------------------
 
@@ -154,37 +172,39 @@ class Watch:
         except OSError:  # moved meanwhile: next time it is where it is then
             return None
 
-    def _id_of(self, file: _File) -> bytes | None:
-        """The content id of a mail, which is read once where it lies."""
-        found = self._notes.execute("SELECT id FROM files WHERE folder = ? AND base = ?", (file.folder, file.base))
-        row = found.fetchone()
-        if row is not None:
-            return bytes(row[0])
-        raw = self._read(file)
-        if raw is None:
-            return None
-        name = content_id(raw)
-        self._notes.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", (file.folder, file.base, name))
-        return name
+    def _places(self) -> dict[bytes, list[_File]]:
+        """Where every mail lies, by its content id; a mail is read once where it lies."""
+        known = {(folder, base): name for folder, base, name in self._notes.execute("SELECT * FROM files")}
+        places: dict[bytes, list[_File]] = {}
+        fresh = []
+        for file in self._files():
+            name = known.get((file.folder, file.base))
+            if name is None:
+                raw = self._read(file)
+                if raw is None:
+                    continue
+                name = content_id(raw)
+                fresh.append((file.folder, file.base, name))
+            places.setdefault(name, []).append(file)
+        if fresh:
+            with self._writing():
+                self._notes.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", fresh)
+        return places
 
     def _forget_files(self, there: set[tuple[str, str]], now: int) -> None:
-        """Forget files that have gone, and after a while their mails."""
-        self._notes.execute("BEGIN IMMEDIATE")
+        """Forget files that have gone, and after a while their mails; where nothing changed, nothing is written."""
         gone = [pair for pair in self._notes.execute("SELECT folder, base FROM files").fetchall() if pair not in there]
-        self._notes.executemany("DELETE FROM files WHERE folder = ? AND base = ?", gone)
-        self._notes.execute("UPDATE mails SET seen = ? WHERE id IN (SELECT id FROM files)", (now,))
-        self._notes.execute("DELETE FROM mails WHERE seen < ?", (now - _REMEMBERED,))
-        self._notes.execute("COMMIT")
+        old = self._notes.execute("SELECT count(*) FROM mails WHERE seen < ?", (now - _DAY,)).fetchone()[0]
+        if gone or old:
+            with self._writing():
+                self._notes.executemany("DELETE FROM files WHERE folder = ? AND base = ?", gone)
+                self._notes.execute("UPDATE mails SET seen = ? WHERE id IN (SELECT id FROM files)", (now,))
+                self._notes.execute("DELETE FROM mails WHERE seen < ?", (now - _REMEMBERED,))
 
     # ---- What is done -------------------------------------------------------------------------------------------
 
-    def _settle(self, name: bytes, files: list[_File], now: int) -> Iterator[Event]:
-        """Do what a mail needs, where it lies now."""
-        row = self._notes.execute("SELECT folder, pending FROM mails WHERE id = ?", (name,)).fetchone()
-        if row is None:
-            yield from self._meet(name, files, now)
-            return
-        folder, pending = row
+    def _settle(self, name: bytes, files: list[_File], now: int, folder: str, pending: int) -> Iterator[Event]:
+        """Do what a mail needs that is meant to be in a folder, where it lies now."""
         if pending:  # it was judged, but not all was done
             for file in files:
                 self._carry_out(file, folder)
@@ -203,14 +223,16 @@ class Watch:
         self._note(name, files[0].folder, now)
         yield Event("learned", str(self._path(files[0])), label, None, outcome == ["relearned"])
 
-    def _meet(self, name: bytes, files: list[_File], now: int) -> Iterator[Event]:
-        """A mail that was never seen: it is judged where nobody has looked at it yet, and else taken as it is."""
+    def _is_new(self, files: list[_File]) -> bool:
+        """Whether nobody has looked at a mail yet; at the very start, those in cur were there before."""
         file = files[0]
-        fresh = file.folder == "" and "S" not in file.flags and not (self._first and file.part == "cur")
-        raw = self._read(file) if fresh else None
+        return file.folder == "" and "S" not in file.flags and not (self._first and file.part == "cur")
+
+    def _meet(self, name: bytes, files: list[_File], now: int) -> Iterator[Event]:
+        """Judge a mail that was never seen."""
+        file = files[0]
+        raw = self._read(file)
         if raw is None:
-            if not fresh:
-                self._note(name, file.folder, now)
             return
         verdict = judge_mail(self.store, raw, self.thresholds)
         spam = verdict.verdict == "spam"
