@@ -38,3 +38,12 @@ def area(scores: Any, is_spam: Any) -> float:
     rank = np.cumsum(counts) - (counts - 1) / 2
     n = int(is_spam.sum())
     return float((rank[place][is_spam].sum() - n * (n + 1) / 2) / (n * (len(scores) - n)))
+
+
+def draw_reliability(log_odds: Any, is_spam: Any, path: str) -> None:
+    """Draw how often probabilities come true."""
+    import tallybayes as tb
+
+    odds = np.asarray(log_odds, dtype=float)
+    log_proba = -np.logaddexp(0.0, np.stack([odds, -odds], axis=1))
+    tb.Evaluation(["ham", "spam"], np.asarray(is_spam).astype(int), log_proba).plot_reliability().save(path)

@@ -16,6 +16,8 @@ def evaluate(
     store: str | None = None,
     thresholds: str | None = None,
     costs: str | None = None,
+    learning: bool = False,
+    picture: str | None = None,
     json: bool = False,
 ) -> None:
     """Measure the verdicts on mail that is known to be ham or spam.
@@ -25,6 +27,8 @@ def evaluate(
 
       tally spam evaluate --ham test/ham --spam test/spam
       tally spam evaluate --ham a.mbox --spam b.mbox --thresholds 0.5,0.5
+      tally spam evaluate --ham a.mbox --spam b.mbox --picture reliability.svg
+      tally spam evaluate --ham a.mbox --spam b.mbox --learning --picture curve.svg
 
     Parameters
     ----------
@@ -38,27 +42,27 @@ def evaluate(
         Ham up to the first probability of spam, spam from the second on: 0.1,0.995 by default.
     costs
         What it costs to call ham spam, to call spam ham, and to be unsure; instead of --thresholds.
+    learning
+        Start from nothing: judge every mail, then learn it, as they were written. No store is used.
+    picture
+        Draw how often the probabilities come true; with --learning, how errors become fewer. A file that ends in .svg, .pdf or .png.
     json
         Write all measures as JSON.
     """
     if not ham or not spam:
         raise UsageError("both --ham PATH and --spam PATH are needed to measure.")
     plain_paths((*ham, *spam))
-    from tallybayes.apps.spam.checking import judged, thresholds_of
-    from tallybayes.apps.spam.measuring import measure
-    from tallybayes.apps.spam.store import Store
+    from tallybayes.apps.spam.checking import thresholds_of
+    from tallybayes.apps.spam.measuring import draw_reliability, measure
 
     limits = thresholds_of(thresholds, costs)
-    Store(store, read_only=True).close()  # or there is nothing to measure
-    found: list[list[Any]] = []
-    for label, paths in (("ham", ham), ("spam", spam)):
-        verdicts = [verdict for _, verdict in judged(store, plain_paths(paths), limits)]
-        failed = next((one for one in verdicts if isinstance(one, OSError)), None)
-        if failed is not None:
-            raise failed
-        if not verdicts:
-            raise CommandError(f"there is no mail in --{label} {' '.join(paths)}.")
-        found.append(verdicts)
+    if learning:
+        found = _from_nothing(plain_paths(ham), plain_paths(spam), limits, picture)
+    else:
+        found = _by_store(store, {"ham": ham, "spam": spam}, limits)
+        if picture is not None:
+            odds = [one.log_odds for part in found for one in part]
+            draw_reliability(odds, [False] * len(found[0]) + [True] * len(found[1]), picture)
     measures = measure(*found)
     if json:
         answer_json(measures)
@@ -70,3 +74,39 @@ def evaluate(
     answer(f"  unsure              {measures['unsure_ham']:>6,} ham, {measures['unsure_spam']:,} spam")
     answer(f"  (1 − AUC) %         {measures['one_minus_auc_percent']:>6.4f}")
     answer(f"  log-loss (nats)     {measures['log_loss']:>6.4f}")
+    if picture is not None:
+        answer(f"\ndrew {picture}")
+
+
+def _by_store(store: str | None, parts: dict[str, tuple[str, ...]], limits: Any) -> list[list[Any]]:
+    """The verdicts on ham and on spam of what a store has learned."""
+    from tallybayes.apps.spam.checking import judged
+    from tallybayes.apps.spam.store import Store
+
+    Store(store, read_only=True).close()  # or there is nothing to measure
+    found: list[list[Any]] = []
+    for label, paths in parts.items():
+        verdicts = [verdict for _, verdict in judged(store, plain_paths(paths), limits)]
+        failed = next((one for one in verdicts if isinstance(one, OSError)), None)
+        if failed is not None:
+            raise failed
+        if not verdicts:
+            raise CommandError(f"there is no mail in --{label} {' '.join(paths)}.")
+        found.append(verdicts)
+    return found
+
+
+def _from_nothing(ham: Any, spam: Any, limits: Any, picture: str | None) -> list[list[Any]]:
+    """The verdicts on ham and on spam, each before it was learned."""
+    import tallybayes as tb
+    from tallybayes.apps.spam.prequential import curve_of, judged_then_learned
+
+    judged = list(judged_then_learned({"ham": ham, "spam": spam}, limits))
+    found = [[one.verdict for one in judged if one.is_spam == kind] for kind in (False, True)]
+    for label, verdicts in zip(("ham", "spam"), found, strict=True):
+        if not verdicts:
+            raise CommandError(f"there is no mail in --{label}.")
+    if picture is not None:
+        sizes, *parts = curve_of(judged)
+        tb.LearningCurve(["judged, then learned"], sizes, *(part[None, :, None] for part in parts)).plot().save(picture)
+    return found

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tallybayes.apps.command.faults import CommandError
 from tallybayes.apps.command.terminal import answer, answer_json
 
+if TYPE_CHECKING:
+    from tallybayes.apps.spam.store import Store
 
-def stats(*, store: str | None = None, check: bool = False, json: bool = False) -> None:
+
+def stats(*, store: str | None = None, check: bool = False, picture: str | None = None, json: bool = False) -> None:
     """Show what was learned, and what it takes.
+
+    For example
 
       tally spam stats
       tally spam stats --check
+      tally spam stats --picture honest.svg
       tally spam stats --store postgresql://server/mail --json
 
     Parameters
@@ -21,6 +29,9 @@ def stats(*, store: str | None = None, check: bool = False, json: bool = False) 
         The store: a file, or postgresql://…
     check
         Count all kept mails again, and compare: refused, with what differs, where anything does.
+    picture
+        Draw how often probabilities came true, of the learned mails without themselves: honest-before.svg of plain
+        naive Bayes, honest.svg calibrated.
     json
         Write it as JSON.
     """
@@ -31,6 +42,8 @@ def stats(*, store: str | None = None, check: bool = False, json: bool = False) 
     with Store(store, read_only=True) as counts:
         found = measure(counts)
         wrong = integrity(counts) if check else []
+        if picture is not None:
+            _draw(counts, picture)
     if wrong:
         raise CommandError(f"{found['store']} does not add up:\n    " + "\n    ".join(wrong))
     if json:
@@ -52,3 +65,27 @@ def stats(*, store: str | None = None, check: bool = False, json: bool = False) 
     answer(f"  calibrated      {'not yet' if at is None else f'at {at:,} mails'}")
     if check:
         answer("  adds up         yes: all mails counted again")
+    if picture is not None:
+        answer(f"\ndrew {_before(picture)} and {picture}")
+
+
+def _before(picture: str) -> str:
+    """The file of the other picture."""
+    path = Path(picture)
+    return str(path.with_name(f"{path.stem}-before{path.suffix}"))
+
+
+def _draw(counts: Store, picture: str) -> None:
+    """How often probabilities come true, of mails that were left out one by one: before calibration, and after."""
+    from tallybayes.apps.spam.calibrate import left_out_log_odds
+    from tallybayes.apps.spam.judging import calibration_of
+    from tallybayes.apps.spam.learning import messages_of
+    from tallybayes.apps.spam.measuring import draw_reliability
+    from tallybayes.apps.spam.score import KINDS, Calibration
+
+    kept = messages_of(counts, 10_000)
+    if not 0 < kept.is_spam.sum() < len(kept.is_spam):
+        raise CommandError("there is no picture without ham and spam that were learned.")
+    plain = Calibration(0.0, (1.0,) * len(KINDS))
+    for calibration, path in ((plain, _before(picture)), (calibration_of(counts.state()), picture)):
+        draw_reliability(left_out_log_odds(kept, calibration), kept.is_spam, path)
