@@ -45,7 +45,8 @@ def evaluate(
     learning
         Start from nothing: judge every mail, then learn it, as they were written. No store is used.
     picture
-        Draw how often the probabilities come true; with --learning, how errors become fewer. A file that ends in .svg, .pdf or .png.
+        Draw how often the probabilities come true; with --learning, how errors become fewer.
+        A file that ends in .svg, .pdf or .png.
     json
         Write all measures as JSON.
     """
