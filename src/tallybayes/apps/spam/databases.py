@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,15 @@ _LENGTHS = (1, 8, 32, 128, 512, 900)  # of lists in statements
 _ADDRESSES = ("postgresql://", "postgres://")
 
 Row = tuple[Any, ...]
+
+
+# What PostgreSQL's text cannot hold, and what is half a character; mail is written by strangers.
+_ODD = re.compile("[\x00\ud800-\udfff]")
+
+
+def storable(words: list[str]) -> list[str]:
+    """Words as every database holds them, in the same order."""
+    return [_ODD.sub("\N{REPLACEMENT CHARACTER}", word) for word in words] if _ODD.search("\n".join(words)) else words
 
 
 class StoreError(tb.TallybayesError):

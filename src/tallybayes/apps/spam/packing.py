@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes.apps.spam.databases import storable
+
 Ids = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -41,7 +43,7 @@ def batch_of(messages: Iterable[Message]) -> Batch:
     lengths = np.array([len(one.tokens) for one in several], np.int64)
     flat = chain.from_iterable(one.tokens for one in several)
     tokens = np.fromiter(map(numbers.__getitem__, flat), np.int32, int(lengths.sum()))
-    return Batch([one.id for one in several], list(numbers), tokens, lengths)
+    return Batch([one.id for one in several], storable(list(numbers)), tokens, lengths)
 
 
 def only(batch: Batch, kept: Any) -> Batch:

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import tallybayes as tb
-from tallybayes.apps.spam.databases import StoreError
+from tallybayes.apps.spam.databases import StoreError, storable
 from tallybayes.apps.spam.store import LABELS, Store
 
 # The class of every message; and of each of its words, with how many messages of a class have it.
@@ -58,7 +58,13 @@ def _read(tally: Any) -> tuple[int, int, dict[str, tuple[int, int]]]:
         totals, table = classes[place], words[place]
     except (AttributeError, KeyError, ValueError, IndexError, TypeError) as error:
         raise StoreError(f"this is a {type(tally).__name__} of something else; {expected}") from error
-    if len(labels) != 2 or table.shape != (2, len(names)) or not all(isinstance(name, str) for name in names):
+    names = storable(names) if all(isinstance(name, str) for name in names) else names
+    if (
+        len(labels) != 2
+        or len(set(names)) != len(names)
+        or table.shape != (2, len(names))
+        or not all(isinstance(name, str) for name in names)
+    ):
         raise StoreError(f"this is a tally of other classes or words; {expected}")
     if (table % 1).any() or (totals % 1).any() or (table < 0).any():
         raise StoreError(f"the counts of this tally are not whole; {expected}")

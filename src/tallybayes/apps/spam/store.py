@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tallybayes.apps.spam.databases import Database, MissingStoreError, StoreError, connect, default_place
+from tallybayes.apps.spam.databases import Database, MissingStoreError, StoreError, connect, default_place, storable
 
 if TYPE_CHECKING:
     from tallybayes.apps.spam.changes import Change, Outcome
@@ -132,6 +132,7 @@ class Store:
 
         What was asked before is remembered until something changes.
         """
+        tokens = storable(list(tokens))
         with self.database.reading():
             state = self.state()
             if state.revision != self._revision:

@@ -79,6 +79,19 @@ def test_a_message_is_learned_once(store):
     agrees(store, [*HAM, message("new one")], SPAM)
 
 
+def test_words_of_any_characters_are_kept(store):
+    # Strangers write what no database takes for text.
+    odd = Message(
+        b"o" * 32, ["a\x00b", "\ud800x", "win", "a\ufffdb", "naïve", "中文", "'; DROP TABLE words; --", "%s ? {x}"]
+    )
+    assert store.learn([odd], "ham") == ["learned"]
+    assert store.look_up(list(odd.tokens))[1] == [(1, 0), (1, 0), (1, 2), (1, 0), (1, 0), (1, 0), (1, 0), (1, 0)]
+    assert integrity(store) == []
+    assert to_tally(store)["class"].table.tolist() == [4, 3]
+    assert store.forget([odd.id]) == ["forgotten"]
+    agrees(store, HAM, SPAM)
+
+
 def test_a_mail_without_words_is_learned_like_any_other(store):
     nothing = Message(b"n" * 32, ())
     assert store.learn([nothing], "ham") == ["learned"]
