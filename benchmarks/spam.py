@@ -16,7 +16,6 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,8 @@ from sklearn.naive_bayes import MultinomialNB
 
 from tallybayes.apps.spam.calibrate import Messages, calibrate
 from tallybayes.apps.spam.mail import tokens_of
+from tallybayes.apps.spam.markup import read_page
+from tallybayes.apps.spam.mime import parts_of
 from tallybayes.apps.spam.score import UNCALIBRATED, Calibration, Thresholds, Totals, judge, kind_of
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -195,9 +196,14 @@ def quality() -> None:
 
 def pairs_too(raw: bytes) -> list[str]:
     """Tokens, and pairs of neighbours in the text."""
-    found = tokens_of(raw)
-    words = [token for token in found if ":" not in token]
-    return found + [f"{one} {other}" for one, other in pairwise(words)]
+    import tallybayes as tb
+
+    pairs: list[str] = []
+    for part in parts_of(raw):
+        if isinstance(part.content, str):
+            text = read_page(part.content).visible if part.kind == "text/html" else part.content
+            pairs += tb.tokens(text, ngrams=(2, 2))
+    return tokens_of(raw) + [f"{pair.replace(':', ' ')} " for pair in dict.fromkeys(pairs)]
 
 
 def without(*prefixes: str) -> Tokens:

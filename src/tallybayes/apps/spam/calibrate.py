@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AT_ONCE = 1000  # messages, so that memory does not grow with all of them
-_SCALE = (1.0, *(0.3,) * len(KINDS))  # how far the calibration may be expected from where it starts
+_PULL = (1.0, *(5.0,) * len(KINDS))  # of the belief around the calibration that all start from: one over its variance
 
 
 class Messages(NamedTuple):
@@ -64,8 +64,8 @@ def left_out_log_odds(messages: Messages, calibration: Calibration) -> NDArray[n
 def calibrate(messages: Messages) -> Calibration:
     """The calibration under which the left out scores of the kept messages are most likely.
 
-    A logistic regression on a column for each kind of words. Its prior (Cauchy's, around `score.UNCALIBRATED`) holds
-    few messages back, and lets many speak; slopes are never negative, so that a word of ham is never a sign of spam.
+    A logistic regression on a column for each kind of words. Its prior, around `score.UNCALIBRATED`, holds few messages
+    back, which are easily told apart; slopes are never negative, so that a word of ham is never a sign of spam.
 
     Examples
     --------
@@ -100,16 +100,15 @@ def _most_likely(
     import numpy as np
 
     start = np.where(free, [UNCALIBRATED.intercept, *UNCALIBRATED.slopes], 0.0)
-    scale, sign = np.array(_SCALE), np.where(is_spam, -1.0, 1.0)
+    pull, sign = np.array(_PULL), np.where(is_spam, -1.0, 1.0)
 
     def cost(point: NDArray[np.float64]) -> float:
         unlikely = np.logaddexp(0.0, sign * (offset + columns @ point)).sum()
-        return float(unlikely + np.log1p(((point - start) / scale) ** 2).sum())
+        return float(unlikely + (pull * (point - start) ** 2).sum() / 2)
 
     point, now = start, cost(start)
     for _ in range(100):
         share = 1 / (1 + np.exp(-np.clip(offset + columns @ point, -500, 500)))
-        pull = 2 / (scale**2 + (point - start) ** 2)  # of the Gaussian that bounds Cauchy's density here
         slope = columns.T @ (share - is_spam) + pull * (point - start)
         curve = (columns * (share * (1 - share))[:, None]).T @ columns + np.diag(pull)
         step = np.zeros(len(point))

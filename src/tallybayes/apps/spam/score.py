@@ -85,7 +85,7 @@ def decide(judgement: Judgement, thresholds: Thresholds) -> str:
     return "unsure"
 
 
-UNCALIBRATED = Calibration(0.0, (0.4,) * len(KINDS))
+UNCALIBRATED = Calibration(0.0, (1.0, *(0.3,) * (len(KINDS) - 1)))
 
 
 def kind_of(token: str) -> int:
@@ -132,7 +132,7 @@ def judge(
     --------
     >>> found = judge(["win", "meeting"], [1, 8], [9, 1], Totals(10, 10, 100, 120, 60), UNCALIBRATED)
     >>> round(found.probability, 2), [round(weight, 2) for weight in found.weights]
-    (0.48, [0.62, -0.69])
+    (0.45, [1.55, -1.74])
     """
     prior = log((totals.spam + 1) / (totals.ham + 1))
     weights = [0.0] * len(tokens)
