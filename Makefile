@@ -51,7 +51,7 @@ test: setup ## set up and run every test, the handbook's examples included (thos
 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
 # scikit-learn's own checks, pictures, notebooks, what is written about rows.
-UNIT = $(addprefix tests/unit/,apps sources plots/test_every_picture.py models/inputs models/test_column_types.py models/test_plain_tables.py \
+UNIT = $(addprefix tests/unit/,apps/command apps/report apps/spam/test_spam_command.py sources plots/test_every_picture.py models/inputs models/test_column_types.py models/test_plain_tables.py \
   models/test_near_misses.py insight/test_evaluate.py insight/test_cross_validation.py test_install.py test_notebook.py \
   test_learned.py) $(wildcard tests/unit/models/classifiers/*contract.py)
 OTHERS = docs README.md src $(UNIT)
