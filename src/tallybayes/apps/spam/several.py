@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TypeVar
 
+from tallybayes.apps.spam.databases import StoreError
+
 Found = TypeVar("Found")
 Named = tuple[str, bytes]
 Grouped = tuple[str, list[Named]]
@@ -41,6 +43,7 @@ def in_processes(
         return
     import multiprocessing
     from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     with ProcessPoolExecutor(cores, multiprocessing.get_context("fork")) as pool:
         waiting: deque[tuple[str, Future[Found]]] = deque()
@@ -53,6 +56,11 @@ def in_processes(
             while waiting:
                 group, future = waiting.popleft()
                 yield group, future.result()
+        except BrokenProcessPool as error:
+            raise StoreError(
+                "a process that took mails apart was killed, perhaps for want of memory.\n"
+                "    What was learned before stays learned; the same command again goes on."
+            ) from error
         finally:
             for _, future in waiting:
                 future.cancel()

@@ -189,6 +189,25 @@ def test_many_mails_take_several_processes(learned, done, tally, monkeypatch):
         assert store.state().ham == 300
 
 
+def test_a_process_that_is_killed_is_told(learned):
+    code = (
+        "import os, signal, sys; from tallybayes.apps.spam import learning, several\n"
+        "several._FEW = several._MAILS = 5\n"
+        "parent, real = os.getpid(), learning.tokens_of\n"
+        "def tokens_of(raw):\n"
+        "    if b'number20' in raw and os.getpid() != parent: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return real(raw)\n"
+        "learning.tokens_of = tokens_of\n"
+        "from tallybayes.apps.command.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "spam", "learn", "--ham", "train/ham", "--store", "killed.sqlite"]
+    ran = subprocess.run(command, env=HERE, capture_output=True, text=True)
+    if os.cpu_count() == 1:
+        pytest.skip("one core takes one process")
+    assert ran.returncode == 3
+    assert ran.stderr.startswith("error: a process that took mails apart was killed")
+
+
 def test_killed_while_it_learns_in_bulk(learned, monkeypatch):
     # What was written is whole mails, once each; what is left is learned by the same command again.
     folder = learned / "bulk"

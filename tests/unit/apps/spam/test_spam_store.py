@@ -452,3 +452,20 @@ def test_ids_are_packed_and_unpacked(messages):
 def test_packed_ids_take_few_bytes():
     ids = np.arange(1, 3000, 10)
     assert len(pack(ids, np.array([len(ids)]))[0]) == len(ids)
+
+
+def test_who_may_only_read_a_server_can_judge(empty_server):
+    import psycopg
+
+    with Store(empty_server, create=True) as store:
+        store.learn(SPAM, "spam")
+    with psycopg.connect(empty_server, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'reader'").fetchone():
+            connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT USAGE ON SCHEMA tally_spam TO reader")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA tally_spam TO reader")
+    address = empty_server.replace("tests@", "reader@")
+    with Store(address, read_only=True) as store:
+        assert store.counts_of(["win"]) == {"win": (0, 2)}
+    with Store(address) as store, pytest.raises(StoreError, match="permission denied"):
+        store.learn(HAM, "ham")
