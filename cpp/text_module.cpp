@@ -79,8 +79,8 @@ struct BorrowedTexts {
       }
       if (texts.length(row) > Tokens::most_bytes) {
         const std::string found = std::to_string(texts.length(row)), most = std::to_string(Tokens::most_bytes);
-        const std::string text = "the text of row " + std::to_string(row) + " has " + found + " bytes, expected at most ";
-        throw nb::value_error((text + most).c_str());
+        const std::string which = "the text of row " + std::to_string(row);
+        throw nb::value_error((which + " has " + found + " bytes, expected at most " + most).c_str());
       }
       used += texts.length(row);
     }
