@@ -10,6 +10,8 @@ from functools import partial
 from typing import NamedTuple
 
 import tallybayes as tb
+from tallybayes.apps.command.terminal import printable
+from tallybayes.apps.spam.databases import StoreError
 from tallybayes.apps.spam.judging import CODES, Verdict, judge_mail, mails_or_reasons
 from tallybayes.apps.spam.passing import header_of, pass_on, read_start, split, with_header
 from tallybayes.apps.spam.score import Thresholds, thresholds_of_costs
@@ -67,12 +69,14 @@ def check(asked: Asked) -> int:
     if asked.header:
         return _check_through(asked, thresholds)
     files = asked.files or ("-",)
-    worst = CODES["ham"]
+    codes = set()
     for name, verdict in judged(asked.store, files, thresholds):
-        worst = max(worst, _rank(verdict), key=(0, 2, 1, REFUSED).index)
+        codes.add(_code(verdict))
         _write(name, verdict, asked, alone=files == ("-",))
     sys.stdout.flush()
-    return worst
+    if not codes:
+        raise StoreError(f"there is no mail in {' '.join(files)}, so there is no verdict.")
+    return max(codes, key=(CODES["ham"], CODES["unsure"], CODES["spam"], REFUSED).index)
 
 
 def judged(place: str | None, files: Sequence[str], thresholds: Thresholds) -> Iterator[tuple[str, Verdict | OSError]]:
@@ -106,7 +110,7 @@ def judge_some(place: str | None, thresholds: Thresholds, group: Grouped) -> lis
     return [(name, judge_mail(store, raw, thresholds)) for name, raw in group[1]]
 
 
-def _rank(verdict: Verdict | OSError) -> int:
+def _code(verdict: Verdict | OSError) -> int:
     """The exit code of one mail."""
     return REFUSED if isinstance(verdict, OSError) else CODES[verdict.verdict]
 
@@ -125,11 +129,6 @@ def _write(name: str, verdict: Verdict | OSError, asked: Asked, alone: bool) -> 
     else:
         line = f"{verdict.verdict:<6} {verdict.probability:.6f}"
         sys.stdout.write(f"{line}\n" if alone else f"{line}  {printable(name)}\n")
-
-
-def printable(text: str) -> str:
-    """Text that a terminal only shows, and that can be written: names come from strangers."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 # ---- With a header ----------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_an_explanation_adds_up(learned, done):
     shown = done("spam explain test/spam/50.eml --most 3")
     assert shown.startswith("spam, p(spam) = ")
     assert (
-        len(re.findall(r"^\S.* [+-]\d\.\d{3}", shown.partition("\n\n")[2], flags=re.MULTILINE)) == 5
+        len(re.findall(r"^\S.* [+-]\d+\.\d{3}", shown.partition("\n\n")[2], flags=re.MULTILINE)) == 5
     )  # three, the rest, and the start
 
 
@@ -325,6 +325,7 @@ def test_a_long_mail_passes_whole(learned, tally, capfdbinary, monkeypatch):
     [
         ("spam check --store none.sqlite test/ham/40.eml", 3, "there is no store 'none.sqlite'"),
         ("spam check nowhere.eml", 3, "nowhere.eml: no such file or directory"),
+        ("spam check empty", 3, "there is no mail in empty, so there is no verdict"),
         ("spam check --nonsense", 64, "See 'tally spam check --help'"),
         ("spam check --thresholds 1", 64, "expected 2 numbers: HAM,SPAM"),
         ("spam check --thresholds 0.9,0.2", 64, "HAM at most SPAM"),
