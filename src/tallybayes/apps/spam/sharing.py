@@ -39,11 +39,7 @@ def from_tally(store: Store, tally: Any, origin: str = "", now: int | None = Non
         ids = store.numbered(words, when)
         rows = [(*counts, ids[word]) for word, counts in sorted(words.items())]
         database.do_many("UPDATE words SET ham = ham + ?, spam = spam + ? WHERE id = ?", rows)
-        text = (
-            "INSERT INTO imported (ham, spam, id) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
-            "SET ham = imported.ham + excluded.ham, spam = imported.spam + excluded.spam"
-        )
-        database.do_many(text, rows)
+        store.add_imported(rows)
         store.count_again(ham=ham, spam=spam, imported_ham=ham, imported_spam=spam)
     return ham, spam, len(words)
 

@@ -342,6 +342,14 @@ class Store:
         self.database.do_many(text, [(self._ids[word], word, when) for word in new])
         return self._ids
 
+    def add_imported(self, rows: Iterable[tuple[int, int, int]]) -> None:
+        """Say of how many (ham, spam) messages of a word (its id) none is kept, in a transaction that has begun."""
+        text = (
+            "INSERT INTO imported (ham, spam, id) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
+            "SET ham = imported.ham + excluded.ham, spam = imported.spam + excluded.spam"
+        )
+        self.database.do_many(text, rows)
+
     def note_origin(self, origin: str) -> bool:
         """Remember where counts came from, in a transaction that has begun; False where they came before."""
         name = f"origin {origin}"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.apps.spam.packing import pack
+from tallybayes.apps.spam.packing import pack, unpack
 from tallybayes.apps.spam.store import LABELS, State, Store
 
 _DAY = 86_400
@@ -19,11 +19,19 @@ class Expired(NamedTuple):
     words: int  # that left
     words_left: int
     messages: int  # kept, of which words left
+    released: int  # messages that are counted, but no longer kept
     bytes_before: int
     bytes_after: int
 
 
-def expire(store: Store, *, days: float = 90.0, most: int | None = None, now: int | None = None) -> Expired:
+def expire(
+    store: Store,
+    *,
+    days: float = 90.0,
+    most: int | None = None,
+    messages: int | None = None,
+    now: int | None = None,
+) -> Expired:
     """Let words go that one message had, long ago; from the counts and from the kept messages at once.
 
     Whatever is left adds up as before: what is forgotten later is taken out of the words that are left.
@@ -35,6 +43,9 @@ def expire(store: Store, *, days: float = 90.0, most: int | None = None, now: in
         A word that one message had, and none in so many days, goes.
     most : int, optional
         Where more words than that are left, the rarest go too, the longest unseen first.
+    messages : int, optional
+        Of so many, the newest, the words are kept. Older ones stay counted like those that were imported: they are not
+        known any more, so they can neither be forgotten nor moved, and would be learned again.
     now : int, optional
         Seconds since 1970.
     """
@@ -43,6 +54,7 @@ def expire(store: Store, *, days: float = 90.0, most: int | None = None, now: in
     size = size_of(store)
     changed = 0
     with database.writing():
+        released = 0 if messages is None else _release(store, messages)
         once = "ham + spam <= 1 AND seen < ?"
         there = database.ask("SELECT count(*) FROM words")[0][0]
         gone = [row[0] for row in database.ask(f"SELECT id FROM words WHERE {once}", (cutoff,))]
@@ -56,9 +68,28 @@ def expire(store: Store, *, days: float = 90.0, most: int | None = None, now: in
             for table in ("words", "imported"):
                 database.do_among(f"DELETE FROM {table} WHERE id {{among}}", gone)
             store.count_again(removed=1)
-    if gone:
+    if gone or released:
         database.tidy()
-    return Expired(len(gone), there - len(gone), changed, size, size_of(store))
+    return Expired(len(gone), there - len(gone), changed, released, size, size_of(store))
+
+
+def _release(store: Store, kept: int) -> int:
+    """Let the oldest messages go, and keep their counts; how many."""
+    ask = store.database.ask
+    n = ask("SELECT count(*) FROM messages")[0][0] - kept
+    if n <= 0:
+        return 0
+    last = ask("SELECT number FROM messages ORDER BY number LIMIT 1 OFFSET ?", (n - 1,))[0][0]
+    totals = []
+    for spam in (0, 1):
+        rows = ask("SELECT words FROM messages WHERE number <= ? AND spam = ?", (last, spam))
+        ids, counts = np.unique(unpack([bytes(row[0]) for row in rows])[0], return_counts=True)
+        pairs = zip(ids.tolist(), counts.tolist(), strict=True)
+        store.add_imported([(0, found, one) if spam else (found, 0, one) for one, found in pairs])
+        totals.append(len(rows))
+    store.database.do("DELETE FROM messages WHERE number <= ?", (last,))
+    store.count_again(imported_ham=totals[0], imported_spam=totals[1])
+    return n
 
 
 def _take_out(store: Store, gone: Any, until: int | None) -> int:

@@ -162,7 +162,8 @@ def test_expiry_says_what_it_did(learned, done):
     assert found["words_left"] == 50
     assert found["bytes_after"] <= found["bytes_before"]
     assert "adds up         yes" in done("spam stats --check")
-    assert done("spam forget train/ham train/spam").startswith("forgot 80 mails\n")
+    assert "30 mails stay counted" in done("spam expire --mails 50")
+    assert done("spam forget train/ham train/spam").startswith("forgot 50 mails; 30 had not been learned\n")
 
 
 def test_many_mails_take_several_processes(learned, done, tally, monkeypatch):
@@ -351,6 +352,7 @@ def test_a_long_mail_passes_whole(learned, tally, capfdbinary, monkeypatch):
         ("spam evaluate --ham test/ham", 64, "--spam"),
         ("spam evaluate --ham test/ham --spam empty", 3, "there is no mail in --spam empty"),
         ("spam expire --days -1", 64, "--days"),
+        ("spam expire --mails -1", 64, "--mails"),
         ("spam export nowhere/x.tally", 3, "there is no folder 'nowhere'"),
         ("spam import text", 3, "not a Tallybayes file"),
         ("spam import other.tally", 3, "expected the counts of a spam filter"),

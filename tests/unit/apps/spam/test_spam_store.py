@@ -201,6 +201,24 @@ def test_old_words_leave_counts_and_messages_at_once(place):
         assert integrity(store) == []
 
 
+def test_old_messages_may_be_let_go_and_stay_counted(store):
+    before, state = held(store), store.state()
+    found = expire(store, messages=2)
+    assert (found.released, found.words) == (4, 0)
+    assert held(store) == before
+    after = store.state()
+    assert (after.ham, after.spam, after.imported_ham, after.imported_spam) == (state.ham, state.spam, 3, 1)
+    assert integrity(store) == []
+    assert store.forget([HAM[0].id, SPAM[0].id, SPAM[1].id]) == ["unknown", "unknown", "forgotten"]
+    agreed = counted(HAM, [SPAM[0], SPAM[2]])
+    assert held(store) == agreed
+    assert integrity(store) == []
+    assert expire(store, messages=2).released == 0
+    assert expire(store, messages=0).released == 1
+    assert held(store) == agreed
+    assert integrity(store) == []
+
+
 def test_expiry_gives_space_back(place):
     with Store(place, create=True) as store:
         many = [message(" ".join(f"rare{k}x{place}" for place in range(200))) for k in range(50)]

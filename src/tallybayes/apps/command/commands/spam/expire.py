@@ -14,6 +14,7 @@ def expire(
     *,
     days: Annotated[float, Parameter(show_default=True)] = 90.0,
     most: int | None = None,
+    mails: int | None = None,
     store: str | None = None,
     json: bool = False,
 ) -> None:
@@ -23,7 +24,7 @@ def expire(
     forgotten or relearned later still adds up. Run it once in a while, by cron.
 
       tally spam expire
-      tally spam expire --days 30 --most 500000
+      tally spam expire --days 30 --most 500000 --mails 100000
 
     Parameters
     ----------
@@ -31,6 +32,9 @@ def expire(
         Words that one mail had, and no other in so many days, go.
     most
         Where more words than that are left, the rarest go too, the longest unseen first.
+    mails
+        Keep the words of so many mails, the newest. Older ones stay counted, but are not known any more: they
+        cannot be forgotten or relearned, and would be learned again.
     store
         The store: a file, or postgresql://…
     json
@@ -38,6 +42,8 @@ def expire(
     """
     if not days >= 0:
         raise UsageError(f"--days is {days}; expected 0 or more.")
+    if mails is not None and mails < 0:
+        raise UsageError(f"--mails is {mails}; expected 0 or more.")
     if most is not None and most < 1:
         raise UsageError(f"--most is {most}; expected 1 or more.")
     from tallybayes.apps.spam.learning import recalibrate
@@ -45,7 +51,7 @@ def expire(
     from tallybayes.apps.spam.upkeep import expire as let_go
 
     with Store(store) as counts:
-        found = let_go(counts, days=days, most=most)
+        found = let_go(counts, days=days, most=most, messages=mails)
         if found.words:
             recalibrate(counts, always=True)
         place = counts.place
@@ -55,4 +61,6 @@ def expire(
     answer(
         f"{found.words:,} words went, out of the counts and of {found.messages:,} mails; {found.words_left:,} are left"
     )
+    if found.released:
+        answer(f"{found.released:,} mails stay counted, and cannot be forgotten or relearned any more")
     answer(f"{place} takes {found.bytes_after / 1e6:,.1f} MB, {found.bytes_before / 1e6:,.1f} MB before")
