@@ -9,7 +9,7 @@ from binascii import crc32
 from tallybayes.apps.spam.folders import MAIL_BYTES, mails_in
 from tallybayes.apps.spam.markup import read_page
 from tallybayes.apps.spam.mime import HEADER_BYTES, HEADERS, parts_of, split_head, unfolded
-from tallybayes.apps.spam.words import LETTERS, shapes, shouted, style, words_of
+from tallybayes.apps.spam.words import LETTERS, names_of, shapes, shouted, style, words_of
 
 __all__ = ["content_id", "mails_in", "tokens_of"]
 
@@ -107,10 +107,11 @@ def _header_tokens(headers: list[tuple[str, str]]) -> list[str]:
             found.append("style:" + name)
     for prefix, texts in values.items():
         text = " ".join(texts)
-        words = words_of(text.lower())
+        words = names_of(text.lower()) if prefix != "subject" else words_of(text)
         if prefix == "subject":
-            found += ["subject:" + word for word in shouted(words_of(text))]
+            found += ["subject:" + word for word in shouted(words)]
             found += ["style:subject " + step for step in style(text)]
+            words = " ".join(words).lower().split()
         elif prefix in ("received", "header"):  # without the numbers that mails are given, each its own
             words = [word for word in words if word.isalpha() or "." in word or len(word) < _NUMBER]
         start = prefix + ":"
@@ -140,7 +141,7 @@ def _text_tokens(text: str, kind: str) -> list[str]:
 def _link_tokens(kind: str, addresses: list[str]) -> list[str]:
     """The hosts that addresses lead to, the domains they are of, and the words of the paths there."""
     split = [address.rpartition("://")[2].partition("/") for address in dict.fromkeys(addresses[:LINKS])]
-    found = words_of(" ".join([path for _, _, path in split]).lower())
+    found = names_of(" ".join([path for _, _, path in split]).lower())
     for host in dict.fromkeys([host[:200].lower() for host, _, _ in split]):
         found.append(host[:LETTERS])
         while host := host.partition(".")[2]:

@@ -11,6 +11,26 @@ TAGS = 100  # different ones of a page
 # Tags within words: letters on both sides of them are one word to a reader.
 _INLINE = {"a", "b", "big", "em", "font", "i", "s", "small", "span", "strong", "sub", "sup", "tt", "u"}
 _INLINE |= {f"/{name}" for name in _INLINE}
+_BLOCKS = (
+    "br",
+    "p",
+    "td",
+    "tr",
+    "table",
+    "div",
+    "center",
+    "li",
+    "ul",
+    "hr",
+    "tbody",
+    "html",
+    "body",
+    "head",
+    "h1",
+    "h2",
+)
+_SIMPLE = {name: name for name in (*_INLINE, *_BLOCKS, *(f"/{name}" for name in _BLOCKS))}  # tags without attributes
+_SIMPLE |= {name.upper(): name for name in _SIMPLE}
 _UNREAD = {"script", "style", "xml"}
 _ADDRESS = re.compile(r"""(href|src|background|action)\s{0,9}=\s{0,9}["']?([^\s"'<>]{1,1000})""")
 _HIDING = re.compile(
@@ -54,6 +74,11 @@ def read_page(html: str) -> Page:
         tag, end, text = piece.partition(">")
         if not end or not tag:
             into.append(f"<{piece}")
+            continue
+        if not until and (simple := _SIMPLE.get(tag)):  # most are
+            seen.append(text if simple in _INLINE else " " + text)
+            if simple[0] != "/":
+                tags[simple] = None
             continue
         tag = tag.lower()
         name = (tag.split(None, 1) or [""])[0]

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 LETTERS = 40  # of a word: more are cut off
 
-# Between words: all of ASCII but letters, digits, and the dot, which may stand within one. Apostrophes are left out.
-_TABLE = bytes(code if code > 127 or chr(code).isalnum() or chr(code) == "." else 32 for code in range(256))
+# Between words: all of ASCII but letters and digits. Apostrophes are left out; the dot may stand within a name.
+_WORDS = bytes(code if code > 127 or chr(code).isalnum() else 32 for code in range(256))
+_NAMES = bytes(code if chr(code) == "." else _WORDS[code] for code in range(256))
 _CAPITALS = bytes(range(65, 91))
 _DIGITS = str.maketrans("123456789", "000000000")
 _OTHER = re.compile(r"[^\W_](?:[\w.]*[^\W_])?")
@@ -22,19 +23,30 @@ def words_of(text: str) -> list[str]:
     Examples
     --------
     >>> words_of("Don't wait: WIN $1,000 at example.com. Win!")
-    ['Dont', 'wait', 'WIN', '1', '000', 'at', 'example.com', 'Win']
+    ['Dont', 'wait', 'WIN', '1', '000', 'at', 'example', 'com', 'Win']
     """
-    raw = text.encode("utf-8", "replace").translate(_TABLE, b"'")
-    if b". " in raw:
-        raw = raw.replace(b". ", b" ")
-    if b".." in raw:
-        raw = raw.replace(b"..", b" ")
-    found = dict.fromkeys(raw.decode().rstrip(".").split())
-    if not text.isascii():
-        found = dict.fromkeys(_of_scripts(found))
-    if found and len(max(found, key=len)) > LETTERS:
-        return list(dict.fromkeys([word[:LETTERS] for word in found]))
-    return list(found)
+    found = dict.fromkeys(text.encode("utf-8", "replace").translate(_WORDS, b"'").decode().split())
+    return _short(found if text.isascii() else dict.fromkeys(_of_scripts(found)))
+
+
+def names_of(text: str) -> list[str]:
+    """The same of headers and addresses, where dots are within names: of hosts, of versions, of files.
+
+    Examples
+    --------
+    >>> names_of("from mail.example.com ([10.1.2.3]) by mx.")
+    ['from', 'mail.example.com', '10.1.2.3', 'by', 'mx']
+    """
+    raw = text.encode("utf-8", "replace").translate(_NAMES, b"'")
+    found = dict.fromkeys([name for dotted in raw.decode().split() if (name := dotted.strip("."))])
+    return _short(found if text.isascii() else dict.fromkeys(_of_scripts(found)))
+
+
+def _short(words: dict[str, None]) -> list[str]:
+    """Words, cut where they are too long."""
+    if words and max(map(len, words)) > LETTERS:
+        return list(dict.fromkeys([word[:LETTERS] for word in words]))
+    return list(words)
 
 
 def _of_scripts(words: dict[str, None]) -> Iterator[str]:
@@ -62,8 +74,8 @@ def shapes(words: list[str]) -> list[str]:
 
     Examples
     --------
-    >>> shapes(["call", "0871.872", "8am"])
-    ['0000.000', '0am']
+    >>> shapes(["call", "0871", "8am"])
+    ['0000', '0am']
     """
     other = " ".join([word for word in words if not word.isalpha()])
     return [word for word in other.translate(_DIGITS).split(" ") if "0" in word]
