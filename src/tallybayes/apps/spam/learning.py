@@ -18,8 +18,8 @@ from tallybayes.apps.spam.several import Grouped, in_processes
 from tallybayes.apps.spam.store import Label, Store
 
 _AT_ONCE = 2000  # messages of a transaction, which are counted together
-_CALIBRATED = 4000  # messages, spread over all, that a calibration is made of
-_GROWN = 1.1  # by how much there are more messages when the calibration is made again
+CALIBRATED = 4000  # messages, spread over all, that a calibration is made of
+GROWN = 1.1  # by how much there are more messages when the calibration is made again
 
 
 class Learned(NamedTuple):
@@ -66,9 +66,9 @@ def recalibrate(store: Store, *, always: bool = False) -> bool:
     """Make the calibration again where there are a tenth more messages (or less) than when it was made."""
     state = store.state()
     n, before = state.ham + state.spam, state.calibrated_at
-    if not always and before and before / _GROWN < n < before * _GROWN:
+    if not always and before and before / GROWN < n < before * GROWN:
         return False
-    kept = messages_of(store, _CALIBRATED)
+    kept = messages_of(store, CALIBRATED)
     if not len(kept.is_spam):
         return False
     store.calibrate(as_text(calibrate(kept)), n)

@@ -11,11 +11,10 @@ import numpy as np
 
 from tallybayes.apps.spam.calibrate import Messages, calibrate
 from tallybayes.apps.spam.judging import Verdict
+from tallybayes.apps.spam.learning import CALIBRATED, GROWN
 from tallybayes.apps.spam.mail import mails_in, tokens_of
 from tallybayes.apps.spam.score import UNCALIBRATED, Thresholds, Totals, decide, judge, kind_of
 
-_GROWN = 1.1  # by how much there are more messages when the calibration is made again
-_CALIBRATED = 4000  # messages, spread over all, that a calibration is made of
 _DATE = re.compile(rb"^date:[ \t]*([^\r\n]{1,100})", re.IGNORECASE | re.MULTILINE)
 
 
@@ -60,12 +59,12 @@ class Counter:
         self.messages.append((is_spam, places))
         self.n[is_spam] += 1
         self.sizes[is_spam] += len(places)
-        if len(self.messages) >= max(_GROWN * self._calibrated, 10):
+        if len(self.messages) >= max(GROWN * self._calibrated, 10):
             self._calibrated, self.calibration = len(self.messages), calibrate(self.kept())
 
     def kept(self) -> Messages:
         """The messages as numbers, some of very many, with the counts of all."""
-        some = self.messages[:: max(1, -(-len(self.messages) // _CALIBRATED))]
+        some = self.messages[:: max(1, -(-len(self.messages) // CALIBRATED))]
         ids = [np.array(places, np.int64) for _, places in some]
         return Messages(
             np.concatenate([[0], np.cumsum([len(part) for part in ids])]).astype(np.int64),
