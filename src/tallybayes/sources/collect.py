@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,11 +17,16 @@ from tallybayes.memory import SMALL, require_memory
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import located, parts_of
 from tallybayes.sources.table import Table, open_table, sources_of
+from tallybayes.sources.texts import FEW_GROUPS
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.reading import in_family_of_words
 from tallybayes.tally.tally import Tally, other_factors, realign
+
+if TYPE_CHECKING:
+    from tallybayes.families.text import Text
 
 # So many columns are counted together with their groups, or without any; more are counted as a block, group by group.
 _FEW, _FEW_ALONE = 8, 64
@@ -154,7 +159,7 @@ class Collector:
         group, sizes, weight = self._groups(factor)
         block: Block
         if factor.family.of_words is not None:
-            return self._count_words(factor.columns[0], factor.family, group, sizes, weight)
+            return self._count_words(factor, group, sizes, weight)
         if factor.family.reads == "codes":
             block, domains = self.table.levels(factor.columns, self._is_ordered)
             self.local.update(zip(factor.columns, domains, strict=True))
@@ -175,10 +180,15 @@ class Collector:
         return statistic.reshape_groups(tuple(sizes))
 
     def _count_words(
-        self, name: Name, family: Any, group: np.ndarray | None, sizes: list[int], weight: np.ndarray | None
+        self, factor: Factor, group: np.ndarray | None, sizes: list[int], weight: np.ndarray | None
     ) -> Statistics:
         """The statistics of a column of text, over the words that occur in it here."""
-        statistic, vocabulary = self.table.texts(name, family).count(group, math.prod(sizes), weight)
+        name, family, n_groups = factor.columns[0], cast("Text", factor.family), math.prod(sizes)
+        texts = self.table.texts(name, family)
+        if n_groups > FEW_GROUPS:  # few groups of all words are no more than the text itself
+            read = in_family_of_words(factor)
+            check_size(read, n_groups, texts.n_words, scored=read.family)
+        statistic, vocabulary = texts.count(group, n_groups, weight)
         if vocabulary is not None:
             self.local[name] = vocabulary
         return statistic.reshape_groups(tuple(sizes))

@@ -18,7 +18,7 @@ from tallybayes.statistics.totals import Totals
 from tallybayes.tally.factor import Name
 from tallybayes.tally.vocabulary import NO_WORDS, Strings, Vocabulary
 
-_FEW_GROUPS = 64  # are counted while words are found: a table of all words for each
+FEW_GROUPS = 64  # are counted while words are found: a table of all words for each
 
 
 class Texts:
@@ -84,6 +84,11 @@ class Texts:
         return (rows if self.places is None else rows.take_columns(self.places)), vocabulary
 
     @property
+    def n_words(self) -> int:
+        """How many words, or hashes, there are columns for."""
+        return self.sparse.n_columns
+
+    @property
     def sparse(self) -> Sparse:
         """The counts of words in every row."""
         return self._found[0]
@@ -134,7 +139,7 @@ class Texts:
         elif missing is not None:
             group = np.where(missing, -1, 0 if group is None else np.asarray(group, dtype=np.int64))
         kind = {"Multinomial": "multinomial", "Bernoulli": "binary"}.get(inner.layout[0])
-        fused = kind is not None and n_groups <= _FEW_GROUPS and (weight is None or weight.ndim == 1)
+        fused = kind is not None and n_groups <= FEW_GROUPS and (weight is None or weight.ndim == 1)
         if not fused or self.family.distinct:
             own = self.bound(None) if self.is_bound else self
             rows, vocabulary = own._found

@@ -487,3 +487,9 @@ def test_many_words_are_few_objects(tmp_path):
     assert len(gc.get_objects()) - before < 5_000
     assert again.tally_ == model.tally_
     assert (tmp_path / "words.tally").stat().st_size < 3_000_000
+
+
+def test_text_in_too_many_classes_is_refused_in_time():
+    texts = [" ".join(f"w{k}-{j}" for j in range(20)) for k in range(30_000)]
+    with pytest.raises(tb.TooLargeError, match="text"):
+        tb.NaiveBayes(tb.Text()).fit(texts, np.arange(30_000))
