@@ -23,9 +23,9 @@ class Text(Family):
     """A column of strings: every one is counted as its words, one block of columns that grows with what is read.
 
     The words of a column are a vocabulary: ``partial_fit`` adds to it, merged models unite theirs, and a word whose
-    last row is forgotten leaves it. Words that were not seen when fitting say nothing. `min_count`, `max_features` and
-    `stop_words` choose among the words when parameters are estimated, never when rows are counted, so that counts add
-    and subtract whatever is chosen.
+    last row is forgotten leaves it. Words that were not seen when fitting say nothing, whatever ``unseen=`` says of
+    labels. `min_count`, `max_features` and `stop_words` choose among the words when parameters are estimated, never
+    when rows are counted, so that counts add and subtract whatever is chosen.
 
     Parameters
     ----------

@@ -210,6 +210,8 @@ def _matching(pattern: str) -> list[str]:
         hint = f"\n    {near} holds {', '.join(there)}." if there else ""
         if path.isalnum():
             hint += f"\n    Labels one by one are a list: list({pattern!r})."
+        elif " " in path and not os.path.dirname(path):
+            hint = "\n    One text is a list of one: [text]."
         raise DataError(f"there is no file {pattern!r}; expected a path, or a pattern with *.{hint}")
     return found
 

@@ -493,3 +493,15 @@ def test_text_in_too_many_classes_is_refused_in_time():
     texts = [" ".join(f"w{k}-{j}" for j in range(20)) for k in range(30_000)]
     with pytest.raises(tb.TooLargeError, match="text"):
         tb.NaiveBayes(tb.Text()).fit(texts, np.arange(30_000))
+
+
+def test_text_alone_in_whatever_it_comes():
+    model = tb.NaiveBayes(tb.Text()).fit(MAILS, KINDS)
+    expected = model.predict(NEW)
+    np.testing.assert_array_equal(model.predict([[text] for text in NEW]), expected)
+    np.testing.assert_array_equal(model.predict(np.array(NEW)[:, None]), expected)
+    assert model.predict([]).tolist() == []
+    of_rows = tb.NaiveBayes(tb.Text()).fit(np.array(MAILS)[:, None], KINDS)
+    np.testing.assert_array_equal(of_rows.predict(NEW), expected)
+    with pytest.raises(tb.DataError, match=r"One text is a list of one"):
+        model.predict("win the prize")

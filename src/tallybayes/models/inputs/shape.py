@@ -106,6 +106,8 @@ def read_more(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, An
 
 def open_columns(model: Any, X: Any) -> Table:
     """The features of some rows, checked against those that were fitted."""
+    if isinstance(X, list | tuple) and not X and model._word_readers and not model._shape.by_name:
+        X = np.zeros(0, dtype=str)  # no text, where there may be any
     table = _as_fitted(model, X, open_features(X))
     _check_features(model, X, table)
     return table
@@ -171,6 +173,8 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     blocks, by_name = list(table.columns.values()), model._shape.by_name
     if not by_name and len(names) == 1 and table.matrix is not None:
         return Table({names[0]: table.matrix})
+    if not by_name and len(names) == len(blocks) == 1 and model._word_readers:
+        return Table({names[0]: blocks[0]})
     if not by_name and len(blocks) == 1 and isinstance(blocks[0], Sparse):
         return open_features(blocks[0].dense())
     return table
