@@ -7,6 +7,8 @@ Each is one call that readers have, too. Names on the command line draw only the
 from __future__ import annotations
 
 import sys
+import tarfile
+import tempfile
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +21,7 @@ from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import tallybayes as tb
+from tallybayes.apps.spam import calibrate, prequential, score
 from tallybayes.demo import penguins
 
 HERE = Path(__file__).parent
@@ -140,6 +143,33 @@ def messages() -> tb.NaiveBayes:
     return tb.NaiveBayes({"text": tb.Text()}).fit(rows, "kind")
 
 
+@cache
+def filtered() -> tuple[list[prequential.Judged], prequential.Counter]:
+    """SpamAssassin's mails, each judged before it is learned; and what was learned."""
+    counter, folders = (
+        prequential.Counter(),
+        {"ham": ["easy-ham-1", "easy-ham-2", "hard-ham-1"], "spam": ["spam-1", "spam-2"]},
+    )
+    with tempfile.TemporaryDirectory() as place:
+        with tarfile.open(DATA / "spamassassin" / "spamassassin-2003.tar.xz") as archive:
+            archive.extractall(place, filter="data")
+        paths = {kind: [str(Path(place) / name) for name in names] for kind, names in folders.items()}
+        return list(prequential.judged_then_learned(paths, score.Thresholds(), counter)), counter
+
+
+def learned_mails() -> tb.LearningCurve:
+    """How its errors become fewer."""
+    sizes, *parts = prequential.curve_of(filtered()[0])
+    return tb.LearningCurve(["judged, then learned"], sizes, *(part[None, :, None] for part in parts))
+
+
+def honest(calibration: score.Calibration | None) -> tb.Evaluation:
+    """Mails that were left out one by one, under a calibration or the one that was learned."""
+    kept = filtered()[1].kept()
+    odds = calibrate.left_out_log_odds(kept, calibration or filtered()[1].calibration)
+    return tb.Evaluation(["ham", "spam"], kept.is_spam.astype(int), -np.logaddexp(0, np.stack([odds, -odds], axis=1)))
+
+
 # ---- The pictures ---------------------------------------------------------------------------------------------------
 
 PICTURES: dict[str, Callable[[], tb.Picture]] = {
@@ -184,6 +214,9 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "fire-alarm-reported": lambda: fire_alarm().plot(given={"report": True}),
     "what-moved": lambda: fire_alarm().plot_posteriors({"report": True, "smoke": True}),
     "words": lambda: messages().plot_words(),
+    "spam-learned": lambda: learned_mails().plot(),
+    "spam-before": lambda: honest(score.Calibration(0.0, (1.0,) * len(score.KINDS))).plot_reliability(),
+    "spam-after": lambda: honest(None).plot_reliability(),
     "alarm-network": lambda: tb.BayesianNetwork.from_bif(ALARM).plot(given={"HRBP": "HIGH", "BP": "LOW"}),
 }
 

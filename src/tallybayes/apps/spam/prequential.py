@@ -75,18 +75,22 @@ class Counter:
         )
 
 
-def judged_then_learned(parts: Mapping[str, Iterable[str]], thresholds: Thresholds) -> Iterator[Judged]:
+def judged_then_learned(
+    parts: Mapping[str, Iterable[str]], thresholds: Thresholds, counter: Counter | None = None
+) -> Iterator[Judged]:
     """Every mail of some files and folders: what it was taken for before it was learned.
 
     Parameters
     ----------
     parts : mapping from "ham" and "spam" to paths
     thresholds : Thresholds
+    counter : Counter, optional
+        What has been learned so far: nothing, if left out.
     """
     mails = [
         (written(raw), label == "spam", tokens_of(raw)) for label, paths in parts.items() for _, raw in mails_in(paths)
     ]
-    counter = Counter()
+    counter = Counter() if counter is None else counter
     for _, is_spam, tokens in sorted(mails, key=lambda mail: mail[0]):
         yield Judged(is_spam, counter.judge(tokens, thresholds))
         counter.learn(tokens, is_spam=is_spam)
