@@ -32,8 +32,8 @@ class Vocabulary:
     >>> import numpy as np
     >>> from tallybayes.kernels.vocabulary import Vocabulary
     >>> known = Vocabulary(np.frombuffer(b"clicktowin", np.uint8), np.array([0, 5, 7, 10]))
-    >>> known.positions(np.frombuffer(b"winmoneyto", np.uint8), np.array([0, 3, 8, 10]))
-    array([ 2, -1,  1])
+    >>> known.positions(np.frombuffer(b"winmoneyto", np.uint8), np.array([0, 3, 8, 10])).tolist()
+    [2, -1, 1]
     >>> len(known), known.words()
     (3, ['click', 'to', 'win'])
     """
@@ -79,8 +79,8 @@ def buckets(data: AnyArray, offsets: Int64Array, hashing: int) -> Int64Array:
     --------
     >>> import numpy as np
     >>> from tallybayes.kernels.vocabulary import buckets
-    >>> buckets(np.frombuffer(b"clicktowin", np.uint8), np.array([0, 5, 7, 10]), 10)
-    array([928, 726, 181])
+    >>> buckets(np.frombuffer(b"clicktowin", np.uint8), np.array([0, 5, 7, 10]), 10).tolist()
+    [928, 726, 181]
     """
     check_words(data, offsets)
     check_hashing(hashing)
