@@ -108,6 +108,13 @@ class Model(Estimator):
 
         return self._derive("word readers", make)
 
+    @property
+    def _reads_text_alone(self) -> bool:
+        """Whether rows are one text each, and come without a name."""
+        return self._derive(
+            "text alone", lambda: len(self._word_readers) == len(self._read_names) == 1 and not self._shape.by_name
+        )
+
     def _held_words(self, other: Self) -> Self:
         """The model, of some of the rows of another, as it reads the same words."""
         if other._kept_words:

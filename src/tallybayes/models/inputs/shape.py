@@ -115,6 +115,9 @@ def open_columns(model: Any, X: Any) -> Table:
 
 def open_rows(model: Any, X: Any) -> Table:
     """As `open_columns`, without the cells that cannot be what they are, and with what absence says."""
+    if type(X) is list and X and type(X[0]) is str and model._reads_text_alone:  # the short way for the plain case
+        ((name, reader),) = model._word_readers.items()
+        return Table({name: reader.read(X, name)})
     table = bound_texts(model, open_columns(model, X))
     kept, unseen = tolerated(table, getattr(model, "_parts", list)), getattr(model, "unseen", "error")
     factors = model.tally_.factors
