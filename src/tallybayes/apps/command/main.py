@@ -16,6 +16,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     of_spam = words[:1] == ["spam"]  # whose codes below 3 are verdicts
+    if words in (["--help"], ["-h"]):
+        from tallybayes.apps.command.overview import overview
+
+        shown = overview()
+        if shown is not None:
+            sys.stdout.write(f"{shown}\n")
+            return 0
     try:
         if of_spam:
             from tallybayes.apps.command.quick import spam
