@@ -58,6 +58,16 @@ class Domain:
         if len(self.index) != len(self.levels):
             raise LabelError.repeated(next(x for x, n in Counter(self.levels).items() if n > 1), name)
 
+    @classmethod
+    def of_integers(cls, levels: list[int], name: str, *, ordered: bool = False) -> Domain:
+        """Levels that are whole numbers of 64 bits, each once, none declared: nothing else is looked at."""
+        found = cls.__new__(cls)
+        found.name, found.ordered, found.declared = name, ordered, frozenset()
+        found.levels, found.kind = tuple(sorted(levels) if ordered else levels), "int" if levels else None
+        if len(found.index) != len(levels):
+            raise LabelError.repeated(next(x for x, n in Counter(levels).items() if n > 1), name)
+        return found
+
     @cached_property
     def index(self) -> dict[Any, int]:
         """The position of every level."""

@@ -117,6 +117,11 @@ def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) 
     store.refuse_rest(prefix, config)
     if kind == "words":
         return _vocabulary(name, prefix, arrays)
+    if kind == "int" and f"{prefix}/declared" not in arrays and arrays[f"{prefix}/levels"].dtype.kind in "iu":
+        found = Domain.of_integers(_listed(f"{prefix}/levels", arrays), name, ordered=ordered)
+        if found.kind == kind:
+            return found
+        raise FileError(f"{prefix} has no levels; expected some of kind 'int'.")
     if kind == "string":
         levels = store.unpack_strings(arrays.pop(f"{prefix}/text"), arrays.pop(f"{prefix}/offsets"))
     else:
