@@ -51,18 +51,17 @@ def used(*words):
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
-@pytest.mark.parametrize(("words", "most"), [(["--help"], 0.6), (["fit", "--help"], 2)], ids=["whole", "fit"])
-def test_help_comes_at_once(words, most):
+def test_help_comes_at_once():
     # 200 ms are promised on a machine with nothing else to do. It is measured beside the libraries that show the help
-    # of commands, in the processor's time, so that a busy machine changes little.
+    # of commands, in the processor's time, so that a busy machine changes little: about a quarter.
     help_takes, libraries_take = zip(
         *(
-            (used("-m", "tallybayes", *words), used("-c", "import cyclopts, rich.console, rich.table"))
+            (used("-m", "tallybayes", "--help"), used("-c", "import cyclopts, rich.console, rich.table"))
             for _ in range(3)
         ),
         strict=True,
     )
-    assert min(help_takes) < most * min(libraries_take)
+    assert min(help_takes) < 0.6 * min(libraries_take)
     assert min(help_takes) < 1
 
 
