@@ -36,7 +36,7 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
         other = np.where(np.arange(len(classes))[:, None] == k, -np.inf, share).argmax(axis=0)
         places = _telling(share[k], share[other, np.arange(share.shape[1])])[:most]
         for row, place in enumerate(places):
-            low, high = (np.asarray(end).reshape(-1) for end in _interval(told, int(place), mass))
+            low, high = (np.asarray(end).reshape(-1) for end in told.belief(int(place)).interval(mass))
             against = int(other[place])
             name = told.name_within(int(place)) if told.is_block else told.columns[int(place)]
             if len(classes) > 1:
@@ -67,12 +67,6 @@ def _telling(here: np.ndarray, there: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = here * np.log(here / there)
     return np.argsort(-np.nan_to_num(weight, nan=-np.inf, posinf=np.inf), kind="stable")
-
-
-def _interval(told: Told, place: int, mass: float) -> tuple[Any, Any]:
-    """The ends of the interval of one word in every class."""
-    low, high = told.belief(place).interval(mass)
-    return low, high
 
 
 def _words_of(model: Any, column: Any) -> Told:

@@ -376,7 +376,7 @@ def test_networks_expect_labels_beside_text():
     net = tb.BayesianNetwork({"y": [], "subject": ["y"]}, columns=columns, missing="em").fit(rows)
     bayes = tb.NaiveBayes(columns, unlabelled="em", prior=1).fit(rows, "y")
     assert net.tally_["subject"].weight.sum() == pytest.approx(8)
-    assert net.predict_proba(rows, "y").shape == bayes.predict_proba(rows).shape
+    np.testing.assert_allclose(net.predict_proba(rows, "y"), bayes.predict_proba(rows), atol=1e-4)
 
 
 # ---- What is told ----------------------------------------------------------------------------------------------------

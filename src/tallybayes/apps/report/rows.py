@@ -56,6 +56,8 @@ def _columns(data: Any) -> dict[Any, list[Any]]:
         raise tb.DataError.wrong_type(
             "the data", "a sparse matrix", "columns one by one", "Pages are of frames, files and plain arrays."
         )
+    if getattr(data, "ndim", 2) == 1 and not isinstance(data, Mapping):  # one text each
+        return {"text": data.tolist() if isinstance(data, np.ndarray) else list(data)}
     if isinstance(data, np.ndarray):
         return {place: column.tolist() for place, column in enumerate(data.T)}
     if isinstance(data, Mapping):

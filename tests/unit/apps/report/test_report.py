@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits, load_wine
@@ -210,3 +211,12 @@ def test_the_page_fits_the_screen(page, tmp_path, width):
     )
     wide, there = map(int, re.search(r"<title>(\d+) (\d+)</title>", done.stdout).groups())
     assert wide <= max(there, width)
+
+
+@pytest.mark.parametrize("given", [list, np.array, pd.Series], ids=["list", "array", "series"])
+def test_rows_that_are_one_text_each(given):
+    texts, kinds = ["win money", "win now", "read me", "meeting <now>"] * 5, ["spam", "spam", "ham", "ham"] * 5
+    model = tb.NaiveBayes(tb.Text()).fit(texts, kinds)
+    page = model.report(given(texts), kinds).html
+    assert "meeting" in page
+    assert "<now>" not in page
