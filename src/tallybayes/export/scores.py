@@ -318,6 +318,12 @@ def _parents(families: Mapping[Name, Family], plan: ParentsPlan) -> Parents:
         )
     if not pairs.names:
         raise ExportError("the model reads no column; expected one.")
+    absent = [name for name in pairs.names if families[name].inner is not None]
+    if absent:
+        raise ExportError(
+            f"absence is a level of column {absent[0]!r}, which is not written of pairs of columns.\n"
+            "    Write a tb.NaiveBayes, or fit without tb.WithMissing."
+        )
     read = [families[name].written(Column(0)) if families[name].bins else None for name in pairs.names]
     cells = tuple(Cell(name, reading, None) for name, reading in zip(pairs.names, read, strict=True))
     own, given = np.log(pairs.shares).T, np.log(pairs.given(plan.strength)).transpose(1, 2, 0)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
+
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
+
+MISSING = "(missing)"  # how the level is called that absence is
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -15,7 +19,8 @@ class WithMissing(Family):
 
     p(cell) = p(there) · p(value) of a cell that is there, and p(not there) of one that is missing. A model of such a
     column counts a yes or no beside it, a column of its own, called ``"age (there)"`` for ``"age"``: `explain`,
-    ``prior=`` and ``prior_`` name it so. Cells that are not known for another reason when something is asked, as a
+    ``prior=`` and ``prior_`` name it so. To classifiers that count pairs of columns absence is one more level of the
+    column itself, shown as ``(missing)``. Cells that are not known for another reason when something is asked, as a
     label that nobody has seen, are neither.
 
     Parameters
@@ -47,6 +52,16 @@ class WithMissing(Family):
         return self.family
 
     @property
+    def bins(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Those of the cells that are there, and one more for absence."""
+        return (*self.family.bins, MISSING) if self.family.bins else ()
+
+    def value_of(self, groups: np.ndarray) -> np.ndarray:
+        """The middle of a bin, NaN of that of absence."""
+        there = np.minimum(groups, len(self.family.bins) - 1)
+        return np.where(groups < len(self.family.bins), self.family.value_of(there), np.nan)
+
+    @property
     def layout(self) -> tuple[Any, ...]:
         """That of the cells, and whether they are there."""
         return ("WithMissing", *self.family.layout)
@@ -54,6 +69,6 @@ class WithMissing(Family):
     def collect(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: models count two columns for it."""
         raise DataError(
-            f"{self!r} is a family of columns= of tb.NaiveBayes, tb.Mixture and tb.HiddenMarkovModel.\n"
+            f"{self!r} is a family of columns= of classifiers, tb.Mixture and tb.HiddenMarkovModel.\n"
             f"    Here take {self.family!r}, and whether a cell is there as a column of its own."
         )

@@ -154,6 +154,7 @@ class ByMembers:
         if numbers:
             return numbers[0]._replace(whole=any(side.whole for side in numbers))
         middles = np.asarray(sides[0].middles)
+        middles = middles[np.isfinite(middles)]  # absence has none
         edge = (middles[-1] - middles[0]) / max(len(middles), 2)
         return Side(name, name, (), None, "linear", False, middles[0] - edge, middles[-1] + edge)
 
@@ -229,4 +230,6 @@ def _rows(model: Any, given: dict[Any, np.ndarray], n: int) -> Table:
         for name in names:
             labels = codes and not model._family_of(scored.factor, name).bins
             found[name] = given.get(name, np.full(n, None if labels else np.nan, dtype=object if labels else float))
-    return Table(found)
+    table = Table(found)
+    table.unknown = {name: np.ones(n, dtype=bool) for name in found if name not in given}  # nor are they absent
+    return table

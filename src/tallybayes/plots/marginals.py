@@ -58,7 +58,7 @@ def columns_in(model: Any) -> list[Column]:
                 found.append(Column(model._called(key), key, scored, place, ()))
                 continue
             bins = model._family_of(factor, key)
-            middles = (bins.ends[:-1] + bins.ends[1:]) / 2 if bins.bins else None
+            middles = bins.value_of(np.arange(len(bins.bins))) if bins.bins else None
             levels = bins.bins or model._level_domains(scored)[place].levels
             found.append(Column(key, key, scored, place, levels, middles))
     return found

@@ -280,7 +280,7 @@ class Collector:
         self, name: str, seen: Domain, levels: tuple[Any, ...], weights: list[tuple[Name, np.ndarray]]
     ) -> Domain:
         """The declared levels; a label among the rows that is not one of them is an error."""
-        domain = Domain(levels, name, declared=levels, ordered=seen.ordered)
+        domain = Domain(levels, name, declared=levels, ordered=seen.ordered, absent=seen.absent)
         domain.union(seen)  # raises if the kinds differ
         for column, weight in weights:
             for level, count in zip(self.local[column].levels, weight, strict=True):

@@ -70,6 +70,7 @@ class Table:
         self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
         self._highest: list[np.ndarray | None] = []  # of the matrix, once it is asked for
         self._presence: dict[Name, np.ndarray] = {}
+        self.unknown: dict[Name, np.ndarray] = {}  # cells that are missing here, but not absent, by column
         self.place: tuple[str, str, int] | None = None  # of a part of a file: its name, "line" or "row", and the first
         self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
 
@@ -141,6 +142,7 @@ class Table:
         table = Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
         table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
         table._highest = self._highest
+        table.unknown = self.unknown
         return table
 
     def with_codes(self, name: Name, codes: np.ndarray, domain: Domain) -> Table:
@@ -153,6 +155,7 @@ class Table:
         """The same rows without one column."""
         table = Table({other: column for other, column in self.columns.items() if other != name})
         table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
+        table.unknown = self.unknown
         return table
 
     def replaced(self, columns: Mapping[Name, Any]) -> Table:
@@ -170,6 +173,7 @@ class Table:
         }
         table = Table(columns, matrix, first=self._first)
         table._encoded = {key: (codes[part], domain) for key, (codes, domain) in self._encoded.items()}
+        table.unknown = {name: cells[part] for name, cells in self.unknown.items()}
         return table
 
     def _column(self, name: Name) -> Any:
@@ -271,10 +275,12 @@ class Table:
         for name in large:
             codes, domain = self._encode(name, ordered(name))
             counts = count_levels(codes, len(domain.levels))
+            if domain.absent:
+                counts[domain.index[None]] += 1  # it is there whether or not a row has it
             seen = np.flatnonzero(counts)
             where = np.full(len(counts) + 1, -1, dtype=np.int32)  # code −1 finds the last
             where[seen] = np.arange(len(seen))
-            kept = Domain([domain.levels[k] for k in seen], domain.name, ordered=domain.ordered)
+            kept = domain.having(domain.levels[k] for k in seen)
             table._encoded[name, ordered(name)] = where[codes.astype(np.intp)], kept
         return table
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import LabelError
+from tallybayes.families.with_missing import MISSING
 
 KINDS = {bool: "bool", int: "int", str: "string"}
 
@@ -29,6 +30,8 @@ class Domain:
         The levels that exist whether seen or not.
     ordered : bool, default False
         Whether levels are kept sorted (a target's classes); otherwise new ones are appended.
+    absent : bool, default False
+        Whether None is a level, of any kind: that of cells that are not there. It is always declared.
 
     Examples
     --------
@@ -37,22 +40,34 @@ class Domain:
     ('ham', 'spam', 'news')
     """
 
+    absent = False
+
     def __init__(
-        self, levels: Iterable[Any], name: str, *, declared: Iterable[Any] = (), ordered: bool = False
+        self,
+        levels: Iterable[Any],
+        name: str,
+        *,
+        declared: Iterable[Any] = (),
+        ordered: bool = False,
+        absent: bool = False,
     ) -> None:
-        self.name, self.ordered = name, ordered
-        stays = _plain_levels(declared, name)
+        self.name, self.ordered, self.absent = name, ordered, absent
+        stays = _plain_levels(declared, name, absent)
+        stays += [None] if absent else []
         self.declared = frozenset(stays)
-        found = _plain_levels(levels, name)
+        found = _plain_levels(levels, name, absent)
         seen = set(found)
         found += dict.fromkeys(level for level in stays if level not in seen)
-        self.levels: tuple[Any, ...] = tuple(sorted(found) if ordered and len(_kinds(found)) < 2 else found)
-        kinds = _kinds(self.levels)
+        kinds = _kinds(found)
+        if ordered and len(kinds) < 2:
+            found.sort(key=lambda level: (level is None, level) if absent else level)
+        self.levels: tuple[Any, ...] = tuple(found)
         if len(kinds) > 1:
             raise LabelError.kinds_differ(name, *sorted(kinds)[:2])
         self.kind = kinds.pop() if kinds else None
         if self.kind == "int":
-            low, high = min(self.levels), max(self.levels)
+            whole = [level for level in self.levels if level is not None] if absent else self.levels
+            low, high = min(whole), max(whole)
             if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
                 raise LabelError.too_large(high if high >= 2**63 else low, name)
         if len(self.index) != len(self.levels):
@@ -94,7 +109,8 @@ class Domain:
             return self
         levels = (*self.levels, *(level for level in other.levels if level not in self.index))
         declared = self.declared | other.declared
-        return Domain(levels, self.name, declared=declared, ordered=self.ordered or other.ordered)
+        ordered, absent = self.ordered or other.ordered, self.absent or other.absent
+        return Domain(levels, self.name, declared=declared, ordered=ordered, absent=absent)
 
     def positions_of(self, levels: Iterable[Any]) -> np.ndarray:
         """Where each of `levels` is here, −1 for those that are not."""
@@ -103,16 +119,25 @@ class Domain:
     def keep(self, present: np.ndarray) -> Domain:
         """Only the levels that are present (a mask), or declared."""
         kept = [level for level, here in zip(self.levels, present, strict=True) if here or level in self.declared]
-        return Domain(kept, self.name, declared=self.declared, ordered=self.ordered)
+        return self.having(kept)
+
+    def having(self, levels: Iterable[Any]) -> Domain:
+        """Other levels of the same axis; those that were declared stay."""
+        return Domain(levels, self.name, declared=self.declared, ordered=self.ordered, absent=self.absent)
+
+    @property
+    def shown(self) -> tuple[Any, ...]:
+        """The levels as they are shown."""
+        return tuple(MISSING if level is None else level for level in self.levels) if self.absent else self.levels
 
 
-def _plain_levels(levels: Iterable[Any], name: str) -> list[Any]:
-    """Levels as plain bools, ints or strings; where all are, none is looked at by itself."""
+def _plain_levels(levels: Iterable[Any], name: str, absent: bool) -> list[Any]:
+    """Levels as plain bools, ints or strings, or None for `absent`; where all are, none is looked at by itself."""
     found = list(levels)
     kinds = set(map(type, found))
     if kinds <= {int, bool} or (kinds == {str} and "".join(found).isascii()):
         return found
-    return [_plain_level(level, name) for level in found]
+    return [level if level is None and absent else _plain_level(level, name) for level in found]
 
 
 def _plain_level(level: Any, name: str) -> Any:
@@ -157,4 +182,4 @@ def is_text(string: str) -> bool:
 
 
 def _kinds(levels: Iterable[Any]) -> set[str]:
-    return {KINDS[kind] for kind in set(map(type, levels))}
+    return {KINDS[kind] for kind in set(map(type, levels)) - {type(None)}}

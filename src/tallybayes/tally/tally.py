@@ -228,7 +228,7 @@ class Tally:
         name = self.schema.domain(column)
         old = self.domains[name]
         kept = [other for other in old.levels if other != level]
-        domain = Domain(kept, old.name, declared=old.declared - {level}, ordered=old.ordered)
+        domain = Domain(kept, old.name, declared=old.declared - {level}, ordered=old.ordered, absent=old.absent)
         return self.align(self.domains | {name: domain}).pruned()
 
     def save(self, path: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import compress
 from typing import Any
 
@@ -55,25 +56,27 @@ def axes_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     domains = []
     for number, (key, domain) in enumerate(tally.domains.items()):
         prefix, kind = f"domain/{number}", domain.kind
+        levels = [level for level in domain.levels if level is not None] if domain.absent else domain.levels
         if isinstance(domain, Vocabulary):
             kind = "words"
             arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = domain.levels.data, domain.levels.offsets
         elif kind == "string":
-            arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = store.pack_strings(list(domain.levels))
+            arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = store.pack_strings(list(levels))
         else:
-            arrays[f"{prefix}/levels"] = _pack_levels(domain)
-        if domain.declared:
-            arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in domain.levels], dtype=bool)
-        domains.append({"key": key, "name": domain.name, "kind": kind, "ordered": domain.ordered})
+            arrays[f"{prefix}/levels"] = _pack_levels(levels, kind)
+        if domain.declared - {None}:
+            arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in levels], dtype=bool)
+        place = {"absent": domain.index[None]} if domain.absent else {}
+        domains.append({"key": key, "name": domain.name, "kind": kind, "ordered": domain.ordered, **place})
     factors = [factor.to_config() for factor in tally.factors]
     return {"factors": factors, "schema": tally.schema.to_config(), "domains": domains}, arrays
 
 
-def _pack_levels(domain: Domain) -> np.ndarray:
+def _pack_levels(levels: Sequence[Any], kind: str | None) -> np.ndarray:
     """Levels that are no strings, in an array."""
-    if domain.kind == "bool":
-        return np.array(domain.levels, dtype=bool)
-    return np.array(domain.levels, dtype=np.int64 if max(domain.levels, default=0) < 2**63 else np.uint64)
+    if kind == "bool":
+        return np.array(levels, dtype=bool)
+    return np.array(levels, dtype=np.int64 if max(levels, default=0) < 2**63 else np.uint64)
 
 
 @store.register("Tally")
@@ -114,14 +117,17 @@ def axes_from_parts(
 
 def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) -> Domain:
     kind, name, ordered = config.pop("kind"), _checked(config.pop("name"), str), _checked(config.pop("ordered"), bool)
+    absent = config.pop("absent", None)
     store.refuse_rest(prefix, config)
     if kind == "words":
         return _vocabulary(name, prefix, arrays)
-    if kind == "int" and f"{prefix}/declared" not in arrays and arrays[f"{prefix}/levels"].dtype.kind in "iu":
+    plain = kind == "int" and absent is None and f"{prefix}/declared" not in arrays
+    if plain and arrays[f"{prefix}/levels"].dtype.kind in "iu":
         found = Domain.of_integers(_listed(f"{prefix}/levels", arrays), name, ordered=ordered)
         if found.kind == kind:
             return found
         raise FileError(f"{prefix} has no levels; expected some of kind 'int'.")
+    levels: list[Any]
     if kind == "string":
         levels = store.unpack_strings(arrays.pop(f"{prefix}/text"), arrays.pop(f"{prefix}/offsets"))
     else:
@@ -130,10 +136,19 @@ def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) 
     if len(marks) != len(levels) or not set(map(type, marks)) <= {bool}:
         raise FileError(f"{prefix}/declared has {len(marks)} marks; expected True or False for {len(levels)} levels.")
     declared = list(compress(levels, marks))
-    domain = Domain(levels, name, declared=declared, ordered=ordered)
+    if absent is not None:
+        levels.insert(_place(absent, len(levels), prefix), None)
+    domain = Domain(levels, name, declared=declared, ordered=ordered, absent=absent is not None)
     if domain.kind != kind:
         raise FileError(f"{prefix} has levels of kind {domain.kind}; expected {kind!r}.")
     return domain
+
+
+def _place(absent: Any, n_levels: int, prefix: str) -> int:
+    """Where among the levels that of absence is."""
+    if type(absent) is not int or not 0 <= absent <= n_levels:
+        raise FileError(f"{prefix} has absence at place {absent!r:.60}; expected one from 0 to {n_levels}.")
+    return absent
 
 
 def _vocabulary(name: str, prefix: str, arrays: dict[str, np.ndarray]) -> Vocabulary:

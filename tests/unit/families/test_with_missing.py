@@ -200,7 +200,7 @@ def test_families_that_it_does_not_take(family):
 
 def test_refusals():
     frame, y = draw()
-    with pytest.raises(DataError, match=r"family of columns= of tb\.NaiveBayes"):
+    with pytest.raises(DataError, match="family of columns= of classifiers"):
         tb.learn([1.0, np.nan], tb.WithMissing(tb.Gaussian()))
     with pytest.raises(DataError, match=r"beside a column 'x \(there\)'"):
         tb.NaiveBayes(both(tb.Gaussian())).fit(frame.assign(**{"x (there)": 1.0}), y)

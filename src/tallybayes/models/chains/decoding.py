@@ -293,7 +293,7 @@ def open_asked(model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, or
     unseen = model._counted.meaning_of_unseen
     if absence and unseen != "error":
         levels = {n: model.tally_.domains[str(n)] for f, _ in model._counted.emissions for n in f.level_columns}
-        table = with_unknown(table, sequences.table, absence, levels if unseen == "missing" else {})
+        table = with_unknown(table, absence, levels if unseen == "missing" else {})
     return sequences if table is sequences.table else sequences._replace(table=table)
 
 

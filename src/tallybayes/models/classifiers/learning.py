@@ -111,6 +111,8 @@ def _count_there(
         )
     columns = getattr(model, "_columns", None)
     bins = {} if columns is None else {name: family for name, family in columns.families.items() if family.bins}
+    if columns is not None and any(family.inner is not None for family in columns.families.values()):
+        return None  # a database groups by levels, of which absence is none
     if bins:
         source = source.cut(bins)
     return source.count(factors, sample_weight, Schema(ordered=(str(y),)), like)

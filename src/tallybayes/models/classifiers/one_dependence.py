@@ -26,10 +26,12 @@ class AveragedOneDependence(Classifier):
 
     Parameters
     ----------
-    columns : "auto", or a mapping from names, positions or tuples of them to families with levels
+    columns : "auto", "suggest", or a mapping from names, positions or tuples of them to these and families with levels
         ``"auto"`` takes labels as they are and cuts numbers into bins when the first rows are seen; the bins are kept
         as ``columns_`` and hold from then on, also for rows that are added or forgotten.
-        Labels of which nearly every row has its own say nothing, and are left out.
+        Labels of which nearly every row has its own say nothing, and are left out. ``"suggest"`` also leaves out what
+        else says nothing, takes few whole numbers for labels, and makes absence a level where it tells classes apart:
+        `WithMissing`, of labels, of bins, or of another family for numbers that are to be cut.
     bins : int or "mdl", default 8
         Numbers are cut into so many bins of about equal weight, or where the classes change and it pays (``"mdl"``).
     strength : float, default 4

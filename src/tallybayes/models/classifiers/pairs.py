@@ -18,6 +18,7 @@ import numpy as np
 from tallybayes.errors import DataError, EstimateError, FileError, LabelError, NotLinearError, StatisticsError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
+from tallybayes.families.with_missing import WithMissing
 from tallybayes.inference.em import Climbed
 from tallybayes.memory import require_memory
 from tallybayes.models.classifiers import learning
@@ -131,7 +132,8 @@ def cut(model: Any, table: Table) -> Table:
 def parts(model: Any) -> list[tuple[Any, Any, Any]]:
     """The columns as they come, with the family and the domain of each."""
     families, domains = model._columns.families, model.tally_.domains
-    return [([name], family, [] if family.bins else [domains[str(name)]]) for name, family in families.items()]
+    found = ((name, family.inner or family) for name, family in families.items())
+    return [([name], family, [] if family.bins else [domains[str(name)]]) for name, family in found]
 
 
 def count_first_pairs(model: Any, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, Climbed | None]:
@@ -272,6 +274,8 @@ def fit_tally(model: Any, tally: Tally) -> Any:
     targets = [factor.columns[0] for factor in tally.factors if not factor.given]
     names = [name for factor in tally.factors if len(factor.given) == 1 for name in factor.columns]
     families = {n: f.family for f in tally.factors if len(f.given) == 1 for n in f.columns}
+    absent = {name for name, domain in tally.domains.items() if domain.absent}
+    families = {name: WithMissing(family) if str(name) in absent else family for name, family in families.items()}
     asked = model.columns if isinstance(model.columns, Mapping) else {}
     columns = LevelColumns({name: asked.get(name, families[name]) for name in names}, {})
     order = {name: place for place, name in enumerate(_in_order(tally, names))}

@@ -11,6 +11,7 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import DataError, NoCountsError, brief, printable
 from tallybayes.families.family import Family
 from tallybayes.html import html_parts
+from tallybayes.models.inputs.columns import shown_family
 from tallybayes.tally.factor import Factor
 
 _MOST_LINES = 40  # of a printed table
@@ -131,7 +132,7 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
     """A line for every column of a factor, or one for a block of them."""
     family, width = factor.family, int(statistics.n_columns)
     if len(factor.columns) == 1 and width > 1:
-        shown = f"{shown_family(family)}, {width:,} {'words' if family.has_words else 'columns'}"
+        shown = f"{shown_family(family, 40)}, {width:,} {'words' if family.has_words else 'columns'}"
         return [ColumnSummary(factor.columns[0], shown, None, None, brief(prior, 60))]
     weight = family.row_weight(statistics) if family.columnwise else statistics.weight
     known = np.broadcast_to(np.asarray(weight), (*statistics.given_shape, width)).reshape(-1, width).sum(axis=0)
@@ -140,19 +141,22 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
         levels = len(family.bins) or None
         if family.reads == "codes":
             levels = len(model.tally_.domains[model.tally_.schema.domain(name)].levels)
-        missing = round(max(0.0, 1 - float(known[place]) / n_rows), 9) if n_rows else None  # shares of rows are rounded
-        shown = shown_family(model._family_of(factor, name))
+        read = model._family_of(factor, name)
+        there = float(known[place]) - _absent(model, read, name, place, statistics)
+        missing = round(max(0.0, 1 - there / n_rows), 9) if n_rows else None  # shares of rows are rounded
+        shown = shown_family(read, 40)
         if model._shows_given and factor.given:
             shown = f"{shown}, given {', '.join(map(printable, factor.given))}"
         out.append(ColumnSummary(name, shown, levels, missing, _prior(prior, place, statistics)))
     return out
 
 
-def shown_family(family: Family) -> str:
-    """A family in few characters."""
-    if family.inner is not None:
-        return f"WithMissing({shown_family(family.inner)})"
-    return f"Binned of {len(family.bins)}" if family.bins else brief(family, 40)
+def _absent(model: Any, family: Family, name: Any, place: int, statistics: Any) -> float:
+    """The weight of the rows that a column counts as absent, where that is one of its levels."""
+    if family.inner is None or not hasattr(statistics, "segments"):
+        return 0.0
+    level = -1 if family.bins else model.tally_.domains[model.tally_.schema.domain(name)].index[None]
+    return float(statistics.segments.split(statistics.pooled().table)[place][level])
 
 
 def _prior(prior: Any, place: int, statistics: Any) -> str:

@@ -81,13 +81,13 @@ def read_columns(
     return _found(chosen, left_out, table, given, weight)
 
 
-def by_type(columns: Any, features: list[Name]) -> set[Name]:
-    """The columns whose type is to decide: those that ``columns=`` says ``"auto"`` of."""
+def by_word(columns: Any, features: list[Name], word: str) -> set[Name]:
+    """The columns that ``columns=`` says a word of: ``"auto"``, that their type is to decide, or ``"suggest"``."""
     if not isinstance(columns, Mapping):
-        return set(features) if columns == "auto" else set()
+        return set(features) if columns == word else set()
     known = set(features)
     named = {name: columns[key] for key in columns if key is not ... for name in _named(key, features, known)}
-    return {name for name in features if named.get(name, columns.get(...)) == "auto"}
+    return {name for name in features if named.get(name, columns.get(...)) == word}
 
 
 def _found(
@@ -159,12 +159,19 @@ def shown_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -
     """Lines that say in which family columns are read, and which are left out."""
     lines: dict[str, list[Any]] = {}
     for name, family in families.items():
-        lines.setdefault(f"Binned of {len(family.bins)}" if family.bins else brief(family), []).append(name)
+        lines.setdefault(shown_family(family), []).append(name)
     shown = [f"    {family}: {_listed(names)}" for family, names in lines.items()]
     reasons: dict[str, list[Any]] = {}
     for name, reason in left_out.items():
         reasons.setdefault(reason, []).append(name)
     return shown + [f"    left out, {reason}: {_listed(names)}" for reason, names in reasons.items()]
+
+
+def shown_family(family: Family, most: int = 60) -> str:
+    """A family in few characters."""
+    if family.inner is not None:
+        return f"WithMissing({shown_family(family.inner, most)})"
+    return f"Binned of {len(family.bins)}" if family.bins else brief(family, most)
 
 
 def _listed(names: list[Any]) -> str:

@@ -11,7 +11,8 @@ from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.edges import mdl_edges, mdl_edges_by_fold, quantile_edges
 from tallybayes.families.family import Family
-from tallybayes.models.inputs.columns import by_type, read_columns
+from tallybayes.families.with_missing import WithMissing
+from tallybayes.models.inputs.columns import by_word, read_columns
 from tallybayes.models.inputs.suggesting import identifiers
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
@@ -28,13 +29,24 @@ class LevelColumns(NamedTuple):
     left_out: dict[Name, str]
 
     def cut(self, table: Table) -> Table:
-        """The same rows with the bins of their numbers as labels, by number."""
+        """The same rows with the bins of their numbers as labels, by number; and absence as a level where it is one."""
         found = {}
         for name, family in self.families.items():
             if family.bins:
                 cells = table.numbers([name])
                 column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
-                found[name] = _codes(family, column, name), Domain(range(len(family.bins)), str(name))
+                codes = _codes(family.inner or family, column, name)
+                domain = Domain(range(len(family.bins)), str(name))
+            elif family.inner is not None:
+                codes, seen = table._encode(name, False)
+                codes, domain = codes.astype(np.int32), Domain(seen.levels, str(name), absent=True)
+            else:
+                continue
+            if family.inner is not None:  # the last level
+                absent = codes < 0
+                absent &= ~table.unknown.get(name, np.zeros(len(codes), dtype=bool))
+                codes[absent] = len(domain.levels) - 1
+            found[name] = codes, domain
         if not found:
             return table
         out = Table({**table.columns, **{name: codes for name, (codes, _) in found.items()}})
@@ -45,7 +57,14 @@ class LevelColumns(NamedTuple):
     def counted(self, name: Name) -> Family:
         """The family in which a column is counted: a bin is there whether or not a row has been in it."""
         family = self.families[name]
-        return Categorical(tuple(range(len(family.bins)))) if family.bins else family
+        return Categorical(tuple(range(len(family.bins)))) if family.bins else family.inner or family
+
+    def absent_level(self, name: Name, domain: Domain) -> int | None:
+        """The place of absence among the levels of a column, where it is one."""
+        family = self.families[name]
+        if family.inner is None:
+            return None
+        return len(family.bins) - 1 if family.bins else domain.index[None]
 
 
 def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any, model: str) -> LevelColumns:
@@ -73,30 +92,33 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
     groups = np.asarray(table.levels([target], lambda _: True)[0].columns[0])[rows].astype(np.intp)
     read = read_columns(columns, table, [target], target, weights)
     found = LevelColumns({}, dict(read.left_out))
-    free = by_type(columns, [name for name in table.columns if name != target])
+    features = [name for name in table.columns if name != target]
+    free = by_word(columns, features, "auto")
     labels = [name for name in free if not table.is_block(name) and table.kind(name) == "label"]
     if labels:
         found.left_out.update(identifiers(table, labels, weights))  # pairs of their levels would be many
-    for names, family in read.blocks:
-        for name in names:
-            if table.is_block(name):
-                hint = f"{model} counts pairs of columns. Pass those of interest as an array."
-                what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
-                raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
-            if name in found.left_out:
+    free |= by_word(columns, features, "suggest")
+    families = {name: family for names, family in read.blocks for name in names}
+    absence = {table.source_of(name) for name in families if name not in table.columns}
+    for name, family in families.items():
+        if name not in table.columns or name in found.left_out:
+            continue
+        if table.is_block(name):
+            hint = f"{model} counts pairs of columns. Pass those of interest as an array."
+            what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
+            raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
+        measured = family.reads != "codes" and not family.bins
+        if measured and name not in free | absence:
+            hint = "Leave it to columns='auto', which cuts numbers into bins."
+            what = f"the family of column {name!r} in {model}"
+            raise DataError.wrong_type(what, repr(family), "one with levels: Categorical() or Binned(...)", hint)
+        if measured or (name in free and family.bins):
+            cuts = _cuts(table, name, bins, rows, groups, weights)
+            if not cuts and name not in absence:
+                found.left_out[name] = "no cut tells the classes apart" if bins == "mdl" else "constant"
                 continue
-            if family.reads == "codes" or family.bins:
-                found.families[name] = family
-            elif name in free:
-                cuts = _cuts(table, name, bins, rows, groups, weights)
-                if cuts:
-                    found.families[name] = Binned((None, *cuts, None))
-                else:
-                    found.left_out[name] = "no cut tells the classes apart" if bins == "mdl" else "constant"
-            else:
-                hint = "Leave it to columns='auto', which cuts numbers into bins."
-                what = f"the family of column {name!r} in {model}"
-                raise DataError.wrong_type(what, repr(family), "one with levels: Categorical() or Binned(...)", hint)
+            family = Binned((None, *(cuts or (0.0,)), None))  # some bin, where absence alone tells
+        found.families[name] = WithMissing(family) if name in absence else family
     order = {name: place for place, name in enumerate(table.columns)}
     return LevelColumns(dict(sorted(found.families.items(), key=lambda item: order[item[0]])), found.left_out)
 

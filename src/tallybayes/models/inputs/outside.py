@@ -75,17 +75,21 @@ def tolerated(table: Table, parts: Callable[[], Iterable[tuple[Sequence[Name], F
     found = _ASKED.get()
     if found is None or found is _FIRST:
         return table
-    columns = dict(table.columns)
+    columns, unknown = dict(table.columns), dict(table.unknown)
     for names, family, domains in parts():
         for place, name in enumerate(names):
             if name in columns:
                 domain = domains[place] if family.reads == "codes" else None
-                columns[name] = _mended(columns[name], name, family, domain, found)
-    return Table(columns)
+                columns[name] = _mended(columns[name], name, family, domain, found, unknown)
+    kept = Table(columns)
+    kept.unknown = unknown
+    return kept
 
 
-def _mended(column: Any, name: Name, family: Family, domain: Domain | None, found: Found) -> Any:
-    """A column without its strange cells; the same where it has none, or has others too few."""
+def _mended(
+    column: Any, name: Name, family: Family, domain: Domain | None, found: Found, unknown: dict[Name, np.ndarray]
+) -> Any:
+    """A column without its strange cells, which are noted as unknown; the same where it has none, or others too few."""
     if isinstance(column, Sparse):
         strange = outside_cells(family, column.data)
         if not strange.any() or not family.takes_missing:
@@ -98,6 +102,7 @@ def _mended(column: Any, name: Name, family: Family, domain: Domain | None, foun
     _note(found, name, cells[strange].tolist())
     kept = cells.copy()
     kept[strange] = None if kept.dtype == object else np.nan
+    unknown[name] = strange
     return kept
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table, presence_name, sources_of
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -18,14 +17,13 @@ def is_presence(name: Any, columns: Container[Any]) -> bool:
     return any(source in columns for source in sources_of(name))
 
 
-def with_unknown(table: Table, before: Table, names: Iterable[Name], levels: Mapping[Name, Domain]) -> Table:
+def with_unknown(table: Table, names: Iterable[Name], levels: Mapping[Name, Domain]) -> Table:
     """The rows, where cells that are there but not known are neither there nor absent.
 
     Parameters
     ----------
     table : Table
-    before : Table
-        The same rows with the cells that cannot be what their columns were counted as, if there were any.
+        It knows which cells could not be what their columns were counted as.
     names : iterable of names
         The columns that say whether others are there.
     levels : mapping
@@ -36,22 +34,15 @@ def with_unknown(table: Table, before: Table, names: Iterable[Name], levels: Map
         if source is None:
             continue
         there = np.array(table.numbers([name])[0])
-        unknown = np.zeros(len(there), dtype=bool)
-        if table.columns[source] is not before.columns[source]:
-            unknown |= (there == 0) & ~_missing(before.columns[source])
+        unknown = table.unknown.get(source, np.zeros(len(there), dtype=bool))
         if source in levels:
             found, (local,) = table.levels([source], lambda _: False)
             strange = np.append(levels[source].positions_of(local.levels) < 0, False)
-            unknown |= strange[np.asarray(found.columns[0]).astype(np.intp)]
+            unknown = unknown | strange[np.asarray(found.columns[0]).astype(np.intp)]
         if unknown.any():
             there[unknown] = np.nan
             table = table.with_column(name, there)
     return table
-
-
-def _missing(column: Any) -> np.ndarray:
-    cells = column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column, dtype=object).tolist()
-    return np.array([is_missing(cell) for cell in cells], dtype=bool)
 
 
 def with_absences(columns: dict[Name, Any]) -> dict[Name, Any]:

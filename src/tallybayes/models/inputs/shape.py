@@ -127,7 +127,7 @@ def open_rows(model: Any, X: Any) -> Table:
         return kept
     domains = model.tally_.domains
     levels = {name: domains[str(name)] for factor in factors for name in factor.level_columns if str(name) in domains}
-    return with_unknown(kept, table, absence, levels if unseen == "missing" else {})
+    return with_unknown(kept, absence, levels if unseen == "missing" else {})
 
 
 def bound_texts(model: Any, table: Table) -> Table:

@@ -83,11 +83,12 @@ def told_given(model: Any, column: Name, parent: Name | None = None) -> Told:
     shares = found.shares[:, here]
     if parent is not None:
         above = found.names.index(parent)
-        given, groups = (*given, parent), (*groups, families[parent].bins or found.domains[above].levels)
+        given, groups = (*given, parent), (*groups, families[parent].bins or found.domains[above].shown)
         shares = found.given(float(model.strength), above, place)
-    factor = Factor(column, given, families[column])
+    family = families[column]
+    factor = Factor(column, given, family if family.bins else family.inner or family)
     scored = Scored(factor, Probabilities(shares, Segments(found.sizes[[place]])), False, NOTHING)
-    return Told(scored, given, groups, () if factor.family.bins else [found.domains[place].levels])
+    return Told(scored, given, groups, () if factor.family.bins else [found.domains[place].shown])
 
 
 def n_parameters(model: Any) -> int:
@@ -181,7 +182,8 @@ def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -
         if place is None:
             columns[name] = np.full(n, np.nan)
         elif family.bins:
-            ends, code = family.ends, codes[:, place]
+            code, ends = codes[:, place], (family.inner or family).ends
+            ends = ends if family.inner is None else np.append(ends, np.nan)  # absence ends nowhere
             columns[name] = ends[code] + (ends[code + 1] - ends[code]) * rng.random(n)
         else:
             columns[name] = labels_at(model._pairs.domains[place].levels, codes[:, place])
@@ -218,22 +220,28 @@ def fill(model: Any, X: Any, how: str = "mean") -> Any:
     }
     every, cut, found = codes_of(model, table), model._cut(table), dict[Any, Missing]()
     for place, (name, domain) in enumerate(zip(model._pairs.names, model._pairs.domains, strict=True)):
-        absent = np.asarray(cut.levels([name], lambda _: False)[0].columns[0]).astype(np.int64) < 0
-        rows = np.flatnonzero(absent)  # a level never seen is not missing
+        cells, (there,) = cut.levels([name], lambda _: False)
+        codes = np.asarray(cells.columns[0]).astype(np.int64)
+        gone, family = model._columns.absent_level(name, domain), model._columns.families[name]
+        absent = codes < 0  # a level never seen is not missing
+        if gone is not None:
+            absent |= codes == model._columns.absent_level(name, there)
+        rows = np.flatnonzero(absent)
         if not len(rows):
             continue
         some = [column[rows].astype(np.int32) for column in every]
-        log_p = np.empty((len(rows), len(domain.levels)))
-        for level in range(len(domain.levels)):
+        known = [level for level in range(len(domain.levels)) if level != gone]  # what is not there, not whether it is
+        log_p = np.empty((len(rows), len(known)))
+        for out, level in enumerate(known):
             here = np.full(len(rows), level, dtype=np.int32)
             joint = model._plan.joint_of([*some[:place], here, *some[place + 1 :]])
-            log_p[:, level] = np.logaddexp.reduce(joint, axis=1)
-        shares, family = softmax(log_p, axis=1), model._columns.families[name]
+            log_p[:, out] = np.logaddexp.reduce(joint, axis=1)
+        shares = softmax(log_p, axis=1) if known else log_p
         if family.bins:
-            middles = (family.ends[:-1] + family.ends[1:]) / 2
+            middles = (family.inner or family).value_of(np.arange(len(known)))
             mean = middles[shares.argmax(axis=1)] if how == "mode" else shares @ middles
             found[name] = Missing(rows, np.ones((len(rows), 1)), means=mean[:, None])
         else:
-            found[name] = Missing(rows, weights[rows], domain.levels, shares)
+            found[name] = Missing(rows, weights[rows], tuple(domain.levels[level] for level in known), shares)
         columns[name] = fill_column(columns[name], found[name], how)
     return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), X, found)

@@ -97,4 +97,4 @@ def _level(model: Any, column: int, code: int) -> str:
     if code < 0:
         return "—"
     family = model._columns.families[model._pairs.names[column]]
-    return shown(family.bins[code] if family.bins else model._pairs.domains[column].levels[code])
+    return shown(family.bins[code] if family.bins else model._pairs.domains[column].shown[code])
