@@ -157,10 +157,10 @@ def filtered() -> tuple[list[prequential.Judged], prequential.Counter]:
         return list(prequential.judged_then_learned(paths, score.Thresholds(), counter)), counter
 
 
-def learned_mails() -> tb.LearningCurve:
+def learned_mails() -> tb.LearningCurves:
     """How its errors become fewer."""
     sizes, *parts = prequential.curve_of(filtered()[0])
-    return tb.LearningCurve(["judged, then learned"], sizes, *(part[None, :, None] for part in parts))
+    return tb.LearningCurves(["judged, then learned"], sizes, *(part[None, :, None] for part in parts))
 
 
 def honest(calibration: score.Calibration | None) -> tb.Evaluation:

@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from tallybayes.insight.evaluate import evaluate as evaluate
     from tallybayes.insight.evaluation import Evaluation as Evaluation
     from tallybayes.insight.intervals import Measure as Measure
-    from tallybayes.insight.learning_curve import LearningCurve as LearningCurve
-    from tallybayes.insight.learning_curve import learning_curve as learning_curve
+    from tallybayes.insight.learning_curves import LearningCurves as LearningCurves
+    from tallybayes.insight.learning_curves import learning_curves as learning_curves
     from tallybayes.insight.predictive_check import PredictiveCheck as PredictiveCheck
     from tallybayes.insight.predictive_check import predictive_check as predictive_check
     from tallybayes.insight.prior_path import PriorPath as PriorPath
@@ -150,7 +150,7 @@ _PUBLIC = {
     "K2": "families.priors",
     "LabelError": "errors",
     "Learned": "learned",
-    "LearningCurve": "insight.learning_curve",
+    "LearningCurves": "insight.learning_curves",
     "LogNormal": "families.log_normal",
     "Measure": "insight.intervals",
     "Mixture": "models.classifiers.mixture",
@@ -199,7 +199,7 @@ _PUBLIC = {
     "evaluate": "insight.evaluate",
     "learn": "learned",
     "learn_tree": "models.networks.tree",
-    "learning_curve": "insight.learning_curve",
+    "learning_curves": "insight.learning_curves",
     "leave_one_out": "insight.cross_validation",
     "load": "files",
     "predictive_check": "insight.predictive_check",

@@ -131,7 +131,7 @@ def test_T22fig_C18b_T40_E_C4_E_T9_few_rows_favour_naive_bayes():
     y = np.arange(20_000) % 2
     X = np.where(y[:, None] == 1, 0.5, -0.5) * apart + rng.multivariate_normal(np.zeros(40), spread, len(y))
     models = {"naive Bayes": tb.NaiveBayes(tb.TiedGaussian()), "logistic": LogisticRegression(C=1e4, max_iter=1000)}
-    found = tb.learning_curve(models, X, y, [80, 320])
+    found = tb.learning_curves(models, X, y, [80, 320])
     ours, theirs = found.error.mean(axis=2)
     assert (ours < theirs).all()
     np.testing.assert_allclose(ours, [0.167, 0.140], atol=0.015)  # the book's means are of 40 draws, these of 5

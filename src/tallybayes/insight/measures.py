@@ -266,13 +266,17 @@ def reliability(scores: Scores, mass: float) -> Reliability:
     return Reliability(sums[here] / total[here], found, total[here], squares[here], edges)
 
 
+def calibration_gap(bins: Reliability) -> float:
+    """Σ_b (weight of b) |accuracy of b − confidence of b|."""
+    return float((bins.weight / bins.weight.sum() * np.abs(bins.accuracy.value - bins.confidence)).sum())
+
+
 def calibration_error(bins: Reliability, mass: float) -> Measure:
-    """Σ_b (weight of b) |accuracy of b − confidence of b|, with an interval from draws.
+    """The calibration gap, with an interval from draws.
 
     In every bin, the true share of right rows has a Beta posterior under a uniform prior. The draws have a fixed seed.
     """
-    share = bins.weight / bins.weight.sum()
-    value = float((share * np.abs(bins.accuracy.value - bins.confidence)).sum())
+    share, value = bins.weight / bins.weight.sum(), calibration_gap(bins)
     n = effective_rows(bins.weight, bins.squares)
     right = n * bins.accuracy.value
     draws = np.random.default_rng(_SEED).beta(1 + right, 1 + (n - right), (_N_DRAWS, len(n)))

@@ -127,6 +127,7 @@ MODULE = {
     **dict.fromkeys(["Normal", "normal", "gaussian"], "Gaussian"),
     **dict.fromkeys(["AutoML", "auto", "fit"], "choose"),
     **dict.fromkeys(["chow_liu", "ChowLiu"], "learn_tree"),
+    **dict.fromkeys(["learning_curve", "validation_curve", "LearningCurveDisplay"], "learning_curves"),
 }
 
 

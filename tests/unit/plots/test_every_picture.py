@@ -120,7 +120,7 @@ def path(n):
 
 def curve(n):
     rows, y = numbers(n, 3, 600)
-    return tb.learning_curve({f"{LONG} {k}": tb.NaiveBayes() for k in range(3)}, rows, y, [120, 480], repeats=2)
+    return tb.learning_curves({f"{LONG} {k}": tb.NaiveBayes() for k in range(3)}, rows, y, [120, 480], repeats=2)
 
 
 def states(n):
@@ -202,7 +202,7 @@ DRAWN = {
     ("HiddenMarkovModel", "plot_states"): lambda n: states(n)[0].plot_states(states(n)[1]),
     ("HiddenMarkovModel", "plot_transitions"): lambda n: states(n)[0].plot_transitions(),
     ("Trellis", "plot"): lambda n: states(n)[0].trellis([states(n)[1]])[0].plot(),
-    ("LearningCurve", "plot"): lambda n: curve(n).plot(),
+    ("LearningCurves", "plot"): lambda n: curve(n).plot(),
     ("PredictiveCheck", "plot"): lambda n: check(n).plot(),
     ("PriorPath", "plot"): lambda n: path(n).plot(),
 }

@@ -109,5 +109,6 @@ def _from_nothing(ham: Any, spam: Any, limits: Any, picture: str | None) -> list
             raise CommandError(f"there is no mail in --{label}.")
     if picture is not None:
         sizes, *parts = curve_of(judged)
-        tb.LearningCurve(["judged, then learned"], sizes, *(part[None, :, None] for part in parts)).plot().save(picture)
+        curves = tb.LearningCurves(["judged, then learned"], sizes, *(part[None, :, None] for part in parts))
+        curves.plot().save(picture)
     return found
