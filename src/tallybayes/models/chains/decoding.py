@@ -194,10 +194,14 @@ def predict_pairs(
     transition = np.exp(chain.arguments[1])
     out = []
     for before, after in zip(filtered, smoothed, strict=True):
-        expected = before[:-1] @ transition  # p(next | so far), to which the whole sequence is compared
-        ratio = np.divide(after[1:], expected, out=np.zeros_like(expected), where=expected > 0)
-        out.append(before[:-1, :, None] * transition * ratio[:, None, :])
+        out.append(before[:-1, :, None] * transition * kept_ratios(before, after, transition)[:, None, :])
     return out
+
+
+def kept_ratios(before: np.ndarray, after: np.ndarray, transition: np.ndarray) -> np.ndarray:
+    """What the whole sequence makes of the next step's states, beside what the steps so far expect: a ratio."""
+    expected = before[:-1] @ transition
+    return np.divide(after[1:], expected, out=np.zeros_like(expected), where=expected > 0)
 
 
 @answering

@@ -12,7 +12,7 @@ import numpy as np
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.families.added_counts import is_amount
 from tallybayes.families.estimates import ESTIMATE_WORDS
-from tallybayes.models.chains import decoding, generate, learning, messages, stating
+from tallybayes.models.chains import decoding, generate, learning, long_run, messages, paths, stating
 from tallybayes.models.chains.chain import UNSEEN, read_prior
 from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted, told
@@ -138,6 +138,9 @@ class HiddenMarkovModel(Model):
     forward = messages.forward
     backward = messages.backward
     trellis = messages.trellis
+    best_paths = paths.best_paths
+    sample_paths = paths.sample_paths
+    expected_visits = long_run.expected_visits
     sample = generate.sample
     fill = generate.fill
 
@@ -207,6 +210,8 @@ class HiddenMarkovModel(Model):
                 found[names if len(names) > 1 else names[0]] = parameters
         return found
 
+    stationary_ = property(long_run.stationary)
+    durations_ = property(long_run.durations)
     means_ = property(means)
     covariances_ = property(covariances)
 

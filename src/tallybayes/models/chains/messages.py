@@ -129,7 +129,7 @@ class Messages:
         return title, *_table(self.states, [[f"{x:.4g}" for x in row] for row in numbers.tolist()])
 
     def __repr__(self) -> str:
-        return _text(*self._cells())
+        return text_table(*self._cells())
 
     def _repr_html_(self) -> str:
         return html_table(*self._cells())
@@ -215,7 +215,7 @@ class Trellis:
         return title, *_table(self.states, cells)
 
     def __repr__(self) -> str:
-        return _text(*self._cells())
+        return text_table(*self._cells())
 
     def _repr_html_(self) -> str:
         return html_table(*self._cells())
@@ -234,14 +234,21 @@ class _Passes(NamedTuple):
     log_prob: float
 
 
+def log_forward(start: np.ndarray, transition: np.ndarray, emission: np.ndarray) -> np.ndarray:
+    """log p(steps so far, state) of one sequence: (steps, states), however small."""
+    alpha = np.empty(emission.shape)
+    for t, row in enumerate(emission):
+        alpha[t] = row + (start if t == 0 else np.logaddexp.reduce(alpha[t - 1][:, None] + transition, axis=0))
+    return alpha
+
+
 def _passed(start: Any, transition: Any, end: Any, emission: Any, offsets: np.ndarray) -> list[_Passes]:
     """Forward and backward through every sequence."""
     rows, ending = dense(emission), np.zeros_like(start) if end is None else end
     found = []
     for a, b in pairwise(offsets.tolist()):
-        alpha, beta, steps = np.empty((b - a, len(start))), np.empty((b - a, len(start))), rows[a:b]
-        for t, row in enumerate(steps):
-            alpha[t] = row + (start if t == 0 else np.logaddexp.reduce(alpha[t - 1][:, None] + transition, axis=0))
+        steps, beta = rows[a:b], np.empty((b - a, len(start)))
+        alpha = log_forward(start, transition, steps)
         for t in range(b - a - 1, -1, -1):
             to_come = ending if t == b - a - 1 else transition + (steps[t + 1] + beta[t + 1])
             beta[t] = to_come if to_come.ndim == 1 else np.logaddexp.reduce(to_come, axis=1)
@@ -283,7 +290,7 @@ def _table(states: np.ndarray, cells: list[list[str]]) -> tuple[list[str], list[
     return head, lines
 
 
-def _text(title: str, head: list[str], lines: list[list[str]]) -> str:
+def text_table(title: str, head: list[str], lines: list[list[str]]) -> str:
     """A table as text, numbers to the right."""
     widths = [max(len(line[k]) for line in [head, *lines]) for k in range(len(head))]
     shown = [
