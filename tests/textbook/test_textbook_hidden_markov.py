@@ -129,7 +129,7 @@ def test_E_T4_the_best_path_is_of_both_together():
 def test_T37_one_step_of_baum_and_welch():
     given = machine()
     near(np.exp(given.log_likelihood([[3, 1, 3]])), 0.028562)
-    model = tb.HiddenMarkovModel(columns=given.columns_, estimate="mle", max_iter=1).fit([[3, 1, 3]], start=given)
+    model = tb.HiddenMarkovModel(columns=given.columns_, estimate="mle", max_iter=1).fit([[3, 1, 3]], initial=given)
     near(model.start_[1], 13376 / 14281)
     near(model.transition_[:, 1], [718 / 953, 426 / 793])
     near(model.emission_[0][3][1], 6281 / 7695)
@@ -144,7 +144,7 @@ def test_E_T11_state_probabilities_are_one_thing_learning_is_another():
     before = given.predict_proba([[3, 1, 3]])[0]
     near(given.forward([[3, 1, 3]])[0].scaled * given.backward([[3, 1, 3]])[0].scaled, before)
     near(given.transition_, [[0.5, 0.5], [0.4, 0.6]])  # nothing was learned by it
-    model = tb.HiddenMarkovModel(columns=given.columns_, estimate="mle").fit([[3, 1, 3]], start=given)
+    model = tb.HiddenMarkovModel(columns=given.columns_, estimate="mle").fit([[3, 1, 3]], initial=given)
     assert (np.diff(model.history_) > 0).all()
     assert model.log_likelihood([[3, 1, 3]]) > given.log_likelihood([[3, 1, 3]])
 

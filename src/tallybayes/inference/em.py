@@ -31,6 +31,8 @@ class Climb(NamedTuple):
         Of what was observed, under the last parameters.
     starts : tuple of lists of float
         The histories of all starts, of which this is the best.
+    objectives : tuple of float
+        Where every start ended; NaN of one that failed.
     """
 
     expected: Any
@@ -39,6 +41,7 @@ class Climb(NamedTuple):
     converged: bool
     log_likelihood: float
     starts: tuple[list[float], ...] = ()
+    objectives: tuple[float, ...] = ()
 
 
 class Climbed(NamedTuple):
@@ -50,11 +53,15 @@ class Climbed(NamedTuple):
     log_likelihood: float  # of what was observed, under the last parameters
     entropy: float = 0.0  # of what was not, given what was; 0 where it is not measured
     starts: tuple[list[float], ...] = ()  # the histories of all starts, to be drawn; a file keeps the best alone
+    objectives: tuple[float, ...] = ()  # where every start ended
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Numbers and arrays for a file."""
-        numbers = {name: value for name, value in self._asdict().items() if name not in ("history", "starts")}
-        return {"em": numbers}, {"em/history": np.array(self.history)}
+        arrays = {"em/history": np.array(self.history)}
+        if len(self.objectives) > 1:
+            arrays["em/objectives"] = np.array(self.objectives)
+        left = ("history", "starts", "objectives")
+        return {"em": {name: value for name, value in self._asdict().items() if name not in left}}, arrays
 
     @classmethod
     def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> Climbed | None:
@@ -65,7 +72,8 @@ class Climbed(NamedTuple):
         objective, converged = str(kept.pop("objective")), bool(kept.pop("converged"))
         found = cls(history, objective, converged, float(kept.pop("log_likelihood")), float(kept.pop("entropy", 0.0)))
         refuse_rest("what the file says of EM", kept)
-        return found
+        ends = np.ravel(arrays.pop("em/objectives", history[-1:])).tolist()
+        return found._replace(objectives=tuple(ends))
 
 
 def climb(
@@ -144,19 +152,21 @@ def climb_best(
     -------
     Climb
     """
-    best, failed, histories = None, None, []
+    best, failed, histories, ends = None, None, [], list[float]()
     for start in starts:
         try:
             done = climb(start(), maximise, expect, max_iter=max_iter, tol=tol, what=what)
         except EstimateError as error:
             failed = error
+            ends.append(np.nan)
             continue
         histories.append(done.history)
+        ends.append(done.history[-1])
         best = done if best is None or done.history[-1] > best.history[-1] else best
     if best is None:
         assert failed is not None
         raise failed
-    return best._replace(starts=tuple(histories))
+    return best._replace(starts=tuple(histories), objectives=tuple(ends))
 
 
 def warn_unless_converged(climbed: Climbed) -> None:
@@ -171,6 +181,9 @@ def warn_unless_converged(climbed: Climbed) -> None:
 
 def check_climb(model: Any) -> None:
     """Refuse settings that EM cannot follow: of ``max_iter``, ``tol`` and, where a model has them, of others."""
+    again = getattr(model, "warm_start", False)
+    if not isinstance(again, bool | np.bool_):
+        raise EstimateError(f"warm_start is {again!r}; expected True or False.")
     for name in ("max_iter", "n_init"):
         number = getattr(model, name, 1)
         if not is_whole(number):

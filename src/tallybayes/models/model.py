@@ -48,6 +48,14 @@ class Model(Estimator):
         return [] if self._climb is None else list(self._climb.history)
 
     @property
+    def objectives_(self) -> list[float]:
+        """The objective that EM ended at from every start, in nats; NaN where one failed. The best is ``history_[-1]``.
+
+        Maximum likelihood sets out twice from each start: at once, and from where default priors lead.
+        """
+        return [] if self._climb is None else list(self._climb.objectives)
+
+    @property
     def n_iter_(self) -> int:
         """How often the rows were gone through: once to count them, or once for every step of EM."""
         check_is_fitted(self, "tally_")

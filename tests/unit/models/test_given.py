@@ -383,7 +383,7 @@ def test_em_climbs_from_there_and_keeps_the_names(estimate):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, 100), rng.normal(5, 2, 100)])[:, None]
     far = tb.Mixture.from_parameters({0: [{"mean": 9, "variance": 4}, {"mean": -3, "variance": 1}]}, [0.5, 0.5])
-    model = tb.Mixture(2, columns=far.columns_, estimate=estimate).fit(X, start=far)
+    model = tb.Mixture(2, columns=far.columns_, estimate=estimate).fit(X, initial=far)
     assert model.table(0)[0]["mean"] > 4  # not the other way round
     assert model.table(0)[1]["mean"] < 1
     assert (np.diff(model.history_) > -1e-9).all()
@@ -395,15 +395,15 @@ def test_em_climbs_from_there_and_keeps_the_names(estimate):
         {"x": {"b": 0.9, "a": 0.1}, "y": {"a": 0.8, "b": 0.2}},
     )  # fmt: skip
     chain = tb.HiddenMarkovModel(columns=swapped.columns_, estimate=estimate, tol=1e-9, max_iter=1000)
-    chain.fit(steps, start=swapped)
+    chain.fit(steps, initial=swapped)
     assert chain.states_.tolist() == ["x", "y"]
     assert (np.diff(chain.history_) > -1e-9).all()
     assert chain.emission_[0]["b"][0] > chain.emission_[0]["b"][1]
     again = tb.HiddenMarkovModel(columns=swapped.columns_, estimate=estimate, tol=1e-9, max_iter=1000)
-    again.fit(steps, start=chain)  # a fitted one will do as well, and is at its top
+    again.fit(steps, initial=chain)  # a fitted one will do as well, and is at its top
     assert len(again.history_) <= 3 or estimate == "bayes"
     named = tb.HiddenMarkovModel(columns=swapped.columns_, max_iter=1000).fit(
-        steps, [["x", *[None] * 4]] * 3, start=swapped
+        steps, [["x", *[None] * 4]] * 3, initial=swapped
     )
     assert named.states_.tolist() == ["x", "y"]
     assert named.predict(steps)[0][0] == "x"
@@ -412,25 +412,25 @@ def test_em_climbs_from_there_and_keeps_the_names(estimate):
 def test_starts_that_are_none():
     model = tb.HiddenMarkovModel(columns=ice_cream().columns_)
     for start, steps, y, message in (
-        ("x", [[1]], None, "start is str; expected a HiddenMarkovModel"),
+        ("x", [[1]], None, "initial is str; expected a HiddenMarkovModel"),
         (ice_cream(), [[1]], [["mild"]], "mild"),
-        (tb.HiddenMarkovModel.from_tables(START, MOVES, {s: {"rate": 1} for s in START}), [[1]], None, "start= has"),
+        (tb.HiddenMarkovModel.from_tables(START, MOVES, {s: {"rate": 1} for s in START}), [[1]], None, "initial= has"),
     ):
         with pytest.raises((tb.DataError, tb.LabelError), match=message):
-            model.fit(steps, y, start=start)
-    with pytest.raises(tb.DataError, match="start= has 2 states, and n_states is 3"):
-        tb.HiddenMarkovModel(3, ice_cream().columns_).fit([[1]], start=ice_cream())
+            model.fit(steps, y, initial=start)
+    with pytest.raises(tb.DataError, match="initial= has 2 states, and n_states is 3"):
+        tb.HiddenMarkovModel(3, ice_cream().columns_).fit([[1]], initial=ice_cream())
     with pytest.raises(tb.DataError, match="does not model the end"):
-        tb.HiddenMarkovModel(columns=ice_cream().columns_, end_state=True).fit([[1]], start=ice_cream())
+        tb.HiddenMarkovModel(columns=ice_cream().columns_, end_state=True).fit([[1]], initial=ice_cream())
     never = tb.HiddenMarkovModel.from_tables(START, MOVES, {s: {1: 1.0, 2: 0.0} for s in START})
-    with pytest.raises(tb.DataError, match="every sequence is impossible under start="):
-        tb.HiddenMarkovModel(columns=never.columns_).fit([[2]], start=never)
-    with pytest.raises(tb.DataError, match="start= has 2 components, and n_components is 3"):
-        tb.Mixture(3).fit([[1.0], [2.0]], start=heaps())
+    with pytest.raises(tb.DataError, match="every sequence is impossible under initial="):
+        tb.HiddenMarkovModel(columns=never.columns_).fit([[2]], initial=never)
+    with pytest.raises(tb.DataError, match="initial= has 2 components, and n_components is 3"):
+        tb.Mixture(3).fit([[1.0], [2.0]], initial=heaps())
     with pytest.raises(tb.DataError, match="expected a Mixture"):
-        tb.Mixture(2).fit([[1.0], [2.0]], start=picnic())
-    with pytest.raises(tb.DataError, match=r"columns=start\.columns_"):
-        tb.Mixture(2, tb.Poisson()).fit([[1.0], [2.0]], start=heaps())
+        tb.Mixture(2).fit([[1.0], [2.0]], initial=picnic())
+    with pytest.raises(tb.DataError, match=r"columns=initial\.columns_"):
+        tb.Mixture(2, tb.Poisson()).fit([[1.0], [2.0]], initial=heaps())
 
 
 # ---- What is wrong with numbers -------------------------------------------------------------------------------------

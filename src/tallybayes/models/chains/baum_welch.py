@@ -46,7 +46,7 @@ def learn_chain(
     weight: np.ndarray | None,
     names: dict[str, str],
     emissions: list[Factor],
-    start: Any = None,
+    initial: Any = None,
 ) -> tuple[Tally, Climbed]:
     """Learn by EM from several starts, or from another model: the tally of what the best expects, and how it ended."""
     n_more = n_unnamed(model, domain)
@@ -63,8 +63,8 @@ def learn_chain(
     if not len(codes):
         raise DataError("there are 0 steps to learn from; expected at least 1.")
     learner = _Learner(model, sequences, codes, states, weight, names, emissions)
-    starts: Iterable[Callable[[], Any]] = [partial(learner.from_model, start)]
-    if start is None:
+    starts: Iterable[Callable[[], Any]] = [partial(learner.from_model, initial)]
+    if initial is None:
         starts = learner.starts(np.random.default_rng(model.random_state))
     best, climbed = learner.hill.climb_best(learner, starts)
     warn_unless_converged(climbed)
@@ -184,19 +184,19 @@ class _Learner:
 
     # ---- The start ------------------------------------------------------------------------------------------------
 
-    def from_model(self, start: Any) -> Chain:
+    def from_model(self, initial: Any) -> Chain:
         """The chain of another model, over the levels that there are now; priors are found from what it expects."""
-        refuse_other_words(start, self.words)
-        counted, found = start._counted, start._counted.answering
+        refuse_other_words(initial, self.words)
+        counted, found = initial._counted, initial._counted.answering
         if self.model.end_state and found.end is None:
-            raise DataError("start= does not model the end of sequences, and end_state is True; expected both to.")
+            raise DataError("initial= does not model the end of sequences, and end_state is True; expected both to.")
         end = found.end if self.model.end_state else None
         scored = started(counted.scored, counted.domains, self.emissions, self.counter)
         domains = [self.counter.level_domains(number) for number in range(len(scored))]
         chain = Chain(found.start, found.transition, end, scored, domains, "missing")
         expected, _ = self.expect(chain)
         if not expected[0].table.sum():
-            raise DataError("every sequence is impossible under start=.\n    Give no step the probability 0.")
+            raise DataError("every sequence is impossible under initial=.\n    Give no step the probability 0.")
         if self.hill.has_prior:
             self._hold(self._known(expected))
             shares = [part._replace(factor=f) for part, f in zip(counted.fitted.scored, self.parts, strict=False)]

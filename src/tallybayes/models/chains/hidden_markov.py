@@ -64,7 +64,9 @@ class HiddenMarkovModel(Model):
     max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a step of the data.
     n_init : int, default 1
-        From how many starts; the one that climbs highest counts.
+        From how many starts; the one that climbs highest counts, and ``objectives_`` tells of all.
+    warm_start : bool, default False
+        Whether `fit` sets out from what was learnt before, if anything was.
     random_state : int, Generator or None
 
     Attributes
@@ -99,6 +101,7 @@ class HiddenMarkovModel(Model):
         max_iter: int = 100,
         tol: float = 1e-6,
         n_init: int = 1,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_states = n_states
@@ -110,6 +113,7 @@ class HiddenMarkovModel(Model):
         self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
+        self.warm_start = warm_start
         self.random_state = random_state
 
     columns_ = property(columns_of)

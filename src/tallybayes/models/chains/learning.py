@@ -16,6 +16,7 @@ from tallybayes.families.family import Family
 from tallybayes.inference.em import is_whole
 from tallybayes.models.chains.in_database import Steps, steps_there
 from tallybayes.models.chains.names import free_names, names_in, state_schema
+from tallybayes.models.fitted.climbing import initial_model, refuse_other_number
 from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.sequences import Sequences, open_labels, open_sequences, step_weights
@@ -42,7 +43,7 @@ def fit(
     sequence: str | None = None,
     order: str | None = None,
     sample_weight: Any = None,
-    start: HiddenMarkovModel | None = None,
+    initial: HiddenMarkovModel | None = None,
 ) -> H:
     """Count labelled sequences, or learn from those without labels by EM; forget any learned before.
 
@@ -56,18 +57,19 @@ def fit(
     sequence, order : str, optional
         The columns of a frame that say to which sequence a step belongs, and where in it.
     sample_weight : array-like of shape (sequences,), optional
-    start : HiddenMarkovModel, optional
-        Where EM starts: at the parameters of this one, fitted or from tables, whose states it keeps. Its first step is
-        what these expect of the sequences. Where every state is known there is nothing to climb.
+    initial : HiddenMarkovModel, optional
+        Where EM starts, and from nowhere else: at the parameters of this one, fitted or from tables, whose states it
+        keeps. Its first step is what these expect of the sequences. Where every state is known, nothing is climbed.
 
     Returns
     -------
     self
     """
     model._check_settings()
+    initial = initial_model(model, initial)
     source = open_source(X)
     with nullcontext() if source is None else source.snapshot():
-        there = None if start is not None else steps_there(X, y, lengths, sequence, order, sample_weight)
+        there = None if initial is not None else steps_there(X, y, lengths, sequence, order, sample_weight)
         if there is not None and _learn_there(model, there):
             return model
     sequences, y = open_labelled(X, y, lengths, sequence, order)
@@ -84,8 +86,8 @@ def fit(
     found = read_columns(model.columns, table, [names["state"]], given, weight)
     emissions = [Factor(columns, (names["state"],), family) for columns, family in found.blocks]
     labels, domain = read_states(y)
-    if start is not None:
-        labels, domain = _states_of_start(model, start, labels, domain)
+    if initial is not None:
+        labels, domain = _states_of_initial(model, initial, labels, domain)
     n_more, known = n_unnamed(model, domain), labels is not None and len(labels) > 0 and (labels >= 0).all()
     if known and n_more:
         raise _too_few_states(model, domain)
@@ -96,7 +98,7 @@ def fit(
     else:
         from tallybayes.models.chains.baum_welch import learn_chain
 
-        tally, climbed = learn_chain(model, sequences, labels, domain, weight, names, emissions, start)
+        tally, climbed = learn_chain(model, sequences, labels, domain, weight, names, emissions, initial)
     model._names, model._left_out = names, found.left_out
     model._frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
     return model._adopt(tally, climbed)
@@ -221,18 +223,13 @@ def read_states(y: Any) -> tuple[np.ndarray | None, Domain]:
     return where[codes], domain
 
 
-def _states_of_start(
-    model: HiddenMarkovModel, start: Any, labels: np.ndarray | None, domain: Domain
+def _states_of_initial(
+    model: HiddenMarkovModel, initial: Any, labels: np.ndarray | None, domain: Domain
 ) -> tuple[np.ndarray | None, Domain]:
     """The states as codes among those of the model that EM starts from."""
-    if not isinstance(start, type(model)):
-        raise DataError.wrong_type("start", type(start).__name__, f"a {type(model).__name__}, fitted or from tables")
-    check_is_fitted(start, "tally_")
-    states = Domain(start._counted.states.levels, "state", ordered=True)
-    if model.n_states not in (None, len(states.levels)):
-        raise DataError(
-            f"start= has {len(states.levels)} states, and n_states is {model.n_states!r}; expected as many."
-        )
+    states = Domain(initial._counted.states.levels, "state", ordered=True)
+    if model.n_states is not None:
+        refuse_other_number(len(states.levels), "states", "n_states", model.n_states)
     unknown = [level for level in domain.levels if level not in states.index]
     if unknown:
         raise LabelError.unseen(unknown[0], "state", states.levels)

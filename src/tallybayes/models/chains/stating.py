@@ -68,14 +68,15 @@ def from_tables(
         For arrays of probabilities; 0, 1, … if left out.
     strength : float, optional
         Makes it a prior instead: a model of no sequences yet, in which every line of every table is worth so many
-        observations, to be fitted or to go on with by `partial_fit`.
+        observations, to go on with by `partial_fit` or to be fitted: EM sets out from the tables (``warm_start``),
+        whose states it keeps, and climbs the posterior under them.
     **options
         Of the constructor.
 
     Returns
     -------
     HiddenMarkovModel
-        ``fit(X, start=model)`` of another one climbs from there.
+        ``fit(X, initial=model)`` of another one climbs from there.
 
     Examples
     --------
@@ -104,6 +105,8 @@ def from_tables(
         last = Factor(names["end"], (names["state"],), Bernoulli())
         ends = read_row(end, named, "end", absent=None)[order]
         parts.append((last, Stated((), last.family, {"probability": ends[:, None]}, [])))
+    if strength is not None:
+        options.setdefault("warm_start", True)  # such a prior knows its states, so EM begins where it says
     model = cls(len(named), families_of(found), end_state=end is not None, **options)
     model._check_settings()
     model._names = names

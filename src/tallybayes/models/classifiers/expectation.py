@@ -114,8 +114,8 @@ class Expectation:
             rng = np.random.default_rng(self.model.random_state)
             seeds = self.counter.seeds(*self.rows, self.model.n_init, rng)
             starts = [partial(self._from_seeds, nearest, n_steps) for nearest in seeds for n_steps in ways]
-        if self.model._start is not None:
-            starts = [partial(self._from_model, self.model._start)]
+        if self.model._initial is not None:
+            starts = [partial(self._from_model, self.model._initial)]
         belief = self.unlabelled and isinstance(self.model.class_prior, Dirichlet)
         best, climbed = self.hill.climb_best(self, starts, has_prior=belief)
         self.measuring = True
@@ -250,12 +250,12 @@ class Expectation:
         self._resolve(self._known(expected))  # the prior is that of all rows
         return expected
 
-    def _from_model(self, start: Any) -> Estimated:
+    def _from_model(self, initial: Any) -> Estimated:
         """The parameters of another model, over the levels that there are; priors are found from what it expects."""
-        refuse_other_words(start, self.words)
-        levels = [start._level_domains(scored) for scored in start._known.scored]
-        scored = started(start._known.scored, levels, self.hill.factors, self.counter)
-        found = Estimated(start.class_log_prior_, scored)
+        refuse_other_words(initial, self.words)
+        levels = [initial._level_domains(scored) for scored in initial._known.scored]
+        scored = started(initial._known.scored, levels, self.hill.factors, self.counter)
+        found = Estimated(initial.class_log_prior_, scored)
         expected, _ = self.expect(found)
         self._resolve(self._known(expected))
         if self.hill.has_prior:

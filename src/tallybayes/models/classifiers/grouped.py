@@ -75,7 +75,7 @@ class Grouped(Model):
         "class_prior": CLASS_PRIOR_WORDS,
     }
     _calibration: Calibration | None = None  # only a classifier has any
-    _start: Any = None  # the model that EM starts from, while it is fitted
+    _initial: Any = None  # the model that EM starts from, while it is fitted
     _owed = False  # whether it was to have one, and has none
 
     classes_ = property(learning.classes)

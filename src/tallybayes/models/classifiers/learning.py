@@ -234,25 +234,25 @@ def learn(
     classes: Any = None,
     *,
     whole: bool = False,
-    start: Any = None,
+    initial: Any = None,
 ) -> Model:
     """Count the first rows. A copy of the model does the work, so that an error leaves the model as it was.
 
-    Where these are the `whole` of the rows, probabilities are calibrated by them, if that is wanted. EM may `start`
-    from another model.
+    Where these are the `whole` of the rows, probabilities are calibrated by them, if that is wanted. EM may start from
+    another model, the `initial` one.
     """
     source = open_source(X)
     if source is None:
-        return _learn(model, X, y, sample_weight, classes, whole, start)
+        return _learn(model, X, y, sample_weight, classes, whole, initial)
     check_names(source, y=y, sample_weight=sample_weight)
     with source.snapshot():
-        return _learn(model, source, y, sample_weight, classes, whole, start)
+        return _learn(model, source, y, sample_weight, classes, whole, initial)
 
 
-def _learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, whole: bool, start: Any) -> Model:
+def _learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, whole: bool, initial: Any) -> Model:
     """As `learn`; a source is opened already, since what an iterator gave it does not give again."""
     fresh = clone(model)
-    fresh._start = start
+    fresh._initial = initial
     fresh._check_settings()
     source = X if isinstance(X, Source) else None
     if getattr(model, "unlabelled", None) == "em" or (whole and model.calibration is not None):

@@ -16,7 +16,7 @@ from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally
 from tallybayes.models.classifiers.stating import mixture_from_parameters
 from tallybayes.models.classifiers.unlabelled import count_first
-from tallybayes.models.fitted.climbing import plot_climb
+from tallybayes.models.fitted.climbing import initial_model, plot_climb, refuse_other_number
 from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
 from tallybayes.models.inputs.features import open_features
 from tallybayes.sources.opening import open_source
@@ -44,6 +44,8 @@ class Mixture(Grouped):
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
     n_init : int, default 3
         From how many starts (k-means++ on what is observed); the one that climbs highest counts.
+    warm_start : bool, default False
+        Whether `fit` sets out from what was learnt before, if anything was.
     random_state : int, Generator or None
 
     Attributes
@@ -54,6 +56,8 @@ class Mixture(Grouped):
         The expected statistics of every component.
     history_ : list of float
         The objective after every step; it never falls.
+    objectives_ : list of float
+        Where every start ended.
     converged_ : bool
 
     Examples
@@ -78,6 +82,7 @@ class Mixture(Grouped):
         max_iter: int = 200,
         tol: float = 1e-6,
         n_init: int = 3,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -89,6 +94,7 @@ class Mixture(Grouped):
         self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
+        self.warm_start = warm_start
         self.random_state = random_state
 
     _counted_instead = "Its evidence_bound_ is below its evidence."
@@ -109,7 +115,7 @@ class Mixture(Grouped):
     plot_climb = plot_climb
     plot_words = plot_words
 
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None, *, start: Any = None) -> Self:
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None, *, initial: Any = None) -> Self:
         """Find the components.
 
         Parameters
@@ -118,25 +124,21 @@ class Mixture(Grouped):
         y : None
             Not used: scikit-learn's pipelines pass it.
         sample_weight : array-like of shape (n,), or the name of a column of X, optional
-        start : Mixture, optional
-            Where EM starts: at the parameters of this one, fitted or from parameters; its components keep their
-            numbers. The first step is what these expect of the rows.
+        initial : Mixture, optional
+            Where EM starts, and from nowhere else: at the parameters of this one, fitted or from parameters; its
+            components keep their numbers. The first step is what these expect of the rows.
 
         Returns
         -------
         self
         """
-        if start is not None:
-            if not isinstance(start, Mixture):
-                raise DataError.wrong_type("start", type(start).__name__, "a Mixture, fitted or from parameters")
-            check_is_fitted(start, "tally_")
-            if len(start.classes_) != self.n_components:
-                found = f"{len(start.classes_)} components, and n_components is {self.n_components!r}"
-                raise DataError(f"start= has {found}; expected as many.")
+        initial = initial_model(self, initial)
+        if initial is not None:
+            refuse_other_number(len(initial.classes_), "components", "n_components", self.n_components)
         if not is_whole(self.n_components):
             raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
         X = X if open_source(X) is None else open_features(X)  # EM needs all rows at a time
-        learning.learn(self, X, np.full(open_features(X).n_rows, None), sample_weight, start=start)
+        learning.learn(self, X, np.full(open_features(X).n_rows, None), sample_weight, initial=initial)
         self._shape = self._shape._replace(y_dtype=np.dtype(np.int64))
         return self
 

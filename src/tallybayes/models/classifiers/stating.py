@@ -110,13 +110,14 @@ def mixture_from_parameters(
     Parameters
     ----------
     parameters, columns, levels, strength, **options
-        As for `NaiveBayes.from_parameters`; the components are 0, 1, …
+        As for `NaiveBayes.from_parameters`; the components are 0, 1, … A prior (`strength`) is where EM begins
+        (``warm_start``), too, and what it climbs under.
     class_prior : p(component), as an array, series or mapping
 
     Returns
     -------
     Mixture
-        ``fit(X, start=mixture)`` of another one climbs from there.
+        ``fit(X, initial=mixture)`` of another one climbs from there.
 
     Examples
     --------
@@ -130,6 +131,8 @@ def mixture_from_parameters(
     if sorted(groups, key=str) != sorted(range(len(groups)), key=str):
         raise DataError.wrong_type("class_prior", f"of the components {groups}", "one for each of 0, 1, …")
     read = read_columns_stated(parameters, sorted(groups), columns, levels)
+    if strength is not None:
+        options.setdefault("warm_start", True)  # such a prior knows its components, so EM begins where it says
     model = cls(len(groups), columns=families_of(read), **options)
     model._check_settings()
     return _make(model, sorted(groups), class_prior, read, strength)

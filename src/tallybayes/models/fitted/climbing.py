@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
-from tallybayes.errors import DataError, PriorError
+from tallybayes.errors import DataError, LabelError, PriorError, brief
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.priors import PriorRule
@@ -151,7 +151,8 @@ class Hill:
         """Where the best of some starts ended, and how; other parameters may have a prior though no factor has."""
         best = climb_best(starts, steps.maximise, steps.expect, max_iter=self.max_iter, **self.settings)
         name = "log posterior" if self.has_prior or has_prior else "log likelihood"
-        return best, Climbed(best.history, name, best.converged, best.log_likelihood, starts=best.starts)
+        kept = {"starts": best.starts, "objectives": best.objectives}
+        return best, Climbed(best.history, name, best.converged, best.log_likelihood, **kept)  # type: ignore[arg-type]
 
 
 def _resolved(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[Any, np.ndarray]:
@@ -169,6 +170,35 @@ def _resolved(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[An
     belief = family.prior(prior, varied(known, flat), "map")
     meant = isinstance(prior, Belief | PriorRule) and read_estimate(estimate).integrates
     return belief.for_mode() if meant else belief, flat
+
+
+def initial_model(model: Any, initial: Any) -> Any:
+    """The model whose parameters EM starts from, if any: the one given or, with ``warm_start``, this one as it is."""
+    if initial is None:
+        return model if model.warm_start and hasattr(model, "tally_") else None
+    kind = type(model).__name__
+    if not isinstance(initial, type(model)):
+        raise DataError.wrong_type("initial", type(initial).__name__, f"a {kind}, fitted or of known parameters")
+    check_is_fitted(initial, "tally_")
+    return initial
+
+
+def refuse_other_number(found: int, what: str, setting: str, wanted: Any) -> None:
+    """Refuse a model to start from that has more groups, or fewer, than there shall be."""
+    if found != wanted:
+        raise DataError(f"initial= has {found} {what}, and {setting} is {wanted!r}; expected as many.")
+
+
+def in_levels(table: np.ndarray, axis: int, before: Domain, now: Domain) -> np.ndarray:
+    """Some numbers over the levels there are now; one that the model to start from does not know is refused by name."""
+    place = before.positions_of(now.levels)
+    if (place < 0).any():
+        level = now.levels[int(np.flatnonzero(place < 0)[0])]
+        raise LabelError(
+            f"initial= does not know the level {level!r} of {now.name!r}, which these rows have; its levels are "
+            f"{brief(list(before.levels))}.\n    Declare all levels in columns=, with tb.Categorical(levels=[...])."
+        )
+    return np.take(table, place, axis=axis)
 
 
 def started(
@@ -191,16 +221,15 @@ def started(
         if scored is None or scored.family.layout != factor.family.layout:
             other = "others" if scored is None else repr(scored.family)
             raise DataError(
-                f"start= has {other} where the columns {factor.columns} are {factor.family!r}.\n"
-                "    Pass columns=start.columns_, so that both read the same."
+                f"initial= has {other} where the columns {factor.columns} are {factor.family!r}.\n"
+                "    Pass columns=initial.columns_, so that both read the same."
             )
         parameters = scored.point
         if factor.level_columns:
             columns = []
             mine = counter.level_domains(number)
             for table, before, now in zip(parameters.segments.split(parameters.table), domains, mine, strict=True):
-                place = before.positions_of(now.levels)
-                columns.append(np.where(place >= 0, table[..., np.maximum(place, 0)], 0.0))
+                columns.append(in_levels(table, -1, before, now))
             sizes = [len(domain.levels) for domain in mine]
             parameters = Probabilities(np.concatenate(columns, axis=-1), Segments(sizes))
         out.append(Scored(factor, parameters, False, _NONE))

@@ -159,13 +159,13 @@ def in_words(table: Table, factors: Iterable[Factor]) -> Worded:
     return Worded(worded, [in_family_of_words(factor) for factor in factors], domains)
 
 
-def refuse_other_words(start: Any, domains: Mapping[str, Domain]) -> None:
+def refuse_other_words(initial: Any, domains: Mapping[str, Domain]) -> None:
     """Refuse a model to start from whose words are not those of the rows."""
     for name, words in domains.items():
-        if start._tally.domains[name].levels != words.levels:
+        if initial._tally.domains[name].levels != words.levels:
             raise DataError(
-                f"start= has other words of {name!r} than these rows; expected the same, in the same order.\n"
-                "    Leave start= out: labelled rows, or heaps of rows, are where EM sets out then."
+                f"initial= has other words of {name!r} than these rows; expected the same, in the same order.\n"
+                "    Leave initial= out: labelled rows, or heaps of rows, are where EM sets out then."
             )
 
 

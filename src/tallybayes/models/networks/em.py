@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
+from tallybayes.families.categorical import Probabilities
 from tallybayes.inference.em import Climbed, warn_unless_converged
-from tallybayes.models.fitted.climbing import Hill, widened
-from tallybayes.models.fitted.scoring import Scored, chunk_of, rows_of
-from tallybayes.models.fitted.soft_counting import SoftCounter, in_words
+from tallybayes.models.fitted.climbing import Hill, in_levels, widened
+from tallybayes.models.fitted.scoring import NOTHING, Scored, chunk_of, rows_of
+from tallybayes.models.fitted.soft_counting import SoftCounter, in_words, refuse_other_words
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.observed import Known, read_rows
 from tallybayes.models.networks.parameters import Network, Node, nodes_of
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.segments import Segments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.reading import as_read
 from tallybayes.tally.tally import Tally
@@ -31,7 +34,7 @@ Estimated = dict[Name, Scored]  # the parameters of every node: what an M-step f
 
 
 def learn_network(
-    model: Any, table: Table, weight: np.ndarray | None, available: Tally
+    model: Any, table: Table, weight: np.ndarray | None, available: Tally, initial: Any = None
 ) -> tuple[Tally, Climbed | None]:
     """The expected counts of all rows, missing labels included.
 
@@ -43,6 +46,8 @@ def learn_network(
     weight : ndarray of shape (n,), or None
     available : Tally
         What the rows tell where they are complete, factor by factor.
+    initial : BayesianNetwork, optional
+        Where to start.
 
     Returns
     -------
@@ -57,7 +62,10 @@ def learn_network(
     work = _Expectation(model, worded.table, weight, as_read(whole, texts))
     if not work.known.n_rows:
         return available, None
-    done, climbed = work.hill.climb_best(work, work.starts())
+    if initial is not None:
+        refuse_other_words(initial, worded.domains)
+    starts = work.starts() if initial is None else [partial(work.from_model, initial)]
+    done, climbed = work.hill.climb_best(work, starts)
     warn_unless_converged(climbed)
     return Tally(whole.factors, done.expected, whole.domains, whole.schema, soft=True), climbed
 
@@ -71,7 +79,8 @@ class _Expectation:
     def __init__(self, model: Any, table: Table, weight: np.ndarray | None, available: Tally) -> None:
         self.available, self.network = available, Network(available, model.estimate, model.prior)
         self.nodes = self.network.nodes
-        self.rng = np.random.default_rng(model.random_state)
+        self.rng, self.n_init = np.random.default_rng(model.random_state), model.n_init
+        self.start_log_prior = 0.0  # of the network that EM starts from
         weights = np.ones(table.n_rows) if weight is None else weight
         counted = np.flatnonzero(weights > 0)
         table, weights = table.rows(counted), weights[counted]
@@ -125,18 +134,63 @@ class _Expectation:
 
     def starts(self) -> list[Callable[[], list[Any]]]:
         """Where to start: at the counts of what is known, or guessed, after some steps under default priors."""
-        table = self._with_guesses(self.all)
-        begun = self._counted(table, self.all_weights) if table is not self.all else list(self.available.statistics)
-        nodes = self._by_node(begun)
-        counted = [node.counted for node in nodes]
+        guessed = [self._with_guesses(self.all)]
+        if guessed[0] is not self.all:  # each time others
+            guessed += [self._with_guesses(self.all) for _ in range(self.n_init - 1)]
+            begun = [self._counted(table, self.all_weights) for table in guessed]
+        else:
+            begun = [list(self.available.statistics)]
+        self._hold(begun[0])  # all starts climb the same hill
+
+        def by_defaults(start: list[Any], n_steps: int) -> list[Any]:
+            with self.hill.by_defaults([node.counted for node in self._by_node(start)]):
+                return self.hill.climb(self, start, n_steps)
+
+        return [partial(by_defaults, start, n_steps) for start in begun for n_steps in self.hill.ways]
+
+    def _hold(self, statistics: list[Any]) -> None:
+        """Find the priors, for all starts and steps."""
         if self.hill.has_prior:
-            self.hill.hold(counted, map(self.network.prior_of, nodes))
+            nodes = self._by_node(statistics)
+            self.hill.hold([node.counted for node in nodes], map(self.network.prior_of, nodes))
 
-        def by_defaults(n_steps: int) -> list[Any]:
-            with self.hill.by_defaults(counted):
-                return self.hill.climb(self, begun, n_steps)
+    def from_model(self, initial: Any) -> Estimated:
+        """The parameters of another network, over the levels that there are; priors are found from what it expects."""
+        its = initial._network
+        known = dict(zip(its.nodes, its.fitted.scored, strict=True))
+        found = {name: self._taken(node.factor, known.get(name), its) for name, node in self.nodes.items()}
+        expected, value = self.expect(found)
+        if value == -np.inf:
+            raise DataError(
+                "some rows are impossible under initial=.\n    Give nothing that was seen the probability 0."
+            )
+        self._hold(expected)
+        if self.hill.has_prior:
+            counted = [node.counted for node in self._by_node(expected)]
+            self.start_log_prior = self.hill.log_prior(list(found.values()), counted)
+        return found
 
-        return [partial(by_defaults, n_steps) for n_steps in self.hill.ways]
+    def _taken(self, factor: Factor, scored: Scored | None, its: Network) -> Scored:
+        """The parameters of one node of another network, over the levels that there are now."""
+        if scored is None or scored.factor.given != factor.given or scored.family.layout != factor.family.layout:
+            other = "no such node" if scored is None else f"given {scored.factor.given}, {scored.family!r}"
+            raise DataError(
+                f"initial= has {other} where {factor.columns[0]!r} is given {factor.given}, {factor.family!r}.\n"
+                "    Use the same parents= and columns= in both."
+            )
+        parents = [(self.available.domains[str(name)], its.tally.domains[str(name)]) for name in factor.given]
+        point = scored.point
+        if factor.family.reads != "codes":
+            if any(now.levels != before.levels for now, before in parents):
+                place = np.arange(len(its.configurations(factor.given))).reshape([len(b.levels) for _, b in parents])
+                for axis, (now, before) in enumerate(parents):
+                    place = in_levels(place, axis, before, now)
+                point = factor.family.take(point, place.ravel())
+            return Scored(factor, point, False, NOTHING)
+        table, own = point.table, str(factor.columns[0])
+        for axis, (now, before) in enumerate([*parents, (self.available.domains[own], its.tally.domains[own])]):
+            table = in_levels(table, axis, before, now)
+        return Scored(factor, Probabilities(table, Segments([table.shape[-1]])), False, NOTHING)
 
     def _with_guesses(self, table: Table) -> Table:
         """The rows with a first guess for nodes that are never seen.
@@ -169,8 +223,10 @@ class _Expectation:
 
     # ---- The steps --------------------------------------------------------------------------------------------------
 
-    def maximise(self, expected: list[Any]) -> tuple[Estimated, float]:
-        """The M-step: the most probable parameters of every node, and their log prior."""
+    def maximise(self, expected: list[Any] | Estimated) -> tuple[Estimated, float]:
+        """The M-step: the most probable parameters of every node, and their log prior; those to start from are."""
+        if isinstance(expected, dict):
+            return expected, self.start_log_prior
         counted = [node.counted for node in self._by_node(expected)]
         found, log_prior = self.hill.top(counted, self.groups)
         pairs = zip(found, counted, strict=True)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
+from tallybayes.models.fitted.climbing import initial_model
 from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.networks.factors import check_sizes, check_structure, check_sum, in_order, make_factors
 from tallybayes.models.networks.graph import Graph
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     N = TypeVar("N", bound=BayesianNetwork)
 
 
-def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
+def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None, initial: BayesianNetwork | None = None) -> N:
     """Count the rows, forgetting any counted before.
 
     Parameters
@@ -41,14 +42,17 @@ def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
     sample_weight : array-like of shape (n,), or the name of a column, optional
     names : sequence, optional
         The names of an array's columns; without, its nodes are called 0, 1, 2, …
+    initial : BayesianNetwork, optional
+        Where EM starts, and from nowhere else: at the tables of this one, fitted or from tables, of the same structure.
+        Where nothing is expected (``missing="available"``) it is not needed.
 
     Returns
     -------
     self
     """
-    source = None if model.missing == "em" else open_source(X)
+    source, initial = None if model.missing == "em" else open_source(X), initial_model(model, initial)
     if source is None:
-        _learn(model, open_rows(model, X, names), sample_weight)._frame = frame_kind(X)
+        _learn(model, open_rows(model, X, names), sample_weight, initial)._frame = frame_kind(X)
         return model
     check_names(source, sample_weight=sample_weight)
     with source.snapshot():
@@ -113,7 +117,7 @@ def fit_tally(model: N, tally: Tally) -> N:
     return model._adopt(in_order(graph, tally))
 
 
-def _learn(model: N, table: Table, sample_weight: Any) -> N:
+def _learn(model: N, table: Table, sample_weight: Any, initial: Any = None) -> N:
     """Learn from all rows at once."""
     model._check_settings()
     weight = check_weight(named_weights(table, sample_weight), table.n_rows)
@@ -130,7 +134,7 @@ def _learn(model: N, table: Table, sample_weight: Any) -> N:
     if model.missing == "em":
         from tallybayes.models.networks.em import learn_network
 
-        tally, climbed = learn_network(model, table, weight, with_prior_levels(model, tally))
+        tally, climbed = learn_network(model, table, weight, with_prior_levels(model, tally), initial)
     return model._adopt(tally, climbed)
 
 

@@ -60,6 +60,10 @@ class BayesianNetwork(Model):
         are expected from the others, by EM.
     max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+    n_init : int, default 1
+        From how many starts, where a node is never seen; the one that climbs highest counts. Else there is but one.
+    warm_start : bool, default False
+        Whether `fit` sets out from what was learnt before, if anything was.
     random_state : int, Generator or None
         For the start of EM where a node is never seen.
 
@@ -79,7 +83,7 @@ class BayesianNetwork(Model):
         The free parameters, and those of one table of all labels.
     bic_ : float
         The Bayesian information criterion.
-    history_, objective_, converged_
+    history_, objective_, objectives_, converged_
         How EM ended.
 
     Examples
@@ -104,6 +108,8 @@ class BayesianNetwork(Model):
         missing: str = "available",
         max_iter: int = 200,
         tol: float = 1e-6,
+        n_init: int = 1,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         self.parents = parents if isinstance(parents, dict) else Graph.read(parents).parents
@@ -114,6 +120,8 @@ class BayesianNetwork(Model):
         self.missing = missing
         self.max_iter = max_iter
         self.tol = tol
+        self.n_init = n_init
+        self.warm_start = warm_start
         self.random_state = random_state
 
     # Learning
