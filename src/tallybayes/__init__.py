@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tallybayes.beliefs.dirichlet import Dirichlet as Dirichlet
     from tallybayes.beliefs.gamma import Gamma as Gamma
     from tallybayes.beliefs.hypotheses import Hypotheses as Hypotheses
+    from tallybayes.beliefs.linear_normal_inverse_gamma import LinearNormalInverseGamma as LinearNormalInverseGamma
     from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma as NormalInverseGamma
     from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart as NormalInverseWishart
     from tallybayes.cautions import CalibrationWarning as CalibrationWarning
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from tallybayes.families.gaussian import SphericalGaussian as SphericalGaussian
     from tallybayes.families.gaussian import TiedGaussian as TiedGaussian
     from tallybayes.families.gaussian import TiedSphericalGaussian as TiedSphericalGaussian
+    from tallybayes.families.linear_gaussian import LinearGaussian as LinearGaussian
+    from tallybayes.families.linear_gaussian import LinearGaussianThroughOrigin as LinearGaussianThroughOrigin
     from tallybayes.families.log_normal import LogNormal as LogNormal
     from tallybayes.families.multinomial import DirichletMultinomial as DirichletMultinomial
     from tallybayes.families.multinomial import Multinomial as Multinomial
@@ -150,7 +153,14 @@ _PUBLIC = {
     "K2": "families.priors",
     "LabelError": "errors",
     "Learned": "learned",
+<<<<<<< HEAD
     "LearningCurves": "insight.learning_curves",
+=======
+    "LearningCurve": "insight.learning_curve",
+    "LinearGaussian": "families.linear_gaussian",
+    "LinearGaussianThroughOrigin": "families.linear_gaussian",
+    "LinearNormalInverseGamma": "beliefs.linear_normal_inverse_gamma",
+>>>>>>> 7e151aa (A column that is linear in others: least squares, weight decay and Bayes from one set of moments)
     "LogNormal": "families.log_normal",
     "Measure": "insight.intervals",
     "Mixture": "models.classifiers.mixture",

@@ -27,6 +27,8 @@ FAMILIES = {
         tb.TiedSphericalGaussian(),
         tb.MultivariateGaussian(),
         tb.TiedMultivariateGaussian(),
+        tb.LinearGaussian(),
+        tb.LinearGaussianThroughOrigin(),
     )
 }
 
@@ -91,6 +93,7 @@ MODEL = (
     tb.Factor(("length", "width"), "kind", tb.Gaussian()),
     tb.Factor("width", ("colour", "kind"), tb.TiedGaussian()),
     tb.Factor(("depth", "height"), "kind", tb.MultivariateGaussian()),
+    tb.Factor(("height", "depth"), ("kind", "shape"), tb.LinearGaussian()),
     tb.Factor("spots", "kind", tb.Poisson()),
     tb.Factor(("spots", "edges"), (), tb.Multinomial()),
     tb.Factor("ripe", "shape", tb.Bernoulli()),
@@ -167,6 +170,14 @@ BELIEFS = {
     "NormalInverseWishart, groups": (
         tb.NormalInverseWishart([0.0, 1.0], 2.0, 3.0, [[2.0, -0.3], [-0.3, 1.0]], shared=("groups",)),
         tb.TiedMultivariateGaussian(),
+    ),
+    "LinearNormalInverseGamma": (
+        tb.LinearNormalInverseGamma([0.5], [[2.0]], 1.5, 2.0, level=1.0, strength=0.5, centre=-1.0),
+        tb.LinearGaussian(),
+    ),
+    "LinearNormalInverseGamma, through the origin": (
+        tb.LinearNormalInverseGamma([0.0], [[0.3]], 0.5, 0.2, strength=None),
+        tb.LinearGaussianThroughOrigin(),
     ),
     "Hypotheses": (BOUNDARIES, tb.Bernoulli()),
 }

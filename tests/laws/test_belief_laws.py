@@ -8,17 +8,20 @@ from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes import testing
+from tallybayes.beliefs.linear_normal_inverse_gamma import Line
 from tallybayes.families.categorical import Probabilities
 from tallybayes.statistics.segments import Segments
 from tallybayes.testing import strategies
+
+JOINTLY = ("NormalInverseWishart", "LinearNormalInverseGamma")  # beliefs about whole rows
 
 
 @pytest.mark.parametrize("name", BELIEFS)
 @given(data=st.data())
 def test_learning_in_steps_is_learning_at_once(name, data):
     belief, family = BELIEFS[name]
-    rows = data.draw(strategies.rows(family, moderate=True, missing=not name.startswith("NormalInverseWishart")))
-    if name.startswith("NormalInverseWishart"):  # its scale matrix says how many columns there are
+    rows = data.draw(strategies.rows(family, moderate=True, missing=not name.startswith(JOINTLY)))
+    if name.startswith(JOINTLY):  # their matrices say how many columns there are
         n = len(rows)
         pair = {key: data.draw(strategies.columns(strategies.numbers(moderate=True), n, missing=False)) for key in "uv"}
         factor = rows.factors[0].replace(columns=("u", "v"))
@@ -43,6 +46,9 @@ SAMPLED = {
     "NormalInverseWishart": tb.NormalInverseWishart([0.0, 5.0], 2.0, 9.0, [[2.0, 0.6], [0.6, 1.0]]),
     "NormalInverseWishart, shared": tb.NormalInverseWishart(
         [[0.0, 5.0], [1.0, 1.0], [2.0, 0.0]], 2.0, 9.0, [[2.0, 0.6], [0.6, 1.0]], shared=("groups",)
+    ),
+    "LinearNormalInverseGamma": tb.LinearNormalInverseGamma(
+        [[0.0, 5.0], [1.0, 1.0]], [[2.0, 0.6], [0.6, 1.0]], 4.0, 3.0, level=[1.0, -2.0], strength=2.0, centre=[0.5, 3.0]
     ),
 }
 
@@ -74,6 +80,7 @@ def test_hypotheses_are_drawn_by_their_probability():
 COVARIANCE = np.array([[2.0, -0.7], [-0.7, 0.5]])
 NORMAL = tb.NormalInverseGamma(0, 1, 2, 1).mean()._replace(mean=np.array([-1.0, 30.0]), variance=np.array([0.25, 9.0]))
 SAME = NORMAL._replace(variance=np.array([4.0, 4.0]))
+LINE = Line(np.array([2.0]), -1.0, 0.25)  # of an input that is standard normal
 JOINT = (
     tb.NormalInverseWishart([0, 0], 1, 4, np.eye(2)).mean()._replace(mean=np.array([1.0, -2.0]), covariance=COVARIANCE)
 )
@@ -112,6 +119,7 @@ CLAIMS = {
     "TiedSphericalGaussian": (tb.TiedSphericalGaussian(), SAME, SAME.mean, SAME.variance),
     "MultivariateGaussian": (tb.MultivariateGaussian(), JOINT, JOINT.mean, COVARIANCE),
     "TiedMultivariateGaussian": (tb.TiedMultivariateGaussian(), JOINT, JOINT.mean, COVARIANCE),
+    "LinearGaussian": (tb.LinearGaussian(), LINE, np.array([0.0, -1.0]), np.array([[1.0, 2.0], [2.0, 4.25]])),
 }
 
 
@@ -135,6 +143,8 @@ def test_samples_of_other_parameters_are_told_apart(name):
     family, parameters, _, _ = CLAIMS[name]
     if isinstance(parameters, Probabilities):
         wrong = parameters._replace(table=np.append([0.3, 0.4, 0.3], parameters.table[3:]))
+    elif isinstance(parameters, Line):
+        wrong = parameters._replace(slope=parameters.slope + 0.1)
     elif isinstance(parameters, tuple):
         wrong = parameters._replace(mean=parameters.mean + np.sqrt(np.array([0.02, 0.0])))
     elif family.belief is tb.Dirichlet:

@@ -119,19 +119,24 @@ class Moments(Statistics):
     @cached_property
     def mean(self) -> np.ndarray:
         """The weighted mean, shape (*given, columns); 0 where nothing was counted."""
+        return read_only(self.fine_mean().value)
+
+    def fine_mean(self) -> DoubleDouble:
+        """The mean with all its digits."""
         shift = self.first_sum / self._divisor()
-        mean = (DoubleDouble.of(np.broadcast_to(self.anchor, shift.shape)) + shift).value
-        return read_only(np.where(self.weight > 0, mean, 0.0))
+        mean = DoubleDouble.of(np.broadcast_to(self.anchor, shift.shape)) + shift
+        return mean.map(lambda a: np.where(self.weight > 0, a, 0.0))
 
     @cached_property
     def scatter(self) -> np.ndarray:
         """Σw(x − mean)², shape (*given, columns), or with its cross products (*given, columns, columns)."""
-        return read_only(self._scatter().value)
+        return read_only(self.fine_scatter().value)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in self.__dict__.items() if name not in ("mean", "scatter")}  # derived
 
-    def _scatter(self) -> DoubleDouble:
+    def fine_scatter(self) -> DoubleDouble:
+        """The scatter with all its digits."""
         rest = self.second_sum - self._level()
         if self.full:
             return rest

@@ -18,6 +18,7 @@ except ImportError as error:
 from tallybayes.families.bernoulli import Bernoulli, Binomial
 from tallybayes.families.binned import Binned
 from tallybayes.families.family import Family
+from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
@@ -175,7 +176,7 @@ def rows(
     n_given = draw(st.integers(0, 2)) if n_given is None else n_given
     names = tuple(f"x{i}" for i in range(draw(st.integers(1, max_columns))))
     given = ("group", "other")[:n_given]
-    missing = missing and not isinstance(family, Multinomial | MultivariateGaussian)
+    missing = missing and not isinstance(family, Multinomial | MultivariateGaussian | LinearGaussian)
     drawn: dict[Name, Any]
     if family.reads == "codes":
         drawn = {name: draw(labels(n, getattr(family, "levels", None), missing=missing)) for name in names}
