@@ -153,14 +153,11 @@ _PUBLIC = {
     "K2": "families.priors",
     "LabelError": "errors",
     "Learned": "learned",
-<<<<<<< HEAD
-    "LearningCurves": "insight.learning_curves",
-=======
     "LearningCurve": "insight.learning_curve",
+    "LearningCurves": "insight.learning_curves",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
     "LinearNormalInverseGamma": "beliefs.linear_normal_inverse_gamma",
->>>>>>> 7e151aa (A column that is linear in others: least squares, weight decay and Bayes from one set of moments)
     "LogNormal": "families.log_normal",
     "Measure": "insight.intervals",
     "Mixture": "models.classifiers.mixture",
