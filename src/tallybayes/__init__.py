@@ -153,7 +153,6 @@ _PUBLIC = {
     "K2": "families.priors",
     "LabelError": "errors",
     "Learned": "learned",
-    "LearningCurve": "insight.learning_curve",
     "LearningCurves": "insight.learning_curves",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
