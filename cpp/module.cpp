@@ -15,6 +15,7 @@
 #include "arrays.h"
 #include "best_cuts.h"
 #include "chain_module.h"
+#include "join_module.h"
 #include "diagnose.h"
 #include "parallel.h"
 #include "score_module.h"
@@ -394,6 +395,7 @@ NB_MODULE(_compiled, module) {
   module.def("read_bytes", &python_read_bytes, nb::arg("array"), nb::arg("threads"));
   define_scoring(module);
   define_chains(module);
+  define_joining(module);
   define_strings(module);
   define_text(module);
 }

@@ -189,3 +189,6 @@ def chain_expected(
     log_likelihood: Float64Array,
     threads: int,
 ) -> tuple[Float64Array, Float64Array, Float64Array]: ...
+def join_arrays(
+    parts: list[AnyArray], lengths: Int64Array, shorter: bool, item_bytes: int, threads: int
+) -> tuple[AnyArray, int] | None: ...

@@ -119,10 +119,13 @@ def predict(
     if decode not in _DECODERS:
         raise DataError.wrong_type("decode", repr(decode), " or ".join(map(repr, _DECODERS)))
     steps, score = _ask(model, _DECODERS[decode], X, lengths, sequence, order)
-    found = [path if path.ndim == 1 else path.argmax(axis=1) for path in steps]
+    found = steps if decode == "viterbi" else [path.argmax(axis=1) for path in steps]
+    states = model.states_
+    if not _are_numbered(states):
+        found = [states[path] for path in found]
     for number in np.flatnonzero(np.isneginf(score)):
-        found[number] = np.full(len(found[number]), -1)
-    return [labelled(model.states_, path) for path in found]
+        found[number] = np.full(len(found[number]), None)
+    return found
 
 
 _DECODERS = {"viterbi": kernels.viterbi, "posterior": kernels.posterior}
@@ -132,8 +135,12 @@ def labelled(states: np.ndarray, path: np.ndarray) -> np.ndarray:
     """The states at the places of a path, of their own type, so that they compare with what was given; None for −1."""
     if len(path) and path[0] < 0:
         return np.full(len(path), None)
-    numbered = states.dtype == np.int64 and np.array_equal(states, np.arange(len(states)))
-    return path if numbered else states[path]
+    return path if _are_numbered(states) else states[path]
+
+
+def _are_numbered(states: np.ndarray) -> bool:
+    """Whether states are called by their places."""
+    return states.dtype == np.int64 and np.array_equal(states, np.arange(len(states)))
 
 
 @answering
@@ -286,7 +293,7 @@ def log_joint(
 
 def open_asked(model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, order: Any) -> Sequences:
     """The sequences that something is asked of."""
-    sequences = open_sequences(X, lengths, sequence, order)
+    sequences = open_sequences(X, lengths, sequence, order, asked=True)
     known = [name for factor, _ in model._counted.emissions for name in factor.columns]
     table = sequences.table
     absent = [name for name in known if name not in table.columns and table.source_of(name) is None]

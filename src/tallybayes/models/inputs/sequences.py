@@ -9,6 +9,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
+from tallybayes.kernels.joining import join_arrays
 from tallybayes.models.inputs.features import is_rows_of_mappings
 from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.collect import refuse_weights
@@ -47,7 +48,9 @@ class Sequences(NamedTuple):
         return steps, Sequences(self.table.rows(steps), offsets, None)
 
 
-def open_sequences(X: Any, lengths: Any = None, sequence: str | None = None, order: str | None = None) -> Sequences:
+def open_sequences(
+    X: Any, lengths: Any = None, sequence: str | None = None, order: str | None = None, *, asked: bool = False
+) -> Sequences:
     """Sequences from a list of them, from one array and their lengths, or from a frame of steps.
 
     Parameters
@@ -59,6 +62,8 @@ def open_sequences(X: Any, lengths: Any = None, sequence: str | None = None, ord
     sequence, order : str, optional
         The columns of a frame that say to which sequence a step belongs, and where in it; by default in the order of
         the rows.
+    asked : bool, default False
+        Something is asked about them and nothing learned: whole numbers of a list of arrays may come in fewer bytes.
     """
     if sequence is not None:
         if lengths is not None:
@@ -70,9 +75,12 @@ def open_sequences(X: Any, lengths: Any = None, sequence: str | None = None, ord
     if not _is_list(X):
         table = open_table(X)
         return Sequences(table, np.array([0, table.n_rows], dtype=np.int64), None)
-    n_steps = [_length(part) for part in X]
-    parts = [part for part, length in zip(X, n_steps, strict=True) if length]
-    table = open_table(np.concatenate(parts)) if _are_alike(parts) else _joined([open_table(part) for part in parts])
+    joined = join_arrays(list(X), shorter=asked) if len(X) > 1 else None  # arrays of numbers need no table each
+    if joined is None:
+        n_steps: Any = [_length(part) for part in X]
+        table = _joined([open_table(part) for part, length in zip(X, n_steps, strict=True) if length])
+    else:
+        table, n_steps = open_table(joined[0]), joined[1]
     return Sequences(table, np.concatenate([[0], np.cumsum(n_steps, dtype=np.int64)]).astype(np.int64), None)
 
 
@@ -87,6 +95,9 @@ def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
                 raise DataError(
                     f"sequence {number} has {length} steps and {_length(part)} labels; expected one for every step."
                 )
+        joined = join_arrays(list(y))
+        if joined is not None and joined[0].ndim == 1:
+            return joined[0]
         flat = np.empty(n_steps, dtype=object)
         flat[:] = [label for part in y for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
         return flat
@@ -123,14 +134,6 @@ def _has_steps(value: Any) -> bool:
 def _holds_columns(part: Mapping[Any, Any]) -> bool:
     """Whether a dictionary has columns, rather than the cells of one step."""
     return _has_steps(next(iter(part.values()), None))
-
-
-def _are_alike(parts: list[Any]) -> bool:
-    """Whether sequences are several arrays of numbers that differ in length only: they need no table each."""
-    if len(parts) < 2 or not isinstance(parts[0], np.ndarray) or parts[0].dtype.kind not in "biuf":
-        return False
-    dtype, shape = parts[0].dtype, parts[0].shape[1:]
-    return all(type(part) is np.ndarray and part.dtype == dtype and part.shape[1:] == shape for part in parts)
 
 
 def _length(part: Any) -> int:
