@@ -79,8 +79,8 @@ test-arm: $(VENV)/.dev ## the kernels' tests, built for AArch64 and run by QEMU
 sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan (CXX=g++)
 	cpp/test_build.sh sanitize $(BIN)/python
 
-fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails and texts (RUNS=100000)
-	for target in sealed bytes bif mail text; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
+fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails, texts and pages (RUNS=100000)
+	for target in sealed bytes bif mail text pages; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
 
 bench: setup ## the benchmarks: peers side by side, ratio tables
 	for file in kernels naive_bayes discriminant insight em; do $(BIN)/python benchmarks/$$file.py || exit 1; done

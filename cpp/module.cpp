@@ -18,6 +18,7 @@
 #include "join_module.h"
 #include "diagnose.h"
 #include "parallel.h"
+#include "parquet_module.h"
 #include "score_module.h"
 #include "strings_module.h"
 #include "text_module.h"
@@ -396,6 +397,7 @@ NB_MODULE(_compiled, module) {
   define_scoring(module);
   define_chains(module);
   define_joining(module);
+  define_parquet(module);
   define_strings(module);
   define_text(module);
 }

@@ -1,12 +1,13 @@
 """Strangers' files by the hundred thousand: whatever is in them, they are opened or refused, soon and in little memory.
 
-``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,mail,text} [runs] [seed]``:
+``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,mail,text,pages} [runs] [seed]``:
 
 - ``sealed``: models whose manifest and arrays were changed and sealed again, so that all but the seal is to be doubted;
 - ``bytes``: files with bits turned, bytes lost, put in, cut off or taken from another file;
 - ``bif``: networks in BIF, their words changed, lost and repeated;
 - ``mail``: mails of every kind, their lines, words and bytes changed, lost, repeated and put into each other;
-- ``text``: text of the world's scripts, its characters and bytes changed; both kernels find the same tokens.
+- ``text``: text of the world's scripts, its characters and bytes changed; both kernels find the same tokens;
+- ``pages``: columns of Parquet files, their bytes changed; what the kernels read of them is what Arrow reads.
 
 What is opened is saved and opened again. It ends with the counts of what happened, or at the first surprise: an error
 that is no `FileError`, over two seconds, or over 256 MB more.
@@ -290,13 +291,48 @@ def text(folder: Path) -> Work:
     return run
 
 
+def pages(folder: Path) -> Work:
+    """Columns of Parquet files whose pages were changed: read or left to Arrow, which reads the same."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from parquet_cases import FILES, pages_read
+
+    seeds = [(path.read_bytes(), path) for path in (make(folder / name) for name, make in FILES.items())]
+    others = [raw for raw, _ in seeds]
+    path = folder / "changed.parquet"
+
+    def run(rng: random.Random) -> str:
+        raw, made = rng.choice(seeds)
+        metadata = pq.read_metadata(made)
+        end = len(raw) - 8 - metadata.serialized_size
+        body = changed(bytearray(raw[4:end]), rng, others)
+        body = (body + bytes(max(0, end - 4 - len(body))))[: end - 4]  # where things lie stays as it was
+        path.write_bytes(raw[:4] + body + raw[end:])
+        found = pages_read(path)
+        if not found:
+            return "left to Arrow"
+        try:
+            expected = pq.read_table(path, columns=list(found), page_checksum_verification=False)
+            expected.validate(full=True)
+        except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return "read, and refused by Arrow"
+        for name, column in found.items():
+            if column.to_pylist() != expected[name].to_pylist():
+                raise AssertionError(f"other cells of {name}")
+        return "read"
+
+    return run
+
+
 def main(target: str, n_runs: int = 100_000, seed: int = 0) -> None:
     """Run, and say what happened."""
     warnings.simplefilter("ignore")
     done: Counter[str] = Counter()
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        work = {"sealed": sealed, "bytes": bytes_, "bif": bif, "mail": mail, "text": text}[target](Path(folder))
+        work = {"sealed": sealed, "bytes": bytes_, "bif": bif, "mail": mail, "text": text, "pages": pages}[target](
+            Path(folder)
+        )
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number in range(n_runs):
             begun = time.process_time()

@@ -189,15 +189,20 @@ def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
         thread.join()
 
 
+def n_threads() -> int:
+    """How many threads read at once."""
+    return min(threads() or cpu_count() or 1, _THREADS)
+
+
 def in_order(work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """What is made of every item, in their order; threads work on the next ones while one is used."""
-    n_threads = min(threads() or cpu_count() or 1, _THREADS)
+    most = n_threads()
     waiting: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(most) as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) > n_threads:
+                if len(waiting) > most:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
