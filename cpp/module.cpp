@@ -17,6 +17,7 @@
 #include "chain_module.h"
 #include "join_module.h"
 #include "diagnose.h"
+#include "mail_module.h"
 #include "parallel.h"
 #include "parquet_module.h"
 #include "score_module.h"
@@ -399,6 +400,7 @@ NB_MODULE(_compiled, module) {
   define_joining(module);
   define_parquet(module);
   define_strings(module);
+  define_mail(module);
   define_text(module);
 }
 

@@ -202,7 +202,9 @@ def mail(folder: Path) -> Work:
     from mails import HONEST
 
     from tallybayes.apps.spam import mail as reading
+    from tallybayes.apps.spam.batching import REFERENCE
     from tallybayes.apps.spam.score import UNCALIBRATED, Totals, judge
+    from tallybayes.kernels.mail import mail_batch
 
     seeds = [*HONEST.values(), *_corpus()]
     path, totals = folder / "mail", Totals(5, 5, 100, 100, 100)
@@ -236,6 +238,9 @@ def mail(folder: Path) -> Work:
         if len(set(tokens)) != len(tokens) or not all(tokens) or len(reading.content_id(read)) != 32:
             raise AssertionError("tokens that are not distinct, or empty")
         "".join(tokens).encode()  # they are stored
+        batch = mail_batch(REFERENCE)
+        if batch is not None and batch.add(read) and batch.words() != tokens:
+            raise AssertionError("other tokens where mails are compiled")
         counts = [rng.randrange(6) for _ in tokens]
         if not 0 <= judge(tokens, counts, counts[::-1], totals, UNCALIBRATED).probability <= 1:
             raise AssertionError("a probability that is none")

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tallybayes.apps.spam.batching import read_batch
 from tallybayes.apps.spam.calibrate import Messages, calibrate
 from tallybayes.apps.spam.changes import Outcome
 from tallybayes.apps.spam.databases import StoreError
 from tallybayes.apps.spam.judging import as_text
-from tallybayes.apps.spam.mail import content_id, mails_in, tokens_of
-from tallybayes.apps.spam.packing import Batch, Message, batch_of
+from tallybayes.apps.spam.mail import mails_in
+from tallybayes.apps.spam.packing import Batch
 from tallybayes.apps.spam.score import kinds_of
 from tallybayes.apps.spam.several import Grouped, in_processes
 from tallybayes.apps.spam.store import Label, Store
@@ -33,7 +34,7 @@ class Learned(NamedTuple):
 def read_messages(group: Grouped) -> tuple[list[str], Batch]:
     """Mails as a batch, and their names."""
     mails = group[1]
-    return [name for name, _ in mails], batch_of(Message(content_id(raw), tokens_of(raw)) for _, raw in mails)
+    return [name for name, _ in mails], read_batch([raw for _, raw in mails])
 
 
 def learn(store: Store, parts: Mapping[Label, Iterable[str]], *, move: bool = False) -> Iterator[Learned]:

@@ -15,17 +15,17 @@ __all__ = ["content_id", "mails_in", "tokens_of"]
 
 TOKENS = 20_000  # of a mail
 LINKS = 1000  # of a part
-_NUMBER = 8  # letters of a word with digits in it that is told apart from other such words
+NUMBER = 8  # letters of a word with digits in it that is told apart from other such words
 
 # What identifies a mail: what its writer gave it. Those who carry it add other headers, and this filter one.
 _IDENTITY = {b"message-id", b"date", b"from", b"to", b"cc", b"subject"}
 _QUOTED = 3  # times that mboxes put a sign before "From ", each in each, which is not the mail's
 
 # Headers that say when a mail came and where it is kept, not what it is; and what filters wrote.
-_SKIPPED = {"x-tally", "status", "x-status", "x-uid", "x-keywords", "lines", "content-length", "date", "delivery-date"}
-_SKIPPED |= {"references", "in-reply-to", "thread-index", "dkim-signature"}
-_PREFIX = {"from": "from", "return-path": "from", "reply-to": "from", "sender": "from", "subject": "subject"}
-_PREFIX |= {"to": "to", "cc": "to", "delivered-to": "to", "received": "received"}
+SKIPPED = {"x-tally", "status", "x-status", "x-uid", "x-keywords", "lines", "content-length", "date", "delivery-date"}
+SKIPPED |= {"references", "in-reply-to", "thread-index", "dkim-signature"}
+PREFIX = {"from": "from", "return-path": "from", "reply-to": "from", "sender": "from", "subject": "subject"}
+PREFIX |= {"to": "to", "cc": "to", "delivered-to": "to", "received": "received"}
 _LINK = re.compile(r"://([^\s\"'<>]{1,1000})")
 
 
@@ -102,8 +102,8 @@ def _header_tokens(headers: list[tuple[str, str]]) -> list[str]:
     for name, value in headers:
         if name == "received":
             value = value.partition(";")[0]  # what follows is when
-        if name not in _SKIPPED:
-            values.setdefault(_PREFIX.get(name, "header"), []).append(value)
+        if name not in SKIPPED:
+            values.setdefault(PREFIX.get(name, "header"), []).append(value)
             found.append("style:" + name)
     for prefix, texts in values.items():
         text = " ".join(texts)
@@ -113,7 +113,7 @@ def _header_tokens(headers: list[tuple[str, str]]) -> list[str]:
             found += ["style:subject " + step for step in style(text)]
             words = " ".join(words).lower().split()
         elif prefix in ("received", "header"):  # without the numbers that mails are given, each its own
-            words = [word for word in words if word.isalpha() or "." in word or len(word) < _NUMBER]
+            words = [word for word in words if word.isalpha() or "." in word or len(word) < NUMBER]
         start = prefix + ":"
         found += [start + word for word in words]
     return found

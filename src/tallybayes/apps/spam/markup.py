@@ -9,8 +9,8 @@ from typing import NamedTuple
 TAGS = 100  # different ones of a page
 
 # Tags within words: letters on both sides of them are one word to a reader.
-_INLINE = {"a", "b", "big", "em", "font", "i", "s", "small", "span", "strong", "sub", "sup", "tt", "u"}
-_INLINE |= {f"/{name}" for name in _INLINE}
+INLINE = {"a", "b", "big", "em", "font", "i", "s", "small", "span", "strong", "sub", "sup", "tt", "u"}
+INLINE |= {f"/{name}" for name in INLINE}
 _BLOCKS = (
     "br",
     "p",
@@ -29,9 +29,9 @@ _BLOCKS = (
     "h1",
     "h2",
 )
-_SIMPLE = {name: name for name in (*_INLINE, *_BLOCKS, *(f"/{name}" for name in _BLOCKS))}  # tags without attributes
-_SIMPLE |= {name.upper(): name for name in _SIMPLE}
-_UNREAD = {"script", "style", "xml"}
+SIMPLE = {name: name for name in (*INLINE, *_BLOCKS, *(f"/{name}" for name in _BLOCKS))}  # tags without attributes
+SIMPLE |= {name.upper(): name for name in SIMPLE}
+UNREAD = {"script", "style", "xml"}
 _ADDRESS = re.compile(r"""(href|src|background|action)\s{0,9}=\s{0,9}["']?([^\s"'<>]{1,1000})""")
 _HIDING = re.compile(
     r"display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden|font-size\s{0,9}:\s{0,9}[01](?![0-9.])"
@@ -75,8 +75,8 @@ def read_page(html: str) -> Page:
         if not end or not tag:
             into.append(f"<{piece}")
             continue
-        if not until and (simple := _SIMPLE.get(tag)):  # most are
-            seen.append(text if simple in _INLINE else " " + text)
+        if not until and (simple := SIMPLE.get(tag)):  # most are
+            seen.append(text if simple in INLINE else " " + text)
             if simple[0] != "/":
                 tags[simple] = None
             continue
@@ -95,17 +95,17 @@ def read_page(html: str) -> Page:
                 hides = _HIDING.search(tag[:4000])
                 if hides and (white or not hides[1]):
                     into, until = hidden, f"/{name}"
-        if name in _UNREAD and not until:
+        if name in UNREAD and not until:
             into, until = [], f"/{name}"
-        if name not in _INLINE:
+        if name not in INLINE:
             into.append(" ")
         if not name.startswith("/"):
             tags[name] = None
         into.append(text)
-    return Page(_characters("".join(seen)), _characters("".join(hidden)).strip(), links, sources, list(tags)[:TAGS])
+    return Page(characters("".join(seen)), characters("".join(hidden)).strip(), links, sources, list(tags)[:TAGS])
 
 
-def _characters(text: str) -> str:
+def characters(text: str) -> str:
     """Text with its character references read; numbers that no character has are none."""
     if "&" not in text:
         return text

@@ -33,7 +33,7 @@ _NOT_BASE64 = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij
 _OWN = {"idna", "punycode", "undefined", "mbcs", "oem", "unicode-escape", "raw-unicode-escape"}
 _OWN |= {name.replace("-", "_") for name in _OWN} | {"", "us-ascii", "ascii", "utf-8", "utf8"}
 # ASCII bytes that are no ASCII text.
-_WIDE = ("utf-16", "utf16", "utf-32", "utf32", "utf-7", "iso-2022", "iso2022", "csiso2022", "hz")
+WIDE = ("utf-16", "utf16", "utf-32", "utf32", "utf-7", "iso-2022", "iso2022", "csiso2022", "hz")
 
 
 class Part(NamedTuple):
@@ -198,7 +198,7 @@ def _uu(line: bytes) -> bytes:
 def text(raw: bytes, charset: str) -> str:
     """Bytes as text: by the charset that is said, else as UTF-8, else as Latin-1, which everything is."""
     charset = charset.strip().lower()
-    if charset.startswith(_WIDE) or (charset not in _OWN and not raw.isascii()):
+    if charset.startswith(WIDE) or (charset not in _OWN and not raw.isascii()):
         try:
             return raw.decode(charset, "replace")
         except (LookupError, ValueError, OSError):

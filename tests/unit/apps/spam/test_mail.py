@@ -198,7 +198,9 @@ import sys, time, resource
 sys.path.insert(0, {sys.path[0]!r})
 sys.path.insert(0, {str(__file__).rpartition("/")[0]!r})
 from mails import HOSTILE
+from tallybayes.apps.spam.batching import REFERENCE
 from tallybayes.apps.spam.mail import content_id, tokens_of
+from tallybayes.kernels.mail import mail_batch
 raw = HOSTILE[{name!r}]()
 tokens_of(b"Content-Type: text/html; charset=euc-jp\\n\\n<p>&amp;\\xff")
 with open("/proc/self/clear_refs", "w") as file:
@@ -207,10 +209,14 @@ def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
 before, start = peak(), time.process_time()
 found, identity = tokens_of(raw), content_id(raw)
-print(time.process_time() - start, peak() - before, len(found))
+took, start, batch = time.process_time() - start, time.process_time(), mail_batch(REFERENCE)
+same = batch is None or not batch.add(raw) or batch.words() == found
+print(max(took, time.process_time() - start), peak() - before, len(found), same)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, megabytes, n_tokens = map(float, out.stdout.split())
+    *numbers, same = out.stdout.split()
+    seconds, megabytes, n_tokens = map(float, numbers)
+    assert same == "True"
     assert seconds < 1
     assert megabytes < 256
     assert 0 < n_tokens <= mail.TOKENS

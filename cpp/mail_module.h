@@ -1,0 +1,10 @@
+// Mails for Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace tallybayes {
+
+void define_mail(nanobind::module_& module);
+
+}  // namespace tallybayes
