@@ -23,6 +23,8 @@ def spam(words: Sequence[str]) -> int:
     from tallybayes.apps.command.run import USAGE_OF_SPAM, run
 
     code = run(words)
+    if code == 0 and len(words) == 1:  # no command was named: its help was shown, and nothing was judged
+        return USAGE_OF_SPAM
     if code == USAGE_OF_SPAM and words[1:2] == ["check"]:
         pass_through(words)
     return code

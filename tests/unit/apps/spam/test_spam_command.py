@@ -321,6 +321,14 @@ def test_a_long_mail_passes_whole(learned, tally, capfdbinary, monkeypatch):
 # ---- What goes wrong --------------------------------------------------------------------------------------------
 
 
+def test_help_is_no_verdict_unless_it_was_asked_for(tally):
+    bare, asked = tally("spam"), tally("spam --help")
+    assert bare.code == 64
+    assert asked.code == tally("spam check --help").code == 0
+    assert bare.out == asked.out
+    assert bare.out.startswith("Usage: tally spam COMMAND")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
