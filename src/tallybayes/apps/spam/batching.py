@@ -47,11 +47,11 @@ REFERENCE = {
 
 
 def read_batch(raws: Sequence[bytes]) -> Batch:
-    """Mails with their words as numbers.
+    r"""Mails with their words as numbers.
 
     Examples
     --------
-    >>> found = read_batch([b"Subject: hello\\n\\nDear all", b"Subject: hello\\n\\nDear Ann"])
+    >>> found = read_batch([b"Subject: hello\n\nDear all", b"Subject: hello\n\nDear Ann"])
     >>> found.words[-2:], found.lengths.tolist()
     (['all', 'ann'], [11, 11])
     """

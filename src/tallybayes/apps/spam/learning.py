@@ -82,11 +82,10 @@ def messages_of(store: Store, most: int) -> Messages:
         words = store.words()
         n = store.database.ask("SELECT count(*) FROM messages")[0][0]
         parts = [(spam, ids, lengths) for _, spam, ids, lengths in store.messages(step=max(1, -(-n // most)))]
-    places, names, *counts = zip(*words, strict=True) if words else ((), (), (), ())
-    kinds, ham, spam = np.zeros((3, places[-1] + 1 if words else 0), np.int64)
-    known = np.array(places, np.int64)
-    kinds[known] = kinds_of(names)
-    ham[known], spam[known] = counts
+    known = np.array([row[0] for row in words], np.int64)
+    kinds, ham, spam = np.zeros((3, words[-1][0] + 1 if words else 0), np.int64)
+    kinds[known] = kinds_of([row[1] for row in words])
+    ham[known], spam[known] = [row[2] for row in words], [row[3] for row in words]
     nothing = np.zeros(0, np.int64)
     lengths = np.concatenate([nothing, *(part[2] for part in parts)])
     return Messages(

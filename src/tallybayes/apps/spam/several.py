@@ -15,7 +15,7 @@ Named = tuple[str, bytes]
 Grouped = tuple[str, list[Named]]
 
 _FEW = 64  # mails that are done before a process could have been started
-_MAILS, _BYTES = 250, 1 << 22  # that are handed over at a time
+_MAILS, _BYTES = 500, 1 << 22  # that are handed over at a time
 _WAITING = 8  # of these for each core, so that nobody is idle while the results are written
 
 

@@ -279,14 +279,14 @@ class Store:
             new = self._number(set[str]().union(*(batch.words for batch in mails)))
             packed = change.add(mails, self._ids)
             number = database.ask("SELECT coalesce(max(number), 0) FROM messages")[0][0]
-            rows = [
+            mails_now = [
                 (place, name, target, words, when) for place, (name, words) in enumerate(packed.items(), number + 1)
             ]
-            database.do_many("INSERT INTO messages (number, id, spam, words, learned) VALUES (?, ?, ?, ?, ?)", rows)
+            database.insert("messages", ("number", "id", "spam", "words", "learned"), mails_now)
         ids, ham, spam = change.steps()
         old = len(ids) - len(new)  # new words have the highest ids
-        text = "INSERT INTO words (id, word, ham, spam, seen) VALUES (?, ?, ?, ?, ?)"
-        database.do_many(text, zip(ids[old:], new, ham[old:], spam[old:], [when] * len(new), strict=True))
+        rows = zip(ids[old:], new, ham[old:], spam[old:], [when] * len(new), strict=True)
+        database.insert("words", ("id", "word", "ham", "spam", "seen"), rows)
         text = "UPDATE words SET ham = ham + ?, spam = spam + ?, seen = {greatest}(seen, ?) WHERE id = ?"
         database.do_many(
             text.format(**database.types), zip(ham[:old], spam[:old], [when] * old, ids[:old], strict=True)

@@ -38,7 +38,8 @@ PLAIN = {
     "no name": b"Subject: a\n: b\n\nc",
     "lines that end in two ways": b"Subject: a\r\n b\n\tc\r\n\r\nd\r\ne",
     "blanks before a colon": b"Subject \t: WIN now\nX-\xe9t\xe9 : b\n\nc",
-    "a name in Latin-1": b"From: Jos\xe9 \xc0\xc9\xce <j@x.y>\nSubject: \xc9T\xc9 \xaa1 \xb5\xdf\n\nna\xefve \xa3\xa3 \xbd \xa0\x85x",
+    "a name in Latin-1": b"From: Jos\xe9 \xc0\xc9\xce\nSubject: \xc9T\xc9 \xaa1\n\nna\xefve \xa3\xa3 \xbd \xa0\x85x",
+    "letters of Latin-1": b"Subject: \xb5\xdf\n\n" + bytes(range(256)) * 2,
     "a name in UTF-8": "From: José\nSubject: ÀÉÎ été\n\nnaïve “x”".encode()[:-9],
     "encoded words": plain("=?utf-8?B?R3LDvMOfZQ==?= =?iso-8859-1?Q?_aus_K=F6ln?="),
     "numbers of mails": b"X-Id: abcdefgh abcdefg1 a.bcdefgh1 1234567 12345678\nReceived: from x12345678; by y\n\n",
@@ -55,7 +56,7 @@ PLAIN = {
         '<span style="font-size:1">f</span><i style="font-size: 1.5em">g</i><td background-color=white>h<p bgcolor = '
         '"#FFF">i<b style="xcolor:white">j<b style="visibility :hidden">k</b>l<script>m</script>n<STYLE>o'
     ),
-    "attributes that are none": page('<a href="" src= action=\'\' href =\t"b" hrefhref=c background==d><a =><= a><a  b=c>'),
+    "attributes that are none": page('<a href="" src= action=\'\' href =\t"b" hrefhref=c background==d><a =><= a>'),
     "many tags": page("".join(f"<t{number} a=b>" for number in range(150))),
     "parameters": b'Content-Type: text/html ; a==b; ;charset*0="iso-"; charset*1=8859-1;boundary = x\n\n<b>\xe9</b>a',
     "no parameter ends": b'Content-Type: multipart/mixed; boundary="' + b"x" * 500 + b"\n\n--\n",

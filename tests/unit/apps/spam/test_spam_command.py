@@ -192,13 +192,13 @@ def test_many_mails_take_several_processes(learned, done, tally, monkeypatch):
 
 def test_a_process_that_is_killed_is_told(learned):
     code = (
-        "import os, signal, sys; from tallybayes.apps.spam import learning, several\n"
+        "import os, signal, sys; from tallybayes.apps.spam import mail, several\n"
         "several._FEW = several._MAILS = 5\n"
-        "parent, real = os.getpid(), learning.tokens_of\n"
+        "parent, real = os.getpid(), mail.tokens_of\n"
         "def tokens_of(raw):\n"
         "    if b'number20' in raw and os.getpid() != parent: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return real(raw)\n"
-        "learning.tokens_of = tokens_of\n"
+        "mail.tokens_of = tokens_of\n"
         "from tallybayes.apps.command.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "spam", "learn", "--ham", "train/ham", "--store", "killed.sqlite"]
