@@ -1,7 +1,7 @@
 """What generative classifiers are good for, as the textbooks reckon it: new classes, missing labels, densities."""
 
 import gzip
-from math import erfc, log
+from math import ceil, erfc, log
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +136,45 @@ def test_T22fig_C18b_T40_E_C4_E_T9_few_rows_favour_naive_bayes():
     assert (ours < theirs).all()
     np.testing.assert_allclose(ours, [0.167, 0.140], atol=0.015)  # the book's means are of 40 draws, these of 5
     np.testing.assert_allclose(theirs, [0.225, 0.162], atol=0.015)
+
+
+def test_T22fig_M9_4_1a_the_curves_cross_between_1280_and_2560_rows():
+    """The exact error of the rules that m rows give, in the mean of 40 draws, as the textbook's figure has it."""
+    apart, found = np.array([0.5, 0.25] * 20), []
+    spread = np.kron(np.eye(20), [[1, 0.3], [0.3, 1]])
+    shape = np.linalg.cholesky(spread).T
+    for m in (20, 80, 320, 1280, 2560):
+        errors = []
+        for seed in range(40):
+            rng = np.random.default_rng([seed, m])
+            y = np.arange(m) % 2
+            rows = (y[:, None] - 0.5) * apart + rng.normal(size=(m, 40)) @ shape
+            ours = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(rows, y).to_linear().odds(1)
+            theirs = LogisticRegression(C=1e4, max_iter=2000).fit(rows, y)
+            lines = [(ours.coef[0], ours.intercept[0]), (theirs.coef_[0], theirs.intercept_[0])]
+            halves = [[(w @ apart / 2 + sign * b) / np.sqrt(w @ spread @ w) for sign in (1, -1)] for w, b in lines]
+            errors.append([np.mean([erfc(half / np.sqrt(2)) / 2 for half in pair]) for pair in halves])
+        found.append(np.mean(errors, axis=0))
+    book = [(0.234, 0.258), (0.167, 0.225), (0.140, 0.162), (0.1330, 0.1345), (0.1319, 0.1305)]
+    np.testing.assert_allclose(found[:2], book[:2], atol=0.012)  # standard errors are .006 at most, on either side
+    np.testing.assert_allclose(found[2:], book[2:], atol=0.0025)
+    assert [bool(ours < theirs) for ours, theirs in found] == [True] * 4 + [False]
+
+
+@pytest.mark.parametrize(("d", "rows"), [(10, 300), (100, 415), (1000, 530), (100_000, 761)])
+def test_T22b_log_d_rows_bring_all_estimates_near(d, rows):
+    assert ceil(log(2 * d / 0.05) / (2 * 0.1**2)) == rows
+    rng, some, draws = np.random.default_rng(d), min(d, 2000), 20  # of very many columns the first are looked at
+    off = [
+        np.abs(tb.learn(rng.random((rows, some)) < 0.5, tb.Bernoulli()).estimate("mle") - 0.5).max() > 0.1
+        for _ in range(draws)
+    ]
+    assert np.mean(off) <= 0.05
+    few = [
+        np.abs(tb.learn(rng.random((40, some)) < 0.5, tb.Bernoulli()).estimate("mle") - 0.5).max() > 0.1
+        for _ in range(draws)
+    ]
+    assert np.mean(few) > 0.5  # and forty rows do not
 
 
 # ---- Pictures --------------------------------------------------------------------------------------------------------
