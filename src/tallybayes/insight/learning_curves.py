@@ -56,8 +56,8 @@ class LearningCurves:
     >>> X, y = load_wine(return_X_y=True)
     >>> models = {"naive": tb.NaiveBayes(), "tied": tb.GaussianDiscriminant(covariance="tied")}
     >>> curves = tb.learning_curves(models, X, y, [20, 140])
-    >>> curves.crossings()
-    [(20, 'naive'), (140, 'tied')]
+    >>> curves.ahead()
+    'tied at every size'
     """
 
     def __init__(
@@ -83,24 +83,29 @@ class LearningCurves:
         return [what for what in MEASURES if getattr(self, what) is not None]
 
     def crossings(self, what: str = "error") -> list[tuple[int, str]]:
-        """From how many rows on which model is ahead: pairs of a size and a name, the first at the smallest size.
+        """From how many rows on which model is ahead: pairs of a size and a name, the first with the smallest size.
 
-        Ahead is the model with the least mean. It is overtaken where another one's mean is less by more than the
-        standard error of their difference, split by split: what is less than noise is no crossing.
+        A model is ahead of another where its mean is less by more than the standard error of their difference, split by
+        split: what is less than noise is no crossing. The first is whoever is first ahead of all others.
 
         Parameters
         ----------
         what : {"error", "log_loss", "calibration_error", "fit_seconds"}
         """
         values = getattr(self, self._measure(what))
-        found = [(0, int(values[:, 0].mean(axis=-1).argmin()))]
+        first = [m for k in range(len(self.sizes)) for m in self._ahead_of(values[:, k])]
+        found = [(0, first[0] if first else int(values[:, 0].mean(axis=-1).argmin()))]
         for k in range(1, len(self.sizes)):
             gained = values[found[-1][1], k] - values[:, k]
-            mean, noise = gained.mean(axis=-1), _standard_error(gained)
-            ahead = np.flatnonzero((mean > 0) & ~(mean <= noise))
+            ahead = np.flatnonzero(_beyond_noise(gained))
             if len(ahead):
-                found.append((k, int(ahead[mean[ahead].argmax()])))
+                found.append((k, int(ahead[gained[ahead].mean(axis=-1).argmax()])))
         return [(int(self.sizes[k]), self.names[m]) for k, m in found]
+
+    def _ahead_of(self, values: np.ndarray) -> list[int]:
+        """The model that is ahead of all others at a size, if any."""
+        best = int(values.mean(axis=-1).argmin())
+        return [best] if _beyond_noise(np.delete(values, best, axis=0) - values[best]).all() else []
 
     def _measure(self, what: str) -> str:
         if what not in self.measures:
@@ -152,9 +157,9 @@ class LearningCurves:
         return ", ".join([printable(first), *(f"{printable(name)} from {size:,} rows on" for size, name in rest)])
 
     def notes(self) -> list[str]:
-        """What the figures depend on: the penalty of linear models, and who was fitted again."""
-        held = [f"{printable(name)}: {one}" for name, one in zip(self.names, self.penalties, strict=True) if one]
-        return [f"Crossings depend on the penalty. {'; '.join(held)}"] if held else []
+        """What the crossings depend on: the penalty of linear models."""
+        held = [f"{printable(name)}, {one}" for name, one in zip(self.names, self.penalties, strict=True) if one]
+        return [f"Crossings depend on the penalty: {'; '.join(held)}"] if held else []
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:
         digits = {"fit_seconds": ".2g"}
@@ -337,6 +342,12 @@ def _sizes(sizes: Sequence[int] | None, most: int, n_classes: int) -> np.ndarray
             f"sizes are {list(sizes)!r:.60}; expected whole numbers from 1 to {most}, four fifths of the rows."
         )
     return wanted
+
+
+def _beyond_noise(gained: np.ndarray) -> np.ndarray:
+    """Whether the mean over the last axis is above 0 by more than its standard error; of a single value, at all."""
+    mean = gained.mean(axis=-1)
+    return (mean > 0) & ~(mean <= _standard_error(gained))
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:

@@ -59,10 +59,13 @@ def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any 
 
 def _limits(curves: LearningCurves, what: str) -> tuple[float, float]:
     """Where a panel begins and ends: a model that few rows lead far astray shall not hide where they differ later."""
-    mean = getattr(curves, what).mean(axis=-1)
-    most, typical = mean.max(), max(4 * np.median(mean), 2 * mean[:, -1].max())
-    high = 1.08 * (most if most < 2 * typical else typical) or 1.0
-    return max(0.0, float(mean.min() - 0.2 * (high - mean.min()))), float(high)
+    frame = curves.to_frame()
+    mean, spread = frame[what].to_numpy(), np.nan_to_num(frame[f"{what}_se"].to_numpy())
+    last = frame["rows"].to_numpy() == curves.sizes[-1]
+    most, typical = (mean + spread).max(), max(4 * np.median(mean), 2 * mean[last].max())
+    high = 1.04 * (most if most < 2 * typical else typical) or 1.0
+    low = (mean - spread).min()
+    return max(0.0, float(low - 0.1 * (high - low))), float(high)
 
 
 def _plain_log_scale(panel: Any) -> None:

@@ -46,8 +46,8 @@ def test_generative_models_are_ahead_while_rows_are_few():
     assert curves.error[0, -1].mean() == pytest.approx(0.140, abs=0.02)  # the exact error of the rule is .140
     assert curves.crossings() == [(80, "naive")]
     assert "fewest errors: naive at every size" in repr(curves)
-    assert "logistic: C = 10000" in repr(curves)
-    assert "logistic: C = 10000" in curves._repr_html_()
+    assert "logistic, C = 10000" in repr(curves)
+    assert "logistic, C = 10000" in curves._repr_html_()
 
 
 # ---- One pass --------------------------------------------------------------------------------------------------------
@@ -198,6 +198,10 @@ def test_noise_is_no_crossing():
     assert error[1, 1].mean() < error[0, 1].mean()  # by less than its standard error
     curves = tb.LearningCurves(["a", "b"], np.array([10, 20, 40]), error, error)
     assert curves.crossings() == [(10, "a"), (40, "b")]
+    later = tb.LearningCurves(["a", "b"], np.array([20, 40]), error[:, 1:], error[:, 1:])
+    assert later.ahead() == "b at every size"  # as far as can be told from noise
+    luck = tb.LearningCurves(["a", "b"], np.array([20]), error[:, 1:2], error[:, 1:2])
+    assert luck.crossings() == [(20, "b")]
 
 
 @pytest.mark.parametrize(
@@ -278,4 +282,4 @@ def test_the_crossing_is_drawn_where_the_curves_meet_and_the_penalty_above():
     picture = curves.plot("error")
     (text,) = [text.get_text() for text in picture.axes[0].texts]
     assert text == "b ahead from about 40 rows on"  # halfway from 20 to 80, on a logarithmic axis
-    assert "b: C = 1" in picture.figure.get_suptitle().replace("\u00a0", " ")
+    assert "b, C = 1" in picture.figure.get_suptitle().replace("\u00a0", " ")
