@@ -10,7 +10,7 @@ from tallybayes.tally import tally_file  # noqa: F401 - registers its loader
 
 
 def load(path: Any) -> Any:
-    """What ``save`` wrote: a `Tally` or a model.
+    """What ``save`` wrote: a `Tally`, a model, or a filter of sequences.
 
     Files come from strangers: nothing is executed, and sizes are checked before memory is taken.
 

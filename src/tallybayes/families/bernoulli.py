@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln, xlog1py, xlogy
+from scipy.special import bdtr, gammaln, xlog1py, xlogy
 
 from tallybayes import kernels
 from tallybayes.beliefs.belief import Belief
@@ -168,6 +168,11 @@ class Bernoulli(Family):
         """0 and 1."""
         return np.array([0.0, 1.0]) if self.is_yes_no else super().grid(parameters, column)
 
+    def cumulative(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """1 − θ from 0 on, 1 from 1 on."""
+        x = over_given(x, parameters.ndim - 1)
+        return np.where(x < 0, 0.0, np.where(x < 1, 1 - parameters, 1.0))
+
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Zeros and ones."""
         return rng.binomial(1, parameters, (n, *parameters.shape))
@@ -283,6 +288,11 @@ class Binomial(Bernoulli):
 
     def _log_coefficient(self, x: np.ndarray) -> np.ndarray:
         return gammaln(self.n + 1) - gammaln(x + 1) - gammaln(self.n - x + 1)
+
+    def cumulative(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """p(at most x successes)."""
+        successes = np.minimum(np.floor(over_given(x, parameters.ndim - 1)), self.n)
+        return np.where(successes < 0, 0.0, bdtr(np.maximum(successes, 0.0), self.n, parameters))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Numbers of successes."""

@@ -234,6 +234,16 @@ class Binned(Levels):
         grid[1::2] = np.nextafter(grid[1::2], -np.inf)  # just before the edge, so that a bin ends as it began
         return grid
 
+    def cumulative(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
+        """All bins below, and of its own bin the share that lies below: an open one ends where it is taken to."""
+        ends, found = self.ends, []
+        for place, column in enumerate(parameters.segments.split(parameters.table)):
+            upto = np.concatenate([np.zeros((*column.shape[:-1], 1)), np.cumsum(column, axis=-1)], axis=-1)
+            codes = np.clip(np.searchsorted(ends, x[:, place], side="right") - 1, 0, len(ends) - 2)
+            share = np.clip((x[:, place] - ends[codes]) / self.widths[codes], 0.0, 1.0)
+            found.append(np.moveaxis(upto[..., codes] + column[..., codes] * share, -1, 0))
+        return np.stack(found, axis=-1)
+
     def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values, anywhere in their bin with equal probability."""
         codes = super().sample(parameters, n, rng)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from tallybayes import kernels
 from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
@@ -227,6 +228,11 @@ class Gaussian(Measurements):
         """The predictive distribution's own parameters."""
         variance = posterior.scale / posterior.shape * (1 + 1 / posterior.strength)
         return StudentT(posterior.location, np.sqrt(variance), 2 * posterior.shape)
+
+    def cumulative(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
+        """Φ((x − μ) / σ) of every cell."""
+        mean, deviation = np.broadcast_arrays(parameters.mean, np.sqrt(parameters.variance))
+        return ndtr((over_given(x, mean.ndim - 1) - mean) / deviation)
 
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values."""

@@ -137,6 +137,10 @@ class LogNormal(Gaussian):
         """Logarithms."""
         return _log(cells), None
 
+    def cumulative(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
+        """That of the logarithms."""
+        return super().cumulative(parameters, _log(x))
+
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values above 0."""
         return _exp(super().sample(parameters, n, rng))

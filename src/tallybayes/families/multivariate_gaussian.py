@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from tallybayes import kernels
 from tallybayes.beliefs.log_gamma import log_rising
@@ -332,6 +333,12 @@ class MultivariateGaussian(Measurements):
             rows[..., known] = over_given(x[index][:, known], n_given)
             out[index] = rows
         return out
+
+    def cumulative(self, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
+        """Φ((x − μ) / σ) of every cell, each column by itself."""
+        mean, covariance = np.asarray(parameters.mean), np.asarray(parameters.covariance)
+        variance = np.diagonal(covariance, axis1=-2, axis2=-1)
+        return ndtr((over_given(x, mean.ndim - 1) - mean) / np.sqrt(variance))
 
     def sample(self, parameters: MultivariateNormal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Rows."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln, kl_div, xlogy
+from scipy.special import gammaln, kl_div, pdtr, xlogy
 
 from tallybayes.beliefs.gamma import Gamma
 from tallybayes.beliefs.log_gamma import log_choose
@@ -115,6 +115,11 @@ class Poisson(Family):
     def divergence(self, parameters: Any, other: Any) -> np.ndarray:
         """λ₁ log λ₁/λ₂ − λ₁ + λ₂."""
         return kl_div(parameters, other)
+
+    def cumulative(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """p(at most x events)."""
+        events = np.floor(over_given(x, parameters.ndim - 1))
+        return np.where(events < 0, 0.0, pdtr(np.maximum(events, 0.0), parameters))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Numbers of events."""

@@ -100,6 +100,12 @@ def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
     return model
 
 
+@store.register("OnlineFilter")
+def filter_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """A filter with its model, as `OnlineFilter.save` wrote them."""
+    return import_module("tallybayes.models.chains.online").OnlineFilter._from_parts(manifest, arrays)
+
+
 def _fill(
     model: Any,
     state: dict[str, Any],

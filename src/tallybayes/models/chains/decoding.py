@@ -296,8 +296,10 @@ def open_asked(model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, or
     sequences = open_sequences(X, lengths, sequence, order, asked=True)
     known = [name for factor, _ in model._counted.emissions for name in factor.columns]
     table = sequences.table
+    if not table.n_rows:  # sequences without steps have no columns either
+        return sequences
     absent = [name for name in known if name not in table.columns and table.source_of(name) is None]
-    if absent and sequences.table.n_rows:
+    if absent:
         raise DataError.unknown_column(absent, sequences.table.columns)
     table = tolerated(bound_texts(model, sequences.table), lambda: _parts(model._counted.answering))
     absence = [name for name in known if name not in table.columns]

@@ -12,7 +12,18 @@ import numpy as np
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.families.added_counts import is_amount
 from tallybayes.families.estimates import ESTIMATE_WORDS
-from tallybayes.models.chains import decoding, generate, learning, long_run, messages, paths, stating
+from tallybayes.models.chains import (
+    anomaly,
+    decoding,
+    forecast,
+    generate,
+    learning,
+    long_run,
+    messages,
+    online,
+    paths,
+    stating,
+)
 from tallybayes.models.chains.chain import UNSEEN, read_prior
 from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted, told
@@ -145,6 +156,10 @@ class HiddenMarkovModel(Model):
     best_paths = paths.best_paths
     sample_paths = paths.sample_paths
     expected_visits = long_run.expected_visits
+    filter = online.online_filter
+    forecast = forecast.forecast
+    surprise = anomaly.surprise
+    tail_proba = anomaly.tail_proba
     sample = generate.sample
     fill = generate.fill
 

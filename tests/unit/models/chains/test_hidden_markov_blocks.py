@@ -106,6 +106,13 @@ def test_predicted_states_are_of_the_kind_that_was_learned(states):
     assert found.dtype == model.states_.dtype
 
 
+def test_nothing_is_asked_of_text():
+    steps = [{"said": ["good day", "bad day", "day"]}]
+    model = tb.HiddenMarkovModel(columns={"said": tb.Text()}).fit(steps, [["u", "v", "u"]])
+    assert [each.tolist() for each in model.predict([{"said": []}])] == [[]]
+    assert model.score_samples([[], []]).tolist() == [0, 0]
+
+
 def test_nothing_is_asked():
     model = tb.HiddenMarkovModel(columns=tb.Gaussian()).fit(*measured())
     assert model.score_samples([]).shape == (0,)
