@@ -46,7 +46,7 @@ _say(ATTRIBUTES, "forward_backward posteriors smooth", "HiddenMarkovModel:predic
 _say(ATTRIBUTES, "k_best n_best list_viterbi", "best_paths(X, k)")
 _say(ATTRIBUTES, "sample_posterior posterior_sample sample_states", "sample_paths(X, n)")
 _say(
-    ATTRIBUTES, "stationary stationary_distribution stationary_distribution_ get_stationary_distribution", "stationary_"
+    ATTRIBUTES, "stationary stationary_distribution get_stationary_distribution", "stationary_"
 )
 _say(ATTRIBUTES, "anomaly_score anomaly_scores pseudo_residuals", "surprise(X)", "tail_proba(X)")
 _say(ATTRIBUTES, "baum_welch em fit_em", "fit(X)")

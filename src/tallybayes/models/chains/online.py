@@ -65,7 +65,7 @@ class OnlineFilter:
     >>> now
     filter after 3 steps: cold (0.68), hot (0.32)
     >>> now.state, now.proba.round(3)
-    ('cold', array([0.676, 0.324]))
+    ('cold', array([0.683, 0.317]))
     """
 
     def __init__(self, model: HiddenMarkovModel) -> None:
