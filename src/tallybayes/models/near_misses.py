@@ -45,9 +45,7 @@ _say(ATTRIBUTES, "emissionprob_ emissionprob emissions_", "emission_", "paramete
 _say(ATTRIBUTES, "forward_backward posteriors smooth", "HiddenMarkovModel:predict_proba(X)")
 _say(ATTRIBUTES, "k_best n_best list_viterbi", "best_paths(X, k)")
 _say(ATTRIBUTES, "sample_posterior posterior_sample sample_states", "sample_paths(X, n)")
-_say(
-    ATTRIBUTES, "stationary stationary_distribution get_stationary_distribution", "stationary_"
-)
+_say(ATTRIBUTES, "stationary stationary_distribution get_stationary_distribution", "stationary_")
 _say(ATTRIBUTES, "anomaly_score anomaly_scores pseudo_residuals", "surprise(X)", "tail_proba(X)")
 _say(ATTRIBUTES, "baum_welch em fit_em", "fit(X)")
 _say(ATTRIBUTES, "monitor_", "history_", "converged_")
