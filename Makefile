@@ -12,7 +12,7 @@ OLDEST = $(lastword $(PYTHONS))
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark demo test test-newest test-oldest test-all test-clang test-arm floors
+.PHONY: help setup spark demo test test-newest test-oldest setup-others test-all test-clang test-arm floors
 .PHONY: sanitize fuzz lint types bench pictures clean
 
 help: ## list the targets
@@ -55,14 +55,19 @@ UNIT = $(addprefix tests/unit/,apps/command apps/report apps/spam/test_spam_comm
   models/test_near_misses.py insight/test_evaluate.py insight/test_cross_validation.py test_install.py test_notebook.py \
   test_learned.py) $(wildcard tests/unit/models/classifiers/*contract.py)
 OTHERS = docs README.md src $(UNIT)
+IN_NEWEST = PYENV_VERSION=$(NEWEST) $(MAKE) PYTHON=python$(NEWEST) VENV=.venv-newest
 test-newest: ## the tests of what other libraries can change, under the newest Python found here, with the newest of all
-	PYENV_VERSION=$(NEWEST) $(MAKE) test PYTHON=python$(NEWEST) VENV=.venv-newest PYTEST='$(OTHERS)'
+	$(IN_NEWEST) test PYTEST='$(OTHERS)'
 
 # Old versions meet newer ones that they depend on, whose deprecations are not ours.
+IN_OLDEST = mkdir -p build && $(PYTHON) tests/oldest.py > build/oldest.txt && \
+  PYENV_VERSION=$(OLDEST) $(MAKE) PYTHON=python$(OLDEST) VENV=.venv-oldest CONSTRAINTS='--constraint build/oldest.txt'
 test-oldest: ## the same, with the oldest versions that pyproject.toml allows
-	mkdir -p build && $(PYTHON) tests/oldest.py > build/oldest.txt
-	PYENV_VERSION=$(OLDEST) $(MAKE) test PYTHON=python$(OLDEST) VENV=.venv-oldest \
-	  CONSTRAINTS='--constraint build/oldest.txt' PYTEST='-W ignore::DeprecationWarning $(OTHERS)'
+	$(IN_OLDEST) test PYTEST='-W ignore::DeprecationWarning $(OTHERS)'
+
+setup-others: ## create the environments of the newest and of the oldest versions
+	$(IN_NEWEST) setup
+	$(IN_OLDEST) setup
 
 test-all: ## the tests under every Python found here from 3.11 on, each in its own environment
 	for v in $(PYTHONS); do PYENV_VERSION=$$v $(MAKE) test PYTHON=python$$v VENV=.venv-$$v || exit 1; done
