@@ -98,6 +98,9 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.networks.prior import BDe as BDe
     from tallybayes.models.networks.tree import learn_tree as learn_tree
+    from tallybayes.models.regression.answers import TargetPredictive as TargetPredictive
+    from tallybayes.models.regression.lines import WeightTable as WeightTable
+    from tallybayes.models.regression.regression import Regression as Regression
     from tallybayes.plots.picture import Picture as Picture
     from tallybayes.sources.collect import count as count
     from tallybayes.sources.named import Named as Named
@@ -178,6 +181,7 @@ _PUBLIC = {
     "PredictiveCheck": "insight.predictive_check",
     "PriorError": "errors",
     "PriorPath": "insight.prior_path",
+    "Regression": "models.regression.regression",
     "Schema": "tally.factor",
     "Selection": "insight.selection",
     "SequenceValidation": "insight.validation",
@@ -188,6 +192,7 @@ _PUBLIC = {
     "Tally": "tally.tally",
     "TallybayesError": "errors",
     "TallybayesWarning": "cautions",
+    "TargetPredictive": "models.regression.answers",
     "Text": "families.text",
     "TiedGaussian": "families.gaussian",
     "TiedMultivariateGaussian": "families.multivariate_gaussian",
@@ -195,6 +200,7 @@ _PUBLIC = {
     "TooLargeError": "errors",
     "Totals": "statistics.totals",
     "TreeAugmentedNaiveBayes": "models.classifiers.tree_augmented",
+    "WeightTable": "models.regression.lines",
     "WithMissing": "families.with_missing",
     "choose": "models.classifiers.choice.chosen",
     "compare": "insight.compare",

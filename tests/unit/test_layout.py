@@ -49,7 +49,7 @@ SHARED = {"inputs", "fitted", "estimator", "model"}
 ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "near_misses": set()}
 ROOMS["estimator"] = {"near_misses"}
 ROOMS["model"] = {"model_file", "estimator"}
-ROOMS["networks"] = SHARED
+ROOMS |= dict.fromkeys(("networks", "regression"), SHARED)
 ROOMS["chains"] = SHARED | {"model_file"}  # a filter writes its model into its own file
 ROOMS["classifiers"] = SHARED | {"model_file"}  # one is made of others, and writes them into its file
 # Optional libraries and the one part that may import each at module level; None: only inside functions.

@@ -28,6 +28,7 @@ _MODELS = {
     "Mixture": "classifiers.mixture",
     "NaiveBayes": "classifiers.naive_bayes",
     "NearestClassMean": "classifiers.nearest_mean",
+    "Regression": "regression.regression",
     "TreeAugmentedNaiveBayes": "classifiers.tree_augmented",
 }
 

@@ -167,10 +167,21 @@ class Moments(Statistics):
         return Moments(self.anchor, self.weight_sum, self.first_sum, second)
 
     def columns(self, kept: np.ndarray) -> Moments:
-        """The moments of some of the columns, by position."""
+        """The moments of some of the columns, by position; −1 is a column of zeros, where no cell is missing."""
+        if (kept < 0).any():
+            return self._with_zeros().columns(np.where(kept < 0, self.n_columns, kept))
         weight = self.weight_sum if self.weight_sum.shape[-1] == 1 else self.weight_sum.map(lambda a: a[..., kept])
         second = self.second_sum.map(lambda a: a[..., kept[:, None], kept] if self.full else a[..., kept])
         return Moments(self.anchor[kept], weight, self.first_sum.map(lambda a: a[..., kept]), second)
+
+    def _with_zeros(self) -> Moments:
+        """The same moments with one more column, 0 in every row."""
+        if self.weight_sum.shape[-1] != 1:
+            raise StatisticsError("cells are missing, so that a column of zeros has no weight; expected whole rows.")
+        first = self.first_sum.map(lambda a: np.pad(a, [*[(0, 0)] * (a.ndim - 1), (0, 1)]))
+        n_last = 2 if self.full else 1
+        second = self.second_sum.map(lambda a: np.pad(a, [*[(0, 0)] * (a.ndim - n_last), *[(0, 1)] * n_last]))
+        return Moments(np.append(self.anchor, 0.0), self.weight_sum, first, second)
 
     def with_scatter(self, extra: np.ndarray) -> Moments:
         """The same moments with some more scatter: for smoothing, not for counting."""

@@ -1,0 +1,1 @@
+"""Regression: targets that are numbers."""

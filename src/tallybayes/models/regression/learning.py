@@ -1,0 +1,436 @@
+"""Learning from rows: what fills, adds to and takes from the tally of a regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import DataError, StatisticsError
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.linear_gaussian import LinearGaussian
+from tallybayes.models.inputs.features import feature_names, free_name, open_features
+from tallybayes.models.inputs.parts import check_names
+from tallybayes.models.inputs.shape import with_weight
+from tallybayes.models.regression.design import Design, Levels
+from tallybayes.sources.arrays import as_array
+from tallybayes.sources.collect import check_weight, count
+from tallybayes.sources.frames import frame_kind
+from tallybayes.sources.numbers import numeric
+from tallybayes.sources.opening import open_source
+from tallybayes.sources.parts import located, parts_of
+from tallybayes.sources.source import Source
+from tallybayes.sources.table import Table, open_table
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.tally import Tally
+
+Model = TypeVar("Model", bound=Any)
+_CELLS = 1 << 23  # of terms that are made at a time
+
+
+def fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model:
+    """Count the rows, forgetting any counted before.
+
+    Parameters
+    ----------
+    X : array, data frame, mapping of columns, list of dicts; path, source or table of a database
+        Columns of numbers, and of labels, which become indicators. Every cell must be there.
+    y : array-like of shape (n,) or (n, targets), the name of a column of X, or a list of names
+        A missing target (NaN) is skipped, for that target alone.
+    sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+    Returns
+    -------
+    self
+    """
+    source = open_source(X)
+    fresh = clone(model)
+    fresh._check_settings()
+    if source is None:
+        table, weight, fresh._design = _read_first(fresh, X, y, sample_weight)
+        tally = _count(fresh, table, weight, None)
+    else:
+        _check_source(source, y, sample_weight)
+        with source.snapshot():
+            first, _, fresh._design = _read_first(fresh, source.first(), y, sample_weight)
+            _refuse_no_rows(first.n_rows)
+            tally = _count_source(fresh, source, sample_weight, None)
+    check_counted(fresh._design, tally)
+    model._take_from(fresh)._frame = frame_kind(X)
+    return model._adopt(tally)
+
+
+def partial_fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model:
+    """Count more rows; new labels may appear. Any order, any split gives what `fit` on all gives.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `fit`.
+
+    Returns
+    -------
+    self
+    """
+    if not hasattr(model, "tally_"):
+        return fit(model, X, y, sample_weight)
+    mine, more = united(model._design, model.tally_, _count_more(model, X, y, sample_weight))
+    return model._adopt(mine + more)
+
+
+def forget(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model:
+    """Take rows out again, exactly: as if they had never been seen.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        Rows that were learned, as for `fit`.
+
+    Returns
+    -------
+    self
+    """
+    check_is_fitted(model, "tally_")
+    mine, less = united(model._design, model.tally_, _count_more(model, X, y, sample_weight))
+    return model._adopt(_trimmed(model._design, mine - less))
+
+
+def check_counted(design: Design, tally: Tally) -> None:
+    """Refuse targets of which no row was counted."""
+    for target in design.targets:
+        moments: Any = tally.statistics[_place(tally, target)]
+        if not moments.presence().sum() > 0:
+            raise DataError(
+                f"no row has the target {target!r} and some weight; expected at least 1.\n"
+                "    Look for missing cells, and weights of zero."
+            )
+
+
+def _refuse_no_rows(n_rows: int) -> None:
+    if n_rows == 0:
+        raise DataError("Found array with 0 sample(s): there are 0 rows to learn from; expected at least 1.")
+
+
+# ---- Reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, Design]:
+    """The first rows, which decide what is an input of which kind, and what a target."""
+    table, weight = with_weight(open_features(X), sample_weight)
+    _refuse_no_rows(table.n_rows)
+    by_name = _is_named(y)
+    if by_name:
+        targets: tuple[Name, ...] = (y,) if isinstance(y, str) else tuple(y)
+        for name in targets:
+            table._column(name)
+        full, single = table, isinstance(y, str)
+    else:
+        columns, single = _targets(y, table.n_rows)
+        names = list(columns)
+        targets = tuple(free_name(str(name), list(table.columns)) for name in names)
+        full = _with_targets(table, dict(zip(targets, columns.values(), strict=True)))
+    by = model.by
+    if by is not None and by not in table.columns:
+        raise DataError.unknown_column([by], table.columns)
+    inputs = [name for name in table.columns if name not in (*targets, by)]
+    declared = model.levels or {}
+    unknown = [name for name in declared if name not in inputs]
+    if unknown:
+        raise DataError.unknown_column(unknown, inputs)
+    for name in inputs:
+        if table.kind(name) in ("sparse", "text") or table.is_block(name):
+            found = f"{table.kind(name)} or a block"
+            raise DataError.wrong_type(f"column {name!r}", found, "one number or label in every row", "Make it dense.")
+    labels = tuple(name for name in inputs if name in declared or (table.kind(name) == "label" and _shows(table, name)))
+    numbers = tuple(name for name in inputs if name not in labels)
+    names_in = feature_names(X, table)
+    design = Design(
+        targets,
+        numbers,
+        labels,
+        by,
+        max(model._degrees()),
+        by_name,
+        single,
+        None if by_name else len(table.columns),
+        None if by_name or names_in is None else tuple(names_in),
+    )
+    design.check_size()
+    return full, weight, design
+
+
+def _shows(table: Table, name: Name) -> bool:
+    """Whether a column of labels shows one; a column of which no cell is there may be of numbers."""
+    return bool((table.levels([name], lambda _: True)[0].columns[0] >= 0).any())
+
+
+def _is_named(y: Any) -> bool:
+    return isinstance(y, str) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(one, str) for one in y))
+
+
+def _targets(y: Any, n_rows: int) -> tuple[dict[Any, np.ndarray], bool]:
+    """Targets by name, as numbers, and whether they were one column by itself."""
+    if y is None:
+        raise DataError(
+            "this regression requires y to be passed, but the target y is None.\n"
+            "    Pass a number for every row, or the name of the column that holds them."
+        )
+    if hasattr(y, "columns") and not isinstance(y, np.ndarray):
+        frame = open_table(y)
+        found = {name: numeric(frame._column(name), name) for name in frame.columns}
+        single = False
+    else:
+        array = y if isinstance(y, np.ndarray) else as_array(y)
+        array = np.asarray(numeric(array, "y"))
+        single = array.ndim == 1
+        if array.ndim not in (1, 2):
+            raise DataError.wrong_shape("y", array.shape, "(rows,) or (rows, targets)")
+        found = {"y": array} if single else {f"y{k}": array[:, k] for k in range(array.shape[1])}
+    for column in found.values():
+        if len(column) != n_rows:
+            raise DataError.lengths_differ({"X": n_rows, "y": len(column)})
+    return found, single
+
+
+def _with_targets(table: Table, targets: dict[Name, np.ndarray]) -> Table:
+    for name, column in targets.items():
+        table = table.with_column(name, column)
+    return table
+
+
+def read_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any]:
+    """More rows of a fitted regression: X and y as one table, and the weights."""
+    design: Design = model._design
+    table, weight = with_weight(open_features(X), sample_weight)
+    if _is_named(y):
+        names = [y] if isinstance(y, str) else list(y)
+        columns: dict[Any, Any] = {name: table._column(name) for name in names}
+    else:
+        columns, _ = _targets(y, table.n_rows)
+        check_features(model, X, table)
+    if len(columns) != len(design.targets):
+        raise DataError(
+            f"there are {len(columns)} targets; expected {len(design.targets)}, as the model was fitted on: "
+            f"{', '.join(map(repr, design.targets))}."
+        )
+    renamed = dict(zip(design.targets, columns.values(), strict=True))
+    return _with_targets(table, renamed), weight
+
+
+def check_features(model: Any, X: Any, table: Table) -> None:
+    """Refuse other columns than those that were fitted."""
+    design: Design = model._design
+    known = [name for name in table.columns if name not in design.targets]
+    absent = [name for name in design.inputs if name not in table.columns]
+    if design.feature_names is not None and hasattr(X, "columns") and known != list(design.feature_names):
+        from sklearn.utils.validation import _check_feature_names
+
+        _check_feature_names(model, X, reset=False)
+    if design.n_features is not None and len(known) != design.n_features:
+        raise DataError(
+            f"X has {len(known)} features, but {type(model).__name__} is expecting {design.n_features} features "
+            "as input.\n    Pass the columns the model was fitted on."
+        )
+    if absent:
+        raise DataError.unknown_column(absent, table.columns)
+
+
+# ---- Counting --------------------------------------------------------------------------------------------------------
+
+
+def _count_more(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
+    """The tally of more rows, whether in memory or not."""
+    source = open_source(X)
+    if source is None:
+        return _count(model, *read_rows(model, X, y, sample_weight), model.tally_)
+    _check_source(source, y, sample_weight)
+    if tuple([y] if isinstance(y, str) else y) != model._design.targets:
+        raise DataError.wrong_type("y", repr(y), f"{list(model._design.targets)}, the columns that were fitted")
+    with source.snapshot():
+        return _count_source(model, source, sample_weight, model.tally_)
+
+
+def _check_source(source: Source, y: Any, sample_weight: Any) -> None:
+    """Refuse targets or weights that are no columns of the source."""
+    for name in y if _is_named(y) and not isinstance(y, str) else [y]:
+        check_names(source, y=name)
+    if y is None:
+        _targets(None, 0)
+    check_names(source, sample_weight=sample_weight)
+
+
+def _count_source(model: Any, source: Source, sample_weight: Any, like: Tally | None) -> Tally:
+    """The tally of the rows of a source: counted where they lie, or batch by batch."""
+    from tallybayes.models.regression.in_database import count_there
+
+    design: Design = model._design
+    names = [*design.inputs, *design.targets]
+    source.check_columns(names)
+    there = count_there(model, source, sample_weight)
+    if there is not None:
+        return there
+    wanted = [name for name in source.schema.names if name in {*names, sample_weight}]
+    total: Tally | None = None
+    for table in parts_of(source, "learning", wanted):
+        rows, weight = with_weight(table, sample_weight)
+        with located(table):
+            part = _count(model, rows, weight, like)
+        if total is None:
+            total = part
+        else:
+            mine, its = united(design, total, part)
+            total = mine + its
+    if total is None:
+        _refuse_no_rows(0)
+    assert total is not None
+    return total
+
+
+def label_factors(model: Any) -> list[Factor]:
+    """p(label) of every column of labels, which tells what levels there are."""
+    declared = model.levels or {}
+    return [Factor(name, (), Categorical(declared.get(name))) for name in model._design.labels]
+
+
+def schema_of(model: Any) -> Schema:
+    """Levels are kept in order, unless they were declared in another."""
+    declared, design = model.levels or {}, model._design
+    names = [*design.labels, *([] if design.by is None else [design.by])]
+    return Schema(ordered=tuple(str(name) for name in names if declared.get(name) is None))
+
+
+def _count(model: Any, table: Table, weight: Any, like: Tally | None) -> Tally:
+    """The tally of rows in memory."""
+    design: Design = model._design
+    weights = check_weight(weight, table.n_rows)
+    counted = count(table, label_factors(model), weight=weights, schema=schema_of(model))
+    levels = levels_of(design, counted)
+    shown = {name: read_level(table, name) for name in design.labels}  # rows without weight may show others
+    columns, given = design.columns(levels), () if design.by is None else (design.by,)
+    if design.by is not None:
+        _refuse_missing_groups(table, design.by)
+    step = max(1024, _CELLS // (len(columns) + 1))
+    totals: list[Tally | None] = [None] * len(design.targets)
+    for start in range(0, max(table.n_rows, 1), step):
+        whole = table.n_rows <= step
+        rows = table if whole else table.rows(slice(start, start + step))
+        part = weights if whole or weights is None else weights[start : start + step]
+        inputs = design.expand(rows, {**levels, **_all_levels(shown, levels)})
+        for place, target in enumerate(design.targets):
+            factor = Factor((*columns, target), given, LinearGaussian())
+            found = _count_target(rows, inputs, factor, part, schema_of(model), _anchors(like, factor, totals[place]))
+            before = totals[place]
+            totals[place] = found if before is None else before + found
+    for total in totals:
+        assert total is not None
+        counted = counted | total
+    return counted
+
+
+def read_level(table: Table, name: Name) -> tuple[Any, ...]:
+    """All labels that a column shows."""
+    codes, (domain,) = table.levels([name], lambda _: True)
+    seen = np.unique(np.asarray(codes.columns[0]).astype(np.int64))
+    return tuple(domain.levels[code] for code in seen.tolist() if 0 <= code < len(domain.levels))
+
+
+def _all_levels(shown: dict[Name, tuple[Any, ...]], levels: Levels) -> dict[Name, tuple[Any, ...]]:
+    return {name: tuple(dict.fromkeys((*levels[name], *found))) for name, found in shown.items()}
+
+
+def _anchors(like: Tally | None, factor: Factor, total: Tally | None) -> Tally | None:
+    """A tally of the same factor, about whose anchors sums are made."""
+    if total is not None or like is None:
+        return total
+    place = _place(like, factor.columns[-1])
+    known: Any = like.factors[place], like.statistics[place]
+    return Tally((factor,), [known[1]], like.domains, like.schema) if known[0].columns == factor.columns else None
+
+
+def _count_target(
+    rows: Table, inputs: dict[Name, np.ndarray], factor: Factor, weight: Any, schema: Schema, like: Tally | None
+) -> Tally:
+    """The moments of inputs and one target, over the rows that have it."""
+    target = factor.columns[-1]
+    cells = np.asarray(numeric(rows._column(target), target), dtype=np.float64)
+    if np.isinf(cells).any():
+        row = int(np.flatnonzero(np.isinf(cells))[0])
+        raise DataError(
+            f"Input y contains infinity: {target!r} is {cells[row]} in row {row}; expected a finite number, or NaN "
+            "where it is missing.\n    Leave the row out."
+        )
+    given = {name: rows._column(name) for name in factor.given}
+    kept = {**{name: inputs[name] for name in factor.columns[:-1]}, target: cells, **given}
+    known = ~np.isnan(cells)
+    table = Table(kept)
+    if not known.all():
+        places = np.flatnonzero(known)
+        table, weight = table.rows(places), None if weight is None else weight[places]
+    return count(table, [factor], weight=weight, schema=schema, like=like)
+
+
+def _refuse_missing_groups(table: Table, by: Name) -> None:
+    codes = np.asarray(table.levels([by], lambda _: True)[0].columns[0])
+    if (codes < 0).any():
+        row = int(np.flatnonzero(codes < 0)[0])
+        raise DataError(
+            f"Input X contains NaN: column {by!r} has no label in row {row}; expected the group of every row.\n"
+            "    Leave such rows out."
+        )
+
+
+# ---- Levels that come and go -----------------------------------------------------------------------------------------
+
+
+def levels_of(design: Design, tally: Tally) -> dict[Name, tuple[Any, ...]]:
+    """The levels of every column of labels."""
+    return {name: tally.domains[str(name)].levels for name in design.labels}
+
+
+def _place(tally: Tally, target: Name) -> int:
+    """The place of a target's factor."""
+    return next(
+        k for k, f in enumerate(tally.factors) if f.columns[-1] == target and isinstance(tally.statistics[k], Moments)
+    )
+
+
+def united(design: Design, mine: Tally, its: Tally) -> tuple[Tally, Tally]:
+    """Two tallies with the same columns: a level that one has not seen is a column of zeros, products included."""
+    if not design.labels:
+        return mine, its
+    try:
+        levels = {name: mine.domains[str(name)].union(its.domains[str(name)]).levels for name in design.labels}
+    except KeyError as error:
+        raise StatisticsError.incompatible("the columns of labels", list(mine.domains), list(its.domains)) from error
+    columns = design.columns(levels)
+    return _with_columns(design, mine, columns), _with_columns(design, its, columns)
+
+
+def _trimmed(design: Design, tally: Tally) -> Tally:
+    """A tally without the columns of levels that are gone."""
+    return _with_columns(design, tally, design.columns(levels_of(design, tally))) if design.labels else tally
+
+
+def _with_columns(design: Design, tally: Tally, columns: Sequence[Name]) -> Tally:
+    factors, statistics = list(tally.factors), list(tally.statistics)
+    for place, (factor, moments) in enumerate(zip(tally.factors, tally.statistics, strict=True)):
+        if isinstance(moments, Moments):
+            names = (*columns, factor.columns[-1])
+            if names != factor.columns:
+                where = {name: k for k, name in enumerate(factor.columns)}
+                factors[place] = factor.replace(columns=names)
+                statistics[place] = moments.columns(np.array([where.get(name, -1) for name in names], dtype=np.intp))
+    return Tally(factors, statistics, tally.domains, tally.schema, soft=tally.soft)
+
+
+def target_moments(design: Design, tally: Tally) -> Iterator[tuple[Factor, Moments]]:
+    """Every target's factor and moments."""
+    for target in design.targets:
+        place = _place(tally, target)
+        moments = tally.statistics[place]
+        assert isinstance(moments, Moments)
+        yield tally.factors[place], moments

@@ -1,0 +1,231 @@
+"""Regression: lines and polynomials from counted moments, under every estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.errors import printable
+from tallybayes.families.estimates import ESTIMATE_WORDS, read_estimate
+from tallybayes.models.fitted import measures
+from tallybayes.models.fitted.fitted import Fitted
+from tallybayes.models.fitted.summary import ColumnSummary, Summary
+from tallybayes.models.model import Model
+from tallybayes.models.regression import answers, learning, lines
+from tallybayes.models.regression.design import Design
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.tally import Tally
+from tallybayes.words import Words
+
+_MOST_TERMS = 6  # that a fitted model's repr shows
+
+
+class Regression(RegressorMixin, Model):
+    """Targets that are linear in inputs, their powers, products and labels, with Gaussian noise.
+
+    What is kept are the moments of inputs and targets together. From one tally come least squares, weight decay and the
+    Bayesian predictive, every lower degree and every λ (`reestimate`); rows are added, taken out, and counted by a
+    database.
+
+    Parameters
+    ----------
+    degree : int or several, default 1
+        All monomials of the columns of numbers up to this degree, as scikit-learn's ``PolynomialFeatures`` has them. Of
+        several, ``range(1, 8)``, the one under which the targets are most probable: ``degree_``.
+    estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
+        ``"mle"`` is least squares, the shortest weights where columns are collinear; ``"unbiased"`` divides the squared
+        errors by the rows less the weights; ``"map"`` is weight decay; ``"bayes"`` integrates weights and noise out:
+        a Student t, wider where fewer rows were seen.
+    prior : float, LinearNormalInverseGamma, mapping from target to one, or None
+        A number is λ of weight decay, λ·|w|² beside the squared errors, the intercept free: ``"map"`` is then
+        scikit-learn's ``Ridge(alpha=λ)``. None finds λ by evidence, on inputs of unit variance.
+    intercept : bool, default True
+        False for lines through the origin.
+    by : name of a column, optional
+        A line of its own for every label of this column.
+    levels : mapping from column to a sequence of labels or None, optional
+        Columns that are labels, whatever they hold, and the labels there are; None finds them. Labels become
+        indicators, told from the first label: the first in order, or the first declared.
+
+    Attributes
+    ----------
+    tally_ : Tally
+        All that was learnt.
+    coef_ : ndarray
+        The slopes of ``terms_``: ([targets,] [groups,] terms).
+    intercept_, noise_ : float or ndarray
+        The intercept, and the standard deviation of targets about the line.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> x, y = [[-2.0], [-1.0], [0.0], [1.0], [2.0]], [5.0, 0.0, 1.0, 1.0, 4.0]
+    >>> model = tb.Regression(4, estimate="mle").fit(x, y)          # through every point
+    >>> parabola = model.reestimate(degree=2)                       # no data needed
+    >>> parabola.predict([[-3.0], [3.0]]).round(2)
+    array([10. ,  9.4])
+    >>> model.reestimate(estimate="bayes", degree=range(1, 5)).degree_
+    2
+    """
+
+    _words: ClassVar[Mapping[str, Words]] = {"estimate": ESTIMATE_WORDS}
+    _design: Design
+    tally_: Tally
+
+    def __init__(
+        self,
+        degree: Any = 1,
+        *,
+        estimate: str = "bayes",
+        prior: Any = None,
+        intercept: bool = True,
+        by: Any = None,
+        levels: Any = None,
+    ) -> None:
+        self.degree = degree
+        self.estimate = estimate
+        self.prior = prior
+        self.intercept = intercept
+        self.by = by
+        self.levels = levels
+
+    fit = learning.fit
+    partial_fit = learning.partial_fit
+    forget = learning.forget
+    predict = answers.predict
+    predict_interval = answers.predict_interval
+    predictive = answers.predictive
+    sample = answers.sample
+    score = answers.score
+    log_prob = answers.log_prob
+    log_likelihood = answers.log_likelihood
+    table = lines.table
+    coef_ = property(lines.coef)
+    intercept_ = property(lines.intercept)
+    noise_ = property(lines.noise)
+    terms_ = property(lines.terms)
+    degree_ = property(lines.degree_in_use)
+    prior_ = property(lines.priors)
+    posterior_ = property(lines.posteriors)
+    log_evidence = measures.log_evidence
+    bits = measures.bits
+    bic_ = property(measures.bic)
+    aic_ = property(measures.aic)
+    n_parameters_ = property(measures.n_parameters)
+    _degrees = lines.degrees_of
+    _whole = property(lines.whole)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self._degrees()
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        """Refuse a prior that does not fit the targets, before anything changes."""
+        lines.priors_of(self)
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns X had."""
+        check_is_fitted(self, "tally_")
+        return len(self._design.inputs) if self._design.n_features is None else self._design.n_features
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the columns of X, where it had some."""
+        names = getattr(self, "_design", None) and self._design.feature_names
+        if names is None:
+            raise AttributeError("X had no names of columns, or the model is not fitted yet")
+        return np.array(names, dtype=object)
+
+    def _take_from(self, other: Any) -> Self:
+        self._design = other._design
+        return self
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        for model in (self, other):
+            check_is_fitted(model, "tally_")
+        tallies = learning.united(self._design, self.tally_, other.tally_)
+        mine, its = (
+            clone(one)._take_from(one)._adopt(tally) for one, tally in zip((self, other), tallies, strict=True)
+        )
+        both = Model.__add__(mine, its)
+        both._frame = self._frame
+        return both
+
+    def _weight(self) -> float:
+        found = learning.target_moments(self._design, self.tally_)
+        return max(float(moments.presence().sum()) for _, moments in found)
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        return [f for f, s in zip(tally.factors, tally.statistics, strict=True) if isinstance(s, Moments)]
+
+    @property
+    def _read_names(self) -> list[Any]:
+        return self._design.inputs
+
+    def _shape_to_json(self) -> dict[str, Any]:
+        """What was learnt about the shape of the input, for a file."""
+        return self._design.to_json()
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        self._design = Design.from_json(state)
+
+    def _check_loaded(self) -> None:
+        """Refuse a file whose columns are not those of its tally."""
+        _ = self._weight()
+
+    def summary(self) -> Summary:
+        """What the model consists of: inputs, targets, how many rows lack each, and the weight decay.
+
+        Returns
+        -------
+        Summary
+            It prints as a table.
+        """
+        check_is_fitted(self, "tally_")
+        n_rows, design, rows = self._weight(), self._design, []
+        for name in (*design.numbers, *design.labels):
+            levels = len(self.tally_.domains[str(name)].levels) if name in design.labels else None
+            rows.append(ColumnSummary(name, "indicators" if levels else "number", levels, 0.0, ""))
+        fitted: Fitted = self._whole
+        for place, (factor, moments) in enumerate(fitted.pairs):
+            prior = ""
+            if read_estimate(self.estimate).has_prior:
+                decay = np.diagonal(fitted.beliefs[place].precision)
+                prior = f"weight decay {decay[0]:.4g}" if len({*decay}) == 1 else "weight decay by column"
+            missing = max(0.0, 1 - float(moments.presence().sum()) / n_rows)
+            rows.append(ColumnSummary(factor.columns[-1], f"target, {factor.family!r}", None, missing, prior))
+        return Summary(f"Regression of {n_rows:.12g} rows, degree {self.degree_}", rows, {})
+
+    def _shown(self) -> list[str]:
+        """The lines, where they are few."""
+        try:
+            names, found = self.terms_, self._whole.estimated
+        except Exception:  # what cannot be estimated is told when it is asked for
+            return []
+        if self._design.by is not None or len(names) > _MOST_TERMS or len(found) > _MOST_TERMS:
+            return []
+        out = []
+        for target, one in zip(self._design.targets, found, strict=True):
+            line, parts = one.point, []
+            if self.intercept:
+                parts.append(f"{line.intercept:.4g}")
+            for name, slope in zip(names, np.asarray(line.slope), strict=True):
+                sign = " - " if slope < 0 else " + " if parts else ""
+                shown = f"x{name}" if isinstance(name, int) else printable(name)
+                parts.append(f"{sign}{abs(slope):.4g} {shown}")
+            out.append(f"  {printable(target)} = {''.join(parts) or '0'}, noise {np.sqrt(line.variance):.4g}")
+        return out
