@@ -248,11 +248,11 @@ def _uncertainty(found: Fitted, place: int) -> tuple[LinearNormalInverseGamma, n
         posterior = found.posterior(place)
         return posterior, posterior.scale / posterior.shape
     factor, moments = found.pairs[place]
-    assert isinstance(factor.family, LinearGaussian)
-    line, p = factor.family.unbiased(moments), moments.n_columns - 1
+    family: Any = factor.family
+    line, p = family.unbiased(moments), moments.n_columns - 1
     weight = moments.weight[..., 0]
-    spent = p + factor.family.intercept
+    spent = p + family.intercept
     known = np.maximum(weight - spent, 1e-12)  # the degrees of freedom that are left
-    strength = 0.0 if factor.family.intercept else None
+    strength = 0.0 if family.intercept else None
     flat = LinearNormalInverseGamma(np.zeros(p), np.zeros((p, p)), 1.0, 1.0, strength=strength).update(moments)
     return flat.replace(shape=known / 2), np.asarray(line.variance)
