@@ -48,6 +48,7 @@ WRONG = {
     "max_iter": [0, 2.5, "many"],
     "tol": [0.0, -1.0, "small"],
     "n_init": [0, None],
+    "warm_start": ["yes", 1],
 }
 
 

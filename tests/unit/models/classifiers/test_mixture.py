@@ -327,7 +327,7 @@ class TestAsAModel:
         assert clone(model).get_params() == model.get_params()
         assert set(model.get_params()) == {
             *("n_components", "columns", "estimate", "prior", "class_prior", "unseen"),
-            *("max_iter", "tol", "n_init", "random_state"),
+            *("max_iter", "tol", "n_init", "warm_start", "random_state"),
         }
 
     def test_is_read_by_other_estimates(self):
