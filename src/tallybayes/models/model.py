@@ -345,7 +345,9 @@ class Model(Estimator):
 
 
 # Settings that say how counts are read: stated parameters are as they were stated.
-_OF_COUNTS = frozenset({"columns", "end_state", "estimate", "n_components", "n_states", "parents", "prior"})
+_OF_COUNTS = frozenset(
+    {"allowed", "columns", "end_state", "estimate", "n_components", "n_states", "parents", "prior", "start", "tied"}
+)
 
 
 def _same(first: Any, second: Any) -> bool:

@@ -118,6 +118,16 @@ class Statistics:
         axes = tuple(range(len(self.given_shape)))
         return self._map(lambda part: part.sum(axis=axes)) if axes else self
 
+    def merged(self, into: Array, n_groups: int) -> Self:
+        """Groups added up: the new group ``k`` of the first axis is all old groups ``i`` with ``into[i] == k``."""
+        members = [np.flatnonzero(into == k) for k in range(n_groups)]
+        widest = max(map(len, members), default=0)
+        source = np.full((n_groups, widest), -1)
+        for k, some in enumerate(members):
+            source[k, : len(some)] = some
+        laid = self.take(0, source.ravel()).reshape_groups((n_groups, widest, *self.given_shape[1:]))
+        return laid._map(lambda part: part.sum(axis=(1,)))
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.isclose(other, 0.0)
 

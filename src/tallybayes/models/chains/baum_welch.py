@@ -17,8 +17,10 @@ from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.chain import Chain, is_coded, log_shares, meaning_of, read_prior, share_of_new, stretches
 from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
+from tallybayes.models.chains.stationary_start import most_likely_moves, stationary_shares
+from tallybayes.models.chains.structure import Structure
 from tallybayes.models.fitted.climbing import Hill, started, widened
-from tallybayes.models.fitted.scoring import Scored, not_estimated
+from tallybayes.models.fitted.scoring import NOTHING, Scored, not_estimated
 from tallybayes.models.fitted.soft_counting import Nearest, SoftCounter, in_words, refuse_other_words, uncorrelated
 from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.models.inputs.labels import new_names
@@ -26,6 +28,7 @@ from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.sources.collect import check_size
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
@@ -55,14 +58,17 @@ def learn_chain(
     check_size(moves, n_states, n_states, model=name, scored=moves.family, copies=3, hint=hint)
     levels = [*domain.levels, *new_names(list(domain.levels), n_more)]
     states = Domain(levels, names["state"], ordered=True)
+    structure = Structure.of(model, states.levels, whole=True)
     codes = np.full(int(sequences.offsets[-1]), -1)
     if labels is not None:
         codes = np.append(states.positions_of(domain.levels), -1)[labels].astype(np.int64)
+        structure.refuse_steps(codes, sequences.offsets)
     if not emissions:
         raise DataError("there is no column to learn from; expected at least 1.")
     if not len(codes):
         raise DataError("there are 0 steps to learn from; expected at least 1.")
-    learner = _Learner(model, sequences, codes, states, weight, names, emissions)
+    learner = _Learner(model, sequences, codes, states, weight, names, emissions, structure)
+    learner.refuse_impossible()
     starts: Iterable[Callable[[], Any]] = [partial(learner.from_model, initial)]
     if initial is None:
         starts = learner.starts(np.random.default_rng(model.random_state))
@@ -83,6 +89,7 @@ class _Learner:
         weight: np.ndarray | None,
         names: dict[str, str],
         emissions: list[Factor],
+        structure: Structure,
     ) -> None:
         table, self.emissions, self.words = in_words(sequences.table, emissions)
         sequences = sequences._replace(table=table)
@@ -93,9 +100,11 @@ class _Learner:
         state = (names["state"],)
         self.parts = [Factor(names["start"], (), Categorical()), Factor(names["to"], (names["from"],), Categorical())]
         self.parts += [Factor(names["end"], state, Bernoulli())] if model.end_state else []
-        self.hill = Hill(model, [*self.parts, *self.emissions], float(self.per_step.sum()), "Baum-Welch")
+        self.structure, self.moves = structure, None  # and the transitions that were found last
+        factors = structure.factors([*self.parts, *self.emissions])
+        self.hill = Hill(model, factors, float(self.per_step.sum()), "Baum-Welch")
         given = read_prior(model.prior)
-        self.priors = [given[part] for part in ("start", "transition", "end")[: len(self.parts)]]
+        self.priors = [structure.prior(part, given[part]) for part in structure.parts]
         self.priors += [prior_in_groups(given["emission"], factor, model.estimate) for factor in self.emissions]
         self.counter = SoftCounter(self.emissions, sequences.table, self.n_states)
         self.settled = False  # whether the priors are found
@@ -121,17 +130,33 @@ class _Learner:
         """The M-step: the most probable chain for some statistics, and its log prior; a chain to start from is one."""
         if isinstance(expected, Chain):
             return expected, self.start_log_prior
-        found, log_prior = self.hill.top(expected, [self.states.levels] * len(expected))
-        parts, scored = found[: len(self.parts)], found[len(self.parts) :]
+        read = self.structure.read(expected)
+        otherwise = {0: partial(self._settled, expected[0].table)} if self.structure.stationary else {}
+        found, log_prior = self.hill.top(read, [self.structure.groups] * len(read), otherwise=otherwise)
+        found = self.structure.spread(found)
+        parts = dict(zip(self.structure.parts, found, strict=False))
+        scored = found[len(parts) :]
         for code, column in chain.from_iterable(map(not_estimated, scored)):
             where = f"column {column!r} in state {self.states.levels[code]!r}"
             raise DataError.no_data(where, self.model.estimate)
-        # A state that nothing was counted of goes anywhere, and never ends.
-        start, transition = (log_shares(part.parameters, 1 / self.n_states) for part in parts[:2])
-        end = [log_shares(part.parameters)[:, 0] for part in parts[2:]]
+        # A state that nothing was counted of goes anywhere that it may, and never ends.
+        transition = log_shares(parts["transition"].parameters, self.structure.evenly)
+        if self.structure.stationary:
+            start = log_shares(stationary_shares(np.exp(transition)))
+        else:
+            start = log_shares(parts["start"].parameters, 1 / self.n_states)
+        end = [log_shares(parts["end"].parameters)[:, 0]] if "end" in parts else []
         wide = [widened(part, like) for part, like in zip(scored, self.counter.like, strict=True)]
         domains = [self.counter.level_domains(number) for number in range(len(wide))]
         return Chain(start, transition, end[0] if end else None, wide, domains, "missing"), log_prior
+
+    def _settled(self, starts: np.ndarray, found: Any) -> Probabilities:
+        """The most probable transitions where sequences begin as they go on; no worse than those before."""
+        counts = found.table if isinstance(found, Counts) else np.maximum(found.concentration - 1, 0.0)
+        allowed = self.structure.allowed
+        self.moves = most_likely_moves(starts, self.structure.filled(counts), allowed, self.moves)
+        kept = self.moves if allowed is None else self.moves[allowed]
+        return Probabilities(kept, Segments([self.n_states] if allowed is None else allowed.sum(axis=1)))
 
     def expect(self, found: Chain) -> tuple[Expected, float]:
         """The E-step: the statistics that a chain expects of all sequences, and their log likelihood."""
@@ -193,16 +218,44 @@ class _Learner:
         end = found.end if self.model.end_state else None
         scored = started(counted.scored, counted.domains, self.emissions, self.counter)
         domains = [self.counter.level_domains(number) for number in range(len(scored))]
-        chain = Chain(found.start, found.transition, end, scored, domains, "missing")
+        self.structure.refuse_parameters(np.exp(found.start), np.exp(found.transition), "initial=")
+        self.structure.refuse_untied(scored, "initial=")
+        start = found.start
+        if self.structure.stationary:
+            self.moves = np.exp(found.transition)
+            start = log_shares(stationary_shares(self.moves))
+        chain = Chain(start, found.transition, end, scored, domains, "missing")
         expected, _ = self.expect(chain)
         if not expected[0].table.sum():
             raise DataError("every sequence is impossible under initial=.\n    Give no step the probability 0.")
         if self.hill.has_prior:
             self._hold(self._known(expected))
-            shares = [part._replace(factor=f) for part, f in zip(counted.fitted.scored, self.parts, strict=False)]
-            points = [part._replace(parameters=part.point, predictive=False) for part in shares]
-            self.start_log_prior = self.hill.log_prior([*points, *scored], expected)
+            n = self.n_states
+            shares = [(np.exp(start), [n]), (np.exp(found.transition), [n])]
+            points = [
+                Scored(f, Probabilities(table, Segments(sizes)), False, NOTHING)
+                for f, (table, sizes) in zip(self.parts, shares, strict=False)
+            ]
+            points += [Scored(f, np.exp(found.end)[:, None], False, NOTHING) for f in self.parts[2:]]
+            read = self.structure.points([*points, *scored])
+            self.start_log_prior = self.hill.log_prior(read, self.structure.read(expected))
         return chain
+
+    def refuse_impossible(self) -> None:
+        """Refuse states that are known and cannot be so far apart, whatever lies between them."""
+        if not self.clamped or (self.structure.starts is None and self.structure.allowed is None):
+            return
+        n = self.n_states
+        with np.errstate(divide="ignore"):
+            start = np.log(np.ones(n) if self.structure.starts is None else self.structure.starts)
+            moves = np.log(np.ones((n, n)) if self.structure.allowed is None else self.structure.allowed)
+        known = self._clamp(np.zeros((len(self.codes), n)), self.codes)
+        lost = np.flatnonzero(np.isneginf(kernels.log_likelihood(start, moves, None, known, self.sequences.offsets)))
+        if len(lost):
+            raise DataError(
+                f"sequence {lost[0]} cannot be: no path that allowed= and start= let pass goes through the states that "
+                "are known of it.\n    Check these states, or allow more."
+            )
 
     def starts(self, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
         """Where to start: at what labelled steps expect of the others or, if a state has none, at nearest centres."""
@@ -211,7 +264,7 @@ class _Learner:
             return
         # The priors are found from the first start and held for all, so it had better be the best one.
         for nearest in self.counter.seeds(self.sequences.table, self.codes, self.per_step, self.model.n_init, rng):
-            path = self._nearest_path(nearest, rng)
+            path = self._arranged(self._nearest_path(nearest, rng))
             yield from (partial(self._from_path, path, n_steps) for n_steps in self.hill.ways)
 
     def _started(self, path: np.ndarray) -> Expected:
@@ -232,9 +285,10 @@ class _Learner:
         seen, _ = self.counter.soft(self.sequences.table, shares, None)
         if self.hill.has_prior and not self.settled:
             self._hold([*moves, *seen])
+        n_parts = len(self.structure.parts)
         filled = [
             Scored(f, uncorrelated(s) if f.family.needs_whole_rows else None, False, flat)
-            for f, s, flat in zip(self.emissions, seen, self.hill.flat[len(self.parts) :], strict=True)
+            for f, s, flat in zip(self.emissions, seen, self.hill.flat[n_parts:], strict=True)
         ]
         statistics, _ = self.counter.soft(self.sequences.table, shares, filled)
         return [*moves, *statistics]
@@ -242,7 +296,7 @@ class _Learner:
     def _hold(self, known: Expected) -> None:
         """Find the priors, for all starts and steps."""
         self.settled = True
-        self.hill.hold(known, self.priors)
+        self.hill.hold(self.structure.read(known), self.priors)
 
     def _from_labels(self, n_steps: int) -> Expected:
         """What a model of the labelled steps expects of all; under default priors where it finds some impossible."""
@@ -257,14 +311,15 @@ class _Learner:
 
     def _known(self, expected: Expected) -> Expected:
         """The statistics without products of columns, as priors are found from them."""
-        return [f.family.known_statistics(s) for f, s in zip(self.hill.factors, expected, strict=True)]
+        factors = [*self.parts, *self.emissions]
+        return [f.family.known_statistics(s) for f, s in zip(factors, expected, strict=True)]
 
     def _by_defaults(self, start: Expected, n_steps: int) -> Expected:
         """What is expected of all steps after so many steps of EM under default priors."""
-        with self.hill.by_defaults(self._known(start)):
+        with self.hill.by_defaults(self.structure.read(self._known(start))):
             expected = self.expect(self._for_new_labels(start))[0]
             if n_steps > 1:
-                self.hill.hold(self._known(expected))
+                self.hill.hold(self.structure.read(self._known(expected)))
                 expected = self.hill.climb(self, expected, n_steps)
         return expected
 
@@ -301,6 +356,22 @@ class _Learner:
             # No step is nearest to it, as where there are fewer kinds of steps than states: some at random instead.
             path[rng.choice(free, max(1, len(free) // (10 * self.n_states)))] = k
         return path
+
+    def _arranged(self, path: np.ndarray) -> np.ndarray:
+        """The path with its states in an order that the structure allows best, where none has a name."""
+        if self.clamped or (self.structure.allowed is None and self.structure.starts is None):
+            return path
+        n, lengths = self.n_states, self.sequences.lengths
+        first, _, after = self.sequences.places()
+        when = np.arange(len(path)) - np.repeat(self.sequences.offsets[:-1], lengths)
+        share = when / np.repeat(np.maximum(lengths, 1), lengths)
+        middle = np.bincount(path, share, n) / np.maximum(np.bincount(path, minlength=n), 1)
+        rank = np.empty(n, dtype=np.intp)
+        rank[np.argsort(middle, kind="stable")] = np.arange(n)
+        path = rank[path]
+        pairs = np.bincount(path[after - 1] * n + path[after], self.per_step[after], n * n).reshape(n, n)
+        begun = np.bincount(path[first], self.per_step[first], n)
+        return self.structure.arranged(begun, pairs)[path]
 
     def _unlike(self, steps: np.ndarray) -> tuple[np.ndarray, Any]:
         """One step for every label, where a step is one, otherwise all; and which of them stands for each step."""

@@ -12,6 +12,7 @@ import numpy as np
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.families.added_counts import is_amount
 from tallybayes.families.estimates import ESTIMATE_WORDS
+from tallybayes.inference.em import Climbed
 from tallybayes.models.chains import (
     anomaly,
     decoding,
@@ -27,6 +28,7 @@ from tallybayes.models.chains import (
 from tallybayes.models.chains.chain import UNSEEN, read_prior
 from tallybayes.models.chains.names import PARTS, names_in
 from tallybayes.models.chains.parameters import Counted, told
+from tallybayes.models.chains.structure import Structure, check_structure
 from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.climbing import plot_climb
 from tallybayes.models.fitted.fitted import Fitted
@@ -72,6 +74,15 @@ class HiddenMarkovModel(Model):
         ones give way, so that all add up to 1. Or an error.
     end_state : bool, default False
         Whether the end of a sequence is modelled too: p(end | state).
+    allowed : "left-to-right", "banded", matrix of booleans, list of pairs (state, next state), mapping, or None
+        Which states may follow which; all others never do, whatever the prior adds: zeros stay zeros. From left to
+        right a state is followed by itself or a later one, in a band by itself or its neighbours, in the order of
+        ``states_``, which is that of a matrix, too. A mapping has the next states of each.
+    start : "stationary", list of states, or None
+        Where sequences begin. ``"stationary"``: as they go on, in the stationary distribution of the transitions, which
+        are the most likely ones under that constraint. A list: in these alone.
+    tied : mapping from states to what they share, optional
+        States with the same value have the same emissions, estimated from what was counted of all of them.
     max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a step of the data.
     n_init : int, default 1
@@ -109,6 +120,9 @@ class HiddenMarkovModel(Model):
         prior: Any = None,
         unseen: str = "new",
         end_state: bool = False,
+        allowed: Any = None,
+        start: Any = None,
+        tied: Any = None,
         max_iter: int = 100,
         tol: float = 1e-6,
         n_init: int = 1,
@@ -121,6 +135,9 @@ class HiddenMarkovModel(Model):
         self.prior = prior
         self.unseen = unseen
         self.end_state = end_state
+        self.allowed = allowed
+        self.start = start
+        self.tied = tied
         self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
@@ -295,9 +312,8 @@ class HiddenMarkovModel(Model):
         """What follows from the tally."""
 
         def make() -> Counted:
-            return Counted(
-                self._tally, self._names, self.estimate, self.prior, self.unseen, self.end_state, self._given
-            )
+            settings = (self.estimate, self.prior, self.unseen, self.end_state)
+            return Counted(self._tally, self._names, *settings, self._given, self.allowed, self.start, self.tied)
 
         return self._derive("counted", make)
 
@@ -325,6 +341,29 @@ class HiddenMarkovModel(Model):
         n_parts = len(counted.parts)
         parts = {part: belief for part, (_, belief) in zip(counted.parts, found, strict=False)}
         return parts | {(key,) if key in parts else key: belief for key, belief in found[n_parts:]}
+
+    @property
+    def _fixed(self) -> float:  # type: ignore[override]
+        return self._counted.fixed
+
+    def _refuse_measure(self, what: str) -> None:
+        if self._counted.structure.stationary and what in ("evidence", "code length"):
+            raise EstimateError(
+                f"this {type(self).__name__} has no {what}: with start='stationary' the transitions say where "
+                "sequences begin, too, and integrating them out has no closed form.\n"
+                "    Use bic_, or held-out sequences."
+            )
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_structure(self)
+
+    def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
+        if self.allowed is not None or self.start is not None or self.tied is not None:
+            states = tally.domains[tally.schema.domain(self._names["state"])].levels
+            parts = [tally[self._names[part]] for part in ("start", "to")]
+            Structure.of(self, states).refuse_counted(*parts)
+        return super()._adopt(tally, climbed)
 
     _words: ClassVar[Mapping[str, Words]] = {"estimate": ESTIMATE_WORDS, "unseen": Words(UNSEEN)}
 

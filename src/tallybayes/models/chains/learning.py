@@ -16,6 +16,7 @@ from tallybayes.families.family import Family
 from tallybayes.inference.em import is_whole
 from tallybayes.models.chains.in_database import Steps, steps_there
 from tallybayes.models.chains.names import free_names, names_in, state_schema
+from tallybayes.models.chains.structure import Structure
 from tallybayes.models.fitted.climbing import initial_model, refuse_other_number
 from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.columns import read_columns
@@ -92,6 +93,8 @@ def fit(
     if known and n_more:
         raise _too_few_states(model, domain)
     model._check_prior(emissions)
+    if labels is not None and not n_more:
+        Structure.of(model, domain.levels).refuse_steps(labels, sequences.offsets)
     if known and not with_holes(sequences.table, emissions).any():
         assert labels is not None
         tally, climbed = _count(model, sequences, labels, domain, weight, names, emissions), None
@@ -115,6 +118,7 @@ def _learn_there(model: HiddenMarkovModel, steps: Steps) -> bool:
     states = tally.domains[names["state"]]
     if n_unnamed(model, states):
         raise _too_few_states(model, states)
+    Structure.of(model, states.levels).refuse_counted(tally[names["start"]], tally[names["to"]])
     model._names, model._left_out, model._frame = names, found.left_out, None
     model._adopt(tally)
     return True
@@ -277,6 +281,10 @@ def count_more(
 ) -> Tally:
     """The tally of labelled sequences that are added to others, or taken out of them."""
     emissions = model._with_prior(model.tally_)
+    if model.allowed is not None or model.start is not None:
+        states = model.tally_.domains[model.tally_.schema.domain(model._names["state"])].union(domain)
+        structure = Structure.of(model, states.levels)
+        structure.refuse_steps(states.positions_of(domain.levels)[labels], sequences.offsets)
     return _count(model, sequences, labels, domain, weight, model._names, emissions, model.tally_)
 
 

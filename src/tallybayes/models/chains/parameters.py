@@ -7,12 +7,20 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
+import numpy as np
+from scipy.special import xlogy
+
 from tallybayes.errors import DataError, NoCountsError
+from tallybayes.families.categorical import Probabilities
+from tallybayes.families.estimates import read_estimate
 from tallybayes.models.chains.chain import Chain, log_shares, meaning_of, read_prior, share_of_new, with_kept, with_new
+from tallybayes.models.chains.stationary_start import most_likely_moves, stationary_shares
+from tallybayes.models.chains.structure import Structure
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.reading import UNSEEN, Told, within_of
 from tallybayes.models.fitted.scoring import Scored, not_estimated
 from tallybayes.models.inputs.column_priors import prior_in_groups
+from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
@@ -32,11 +40,21 @@ class Counted:
     unseen: str
     end_state: bool
     given: tuple[Any, ...] | None = None  # parameters that were not learned, but given: of every factor of the tally
+    allowed: Any = None
+    start: Any = None
+    tied: Any = None
+
+    @cached_property
+    def structure(self) -> Structure:
+        """What is fixed: how counts are read. Tables that were given are as they are."""
+        if self.given is not None:
+            return Structure(self.states.levels, ends=self.end_state)
+        return Structure.of(self, self.states.levels)
 
     @property
     def parts(self) -> list[str]:
-        """What there is besides the emissions."""
-        return ["start", "transition", "end"] if self.end_state else ["start", "transition"]
+        """What is estimated besides the emissions."""
+        return self.structure.parts
 
     @property
     def states(self) -> Domain:
@@ -48,14 +66,24 @@ class Counted:
         """Start, transition and end, then the emissions, with what was counted of each."""
         pairs = list(zip(self.tally.factors, self.tally.statistics, strict=True))
         by_name = {factor.columns: (factor, counted) for factor, counted in pairs}
-        columns = [self.names[part] for part in ("start", "to", "end")[: len(self.parts)]]
+        columns = [self.names[part] for part in ("start", "to", "end")[: self._n_parts]]
         emissions = [pair for pair in pairs if pair[0].given == (self.names["state"],)]
         return [by_name[name,] for name in columns] + [p for p in emissions if p[0].columns != (self.names["end"],)]
 
     @property
     def emissions(self) -> list[tuple[Factor, Any]]:
         """The factors of the emissions, with what was counted of each."""
-        return self.pairs[len(self.parts) :]
+        return self.pairs[self._n_parts :]
+
+    @property
+    def _n_parts(self) -> int:
+        return 3 if self.end_state else 2
+
+    @cached_property
+    def read(self) -> list[tuple[Factor, Any]]:
+        """The same as they are estimated from: of what is allowed, and of tied states together."""
+        factors, statistics = zip(*self.pairs, strict=True)
+        return list(zip(self.structure.factors(factors), self.structure.read(statistics), strict=True))
 
     @cached_property
     def fitted(self) -> Fitted:
@@ -64,15 +92,49 @@ class Counted:
             known = dict(zip((factor.columns for factor in self.tally.factors), self.given, strict=True))
             return Fitted.given(self.pairs, [known[factor.columns] for factor, _ in self.pairs], self.states.levels)
         given, emissions = read_prior(self.prior), [factor for factor, _ in self.emissions]
-        priors = [given[part] for part in self.parts] + [
+        priors = [self.structure.prior(part, given[part]) for part in self.parts] + [
             prior_in_groups(given["emission"], factor, self.estimate) for factor in emissions
         ]
-        return Fitted(self.pairs, priors, self.estimate, groups=self.states.levels, plug_in=True)
+        return Fitted(self.read, priors, self.estimate, groups=self.structure.groups, plug_in=True)
 
     @property
     def scored(self) -> list[Scored]:
         """The emissions of every state, over the levels that were seen."""
-        return self.fitted.scored[len(self.parts) :]
+        return self._spread(self.fitted.scored)[len(self.parts) :]
+
+    def _spread(self, found: list[Scored]) -> list[Scored]:
+        """What was estimated over all states again."""
+        found = self.structure.spread(found)
+        if self.structure.stationary:
+            found[0] = found[0]._replace(parameters=self._settled)
+        return found
+
+    @cached_property
+    def _settled(self) -> Probabilities:
+        """The transitions where sequences begin as they go on."""
+        self.structure.refuse_transient()
+        counts, n = self.read[0][1].table, len(self.states.levels)
+        if self.fitted.has_prior:
+            posterior = self.fitted.posterior(0)
+            counts = np.maximum(posterior.concentration - read_estimate(self.estimate).takes_mode, 0.0)
+        return self._settled_at(counts) if n else Probabilities(np.zeros((0, 0)), Segments([0]))
+
+    def _settled_at(self, counts: np.ndarray) -> Probabilities:
+        """The most likely transitions for some counts of them, as they are read, and the starts."""
+        wide = self.structure.filled(counts)
+        found = most_likely_moves(self.pairs[0][1].table, wide, self.structure.allowed)
+        return Probabilities(found, Segments([len(found)]))
+
+    @property
+    def fixed(self) -> float:
+        """What a stationary start adds to the log likelihood of the transitions alone, both at their top."""
+        if not self.structure.stationary or not self.states.levels:
+            return 0.0
+        (_, starts), (_, moves) = self.pairs[:2]
+        table, _ = self._settled_at(self.read[0][1].table)
+        total = np.maximum(moves.table.sum(axis=1, keepdims=True), 1e-300)
+        at_best = xlogy(starts.table, stationary_shares(table)).sum() + xlogy(moves.table, table).sum()
+        return float(at_best - xlogy(moves.table, moves.table / total).sum())
 
     @property
     def domains(self) -> list[list[Domain]]:
@@ -93,12 +155,21 @@ class Counted:
     def chain(self) -> Chain:
         """The parameters as the kernels take them."""
         scored, unseen = self.scored, self.meaning_of_unseen
-        start, transition, *end = [log_shares(part.point) for part in self.fitted.scored[: len(self.parts)]]
+        found = dict(zip(self.parts, self._spread(self.fitted.scored), strict=False))
+        transition = log_shares(found["transition"].point)
+        start = log_shares(found["start"].point if "start" in found else stationary_shares(np.exp(transition)))
+        end = [log_shares(found["end"].point)] if self.end_state else []
         if unseen in ("new", "smooth"):
-            widen, pairs = with_new if unseen == "new" else with_kept, zip(scored, self.emissions, strict=True)
-            scored = [widen(p, share_of_new(counts)) if p.family.reads == "codes" else p for p, (_, counts) in pairs]
+            widen, pairs = with_new if unseen == "new" else with_kept, zip(scored, self._together, strict=True)
+            scored = [widen(p, share_of_new(counts)) if p.family.reads == "codes" else p for p, counts in pairs]
             unseen = "smooth"  # to those who read rows: one past the end
         return Chain(start, transition, end[0][:, 0] if end else None, scored, self.domains, unseen)
+
+    @property
+    def _together(self) -> list[Any]:
+        """What was counted of every emission in every state, tied ones together."""
+        read, tied = [counts for _, counts in self.read[len(self.parts) :]], self.structure.tied
+        return read if tied is None else [counts.take(0, tied) for counts in read]
 
     @cached_property
     def answering(self) -> Chain:
@@ -113,7 +184,7 @@ class Counted:
     def over(self, tally: Tally) -> Counted:
         """The same over other counts of the same levels, its priors held."""
         other = replace(self, tally=tally)
-        return other._estimated(self.fitted.over(other.pairs))
+        return other._estimated(self.fitted.over(other.read))
 
     def scaled(self, strength: float) -> Counted:
         """The same under priors worth so many times as much."""
@@ -128,15 +199,17 @@ def told(counted: Counted, model: Any) -> list[Told]:
     """Start, transition and end, and what every state emits, under the names that ``prior=`` has for them."""
     states, fitted = counted.states.levels, counted.fitted
     found = []
-    beliefs = [partial(fitted.posterior, number) for number in range(len(counted.pairs))]
-    for part, (factor, _), scored, posterior in zip(
-        counted.parts, counted.pairs, fitted.readable, beliefs, strict=False
-    ):
-        given, groups = (("state",), (states,)) if factor.given else ((), ())
-        levels = [states] if factor.level_columns else ()
+    every = counted._spread(fitted.readable)
+    for number, (part, scored) in enumerate(zip(counted.parts, every, strict=False)):
+        given, groups = ((), ()) if part == "start" else (("state",), (states,))
+        levels = [states] if scored.factor.level_columns else ()
+        posterior: Any = partial(_belief, counted, number)
+        if part == "transition" and counted.structure.stationary:
+            posterior = None  # where sequences begin says something of it, too
         found.append(Told(scored, given, groups, levels, names=(part,), posterior=posterior))
-    emitted = zip(fitted.readable[len(found) :], counted.emissions, beliefs[len(found) :], strict=True)
-    for scored, (factor, counts), posterior in emitted:
+    emitted = zip(every[len(found) :], counted.emissions, counted._together, strict=True)
+    for number, (scored, (factor, _), counts) in enumerate(emitted, len(found)):
+        posterior = partial(_belief, counted, number)
         more: tuple[str, ...] = ()
         if counted.meaning_of_unseen == "smooth" and factor.level_columns:
             scored, more = with_kept(scored, share_of_new(counts)), (UNSEEN,)
@@ -145,3 +218,15 @@ def told(counted: Counted, model: Any) -> list[Told]:
         within = within_of(model, scored, counts.n_columns)
         found.append(Told(scored, ("state",), (states,), levels, names, within, posterior=posterior))
     return found
+
+
+def _belief(counted: Counted, number: int) -> Any:
+    """The belief about a part, or an emission, of all states."""
+    fitted, parts, structure = counted.fitted, counted.parts, counted.structure
+    if number < len(parts):
+        return structure.belief(parts[number], fitted.posterior(number))
+    if structure.tied is None:
+        return fitted.posterior(number)
+    belief, constant = fitted.starts[number]
+    together = counted._together[number - len(parts)]
+    return belief.update(counted.read[number][0].family.with_spread(together, constant))

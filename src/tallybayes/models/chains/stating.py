@@ -12,6 +12,9 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.stated import stated
 from tallybayes.models.chains.names import PARTS, state_schema
+from tallybayes.models.chains.stationary_start import stationary_shares
+from tallybayes.models.chains.structure import Structure, arrays_of
+from tallybayes.models.fitted.scoring import NOTHING, Scored
 from tallybayes.models.inputs.features import free_name
 from tallybayes.models.inputs.stated import (
     Stated,
@@ -53,7 +56,7 @@ def from_tables(
 
     Parameters
     ----------
-    start : p(first state), as a mapping, series or array
+    start : p(first state), as a mapping, series or array; or "stationary", where the transitions settle
     transition : p(next state | state), as a mapping of mappings, a data frame (a row for every state) or an array
         A state that a mapping leaves out has 0. Where `end` is given, of steps that the sequence goes on after.
     emission : p(step | state), by state
@@ -88,6 +91,10 @@ def from_tables(
     >>> model.predict([[3, 1, 3]])
     [array(['hot', 'cold', 'hot'], dtype='<U4')]
     """
+    if isinstance(start, str) and start == "stationary":
+        named = read_labels(transition, states, "states")
+        begun = stationary_shares(read_table(transition, named, named, "transition"))
+        start, options["start"] = dict(zip(named, begun.tolist(), strict=True)), "stationary"
     named = read_labels(start, states, "states")
     found = _columns(emission, named, columns, levels)
     names = {part: free_name(part, [name for one in found for name in one.columns]) for part in PARTS}
@@ -113,14 +120,25 @@ def from_tables(
     tally, given = tally_and_parameters(
         Factor(names["start"], (), Categorical()), first, parts, {names["state"]: domain}, state_schema(names)
     )
+    structure = Structure.of(model, domain.levels, whole=True)
+    structure.refuse_parameters(first, moves, "the table of the chain")
+    order = [0, 1, *([len(tally.factors) - 1] if end is not None else []), *range(2, 2 + len(found))]
+    known = [Scored(tally.factors[k], given[k], False, NOTHING) for k in order]
+    structure.refuse_untied(known[len(known) - len(found) :], "emission")
     if strength is None:
         return model._adopt(tally)._state(given)
-    worth = np.full(len(named), check_strength(strength))
-    beliefs = [belief_of(f, p, worth if f.given else worth[0]) for f, p in zip(tally.factors, given, strict=True)]
-    emitted = zip(tally.factors[2 : 2 + len(found)], beliefs[2:], strict=False)
-    model.prior = {"start": beliefs[0], "transition": beliefs[1]} | ({} if end is None else {"end": beliefs[-1]})
+    worth = check_strength(strength)
+    beliefs = [_worth(one, worth) for one in structure.points(known)]
+    model.prior = dict(zip(structure.parts, beliefs, strict=False))
+    emitted = zip(tally.factors[2 : 2 + len(found)], beliefs[len(structure.parts) :], strict=True)
     model.prior |= {"emission": {f.columns if len(f.columns) > 1 else f.columns[0]: belief for f, belief in emitted}}
     return model._adopt(tally)
+
+
+def _worth(one: Scored, rows: float) -> Any:
+    """The belief about a part of the chain, or an emission, every line of which is worth so many rows."""
+    table = arrays_of(one.parameters)[0]  # what is allowed of the transitions is flat
+    return belief_of(one.factor, one.parameters, np.full(table.shape[:1] if table.ndim > 1 else (), rows))
 
 
 def _columns(emission: Any, states: list[Any], columns: Any, levels: Any) -> list[Stated]:

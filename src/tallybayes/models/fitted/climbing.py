@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -98,7 +99,11 @@ class Hill:
             self.has_prior, self.beliefs, self.flat = kept
 
     def top(
-        self, statistics: Sequence[Any], groups: Sequence[Sequence[Any]], log_prior: float = 0.0
+        self,
+        statistics: Sequence[Any],
+        groups: Sequence[Sequence[Any]],
+        log_prior: float = 0.0,
+        otherwise: Mapping[int, Callable[[Any], Any]] = MappingProxyType({}),
     ) -> tuple[list[Scored], float]:
         """The most probable parameters of every factor over the columns that vary, and their log prior.
 
@@ -109,14 +114,20 @@ class Hill:
             What the groups of every factor are called.
         log_prior : float
             That of other parameters.
+        otherwise : mapping from the number of a factor to a callable
+            Where the likelihood has more to say of its parameters: found from its posterior, or statistics without one.
         """
         found = []
-        for factor, belief, flat, counted, names in zip(
-            self.factors, self.beliefs, self.flat, statistics, groups, strict=True
+        for number, (factor, belief, flat, counted, names) in enumerate(
+            zip(self.factors, self.beliefs, self.flat, statistics, groups, strict=True)
         ):
             used, family = varied(counted, flat), factor.family
             parameters: Any
-            if belief is None or not used.n_columns:
+            if number in otherwise:
+                parameters = otherwise[number](used if belief is None else belief.update(used))
+                if belief is not None:
+                    log_prior += float(np.sum(belief.update(used.scale(0.0)).log_prob(parameters.table)))
+            elif belief is None or not used.n_columns:
                 parameters = family.maximum_likelihood(used)
                 parameters = family.collapsed(parameters, used) if used.n_columns else parameters
             else:

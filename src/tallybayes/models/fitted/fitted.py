@@ -193,7 +193,10 @@ class Fitted:
         """Parameters · log(weight), of every factor by the rows it was counted from: what the BIC takes for them."""
         total = 0.0
         for factor, counted in self.pairs:
-            weight = float(np.max(factor.family.row_weight(counted.pooled()), initial=1.0))
+            rows = factor.family.row_weight(counted.pooled())
+            if factor.level_columns and counted.n_columns > len(factor.columns):
+                rows = np.sum(rows)  # the lines of one table, each of its own width
+            weight = float(np.max(rows, initial=1.0))
             total += factor.family.n_parameters(counted) * math.log(weight)
         return total
 

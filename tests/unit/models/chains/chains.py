@@ -20,7 +20,8 @@ def emissions(model):
 
 def enumerated(model, steps, ended=True):
     """log p of every path, and that it ends there, by multiplying out; steps as codes of levels, −1 for missing."""
-    start, moves = np.log(model.start_), np.log(model.transition_)
+    with np.errstate(divide="ignore"):
+        start, moves = np.log(model.start_), np.log(model.transition_)
     end = None if model.end_ is None else np.log(model.end_)
     if end is not None:
         moves = moves + np.log1p(-model.end_)[:, None]
