@@ -24,7 +24,7 @@ def quakes() -> dict[str, np.ndarray]:
     return {"major earthquakes a year": np.loadtxt(QUAKES)}
 
 
-def climbed(n_states: int, seed: int, n_init: int = 1) -> tb.HiddenMarkovModel:
+def climbed(n_states: int, seed: int, n_init: int = 1, start: str | None = None) -> tb.HiddenMarkovModel:
     """A model of the earthquakes by maximum likelihood."""
     settings: dict[str, Any] = {
         "estimate": "mle",
@@ -32,6 +32,7 @@ def climbed(n_states: int, seed: int, n_init: int = 1) -> tb.HiddenMarkovModel:
         "tol": 1e-9,
         "n_init": n_init,
         "random_state": seed,
+        "start": start,
     }
     return tb.HiddenMarkovModel(n_states, tb.Poisson(), **settings).fit([quakes()])
 
@@ -52,6 +53,9 @@ def main() -> None:
         reached = int((values > value - 0.01).sum())
         rates = ", ".join(f"{rate:.2f}" for rate in np.sort(best.emission_[0][:, 0]))
         print(f"{n_states:>6}{value:>11.4f}{aic:>9.1f}{bic:>9.1f}{reached:>6}/20  {rates}")
+    for n_states in (2, 3):
+        value = climbed(n_states, 0, start="stationary").score_samples([years])[0]
+        print(f"{n_states:>6}{value:>11.4f}  with a stationary start")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,8 @@ class _Learner:
         state = (names["state"],)
         self.parts = [Factor(names["start"], (), Categorical()), Factor(names["to"], (names["from"],), Categorical())]
         self.parts += [Factor(names["end"], state, Bernoulli())] if model.end_state else []
-        self.structure, self.moves = structure, None  # and the transitions that were found last
+        self.structure = structure
+        self.moves: np.ndarray | None = None  # the transitions that were found last, where the start goes by them
         factors = structure.factors([*self.parts, *self.emissions])
         self.hill = Hill(model, factors, float(self.per_step.sum()), "Baum-Welch")
         given = read_prior(model.prior)
@@ -154,8 +155,8 @@ class _Learner:
         """The most probable transitions where sequences begin as they go on; no worse than those before."""
         counts = found.table if isinstance(found, Counts) else np.maximum(found.concentration - 1, 0.0)
         allowed = self.structure.allowed
-        self.moves = most_likely_moves(starts, self.structure.filled(counts), allowed, self.moves)
-        kept = self.moves if allowed is None else self.moves[allowed]
+        moves = self.moves = most_likely_moves(starts, self.structure.filled(counts), allowed, self.moves)
+        kept = moves if allowed is None else moves[allowed]
         return Probabilities(kept, Segments([self.n_states] if allowed is None else allowed.sum(axis=1)))
 
     def expect(self, found: Chain) -> tuple[Expected, float]:
@@ -222,8 +223,8 @@ class _Learner:
         self.structure.refuse_untied(scored, "initial=")
         start = found.start
         if self.structure.stationary:
-            self.moves = np.exp(found.transition)
-            start = log_shares(stationary_shares(self.moves))
+            moves = self.moves = np.exp(found.transition)
+            start = log_shares(stationary_shares(moves))
         chain = Chain(start, found.transition, end, scored, domains, "missing")
         expected, _ = self.expect(chain)
         if not expected[0].table.sum():

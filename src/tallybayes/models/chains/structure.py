@@ -7,7 +7,7 @@ are counted by themselves and estimated together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from tallybayes.statistics.segments import Segments
 from tallybayes.tally.factor import Factor
 from tallybayes.words import Words
 
-_SHAPES = {
+_SHAPES: dict[str, Callable[[int], np.ndarray]] = {
     "left-to-right": lambda n: np.triu(np.ones((n, n), dtype=bool)),
     "banded": lambda n: np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= 1,
 }
@@ -255,7 +255,9 @@ class Structure:
 
     def refuse_untied(self, scored: Sequence[Scored], what: str) -> None:
         """Refuse emissions that differ between states that are tied."""
-        for one in scored if self.tied is not None else ():
+        if self.tied is None:
+            return
+        for one in scored:
             shared = one.family.take(one.point, self._firsts[self.tied])
             for part, same in zip(arrays_of(one.point), arrays_of(shared), strict=True):
                 axes = tuple(range(1, part.ndim))
