@@ -381,8 +381,8 @@ def pooled_curves(name: str) -> tb.LearningCurves:
     rows, pool, labels, _ = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
     model = naive_bayes(X)
     models = {
-        "naive Bayes, labels alone": model,
-        "naive Bayes, and the others": WithPool(model, pool),
+        NAIVE: model,
+        "naive Bayes, and pool": WithPool(model, pool),
         LOGISTIC: logistic(X),
     }
     return curves(models, rows.reset_index(drop=True), labels, [10, 20, 40, 80, 160])

@@ -19,6 +19,9 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import tallybayes as tb
 from tallybayes.apps.spam import calibrate, prequential, score
@@ -26,6 +29,7 @@ from tallybayes.demo import penguins
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "measured"))
+import generative_or_discriminative as pairs  # noqa: E402
 from adult import adult  # noqa: E402
 from hidden_markov import climbed, ice_cream, quakes  # noqa: E402
 from networks import ALARM, fire_alarm  # noqa: E402
@@ -170,6 +174,52 @@ def honest(calibration: score.Calibration | None) -> tb.Evaluation:
     return tb.Evaluation(["ham", "spam"], kept.is_spam.astype(int), -np.logaddexp(0, np.stack([odds, -odds], axis=1)))
 
 
+def correlated() -> tb.LearningCurves:
+    """The textbook's figure: forty columns in correlated pairs."""
+    X, y = pairs.pairs_of_columns(8000, np.array([0.5, 0.25] * 20), np.random.default_rng(0))
+    models = {pairs.NAIVE: tb.NaiveBayes(tb.TiedGaussian()), pairs.LOGISTIC: LogisticRegression(C=1e4, max_iter=1000)}
+    return pairs.curves(models, X, y, [20, 40, 80, 160, 320, 640, 1280, 2560, 5120])
+
+
+def twins(name: str, gaps: float = 0.0, **more: Any) -> tb.LearningCurves:
+    """Naive Bayes and logistic regression on a table, beside others; some cells may be removed."""
+    X, y = pairs.table(name)
+    X = X.mask(np.random.default_rng(0).random(X.shape) < gaps)
+    others = {label.replace("_", " "): make(X) for label, make in more.items()}
+    return pairs.curves({pairs.NAIVE: pairs.naive_bayes(X), pairs.LOGISTIC: pairs.logistic(X), **others}, X, y)
+
+
+def copied(X: pd.DataFrame) -> pd.DataFrame:
+    """Every column five times."""
+    return pd.concat([X.add_suffix(f" {k}") for k in range(5)], axis=1)
+
+
+def copies() -> tb.LearningCurves:
+    """Both models on columns that say everything five times."""
+    X, y = pairs.table("diabetes")
+    models = {"naive Bayes": pairs.naive_bayes(X), "logistic regression": pairs.logistic(X)}
+    five = {"naive Bayes, copies": pairs.naive_bayes(copied(X)), "logistic, copies": pairs.logistic(copied(X))}
+    again = {name: make_pipeline(FunctionTransformer(copied), model) for name, model in five.items()}
+    return pairs.curves({**models, **again}, X, y)
+
+
+def misled() -> tb.Picture:
+    """A row whose background is that of the other class."""
+    X, y = pairs.table("column2C")
+    rows = pairs.with_background(X, y, 0.95, np.random.default_rng(0))
+    model = pairs.naive_bayes(rows).fit(rows, y)
+    strange = pairs.with_background(X, y, 0.0, np.random.default_rng(0))[y == "Abnormal"]
+    return model.plot_explanation(strange.iloc[[0]])
+
+
+def late_digit() -> tb.NaiveBayes:
+    """Nine digits, and the tenth later."""
+    images, digits = DIGITS.data, DIGITS.target
+    return (
+        tb.NaiveBayes(tb.TiedGaussian()).fit(images[digits < 9], digits[digits < 9]).add_class(9, images[digits == 9])
+    )
+
+
 # ---- The pictures ---------------------------------------------------------------------------------------------------
 
 PICTURES: dict[str, Callable[[], tb.Picture]] = {
@@ -217,6 +267,20 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "spam-learned": lambda: learned_mails().plot(),
     "spam-before": lambda: honest(score.Calibration(0.0, (1.0,) * len(score.KINDS))).plot_reliability(),
     "spam-after": lambda: honest(None).plot_reliability(),
+    "correlated-pairs": lambda: correlated().plot(["error", "log_loss", "calibration_error"]),
+    "curves-waveform": lambda: twins("waveform5000").plot(["error", "log_loss"]),
+    "curves-votes": lambda: twins("votes").plot(["error", "log_loss"]),
+    "curves-gaps": lambda: twins("wine", 0.3, tied_covariance=lambda _: tb.GaussianDiscriminant("tied")).plot(
+        ["error", "log_loss"]
+    ),
+    "curves-unlabelled": lambda: pairs.pooled_curves("breast.w").plot(["error", "log_loss"]),
+    "curves-products": lambda: twins("diabetes", logistic_all_products=pairs.with_products).plot(["error", "log_loss"]),
+    "curves-copies": lambda: copies().plot("log_loss"),
+    "curves-calibration": lambda: twins(
+        "credit.a", naive_Bayes_mended=lambda X: pairs.naive_bayes(X, calibration="temperature")
+    ).plot("calibration_error"),
+    "misled": misled,
+    "late-digit": lambda: late_digit().plot_classes((8, 8)),
     "alarm-network": lambda: tb.BayesianNetwork.from_bif(ALARM).plot(given={"HRBP": "HIGH", "BP": "LOW"}),
 }
 

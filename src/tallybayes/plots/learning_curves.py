@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any = None) -> Picture:
     """A panel for every measure, a line for every model with a band of one standard error, and where they cross."""
-    axes = panels(len(wanted), 2, 4.6 if len(wanted) > 1 else 6.4, 3.9) if ax is None else np.ravel(ax)
+    across = {1: 6.4, 3: 4.0}.get(len(wanted), 4.6)  # inches for each
+    axes = panels(len(wanted), 3, across, 3.9) if ax is None else np.ravel(ax)
     frame = curves.to_frame()
     shown = looks(curves.names, what="models")
     for panel, what in zip(axes, wanted, strict=True):
@@ -50,7 +51,7 @@ def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any 
             color=NOTE,
         )
         quiet(panel)
-    legend_beside(axes[min(1, len(axes) - 1)])
+    legend_beside(axes[1 if len(axes) == 4 else -1])
     if ax is None:
         note_above(axes[0].figure, *(words(note).replace(" = ", "\u00a0=\u00a0") for note in curves.notes()))
     columns = ["model", "rows", *(part for what in wanted for part in (what, f"{what}_se"))]
