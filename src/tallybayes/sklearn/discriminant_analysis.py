@@ -1,0 +1,298 @@
+"""The two classifiers of `sklearn.discriminant_analysis`, of moments that `tallybayes.GaussianDiscriminant` counted."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import sklearn.discriminant_analysis as theirs
+from scipy import linalg
+from sklearn.covariance import ledoit_wolf_shrinkage
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+import tallybayes as tb
+from tallybayes.sklearn.counting import Counting, counts_of, statistics_of
+
+
+class CovarianceCounting(Counting):
+    """Classes that are Gaussian: their means and covariances, shrunk as is wanted."""
+
+    solver: str
+    shrinkage: Any
+    covariance_estimator: Any
+    priors: Any
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Count means and products of columns, forgetting any counted before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, columns)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        X, y = self._read(X, y, reset=True)
+        rows = (X, y) if self._needs_rows() else None
+        return self._adopt(self._count(X, y), rows=rows, dtype=X.dtype if X.dtype.kind == "f" else np.dtype(float))
+
+    def _needs_rows(self) -> bool:
+        """Whether covariances take more than moments: fourth powers, or an estimator that is given the rows."""
+        shrinkage = getattr(self, "shrinkage", None)  # older versions of scikit-learn have none everywhere
+        return isinstance(shrinkage, str) or getattr(self, "covariance_estimator", None) is not None
+
+    def _check_countable(self, what: str) -> None:
+        if self._needs_rows():
+            raise tb.StatisticsError(
+                f"{what} needs covariances that follow from counts; found shrinkage={self.shrinkage!r} and "
+                f"covariance_estimator={self.covariance_estimator!r}.\n    Use a number as shrinkage, or None."
+            )
+
+    def _check_solver(self, message: str) -> None:
+        if getattr(self, "solver", "svd") == "svd":
+            if getattr(self, "shrinkage", None) is not None:
+                raise NotImplementedError("shrinkage not supported with 'svd' solver.")
+            if getattr(self, "covariance_estimator", None) is not None:
+                raise ValueError(message)
+
+    def _covariance(self, scatter: np.ndarray, weight: float, rows: Any) -> np.ndarray:
+        """The covariance of some rows, of which the rows themselves are given where they are needed."""
+        covariance = scatter / weight
+        estimator, shrinkage = getattr(self, "covariance_estimator", None), getattr(self, "shrinkage", None)
+        if estimator is not None:
+            if shrinkage is not None and shrinkage != 0:
+                raise ValueError(
+                    "covariance_estimator and shrinkage parameters are not None. Only one of the two can be set."
+                )
+            estimator.fit(rows)
+            if not hasattr(estimator, "covariance_"):
+                raise ValueError(f"{type(estimator).__name__} does not have a covariance_ attribute")
+            return np.atleast_2d(estimator.covariance_)
+        if shrinkage is None:
+            return covariance
+        identity = np.eye(len(covariance))
+        if not isinstance(shrinkage, str):
+            return (1 - shrinkage) * covariance + shrinkage * np.trace(covariance) / len(covariance) * identity
+        scale = np.sqrt(np.diagonal(covariance))
+        scale = np.where(scale > 0, scale, 1.0)
+        standard = covariance / np.outer(scale, scale)
+        amount = ledoit_wolf_shrinkage((rows - rows.mean(axis=0)) / scale)
+        level = amount * np.trace(standard) / len(covariance)
+        return ((1 - amount) * standard + level * identity) * np.outer(scale, scale)
+
+    def _by_class(self, model: Any, rows: Any) -> list[np.ndarray]:
+        """The covariance of every class."""
+        moments = statistics_of(model)
+        parts = zip(model.classes_, moments.scatter, counts_of(model), strict=True)
+        return [
+            self._covariance(scatter, weight, None if rows is None else rows[0][rows[1] == label])
+            for label, scatter, weight in parts
+        ]
+
+
+class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAnalysis):
+    """`sklearn.discriminant_analysis.LinearDiscriminantAnalysis`: the same constructor, attributes and predictions.
+
+    Directions (``scalings_``, and the columns of `transform`) are the same but for their sign, which is arbitrary.
+
+    Parameters
+    ----------
+    solver : {"svd", "lsqr", "eigen"}, default "svd"
+        All three work on sums of products; rows are not kept, and no singular values of them are taken.
+    shrinkage : "auto", float or None
+    priors : array-like of shape (n_classes,), optional
+    n_components : int, optional
+        Of `transform`.
+    store_covariance : bool, default False
+    tol : float, default 1e-4
+        Of the square roots of eigenvalues, which are the singular values: the rank under ``solver="svd"``.
+    covariance_estimator : estimator, optional
+
+    Attributes
+    ----------
+    model_ : GaussianDiscriminant
+        What counted the rows, one covariance for all classes.
+
+    Examples
+    --------
+    >>> from tallybayes.sklearn import LinearDiscriminantAnalysis
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> lda = LinearDiscriminantAnalysis(n_components=2).fit(X, y)
+    >>> lda.transform(X).shape, round(lda.score(X, y), 2)
+    ((150, 2), 0.98)
+    """
+
+    _reads = {"ensure_min_samples": 2, "dtype": [np.float64, np.float32]}  # noqa: RUF012
+
+    def _make_model(self) -> Any:
+        return tb.GaussianDiscriminant("tied", estimate="mle", class_prior="frequency")
+
+    def _attributes(self, model: Any, *, rows: Any = None, dtype: Any = None) -> dict[str, Any]:
+        count, moments = counts_of(model), statistics_of(model)
+        n_classes, n_rows = len(count), count.sum()
+        if n_rows == n_classes:
+            raise ValueError("The number of samples must be more than the number of classes.")
+        priors, most = self._priors(count), min(n_classes - 1, moments.n_columns)
+        if self.n_components is not None and self.n_components > most:
+            raise ValueError("n_components cannot be larger than min(n_features, n_classes - 1).")
+        kept = most if self.n_components is None else self.n_components
+        self._check_solver("covariance estimator is not supported with svd solver. Try another solver")
+        found: dict[str, Any] = {"means_": np.array(moments.mean), "priors_": priors}
+        if self.solver != "svd" or self.store_covariance:
+            parts = self._by_class(model, rows)
+            found["covariance_"] = np.einsum("k,kij->ij", priors, np.stack(parts))
+        if self.solver == "svd":
+            found |= self._of_singular_values(found["means_"], priors, moments.scatter.sum(axis=0), n_rows, kept)
+        elif self.solver == "lsqr":
+            found |= _linear(found["means_"], linalg.lstsq(found["covariance_"], found["means_"].T)[0].T, priors)
+        else:
+            pooled = moments.pooled()
+            total = self._covariance(pooled.scatter, n_rows, None if rows is None else rows[0])
+            found |= _of_eigenvalues(found["means_"], priors, found["covariance_"], total, kept)
+        dtype = getattr(self, "means_", count).dtype if dtype is None else dtype
+        if n_classes == 2:
+            found["coef_"] = (found["coef_"][1] - found["coef_"][0])[None]
+            found["intercept_"] = (found["intercept_"][1] - found["intercept_"][0])[None]
+        narrow = {"means_", "priors_"} | ({"coef_", "intercept_"} if n_classes == 2 or self.solver == "svd" else set())
+        narrow |= {"xbar_", "scalings_", "explained_variance_ratio_"} if self.solver == "svd" else set()
+        found = {name: part.astype(dtype) if name in narrow else part for name, part in found.items()}
+        return found | {"_max_components": kept, "_n_features_out": kept}
+
+    def _priors(self, count: np.ndarray) -> np.ndarray:
+        priors = count / count.sum() if self.priors is None else np.asarray(self.priors, dtype=float)
+        if (priors < 0).any():
+            raise ValueError("priors must be non-negative")
+        if abs(priors.sum() - 1.0) > 1e-5:
+            warnings.warn("The priors do not sum to 1. Renormalizing", UserWarning, stacklevel=4)
+            return priors / priors.sum()
+        return priors
+
+    def _of_singular_values(
+        self, means: np.ndarray, priors: np.ndarray, within: np.ndarray, n_rows: float, kept: int
+    ) -> dict[str, Any]:
+        """As the singular value decomposition of all rows, by the eigenvalues of their products, its squares."""
+        deviation = np.sqrt(np.diagonal(within) / n_rows)
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        squares, vectors = np.linalg.eigh(within / n_rows / np.outer(deviation, deviation))
+        sizes, vectors = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1]
+        rank = int((sizes > self.tol).sum())
+        white = vectors[:, :rank] / deviation[:, None] / sizes[:rank]
+        centre = priors @ means
+        between = np.sqrt(n_rows * priors / max(len(priors) - 1, 1))[:, None] * (means - centre) @ white
+        _, sizes, rotation = linalg.svd(between, full_matrices=False)
+        with np.errstate(invalid="ignore"):
+            ratio = (sizes**2 / np.sum(sizes**2))[:kept] if kept else np.empty(0)
+        scalings = white @ rotation[: int((sizes > self.tol * sizes[0]).sum()) if len(sizes) else 0].T
+        projected = (means - centre) @ scalings
+        with np.errstate(divide="ignore"):
+            bias = np.log(priors) - 0.5 * (projected**2).sum(axis=1)
+        coef = projected @ scalings.T
+        found = {"xbar_": centre, "scalings_": scalings, "explained_variance_ratio_": ratio}
+        return found | {"coef_": coef, "intercept_": bias - centre @ coef.T}
+
+
+class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscriminantAnalysis):
+    """`sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis`: the same constructor, attributes and predictions.
+
+    Axes (``rotations_``) are the same but for their sign, which is arbitrary.
+
+    Parameters
+    ----------
+    solver : {"svd", "eigen"}, default "svd"
+    shrinkage : "auto", float or None
+    priors : array-like of shape (n_classes,), optional
+    reg_param : float, default 0
+        The share of the identity in every covariance, under ``solver="svd"``.
+    store_covariance : bool, default False
+    tol : float, default 1e-4
+        A variance that is not above it makes a covariance singular, which is refused.
+    covariance_estimator : estimator, optional
+
+    Attributes
+    ----------
+    model_ : GaussianDiscriminant
+        What counted the rows, a covariance for every class.
+
+    Examples
+    --------
+    >>> from tallybayes.sklearn import QuadraticDiscriminantAnalysis
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> qda = QuadraticDiscriminantAnalysis().fit(X, y)
+    >>> qda.predict(X[:3]), round(qda.score(X, y), 2)
+    (array([0, 0, 0]), 0.98)
+    """
+
+    def _make_model(self) -> Any:
+        return tb.GaussianDiscriminant("full", estimate="mle", class_prior="frequency")
+
+    def _attributes(self, model: Any, *, rows: Any = None, dtype: Any = None) -> dict[str, Any]:
+        count, moments, classes = counts_of(model), statistics_of(model), model.classes_
+        if len(classes) < 2:
+            raise ValueError(f"The number of classes has to be greater than one. Got {len(classes)} class.")
+        self._check_solver("covariance_estimator is not supported with solver='svd'. Try solver='eigen' instead.")
+        if (count == 1).any():
+            label = classes[int(np.flatnonzero(count == 1)[0])]
+            raise ValueError(f"y has only 1 sample in class {label}, covariance is ill defined.")
+        priors = count / count.sum() if self.priors is None else np.array(self.priors)
+        by_rows = getattr(self, "solver", "svd") == "svd"
+        parts, scalings, rotations = self._by_class(model, rows), [], []
+        for place, covariance in enumerate(parts):
+            variance, axes = np.linalg.eigh(covariance)
+            variance, axes = variance[::-1], axes[:, ::-1]
+            if by_rows:  # so many rows have so many singular values, and no more
+                few = min(int(count[place]), len(variance))
+                variance = (1 - self.reg_param) * np.maximum(variance[:few], 0.0) + self.reg_param
+                axes = axes[:, :few]
+                parts[place] = variance * axes @ axes.T
+            if int((variance > self.tol).sum()) < len(covariance):
+                self._refuse(classes[place], int(count[place]), len(covariance), by_rows)
+            scalings.append(variance)
+            rotations.append(axes)
+        found = {"means_": np.array(moments.mean), "priors_": priors, "scalings_": scalings, "rotations_": rotations}
+        scorer = tb.GaussianDiscriminant.from_parameters(found["means_"], np.stack(parts))
+        return found | {"_scorer": scorer} | ({"covariance_": parts} if self.store_covariance else {})
+
+    def _refuse(self, label: Any, n_rows: int, n_columns: int, by_rows: bool) -> None:
+        """A covariance is singular."""
+        said = f"The covariance matrix of class {label} is not full rank. "
+        if by_rows and n_rows <= n_columns:
+            said += (
+                "When using `solver='svd'` the number of samples in each class should be more than the number of "
+                f"features, but class {label} has {n_rows} samples and {n_columns} features. Try using `solver='eigen'`"
+                " and setting the parameter `shrinkage` for regularization."
+            )
+        else:
+            said += f"Increase the value of `{'reg_param' if by_rows else 'shrinkage'}` to reduce the collinearity."
+        raise linalg.LinAlgError(said)
+
+    def _decision_function(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False)
+        n_classes, n_columns = self.means_.shape
+        with np.errstate(divide="ignore"):
+            shift = np.log(self.priors_) + np.log(n_classes) + n_columns / 2 * np.log(2 * np.pi)
+        return self._scorer.predict_joint_log_proba(X) + shift
+
+
+def _linear(means: np.ndarray, coef: np.ndarray, priors: np.ndarray) -> dict[str, Any]:
+    """The coefficients, and the intercepts that go with them."""
+    with np.errstate(divide="ignore"):
+        return {"coef_": coef, "intercept_": np.log(priors) - 0.5 * (means * coef).sum(axis=1)}
+
+
+def _of_eigenvalues(
+    means: np.ndarray, priors: np.ndarray, within: np.ndarray, total: np.ndarray, kept: int
+) -> dict[str, Any]:
+    """The directions in which the classes lie furthest apart, in units of the spread within them."""
+    values, vectors = linalg.eigh(total - within, within)
+    order = np.argsort(values)[::-1]
+    vectors = vectors[:, order]
+    ratio = (values / values.sum())[order][:kept]
+    found = _linear(means, means @ vectors @ vectors.T, priors)
+    return found | {"scalings_": vectors, "explained_variance_ratio_": ratio}

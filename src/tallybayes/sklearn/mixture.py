@@ -1,0 +1,189 @@
+"""`GaussianMixture` of `sklearn.mixture`: its starts and its stopping rule, our counting and scoring in every step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sklearn.mixture as theirs
+
+import tallybayes as tb
+
+_WORDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
+_FAMILIES = {
+    "full": tb.MultivariateGaussian,
+    "tied": tb.TiedMultivariateGaussian,
+    "diag": tb.Gaussian,
+    "spherical": tb.SphericalGaussian,
+}
+
+
+class GaussianMixture(theirs.GaussianMixture):
+    """`sklearn.mixture.GaussianMixture`: the same constructor, attributes and predictions.
+
+    Starts are scikit-learn's own, so that the same ``random_state`` climbs from the same place.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+    covariance_type : {"full", "tied", "diag", "spherical"}, default "full"
+    tol : float, default 1e-3
+    reg_covar : float, default 1e-6
+        Added to every variance, at every step.
+    max_iter : int, default 100
+    n_init : int, default 1
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default "kmeans"
+    weights_init, means_init, precisions_init : array-like, optional
+    random_state : int, RandomState or None
+    warm_start : bool, default False
+    verbose, verbose_interval : int
+
+    Attributes
+    ----------
+    model_ : Mixture
+        The expected counts of the last step: what `reg_covar` adds is not in them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.sklearn import GaussianMixture
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> found = GaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> found.means_[found.predict([[0, 0], [12, 3]])].round(6)
+    array([[ 1.,  2.],
+           [10.,  2.]])
+    """
+
+    model_: Any
+    _moments: Any = None  # what the last step counted
+    _scorer: Any = None  # the parameters it is of, and the model
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Climb from every start, and the component of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, columns)
+        y : ignored
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+        """
+        labels = super().fit_predict(X, y)
+        self.model_ = self._as_model()
+        return labels
+
+    def _initialize(self, X: np.ndarray, resp: Any, **options: Any) -> None:
+        weights = means = covariances = None
+        self._moments = None
+        if resp is not None:
+            weights, means, covariances = self._estimated(X, resp)
+            weights = weights / len(X)
+        self.weights_ = weights if self.weights_init is None else np.asarray(self.weights_init)
+        self.means_ = means if self.means_init is None else self.means_init
+        if self.precisions_init is None:
+            self.covariances_, self.precisions_cholesky_ = covariances, self._precisions_of(covariances)
+        else:
+            self.covariances_, self.precisions_cholesky_ = self._of_precisions(np.asarray(self.precisions_init))
+
+    def _m_step(self, X: np.ndarray, log_resp: np.ndarray, **options: Any) -> None:
+        weights, self.means_, self.covariances_ = self._estimated(X, np.exp(log_resp))
+        self.weights_ = weights / weights.sum()
+        self.precisions_cholesky_ = self._precisions_of(self.covariances_)
+
+    def _estimated(self, X: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the components weigh, their means and covariances, where every row is shared among them."""
+        kind, n_columns = self.covariance_type, X.shape[1]
+        moments = _FAMILIES[kind]().collect(X, None, shares.shape[1], np.asarray(shares, dtype=float))
+        self._moments = moments
+        weight = moments.weight[:, 0] + 10 * np.finfo(shares.dtype).eps  # as scikit-learn, so that none is 0
+        if kind == "full":
+            covariances = moments.scatter / weight[:, None, None] + self.reg_covar * np.eye(n_columns)
+        elif kind == "tied":
+            scatter, rest = moments.scatter.sum(axis=0), 1 - shares.sum(axis=1)
+            if np.abs(rest).max(initial=0.0) > 1e-6:  # a start that looks at few rows: scikit-learn counts all here
+                scatter = scatter + (X * rest[:, None]).T @ X
+            covariances = scatter / weight.sum() + self.reg_covar * np.eye(n_columns)
+        else:
+            covariances = moments.scatter / weight[:, None] + self.reg_covar
+            covariances = covariances.mean(axis=1) if kind == "spherical" else covariances
+        return tuple(part.astype(X.dtype) for part in (weight, moments.mean, covariances))  # type: ignore[return-value]
+
+    def _precisions_of(self, covariances: np.ndarray) -> np.ndarray:
+        """Upper triangles U whose UUᵀ are the inverse covariances."""
+        said = (
+            "Fitting the mixture model failed because some components have ill-defined empirical covariance (for "
+            "instance caused by singleton or collapsed samples). Try to decrease the number of components, increase "
+            "reg_covar, or scale the input data."
+        )
+        if covariances.dtype == np.float32:
+            said += " The numerical accuracy can also be improved by passing float64 data instead of float32."
+        if self.covariance_type in ("diag", "spherical"):
+            if (covariances <= 0).any():
+                raise ValueError(said)
+            return 1 / np.sqrt(covariances)
+        matrices = covariances if covariances.ndim == 3 else covariances[None]
+        try:
+            lower = np.linalg.cholesky(matrices)
+        except np.linalg.LinAlgError:
+            raise ValueError(said) from None
+        found = np.triu(np.swapaxes(np.linalg.inv(lower), -1, -2))
+        return found if covariances.ndim == 3 else found[0]
+
+    def _of_precisions(self, precisions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Covariances, and the triangles of their inverses, which are given."""
+        if self.covariance_type in ("diag", "spherical"):
+            return 1 / precisions, np.sqrt(precisions)
+        upper = np.linalg.cholesky(precisions[..., ::-1, ::-1])[..., ::-1, ::-1]
+        covariances = np.linalg.inv(precisions)
+        return (covariances + np.swapaxes(covariances, -1, -2)) / 2, np.ascontiguousarray(upper)
+
+    def _estimate_log_prob(self, X: np.ndarray, **options: Any) -> np.ndarray:
+        means, covariances = self.means_, self.covariances_
+        if self._scorer is None or self._scorer[0] is not means or self._scorer[1] is not covariances:
+            word = _WORDS[self.covariance_type]
+            model = tb.GaussianDiscriminant.from_parameters(means, covariances, covariance=word)
+            self._scorer = means, covariances, model
+        found = self._scorer[2].predict_joint_log_proba(X) + np.log(len(means))
+        return found.astype(np.result_type(X.dtype, means.dtype), copy=False)
+
+    def _get_parameters(self) -> Any:
+        return (*super()._get_parameters(), self._moments)
+
+    def _set_parameters(self, params: Any, **options: Any) -> None:
+        super()._set_parameters(params[:4], **options)
+        self._moments = params[4] if len(params) > 4 else None
+
+    def _as_model(self) -> Any:
+        """The mixture of what the last step counted; where parameters were given and no step was taken, of these."""
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
+        columns, family = tuple(names), _FAMILIES[self.covariance_type]()
+        if self._moments is None:
+            matrices = self._matrices()
+            known = [{"mean": mean, "covariance": matrix} for mean, matrix in zip(self.means_, matrices, strict=True)]
+            return tb.Mixture.from_parameters({columns: known}, self.weights_ / self.weights_.sum())
+        component = "component" if "component" not in names else "component_"
+        factors = [tb.Factor(component, (), tb.Categorical()), tb.Factor(columns, component, family)]
+        table = {component: np.arange(len(self.means_)), **dict(zip(names, self.means_.T, strict=True))}
+        like = tb.count(table, factors)
+        parts = [tb.Counts(self._moments.weight[:, 0]), self._moments]
+        tally = tb.Tally(factors, parts, like.domains, like.schema, soft=True)
+        return tb.Mixture(
+            len(self.means_), {columns: family}, estimate="mle", class_prior="frequency"
+        ).fit_tally(tally)
+
+    def _matrices(self) -> np.ndarray:
+        """The covariance matrix of every component."""
+        n_components, n_columns = self.means_.shape
+        found = self.covariances_
+        if self.covariance_type == "spherical":
+            found = np.repeat(found[:, None], n_columns, axis=1)
+        if self.covariance_type in ("diag", "spherical"):
+            return found[:, :, None] * np.eye(n_columns)
+        return np.broadcast_to(found, (n_components, n_columns, n_columns))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = False  # the kernels read NumPy's arrays
+        return tags

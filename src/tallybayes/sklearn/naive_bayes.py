@@ -1,0 +1,414 @@
+"""The five naive Bayes classifiers of `sklearn.naive_bayes`, of counts made by `tallybayes.NaiveBayes`."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import sklearn.naive_bayes as theirs
+from scipy.sparse import issparse
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils.validation import check_non_negative, validate_data
+
+import tallybayes as tb
+from tallybayes.sklearn.counting import Counting, added, by_class, counts_of, statistics_of, weights_of
+
+
+class NaiveBayesCounting(Counting):
+    """`fit` and `partial_fit` of all five."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Count the rows, forgetting any counted before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, columns)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        X, y = self._read(X, y, reset=True)
+        weight = weights_of(sample_weight, X)
+        # A class whose rows weigh nothing is one to scikit-learn.
+        return self._learn(None, X, self._count(X, y, weight, None if weight is None else np.unique(y)), weight)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Count more rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, columns)
+        y : array-like of shape (n,)
+        classes : array-like, optional
+            All classes there are, at the first call.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        first = not hasattr(self, "classes_")
+        X, y = self._read(X, y, reset=first)
+        known, before = vars(self).get("classes_"), getattr(self, "model_", None)
+        _check_partial_fit_first_call(self, classes)
+        declared = self.classes_
+        try:
+            weight = weights_of(sample_weight, X)
+            batch = self._count(X, y, weight, declared)
+            strange = np.setdiff1d(batch.classes_, declared)
+            if len(strange):
+                raise ValueError(
+                    f"The target label(s) {strange} in y do not exist in the initial classes {declared}"
+                )
+            return self._learn(before, X, batch, weight)
+        except BaseException:
+            if known is None:
+                del self.classes_  # nothing was learned: the next call is the first again
+            raise
+
+    def _learn(self, before: Any, X: Any, batch: Any, weight: Any) -> Self:
+        """Add what was counted of some rows to what was counted before."""
+        return self._adopt(batch if before is None else added(before, batch))
+
+
+class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
+    """`sklearn.naive_bayes.GaussianNB`: the same constructor, attributes and predictions.
+
+    Parameters
+    ----------
+    priors : array-like of shape (n_classes,), optional
+    var_smoothing : float, default 1e-9
+        This share of the largest variance of a column is added to all.
+
+    Attributes
+    ----------
+    model_ : NaiveBayes
+        What counted the rows; its variances are those of the rows, not smoothed.
+
+    Examples
+    --------
+    >>> from tallybayes.sklearn import GaussianNB
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = GaussianNB().fit(X, y)
+    >>> clf.predict(X[:3]), clf.theta_[0]
+    (array([0, 0, 0]), array([5.006, 3.428, 1.462, 0.246]))
+    """
+
+    def _make_model(self) -> Any:
+        return tb.NaiveBayes(tb.Gaussian(), estimate="mle", class_prior="frequency")
+
+    def _learn(self, before: Any, X: Any, batch: Any, weight: Any) -> Self:
+        dtype = X.dtype if X.dtype.kind == "f" else np.dtype(float)
+        if before is None and weight is None:
+            return self._adopt(batch, dtype=dtype)
+        # As scikit-learn has it: the variance of the last batch alone, whose rows count alike.
+        model = batch if before is None else added(before, batch)
+        return self._adopt(model, dtype=dtype, largest=float(np.var(X, axis=0).max()))
+
+    def _attributes(self, model: Any, *, dtype: Any = None, largest: float | None = None) -> dict[str, Any]:
+        count, moments, tally = counts_of(model), statistics_of(model), model.tally_
+        weight = np.where(count > 0, count, 1.0)[:, None]
+        if largest is None:
+            pooled = moments.pooled()
+            largest = float((pooled.scatter / np.maximum(pooled.weight, 1e-300)).max(initial=0.0))
+        epsilon = self.var_smoothing * largest
+        extra = moments.with_scatter(np.broadcast_to(epsilon * count[:, None], moments.mean.shape))
+        smoothed = tb.Tally(tally.factors, [tally.statistics[0], extra], tally.domains, tally.schema)
+        found = {
+            "class_count_": count,
+            "class_prior_": self._prior(count),
+            "theta_": np.array(moments.mean),
+            "var_": moments.scatter / weight + epsilon,
+        }
+        dtype = getattr(self, "theta_", count).dtype if dtype is None else dtype
+        found = {name: array.astype(dtype, copy=False) for name, array in found.items()}
+        return found | {"epsilon_": epsilon, "_smoothed": self._make_model().fit_tally(smoothed)}
+
+    def _prior(self, count: np.ndarray) -> np.ndarray:
+        if self.priors is None:
+            return count / count.sum()
+        priors = np.asarray(self.priors, dtype=float)
+        if len(priors) != len(count):
+            raise ValueError("Number of priors must match number of classes.")
+        if not np.isclose(priors.sum(), 1.0):
+            raise ValueError("The sum of the priors should be 1.")
+        if (priors < 0).any():
+            raise ValueError("Priors must be non-negative.")
+        return priors
+
+    def _check_X(self, X: Any) -> Any:
+        return validate_data(self, X, reset=False)
+
+    def _joint_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        joint = self._smoothed.predict_joint_log_proba(self._named(X))
+        if self.priors is not None:  # a class that no row has shown is impossible, whatever its prior
+            with np.errstate(divide="ignore"):
+                seen = self.class_count_ > 0
+                joint += np.where(seen, np.log(self.class_prior_), 0.0) - np.where(
+                    seen, self._smoothed.class_log_prior_, 0.0
+                )
+        return joint.astype(self.theta_.dtype, copy=False)
+
+
+class DiscreteCounting(NaiveBayesCounting):
+    """Smoothing and class priors of the four that count."""
+
+    _reads = {"accept_sparse": "csr"}  # noqa: RUF012
+    alpha: Any
+    fit_prior: bool
+    class_prior: Any
+    n_features_in_: int
+
+    def _smoothing(self) -> Any:
+        """The α in use, checked as scikit-learn does, which warns where it is too small."""
+        return self._check_alpha()  # type: ignore[attr-defined]
+
+    def _model_of(self, family: Any, belief: Any) -> Any:
+        """A model under the prior that α is; most likely shares where it is 0 for some column."""
+        alpha = np.asarray(self.alpha, dtype=float)
+        if alpha.ndim and len(alpha) != self.n_features_in_:
+            self._smoothing()  # which says so
+        if not (alpha > 0).all():
+            return tb.NaiveBayes(family, estimate="mle", class_prior="frequency")
+        return tb.NaiveBayes(family, prior=belief(alpha), class_prior="frequency" if self.fit_prior else "uniform")
+
+    def _class_attributes(self, model: Any) -> dict[str, Any]:
+        count, n_classes = counts_of(model), len(model.classes_)
+        if self.class_prior is not None:
+            if len(self.class_prior) != n_classes:
+                raise ValueError("Number of priors must match number of classes.")
+            log_prior = np.log(self.class_prior)
+        elif self.fit_prior:
+            with np.errstate(divide="ignore"):
+                log_prior = np.log(count) - np.log(count.sum())
+        else:
+            log_prior = np.full(n_classes, -np.log(n_classes))
+        return {"class_count_": count, "class_log_prior_": log_prior}
+
+    def _adopt(self, model: Any, **options: Any) -> Self:
+        if self.class_prior is not None and len(self.class_prior) == len(model.classes_):
+            share = np.asarray(self.class_prior, dtype=float) / np.sum(self.class_prior)
+            model = model.reestimate(class_prior=by_class(model.classes_, share))
+        return super()._adopt(model, **options)
+
+
+class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
+    """`sklearn.naive_bayes.BernoulliNB`: the same constructor, attributes and predictions.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (columns,), default 1
+        Added to the rows with a 1, and to those with a 0.
+    force_alpha : bool, default True
+    binarize : float or None, default 0
+        What lies above it is 1. None takes rows of 0 and 1 as they are, and refuses others.
+    fit_prior : bool, default True
+    class_prior : array-like of shape (n_classes,), optional
+
+    Attributes
+    ----------
+    model_ : NaiveBayes
+        What counted the rows, under the prior Beta(α, α).
+
+    Examples
+    --------
+    >>> from tallybayes.sklearn import BernoulliNB
+    >>> clf = BernoulliNB().fit([[0, 1], [1, 1], [1, 0]], ["a", "a", "b"])
+    >>> clf.predict([[0, 1]]), clf.feature_count_
+    (array(['a'], dtype='<U1'), array([[1., 2.],
+           [1., 0.]]))
+    """
+
+    def _make_model(self) -> Any:
+        return self._model_of(tb.Bernoulli(), lambda alpha: tb.Beta(alpha, alpha))
+
+    def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
+        found, alpha = self._class_attributes(model), self._smoothing()
+        counts = np.array(statistics_of(model).total)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.log(counts + alpha) - np.log(found["class_count_"][:, None] + 2 * np.asarray(alpha))
+        return found | {"feature_count_": counts, "feature_log_prob_": share}
+
+    def _counted(self, X: Any) -> Any:
+        return self._as_binary(X, bool)
+
+    def _check_X(self, X: Any) -> Any:
+        return self._as_binary(validate_data(self, X, accept_sparse="csr", reset=False), float)
+
+    def _as_binary(self, X: Any, dtype: Any) -> Any:
+        """What lies above the threshold, as 1."""
+        if self.binarize is None:
+            return X
+        if not issparse(X):
+            return (self.binarize < X).astype(dtype, copy=False)
+        above = X.copy()
+        above.data = (X.data > self.binarize).astype(float)
+        above.eliminate_zeros()
+        return above
+
+
+class TokenCounting(DiscreteCounting):
+    """Rows of counts over one vocabulary, fractions included."""
+
+    def _make_model(self) -> Any:
+        n_columns = self.n_features_in_
+        return self._model_of(tb.Multinomial(), lambda alpha: tb.Dirichlet(np.broadcast_to(alpha, n_columns)))
+
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+        X, y = super()._read(X, y, reset=reset)
+        check_non_negative(X, f"{type(self).__name__} (input X)")
+        return X, y
+
+
+class MultinomialNB(TokenCounting, theirs.MultinomialNB):
+    """`sklearn.naive_bayes.MultinomialNB`: the same constructor, attributes and predictions.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (columns,), default 1
+        Added to every column's count.
+    force_alpha : bool, default True
+    fit_prior : bool, default True
+    class_prior : array-like of shape (n_classes,), optional
+
+    Attributes
+    ----------
+    model_ : NaiveBayes
+        What counted the rows, under the prior Dirichlet(α).
+
+    Examples
+    --------
+    >>> from tallybayes.sklearn import MultinomialNB
+    >>> clf = MultinomialNB().fit([[2, 0], [1, 1], [0, 3]], ["a", "a", "b"])
+    >>> clf.predict([[3, 1]]), clf.feature_count_
+    (array(['a'], dtype='<U1'), array([[3., 1.],
+           [0., 3.]]))
+    """
+
+    def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
+        counts = np.array(statistics_of(model).total)
+        smoothed = counts + self._smoothing()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
+        return self._class_attributes(model) | {"feature_count_": counts, "feature_log_prob_": share}
+
+
+class ComplementNB(TokenCounting, theirs.ComplementNB):
+    """`sklearn.naive_bayes.ComplementNB`: the same constructor, attributes and predictions.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (columns,), default 1
+    force_alpha : bool, default True
+    fit_prior : bool, default True
+    class_prior : array-like of shape (n_classes,), optional
+        Not used, as in scikit-learn, but for a single class.
+    norm : bool, default False
+        Whether weights are divided by their sum.
+
+    Attributes
+    ----------
+    model_ : NaiveBayes
+        What counted the rows: its predictions are those of `MultinomialNB`, since complements are no probabilities.
+
+    Examples
+    --------
+    >>> from tallybayes.sklearn import ComplementNB
+    >>> clf = ComplementNB().fit([[2, 0], [1, 1], [0, 3]], ["a", "a", "b"])
+    >>> clf.predict([[3, 1]]), clf.feature_all_
+    (array(['a'], dtype='<U1'), array([3., 4.]))
+    """
+
+    def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
+        counts = np.array(statistics_of(model).total)
+        all_counts = counts.sum(axis=0)
+        rest = all_counts + self._smoothing() - counts
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logged = np.log(rest / rest.sum(axis=1, keepdims=True))
+        weight = logged / logged.sum(axis=1, keepdims=True) if self.norm else -logged
+        found = {"feature_count_": counts, "feature_all_": all_counts, "feature_log_prob_": weight}
+        return self._class_attributes(model) | found
+
+
+class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
+    """`sklearn.naive_bayes.CategoricalNB`: the same constructor, attributes and predictions.
+
+    Parameters
+    ----------
+    alpha : float, default 1
+        Added to every category's count.
+    force_alpha : bool, default True
+    fit_prior : bool, default True
+    class_prior : array-like of shape (n_classes,), optional
+    min_categories : int or array-like of shape (columns,), optional
+        How many categories there are at least.
+
+    Attributes
+    ----------
+    model_ : NaiveBayes
+        What counted the rows; to it, a category that was not seen is a missing cell, not an error.
+
+    Examples
+    --------
+    >>> from tallybayes.sklearn import CategoricalNB
+    >>> clf = CategoricalNB().fit([[0, 1], [1, 2], [1, 0]], ["a", "a", "b"])
+    >>> clf.predict([[1, 2]]), clf.n_categories_
+    (array(['a'], dtype='<U1'), array([2, 3]))
+    """
+
+    _reads = {"dtype": "int"}  # noqa: RUF012
+
+    def _make_model(self) -> Any:
+        return self._model_of(tb.Categorical(), float)
+
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+        X, y = super()._read(X, y, reset=reset)
+        check_non_negative(X, "CategoricalNB (input X)")
+        return X, y
+
+    def _count(self, X: Any, y: np.ndarray, weight: Any = None, classes: Any = None) -> Any:
+        model = super()._count(X, y, weight, classes)
+        return self._with_categories(model, self._validate_n_categories(X, self.min_categories))
+
+    def _with_categories(self, model: Any, n_categories: np.ndarray) -> Any:
+        """The same counts where every category from 0 on exists, and stays when its rows are forgotten."""
+        tally, sizes = model.tally_, statistics_of(model).segments.sizes
+        gaps = [place for place, n in enumerate(n_categories) if sizes[place] < n]
+        for place in gaps:
+            tally = tally.declare(tally.factors[1].columns[place], range(int(n_categories[place])))
+        return model + self._make_model().fit_tally(tally.scale(0.0)) if gaps else model
+
+    def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
+        tally, counted, alpha = model.tally_, statistics_of(model), self._smoothing()
+        tables = []
+        for name, table in zip(tally.factors[1].columns, counted.segments.split(counted.table), strict=True):
+            levels = np.array(tally.domains[tally.schema.domain(name)].levels, dtype=np.intp)
+            counts = np.zeros((len(table), levels.max(initial=-1) + 1))
+            counts[:, levels] = table
+            tables.append(counts)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = [np.log(t + alpha) - np.log((t + alpha).sum(axis=1, keepdims=True)) for t in tables]
+        sizes = np.array([table.shape[1] for table in tables])
+        found = {"category_count_": tables, "feature_log_prob_": shares, "n_categories_": sizes}
+        return self._class_attributes(model) | found
+
+    def _check_X(self, X: Any) -> Any:
+        X = validate_data(self, X, dtype="int", reset=False)
+        check_non_negative(X, "CategoricalNB (input X)")
+        return X
+
+    def _joint_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        beyond = np.flatnonzero(X.max(axis=0, initial=-1) >= self.n_categories_)
+        if len(beyond):
+            column = int(beyond[0])
+            raise IndexError(
+                f"index {X[:, column].max()} is out of bounds for column {column}, whose categories are 0 to "
+                f"{self.n_categories_[column] - 1}.\n    Set min_categories, or ask model_, to which it is missing."
+            )
+        return self.model_.predict_joint_log_proba(self._named(X))
