@@ -36,7 +36,7 @@ LAYERS = [
     ["models"],
     ["insight", "export"],
     ["files", "plots", "demo"],
-    ["apps"],
+    ["apps", "sklearn"],
 ]
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 # Upward, but only when asked for: models and results draw their own pictures, classifiers write their own pages, and
@@ -203,7 +203,7 @@ def test_other_names_do_not_resolve():
         tb.nonsense  # noqa: B018
 
 
-APPS = sorted((PACKAGE / "apps").rglob("*.py"))
+APPS = sorted([*(PACKAGE / "apps").rglob("*.py"), *(PACKAGE / "sklearn").rglob("*.py")])
 
 
 @pytest.mark.parametrize("module", APPS, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -212,12 +212,16 @@ def test_applications_use_public_names_alone(module):
     # an application's own reads mails, and is compiled with the others.
     tree = parsed(module)
     own = [name for name in imports(tree, deep=True) if name.startswith("tallybayes.")]
-    assert all(name.startswith(("tallybayes.apps.", "tallybayes.demo.", "tallybayes.kernels.mail.")) for name in own)
+    rooms: tuple[str, ...] = ("tallybayes.apps.", "tallybayes.demo.", "tallybayes.kernels.mail.")
+    if part_of(module) == "sklearn":
+        rooms = ("tallybayes.sklearn.",)
+    assert all(name.startswith(rooms) for name in own), own
+    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     private = [
         ast.unparse(node)
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
-        if ast.unparse(node.value) != "self" and node.attr not in ("_asdict",)
+        if ast.unparse(node.value) not in ("self", "super()") and node.attr not in {"_asdict", *defined}
     ]
     assert not private
     asked = {

@@ -1,6 +1,6 @@
 """Drop-ins for estimators of scikit-learn: the same names, constructors, attributes and predictions; our models count.
 
-``from tallybayes.sklearn import GaussianNB`` instead of ``from sklearn.naive_bayes import GaussianNB``, and nothing else
+``from tallybayes.sklearn import GaussianNB`` instead of ``from sklearn.naive_bayes import GaussianNB``: nothing else
 changes. What is gained is in ``model_``, in `forget` and in ``+``.
 """
 

@@ -1,4 +1,4 @@
-"""Counting: what the drop-ins have in common. Rows are read as scikit-learn reads them, and counted by a model of ours."""
+"""Counting: what the drop-ins have in common. Rows are read as scikit-learn reads them, and counted by our models."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Counting:
         """The model that counts, not yet fitted."""
         raise NotImplementedError
 
-    def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
+    def _attributes(self, model: Any, *args: Any, **options: Any) -> dict[str, Any]:
         """The public attributes of scikit-learn's estimator, from what a model counted; errors come from here."""
         raise NotImplementedError
 

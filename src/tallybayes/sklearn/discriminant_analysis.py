@@ -254,9 +254,11 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
                 self._refuse(classes[place], int(count[place]), len(covariance), by_rows)
             scalings.append(variance)
             rotations.append(axes)
-        found = {"means_": np.array(moments.mean), "priors_": priors, "scalings_": scalings, "rotations_": rotations}
-        scorer = tb.GaussianDiscriminant.from_parameters(found["means_"], np.stack(parts))
-        return found | {"_scorer": scorer} | ({"covariance_": parts} if self.store_covariance else {})
+        scorer = tb.GaussianDiscriminant.from_parameters(moments.mean, np.stack(parts))
+        dtype = getattr(self, "means_", count).dtype if dtype is None else dtype
+        lists = {"scalings_": scalings, "rotations_": rotations} | ({"covariance_": parts} if self.store_covariance else {})
+        found = {name: [part.astype(dtype) for part in several] for name, several in lists.items()}
+        return found | {"means_": moments.mean.astype(dtype), "priors_": priors, "_scorer": scorer}
 
     def _refuse(self, label: Any, n_rows: int, n_columns: int, by_rows: bool) -> None:
         """A covariance is singular."""

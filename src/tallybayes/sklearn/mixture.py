@@ -9,7 +9,6 @@ import sklearn.mixture as theirs
 
 import tallybayes as tb
 
-_WORDS = {"full": "full", "tied": "tied", "diag": "diagonal", "spherical": "spherical"}
 _FAMILIES = {
     "full": tb.MultivariateGaussian,
     "tied": tb.TiedMultivariateGaussian,
@@ -55,8 +54,11 @@ class GaussianMixture(theirs.GaussianMixture):
     """
 
     model_: Any
+    weights_: Any
+    means_: Any
+    covariances_: Any
+    precisions_cholesky_: Any
     _moments: Any = None  # what the last step counted
-    _scorer: Any = None  # the parameters it is of, and the model
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
         """Climb from every start, and the component of every row.
@@ -75,7 +77,9 @@ class GaussianMixture(theirs.GaussianMixture):
         return labels
 
     def _initialize(self, X: np.ndarray, resp: Any, **options: Any) -> None:
-        weights = means = covariances = None
+        weights: Any = None
+        means: Any = None
+        covariances: Any = None
         self._moments = None
         if resp is not None:
             weights, means, covariances = self._estimated(X, resp)
@@ -95,7 +99,7 @@ class GaussianMixture(theirs.GaussianMixture):
     def _estimated(self, X: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What the components weigh, their means and covariances, where every row is shared among them."""
         kind, n_columns = self.covariance_type, X.shape[1]
-        moments = _FAMILIES[kind]().collect(X, None, shares.shape[1], np.asarray(shares, dtype=float))
+        moments: Any = _FAMILIES[kind]().collect(X, None, shares.shape[1], np.asarray(shares, dtype=float))
         self._moments = moments
         weight = moments.weight[:, 0] + 10 * np.finfo(shares.dtype).eps  # as scikit-learn, so that none is 0
         if kind == "full":
@@ -108,7 +112,7 @@ class GaussianMixture(theirs.GaussianMixture):
         else:
             covariances = moments.scatter / weight[:, None] + self.reg_covar
             covariances = covariances.mean(axis=1) if kind == "spherical" else covariances
-        return tuple(part.astype(X.dtype) for part in (weight, moments.mean, covariances))  # type: ignore[return-value]
+        return tuple(part.astype(X.dtype) for part in (weight, moments.mean, covariances))
 
     def _precisions_of(self, covariances: np.ndarray) -> np.ndarray:
         """Upper triangles U whose UUᵀ are the inverse covariances."""
@@ -140,13 +144,14 @@ class GaussianMixture(theirs.GaussianMixture):
         return (covariances + np.swapaxes(covariances, -1, -2)) / 2, np.ascontiguousarray(upper)
 
     def _estimate_log_prob(self, X: np.ndarray, **options: Any) -> np.ndarray:
-        means, covariances = self.means_, self.covariances_
-        if self._scorer is None or self._scorer[0] is not means or self._scorer[1] is not covariances:
-            word = _WORDS[self.covariance_type]
-            model = tb.GaussianDiscriminant.from_parameters(means, covariances, covariance=word)
-            self._scorer = means, covariances, model
-        found = self._scorer[2].predict_joint_log_proba(X) + np.log(len(means))
-        return found.astype(np.result_type(X.dtype, means.dtype), copy=False)
+        if self.covariance_type in ("full", "tied"):
+            family: Any = tb.MultivariateGaussian()
+            found = family.log_prob(family.as_parameters((self.means_, self._matrices()), None), X)
+        else:
+            word = "diagonal" if self.covariance_type == "diag" else "spherical"
+            model = tb.GaussianDiscriminant.from_parameters(self.means_, self.covariances_, covariance=word)
+            found = model.predict_joint_log_proba(X) + np.log(len(self.means_))
+        return found.astype(np.result_type(X.dtype, self.means_.dtype), copy=False)
 
     def _get_parameters(self) -> Any:
         return (*super()._get_parameters(), self._moments)
@@ -169,9 +174,7 @@ class GaussianMixture(theirs.GaussianMixture):
         like = tb.count(table, factors)
         parts = [tb.Counts(self._moments.weight[:, 0]), self._moments]
         tally = tb.Tally(factors, parts, like.domains, like.schema, soft=True)
-        return tb.Mixture(
-            len(self.means_), {columns: family}, estimate="mle", class_prior="frequency"
-        ).fit_tally(tally)
+        return tb.Mixture(len(self.means_), {columns: family}, estimate="mle", class_prior="frequency").fit_tally(tally)
 
     def _matrices(self) -> np.ndarray:
         """The covariance matrix of every component."""

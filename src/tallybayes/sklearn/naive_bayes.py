@@ -62,9 +62,7 @@ class NaiveBayesCounting(Counting):
             batch = self._count(X, y, weight, declared)
             strange = np.setdiff1d(batch.classes_, declared)
             if len(strange):
-                raise ValueError(
-                    f"The target label(s) {strange} in y do not exist in the initial classes {declared}"
-                )
+                raise ValueError(f"The target label(s) {strange} in y do not exist in the initial classes {declared}")
             return self._learn(before, X, batch, weight)
         except BaseException:
             if known is None:
@@ -142,7 +140,7 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
             raise ValueError("Priors must be non-negative.")
         return priors
 
-    def _check_X(self, X: Any) -> Any:
+    def _check_X(self, X: Any) -> Any:  # noqa: N802
         return validate_data(self, X, reset=False)
 
     def _joint_log_likelihood(self, X: np.ndarray) -> np.ndarray:
@@ -238,7 +236,7 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
     def _counted(self, X: Any) -> Any:
         return self._as_binary(X, bool)
 
-    def _check_X(self, X: Any) -> Any:
+    def _check_X(self, X: Any) -> Any:  # noqa: N802
         return self._as_binary(validate_data(self, X, accept_sparse="csr", reset=False), float)
 
     def _as_binary(self, X: Any, dtype: Any) -> Any:
@@ -398,7 +396,7 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
         found = {"category_count_": tables, "feature_log_prob_": shares, "n_categories_": sizes}
         return self._class_attributes(model) | found
 
-    def _check_X(self, X: Any) -> Any:
+    def _check_X(self, X: Any) -> Any:  # noqa: N802
         X = validate_data(self, X, dtype="int", reset=False)
         check_non_negative(X, "CategoricalNB (input X)")
         return X

@@ -31,10 +31,10 @@ class NearestCentroid(Counting, theirs.NearestCentroid):
     Examples
     --------
     >>> from tallybayes.sklearn import NearestCentroid
-    >>> clf = NearestCentroid().fit([[0, 0], [1, 0], [4, 5], [5, 5]], ["a", "a", "b", "b"])
-    >>> clf.predict([[1, 1]]), clf.centroids_
-    (array(['a'], dtype='<U1'), array([[0.5, 0. ],
-           [4.5, 5. ]]))
+    >>> clf = NearestCentroid().fit([[0, 0], [1, 1], [4, 5], [5, 4]], ["a", "a", "b", "b"])
+    >>> clf.predict([[1, 2]]), clf.centroids_
+    (array(['a'], dtype='<U1'), array([[0.5, 0.5],
+           [4.5, 4.5]]))
     """
 
     _reads = {"accept_sparse": ["csr", "csc"]}  # noqa: RUF012
