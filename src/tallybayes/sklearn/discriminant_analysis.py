@@ -256,7 +256,9 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
             rotations.append(axes)
         scorer = tb.GaussianDiscriminant.from_parameters(moments.mean, np.stack(parts))
         dtype = getattr(self, "means_", count).dtype if dtype is None else dtype
-        lists = {"scalings_": scalings, "rotations_": rotations} | ({"covariance_": parts} if self.store_covariance else {})
+        lists = {"scalings_": scalings, "rotations_": rotations} | (
+            {"covariance_": parts} if self.store_covariance else {}
+        )
         found = {name: [part.astype(dtype) for part in several] for name, several in lists.items()}
         return found | {"means_": moments.mean.astype(dtype), "priors_": priors, "_scorer": scorer}
 

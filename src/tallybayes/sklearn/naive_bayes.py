@@ -159,6 +159,7 @@ class DiscreteCounting(NaiveBayesCounting):
 
     _reads = {"accept_sparse": "csr"}  # noqa: RUF012
     alpha: Any
+    force_alpha: bool
     fit_prior: bool
     class_prior: Any
     n_features_in_: int
@@ -172,9 +173,16 @@ class DiscreteCounting(NaiveBayesCounting):
         alpha = np.asarray(self.alpha, dtype=float)
         if alpha.ndim and len(alpha) != self.n_features_in_:
             self._smoothing()  # which says so
+        alpha = alpha if self.force_alpha else np.maximum(alpha, 1e-10)
+        class_prior = "frequency" if self.fit_prior else "uniform"
         if not (alpha > 0).all():
-            return tb.NaiveBayes(family, estimate="mle", class_prior="frequency")
-        return tb.NaiveBayes(family, prior=belief(alpha), class_prior="frequency" if self.fit_prior else "uniform")
+            return tb.NaiveBayes(family, estimate="mle", class_prior=class_prior)
+        return tb.NaiveBayes(family, prior=belief(alpha), class_prior=class_prior)
+
+    def _joint_of_model(self, X: Any) -> np.ndarray:
+        """What the model says; priors that were given need not sum to 1, but its do."""
+        joint = self.model_.predict_joint_log_proba(self._named(X))
+        return joint if self.class_prior is None else joint + np.log(np.sum(self.class_prior))
 
     def _class_attributes(self, model: Any) -> dict[str, Any]:
         count, n_classes = counts_of(model), len(model.classes_)
@@ -233,18 +241,18 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
             share = np.log(counts + alpha) - np.log(found["class_count_"][:, None] + 2 * np.asarray(alpha))
         return found | {"feature_count_": counts, "feature_log_prob_": share}
 
-    def _counted(self, X: Any) -> Any:
-        return self._as_binary(X, bool)
-
     def _check_X(self, X: Any) -> Any:  # noqa: N802
-        return self._as_binary(validate_data(self, X, accept_sparse="csr", reset=False), float)
+        return self._counted(validate_data(self, X, accept_sparse="csr", reset=False))
 
-    def _as_binary(self, X: Any, dtype: Any) -> Any:
+    def _joint_log_likelihood(self, X: Any) -> np.ndarray:
+        return self._joint_of_model(X)
+
+    def _counted(self, X: Any) -> Any:
         """What lies above the threshold, as 1."""
         if self.binarize is None:
             return X
         if not issparse(X):
-            return (self.binarize < X).astype(dtype, copy=False)
+            return self.binarize < X
         above = X.copy()
         above.data = (X.data > self.binarize).astype(float)
         above.eliminate_zeros()
@@ -409,4 +417,4 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
                 f"index {X[:, column].max()} is out of bounds for column {column}, whose categories are 0 to "
                 f"{self.n_categories_[column] - 1}.\n    Set min_categories, or ask model_, to which it is missing."
             )
-        return self.model_.predict_joint_log_proba(self._named(X))
+        return self._joint_of_model(X)
