@@ -11,6 +11,12 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import tallybayes.sklearn as ours
 
+SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+# Before 1.9 these checks fit covariances that are singular, which was a warning there.
+SINGULAR = {
+    ("QuadraticDiscriminantAnalysis", "check_n_features_in_after_fitting"),
+    ("QuadraticDiscriminantAnalysis", "check_dtype_object"),
+}
 SETTINGS = {"GaussianMixture": {"max_iter": 5, "n_init": 1}}
 
 
@@ -18,6 +24,8 @@ def checks():
     for name in ours.__all__:
         for estimator, check in estimator_checks_generator(getattr(ours, name)(**SETTINGS.get(name, {})), mark="skip"):
             told = getattr(check, "func", check).__name__
+            if (name, told) in SINGULAR and SKLEARN < (1, 9):
+                continue
             yield pytest.param(estimator, check, id=f"{name}-{told}")
 
 

@@ -147,6 +147,11 @@ def same(mine, its, what, rtol=1e-8):
 
 
 def both(name, parameters):
+    of_rows = name == "QuadraticDiscriminantAnalysis" or (
+        name == "LinearDiscriminantAnalysis" and parameters.get("solver", "svd") == "svd"
+    )
+    if of_rows and SKLEARN < (1, 9):
+        pytest.skip(f"scikit-learn {sklearn.__version__} divides these covariances by fewer rows")
     if not set(parameters) <= set(inspect.signature(THEIRS[name]).parameters):
         pytest.skip(f"scikit-learn {sklearn.__version__} has no such parameters")
     return getattr(ours, name)(**parameters), clone(THEIRS[name](**parameters))
@@ -256,7 +261,9 @@ def test_the_constructor_is_theirs(name):
 
 
 @pytest.mark.parametrize("name", ["BernoulliNB", "MultinomialNB", "CategoricalNB"])
-@pytest.mark.parametrize("parameters", [{}, {"fit_prior": False}, {"class_prior": [2.0, 1.0, 1.0]}], ids=["frequency", "uniform", "given"])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"fit_prior": False}, {"class_prior": [2.0, 1.0, 1.0]}], ids=["frequency", "uniform", "given"]
+)
 def test_no_smoothing(name, parameters):
     X, y = whole(iris)
     mine, its = both(name, {"alpha": 0.0, **parameters})

@@ -6,6 +6,8 @@ fails here, and so does one that is in the table and passes.
 
 import importlib
 import importlib.util
+import re
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -31,12 +33,15 @@ CANNOT_PASS = {
     "test_gaussian_mixture_all_init_does_not_estimate_gaussian_parameters": "it counts calls of a private helper",
 }
 
-# Those that are about other arrays than NumPy's, which are not taken, nor claimed by the tags.
-NOT_RUN = [
-    "test_gnb_array_api_compliance",
-    "test_gaussian_mixture_array_api_compliance",
-    "test_gaussian_mixture_raises_where_array_api_not_implemented",
-]
+# Other arrays than NumPy's are not taken, nor claimed by the tags.
+NOT_RUN = dict.fromkeys(
+    [
+        "test_gnb_array_api_compliance",
+        "test_gaussian_mixture_array_api_compliance",
+        "test_gaussian_mixture_raises_where_array_api_not_implemented",
+    ],
+    "not run: it is about other arrays than NumPy's",
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # as these tests are run there; those that look at warnings still do
 
@@ -82,6 +87,17 @@ def as_list(mark: pytest.Mark) -> pytest.Mark:
     """The same parametrisation, of a list: pytest warns of generators."""
     names, values = mark.args
     return pytest.mark.parametrize(names, list(values), **mark.kwargs).mark
+
+
+def test_the_handbook_has_the_same_table():
+    chapter = Path(__file__).parents[3] / "docs" / "27-drop-ins.md"
+    told = dict(re.findall(r"^\| `(test_\w+)` \| (.+) \|$", chapter.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert told == CANNOT_PASS | NOT_RUN
+
+
+@pytest.mark.skipif(same_version, reason="they run")
+def test_scikit_learns_own_tests():
+    pytest.skip(f"the table is of scikit-learn {WRITTEN_FOR}, and this is {sklearn.__version__}")
 
 
 if same_version:
