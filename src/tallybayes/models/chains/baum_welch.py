@@ -14,6 +14,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.inference.em import Climbed, warn_unless_converged
 from tallybayes.kernels import chain as kernels
+from tallybayes.models.chains.bound import entropy_of_states
 from tallybayes.models.chains.chain import Chain, is_coded, log_shares, meaning_of, read_prior, share_of_new, stretches
 from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
@@ -74,7 +75,8 @@ def learn_chain(
         starts = learner.starts(np.random.default_rng(model.random_state))
     best, climbed = learner.hill.climb_best(learner, starts)
     warn_unless_converged(climbed)
-    return learner.tally(best.expected), climbed
+    entropy = entropy_of_states(best.parameters, best.expected, best.log_likelihood)
+    return learner.tally(best.expected), climbed._replace(entropy=entropy)
 
 
 class _Learner:

@@ -15,6 +15,7 @@ from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.inference.em import Climbed
 from tallybayes.models.chains import (
     anomaly,
+    bound,
     decoding,
     forecast,
     generate,
@@ -185,7 +186,8 @@ class HiddenMarkovModel(Model):
     log_evidence = measures.log_evidence
     bits = measures.bits
     plot_climb = plot_climb
-    bic_ = property(measures.bic)
+    evidence_bound_ = property(measures.evidence_bound)
+    bic_ = property(bound.bic)
     aic_ = property(measures.aic)
     prior_ = property(measures.resolved_priors)
     parameters_ = property(reading.parameters)
@@ -329,7 +331,7 @@ class HiddenMarkovModel(Model):
         other._derived["counted"] = self._counted.scaled(factor)
         return other
 
-    _counted_instead = "Fit sequences whose states are known."
+    _counted_instead = "Its evidence_bound_ is below its evidence; or fit sequences whose states are known."
 
     @property
     def _whole(self) -> Fitted:

@@ -6,9 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, EstimateError, StatisticsError
+from tallybayes.errors import DataError, StatisticsError
 from tallybayes.inference.em import is_whole
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.pictures import plot_words
@@ -17,6 +16,7 @@ from tallybayes.models.classifiers.independent import column_factors, column_tag
 from tallybayes.models.classifiers.stating import mixture_from_parameters
 from tallybayes.models.classifiers.unlabelled import count_first
 from tallybayes.models.fitted.climbing import initial_model, plot_climb, refuse_other_number
+from tallybayes.models.fitted.measures import evidence_bound
 from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
 from tallybayes.models.inputs.features import open_features
 from tallybayes.sources.opening import open_source
@@ -103,6 +103,7 @@ class Mixture(Grouped):
     unlabelled_weight = 1.0
     missing_label = None
     n_classes = property(lambda model: model.n_components)
+    evidence_bound_ = property(evidence_bound)
     from_parameters = classmethod(mixture_from_parameters)
     columns_ = property(columns_of)
     left_out_ = property(left_out_of)
@@ -176,22 +177,6 @@ class Mixture(Grouped):
             "mixtures fitted apart number their components each in its own way, so they do not add up.\n"
             "    Fit one on all rows."
         )
-
-    @property
-    def evidence_bound_(self) -> float:
-        """A lower bound of the log evidence, in nats: higher is better.
-
-        With q the responsibilities that EM ended with, log p(rows) ≥ log ∫ exp E_q[log p(rows, components | θ)] p(θ) dθ
-        + the entropy of q. The integral is the closed form that complete rows have, at the expected statistics, under
-        ``prior_``.
-        """
-        check_is_fitted(self, "tally_")
-        self._need_counts("the evidence")
-        if self._climb is None:
-            raise EstimateError(
-                "the counts have changed since EM ended, so its measures are gone.\n    Fit all rows at once."
-            )
-        return self._whole.evidence().log_evidence + self._fixed + self._climb.entropy
 
     def __sklearn_tags__(self) -> Any:
         tags = column_tags(self, super().__sklearn_tags__())

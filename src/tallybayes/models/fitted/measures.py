@@ -68,12 +68,27 @@ def bic(model: Any) -> float:
 
     At the most likely parameters, or where EM ended.
     """
-    return -2.0 * _at_best(model, "BIC") + model._whole.penalty
+    return -2.0 * at_best(model, "BIC") + model._whole.penalty
+
+
+def evidence_bound(model: Any) -> float:
+    """A lower bound of the log evidence of what was observed, in nats: higher is better.
+
+    With q what EM believes of what was not observed (components, states), log p(rows) ≥ log ∫ exp E_q[log p(all | θ)]
+    p(θ) dθ + the entropy of q. The integral is the closed form that complete rows have, at the expected statistics,
+    under ``prior_``. Where nothing was left to expect, it is the evidence itself.
+    """
+    check_is_fitted(model, "tally_")
+    model._need_counts("the evidence")
+    if model.tally_.soft and model._climb is None:
+        raise _counts_changed()
+    entropy = 0.0 if model._climb is None else model._climb.entropy
+    return float(model._whole.evidence().log_evidence + model._fixed + entropy)
 
 
 def aic(model: Any) -> float:
     """Akaike's information criterion, −2 log p(rows) + 2 · parameters: lower is better. Likelihood as for ``bic_``."""
-    return -2.0 * _at_best(model, "AIC") + 2.0 * n_parameters(model)
+    return -2.0 * at_best(model, "AIC") + 2.0 * n_parameters(model)
 
 
 def n_parameters(model: Any) -> int:
@@ -101,16 +116,18 @@ def keyed(fitted: Fitted) -> dict[Any, Any]:
     return {one if len(one) > 1 else one[0]: prior for one, prior in zip(names, fitted.beliefs, strict=True)}
 
 
-def _at_best(model: Any, what: str) -> float:
+def at_best(model: Any, what: str) -> float:
     """log p(rows) at the most likely parameters, or at those where EM ended."""
     check_is_fitted(model, "tally_")
     if not model.tally_.soft:
         return float(_of_rows(model, what).best_log_likelihood + model._fixed)
     if model._climb is None:
-        raise EstimateError(
-            "the counts have changed since EM ended, so its measures are gone.\n    Fit all rows at once."
-        )
+        raise _counts_changed()
     return float(model._climb.log_likelihood)
+
+
+def _counts_changed() -> EstimateError:
+    return EstimateError("the counts have changed since EM ended, so its measures are gone.\n    Fit all rows at once.")
 
 
 def _of_rows(model: Any, what: str) -> Fitted:
