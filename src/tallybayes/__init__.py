@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from tallybayes.families.text import Text as Text
     from tallybayes.families.with_missing import WithMissing as WithMissing
     from tallybayes.files import load as load
+    from tallybayes.insight.choose_states import ChosenStates as ChosenStates
+    from tallybayes.insight.choose_states import choose_states as choose_states
     from tallybayes.insight.compare import Comparison as Comparison
     from tallybayes.insight.compare import compare as compare
     from tallybayes.insight.cross_validation import cross_validate as cross_validate
@@ -130,6 +132,7 @@ _PUBLIC = {
     "CalibrationWarning": "cautions",
     "Categorical": "families.categorical",
     "Chosen": "models.classifiers.choice.chosen",
+    "ChosenStates": "insight.choose_states",
     "Comparison": "insight.compare",
     "Counts": "statistics.counts",
     "CrossValidation": "insight.validation",
@@ -203,6 +206,7 @@ _PUBLIC = {
     "WeightTable": "models.regression.lines",
     "WithMissing": "families.with_missing",
     "choose": "models.classifiers.choice.chosen",
+    "choose_states": "insight.choose_states",
     "compare": "insight.compare",
     "count": "sources.collect",
     "cross_validate": "insight.cross_validation",
