@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from tallybayes.insight.predictive_check import predictive_check as predictive_check
     from tallybayes.insight.prior_path import PriorPath as PriorPath
     from tallybayes.insight.prior_path import prior_path as prior_path
+    from tallybayes.insight.regression_evaluation import RegressionEvaluation as RegressionEvaluation
+    from tallybayes.insight.regression_evaluation import RegressionValidation as RegressionValidation
     from tallybayes.insight.selection import Selection as Selection
     from tallybayes.insight.suggest import Suggestion as Suggestion
     from tallybayes.insight.suggest import suggest_columns as suggest_columns
@@ -185,6 +187,8 @@ _PUBLIC = {
     "PriorError": "errors",
     "PriorPath": "insight.prior_path",
     "Regression": "models.regression.regression",
+    "RegressionEvaluation": "insight.regression_evaluation",
+    "RegressionValidation": "insight.regression_evaluation",
     "Schema": "tally.factor",
     "Selection": "insight.selection",
     "SequenceValidation": "insight.validation",

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError, NotForgettableError
+from tallybayes.insight.regression_evaluation import RegressionValidation
 from tallybayes.insight.selection import Selection
 from tallybayes.insight.validation import CrossValidation, DensityValidation, SequenceValidation
 from tallybayes.models.chains.held_out import HeldSequences
@@ -31,6 +32,8 @@ from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.folds import given_folds, group_folds, ordered_folds, random_folds
 from tallybayes.models.networks.held_out import NetworkRows
 from tallybayes.models.networks.network import BayesianNetwork
+from tallybayes.models.regression.held_out import HeldRows
+from tallybayes.models.regression.regression import Regression
 from tallybayes.sources.table import Table
 
 MOST_CALIBRATIONS = 10  # where every row is held out alone
@@ -88,7 +91,8 @@ def cross_validate(
     Returns
     -------
     CrossValidation, or a Selection of them where there are candidates
-        A `SequenceValidation` of states, a `DensityValidation` where there is no target.
+        A `SequenceValidation` of states, a `RegressionValidation` of numbers, a `DensityValidation` where there is no
+        target.
 
     Examples
     --------
@@ -123,6 +127,9 @@ def cross_validate(
             return _subtract_folds(model, data, target, sample_weight, candidates, deal, order is not None)
     except NotForgettableError:
         pass  # EM has to expect what the rows lack
+    if isinstance(model, Regression):
+        rows = _counted_numbers(model, data, target, sample_weight, candidates)
+        return _judge_numbers(rows, candidates, deal(np.zeros(rows.n_rows, dtype=np.intp)), ordered=order is not None)
     models, parameters = _models(model, candidates)
     subjects = [hold(each, data, target, sample_weight) for each in models]
     known, fold = subjects[0].codes >= 0, deal(subjects[0].codes)
@@ -161,7 +168,8 @@ def leave_one_out(
     Returns
     -------
     CrossValidation, or a Selection of them where there are candidates
-        A `SequenceValidation` of states, a `DensityValidation` where there is no target.
+        A `SequenceValidation` of states, a `RegressionValidation` of numbers, a `DensityValidation` where there is no
+        target.
 
     Examples
     --------
@@ -175,6 +183,8 @@ def leave_one_out(
             return _subtract_rows(model, data, target, sample_weight, candidates)
     except NotForgettableError:
         pass  # EM has to expect what the rows lack
+    if isinstance(model, Regression):
+        return _judge_numbers(_counted_numbers(model, data, target, sample_weight, candidates), candidates, None)
     models, parameters = _models(model, candidates)
     subjects = [hold(each, data, target, sample_weight) for each in models]
     known = subjects[0].codes >= 0
@@ -232,6 +242,24 @@ def _subtract_rows(model: Any, data: Any, target: Any, sample_weight: Any, candi
     models, parameters = _models(rows.model, candidates, again=False)
     scores = [score_left_out(rows, each) for each in models]
     return _counted(rows, models, parameters, scores, np.arange(rows.table.n_rows), candidates)
+
+
+def _counted_numbers(model: Any, data: Any, target: Any, sample_weight: Any, candidates: Any) -> HeldRows:
+    """Rows of a regression, counted once, up to the highest degree of all candidates."""
+    models, _ = _models(model, candidates)
+    degree = max(one for each in models for one in each._degrees())
+    return HeldRows(clone(models[0]).set_params(degree=degree), data, target, sample_weight)
+
+
+def _judge_numbers(rows: HeldRows, candidates: Any, fold: np.ndarray | None, *, ordered: bool = False) -> Any:
+    """The result of a regression's rows, held out by folds, or one by one."""
+    models, parameters = _models(rows.model, candidates, again=False)
+    found = []
+    for each, own in zip(models, parameters, strict=True):
+        told = rows.one_by_one(each) if fold is None else rows.by_fold(each, fold, ordered=ordered)
+        held = np.arange(rows.n_rows) if fold is None else fold - ordered
+        found.append(RegressionValidation(each, rows.target, told, rows.weight, held, own))
+    return found[0] if candidates is None else Selection(found)
 
 
 def _columns_apart(data: Any, *columns: Any) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from tallybayes.errors import DataError, LabelError
 from tallybayes.insight.cross_validation import refuse_target
 from tallybayes.insight.density import DensityEvaluation
 from tallybayes.insight.evaluation import Evaluation
+from tallybayes.insight.regression_evaluation import RegressionEvaluation
 from tallybayes.models.chains.decoding import open_asked
 from tallybayes.models.chains.held_out import told
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -26,6 +27,8 @@ from tallybayes.models.networks.held_out import answer_rows, check_node
 from tallybayes.models.networks.learning import open_rows
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.networks.rows import require_labels
+from tallybayes.models.regression.answers import asked
+from tallybayes.models.regression.regression import Regression
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.encode import encode
 from tallybayes.sources.opening import open_source
@@ -59,7 +62,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation, or DensityEvaluation where there is no target
+    Evaluation; RegressionEvaluation of numbers; DensityEvaluation where there is no target
 
     Examples
     --------
@@ -75,10 +78,13 @@ def evaluate(
     >>> tb.evaluate(tb.Mixture(3, random_state=0).fit(X[::2]), X[1::2]).bits_per_row
     3.32 (2.66 to 3.99)
     """
-    if not isinstance(model, Classifier | Chosen | NearestClassMean | BayesianNetwork | Mixture | HiddenMarkovModel):
+    known = Classifier | Chosen | NearestClassMean | BayesianNetwork | Mixture | HiddenMarkovModel | Regression
+    if not isinstance(model, known):
         hint = "Score other models yourself, and pass their log-probabilities to tb.Evaluation."
         raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
     check_is_fitted(model)
+    if isinstance(model, Regression):
+        return _evaluate_numbers(model, data, target, by, sample_weight, mass)
     if isinstance(model, HiddenMarkovModel):
         return _evaluate_sequences(model, data, target, by, sample_weight, mass)
     network = isinstance(model, BayesianNetwork)
@@ -105,6 +111,15 @@ def evaluate(
         found = Evaluation(model.classes_, codes, told.log_proba(), log_density=log_density, **options)
     found._by_name = name_of_by or "group"
     return found
+
+
+def _evaluate_numbers(model: Any, data: Any, target: Any, by: Any, sample_weight: Any, mass: float) -> Any:
+    """A regression's predictive distributions of some targets."""
+    groups = open_features(data)._column(by) if isinstance(by, str) else by
+    told, found, weight = asked(model, data, target, sample_weight)
+    result = RegressionEvaluation(found, told, weight=weight, by=groups, mass=mass)
+    result._by_name = by if isinstance(by, str) else "group"
+    return result
 
 
 class _Told:

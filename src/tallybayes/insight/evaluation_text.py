@@ -53,7 +53,7 @@ def describe(evaluation: Evaluation) -> list[Part]:
     lines = []
     for name, text in _HEADLINES.items():
         found = getattr(evaluation, name)
-        lines += [[text, *_shown(found)]] if found is not None else []
+        lines += [[text, *measure_cells(found)]] if found is not None else []
     return [head, (lines, (0, 2)), _classes(evaluation), *([_groups(evaluation)] if evaluation.groups else [])]
 
 
@@ -68,7 +68,7 @@ def describe_density(evaluation: DensityEvaluation) -> list[Part]:
     if evaluation.groups:
         lines = [[printable(evaluation._by_name), what, evaluation.loss_name, ""]]
         found = list(evaluation.groups.items())
-        lines += [[short_label(label), str(part.n_rows), *_shown(part.loss)] for label, part in found[:_MOST]]
+        lines += [[short_label(label), str(part.n_rows), *measure_cells(part.loss)] for label, part in found[:_MOST]]
         if len(found) > _MOST:
             lines.append([f"… {len(found) - _MOST} more", "", "", ""])
         parts.append((lines, (0, 3)))
@@ -77,8 +77,11 @@ def describe_density(evaluation: DensityEvaluation) -> list[Part]:
 
 def _density_lines(evaluation: DensityEvaluation) -> list[list[str]]:
     if evaluation.steps is None:
-        return [["bits per row", *_shown(evaluation.bits_per_row)]]
-    return [["bits per sequence", *_shown(evaluation.bits_per_row)], ["bits per step", *_shown(evaluation.loss)]]
+        return [["bits per row", *measure_cells(evaluation.bits_per_row)]]
+    return [
+        ["bits per sequence", *measure_cells(evaluation.bits_per_row)],
+        ["bits per step", *measure_cells(evaluation.loss)],
+    ]
 
 
 def _classes(evaluation: Evaluation) -> Part:
@@ -86,12 +89,12 @@ def _classes(evaluation: Evaluation) -> Part:
     columns = evaluation.precision, evaluation.recall, evaluation.f_score
     labels = list(evaluation.support)
     for label in labels[:_MOST]:
-        cells = [text for column in columns for text in _shown(column[label])]
+        cells = [text for column in columns for text in measure_cells(column[label])]
         lines.append([short_label(label), *cells, _amount(evaluation.support[label])])
     if len(labels) > _MOST:
         lines.append([f"… {len(labels) - _MOST} more", *[""] * 7])
     macro = evaluation.macro_precision, evaluation.macro_recall, evaluation.macro_f_score
-    lines.append(["macro average", *(text for found in macro for text in _shown(found)), ""])
+    lines.append(["macro average", *(text for found in macro for text in measure_cells(found)), ""])
     return lines, (0, 2, 4, 6)
 
 
@@ -116,7 +119,8 @@ def _groups(evaluation: Evaluation) -> Part:
     return lines, (0,)
 
 
-def _shown(measure: Measure) -> tuple[str, str]:
+def measure_cells(measure: Measure) -> tuple[str, str]:
+    """A measure as two cells: its value and its interval."""
     value, low, high = measure.shown()
     return value, f"({low} to {high})"
 

@@ -63,7 +63,18 @@ class Selection(Sequence[Any]):
         """One row for every candidate, as a pandas DataFrame."""
         import pandas as pd
 
-        names = ("log_loss", "accuracy", "brier", "calibration_error", "bits_per_step", "bits_per_row")
+        names = (
+            "log_loss",
+            "accuracy",
+            "brier",
+            "calibration_error",
+            "bits_per_step",
+            "bits_per_row",
+            "l1",
+            "l2",
+            "rmse",
+            "r2",
+        )
         lines = []
         for result in self._results:
             found = {name: getattr(result, name, None) for name in names}

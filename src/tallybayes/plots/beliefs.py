@@ -12,6 +12,7 @@ from tallybayes.beliefs.beta import Beta
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.beliefs.gamma import Gamma
 from tallybayes.beliefs.hypotheses import Hypotheses
+from tallybayes.beliefs.linear_normal_inverse_gamma import Line, LinearNormalInverseGamma
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import DataError
@@ -77,7 +78,7 @@ def plot_belief(belief: Any, ax: Any = None) -> Picture:
 
 def _each(belief: Any, n: int) -> list[str]:
     """The name of every one of the beliefs in an array of them: how it would be written alone."""
-    if isinstance(belief, NormalInverseWishart):
+    if isinstance(belief, NormalInverseWishart | LinearNormalInverseGamma):
         return [f"column {k}" for k in range(n)]
     arrays = [
         np.ravel(part) for part in np.broadcast_arrays(*(getattr(belief, one.name) for one in fields(belief)[:4]))
@@ -300,6 +301,11 @@ def _margins(belief: Any) -> dict[str, Any]:
         spread = np.sqrt(belief.scale / (belief.shape * belief.strength))
         mean = stats.t(2 * belief.shape, loc=belief.location, scale=spread)
         return {"mean": mean, "variance": stats.invgamma(belief.shape, scale=belief.scale)}
+    if isinstance(belief, LinearNormalInverseGamma):
+        slopes, _ = belief._variances()
+        unit = (belief.scale / belief.shape)[..., None]
+        slope = stats.t(2 * belief.shape[..., None], loc=belief.location, scale=np.sqrt(unit * slopes))
+        return {"slope": slope, "variance": stats.invgamma(belief.shape, scale=belief.scale)}
     raise DataError.wrong_type("the belief", type(belief).__name__, "one of the beliefs of this package, to draw it")
 
 
@@ -322,7 +328,7 @@ def _range(name: str, several: Sequence[Any], extra: Sequence[float] = ()) -> np
     high = max(float(one.ppf(0.99 if name == "variance" else 0.998)) for one in several)
     low, high = min([low, *extra]), max([high, *extra])
     edge = 0.05 * (high - low)
-    return np.linspace(max(low - edge, 0.0) if name != "mean" else low - edge, high + edge, _PLACES + 1)
+    return np.linspace(low - edge if name in ("mean", "slope") else max(low - edge, 0.0), high + edge, _PLACES + 1)
 
 
 def _density_of(several: Sequence[Any], at: np.ndarray) -> np.ndarray:
@@ -341,6 +347,7 @@ def _shade(panel: Any, one: Any, at: np.ndarray, density: np.ndarray, label: str
 
 def _frame(panel: Any, name: str, curves: Sequence[np.ndarray]) -> None:
     """Names of the sides; a density without end does not flatten the picture."""
+    panel.locator_params(axis="x", nbins=6)
     inner = np.concatenate([curve[1:-1] for curve in curves])
     finite = inner[np.isfinite(inner)]
     peak = float(finite.max(initial=0.0))
@@ -382,6 +389,8 @@ def _likelihood(learned: Learned, name: str, at: np.ndarray) -> np.ndarray | Non
     weight = float(np.sum(family.row_weight(statistics)))
     if weight <= 0:
         return None
+    if isinstance(family.maximum_likelihood(statistics), Line):
+        return None  # of several weights together, along one of them
     if name in ("θ", "λ"):
         parameters: list[Any] = [np.array([value]) for value in at]
     else:

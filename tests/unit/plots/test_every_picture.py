@@ -150,6 +150,17 @@ def evidence(n):
     return model.explain({name: column[:1] for name, column in rows.items()})
 
 
+def lines(n):
+    """A line for every group of a few, and panels of several degrees."""
+    rng = np.random.default_rng(0)
+    rows = {LONG: rng.normal(size=20 * n), "group": np.array([f"{LONG} {k % n}" for k in range(20 * n)])}
+    rows["y"] = rows[LONG] * 2 + rng.normal(size=20 * n)
+    if n == 2:
+        return tb.Regression(by="group").fit(rows, "y").plot(rows, "y")
+    del rows["group"]
+    return tb.Regression(4).fit(rows, "y").plot(rows, "y", candidates={"degree": [1, 2, 4], "prior": [0.1, 1e6]})
+
+
 def some_labelled(model, n):
     rows, y = numbers(n, 3, 120)
     return climbed(model.set_params(unlabelled="em"), rows, np.where(np.arange(120) % 4, None, y))
@@ -183,6 +194,10 @@ DRAWN = {
     ("NormalInverseWishart", "plot"): lambda n: (
         tb.learn(np.random.default_rng(0).normal(size=(99, min(n, 5))), tb.MultivariateGaussian()).posterior().plot()
     ),
+    ("LinearNormalInverseGamma", "plot"): lambda n: (
+        tb.learn(np.random.default_rng(0).normal(size=(99, min(n, 5))), tb.LinearGaussian()).posterior().plot()
+    ),
+    ("Regression", "plot"): lambda n: lines(n),
     ("Hypotheses", "plot"): lambda n: tb.Hypotheses({f"{LONG} {k}": (k + 1) / (n + 1) for k in range(n)}).plot(),
     ("Learned", "plot"): lambda n: learned(n).plot(),
     ("BayesianNetwork", "plot"): lambda n: network(n)[0].plot(),

@@ -127,7 +127,8 @@ def _expected(weights: Weights, x: np.ndarray, group: np.ndarray) -> np.ndarray:
     return ((x - weights.centre[group]) * weights.slope[group]).sum(axis=1) + weights.level[group]
 
 
-def _shape(model: Any, parts: list[np.ndarray]) -> np.ndarray:
+def shape(model: Any, parts: list[np.ndarray]) -> np.ndarray:
+    """Columns of every target: one where y was one."""
     return parts[0] if model._design.single else np.stack(parts, axis=1)
 
 
@@ -149,7 +150,7 @@ def predict(model: Any, X: Any, return_std: bool = False) -> Any:
         found = predictive(model, X)
         return Answers((found.mean(), found.deviation()))
     x, group = read_inputs(model, X)
-    return _shape(model, [_expected(weights, x, group) for weights in weights_of(model)])
+    return shape(model, [_expected(weights, x, group) for weights in weights_of(model)])
 
 
 class Answers(tuple[np.ndarray, ...]):
@@ -185,17 +186,18 @@ def predictive_of(model: Any, x: np.ndarray, group: np.ndarray) -> TargetPredict
             parts.append((location, np.sqrt(weights.noise)[group], np.full(len(x), np.inf)))
             continue
         n = len(weights.slope)
-        shape, scale = (np.broadcast_to(part, (n,)) for part in (posterior.shape, posterior.scale))
+        half, scale = (np.broadcast_to(part, (n,)) for part in (posterior.shape, posterior.scale))
         wide = np.zeros(len(x))
         for code in range(n):
             rows = np.flatnonzero(group == code)
-            own = posterior if not posterior._given else _of_group(posterior, code, weights.slope.shape[1])
+            own = posterior if not posterior._given else of_group(posterior, code, weights.slope.shape[1])
             wide[rows] = own.leverage(x[rows])
-        parts.append((location, np.sqrt(scale[group] / shape[group] * (1 + wide)), 2 * shape[group]))
-    return TargetPredictive(*(_shape(model, list(part)) for part in zip(*parts, strict=True)))
+        parts.append((location, np.sqrt(scale[group] / half[group] * (1 + wide)), 2 * half[group]))
+    return TargetPredictive(*(shape(model, list(part)) for part in zip(*parts, strict=True)))
 
 
-def _of_group(posterior: Any, code: int, p: int) -> Any:
+def of_group(posterior: Any, code: int, p: int) -> Any:
+    """The belief about the line of one group."""
     given = posterior._given
     return posterior.replace(
         location=np.broadcast_to(posterior.location, (*given, p))[code],
@@ -255,7 +257,7 @@ def asked(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[TargetPredict
     from tallybayes.sources.numbers import numeric
 
     cells = [np.asarray(numeric(column, "y"), dtype=float) for column in columns]
-    return told, _shape(model, cells), weight
+    return told, shape(model, cells), weight
 
 
 def score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:

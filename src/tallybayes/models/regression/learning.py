@@ -52,7 +52,7 @@ def fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model
     fresh._check_settings()
     if source is None:
         table, weight, fresh._design = _read_first(fresh, X, y, sample_weight)
-        tally = _count(fresh, table, weight, None)
+        tally = count_rows(fresh, table, weight, None)
     else:
         _check_source(source, y, sample_weight)
         with source.snapshot():
@@ -95,8 +95,7 @@ def forget(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Mo
     self
     """
     check_is_fitted(model, "tally_")
-    mine, less = united(model._design, model.tally_, _count_more(model, X, y, sample_weight))
-    return model._adopt(_trimmed(model._design, mine - less))
+    return model._adopt(without(model._design, model.tally_, _count_more(model, X, y, sample_weight)))
 
 
 def check_counted(design: Design, tally: Tally) -> None:
@@ -246,7 +245,7 @@ def _count_more(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
     """The tally of more rows, whether in memory or not."""
     source = open_source(X)
     if source is None:
-        return _count(model, *read_rows(model, X, y, sample_weight), model.tally_)
+        return count_rows(model, *read_rows(model, X, y, sample_weight), model.tally_)
     _check_source(source, y, sample_weight)
     if tuple([y] if isinstance(y, str) else y) != model._design.targets:
         raise DataError.wrong_type("y", repr(y), f"{list(model._design.targets)}, the columns that were fitted")
@@ -278,7 +277,7 @@ def _count_source(model: Any, source: Source, sample_weight: Any, like: Tally | 
     for table in parts_of(source, "learning", wanted):
         rows, weight = with_weight(table, sample_weight)
         with located(table):
-            part = _count(model, rows, weight, like)
+            part = count_rows(model, rows, weight, like)
         if total is None:
             total = part
         else:
@@ -303,7 +302,7 @@ def schema_of(model: Any) -> Schema:
     return Schema(ordered=tuple(str(name) for name in names if declared.get(name) is None))
 
 
-def _count(model: Any, table: Table, weight: Any, like: Tally | None) -> Tally:
+def count_rows(model: Any, table: Table, weight: Any, like: Tally | None) -> Tally:
     """The tally of rows in memory."""
     design: Design = model._design
     weights = check_weight(weight, table.n_rows)
@@ -410,8 +409,10 @@ def united(design: Design, mine: Tally, its: Tally) -> tuple[Tally, Tally]:
     return _with_columns(design, mine, columns), _with_columns(design, its, columns)
 
 
-def _trimmed(design: Design, tally: Tally) -> Tally:
-    """A tally without the columns of levels that are gone."""
+def without(design: Design, mine: Tally, its: Tally) -> Tally:
+    """A tally less another, without the columns of levels that are gone."""
+    held, less = united(design, mine, its)
+    tally = held - less
     return _with_columns(design, tally, design.columns(levels_of(design, tally))) if design.labels else tally
 
 

@@ -15,7 +15,7 @@ from tallybayes.models.fitted import measures
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.summary import ColumnSummary, Summary
 from tallybayes.models.model import Model
-from tallybayes.models.regression import answers, learning, lines
+from tallybayes.models.regression import answers, learning, lines, pictures
 from tallybayes.models.regression.design import Design
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor
@@ -105,6 +105,7 @@ class Regression(RegressorMixin, Model):
     log_prob = answers.log_prob
     log_likelihood = answers.log_likelihood
     table = lines.table
+    plot = pictures.plot
     coef_ = property(lines.coef)
     intercept_ = property(lines.intercept)
     noise_ = property(lines.noise)
