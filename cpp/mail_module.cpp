@@ -6,6 +6,8 @@
 #include <nanobind/stl/unordered_set.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "mail_text.h"
 #include "text_words.h"
 
@@ -21,12 +23,46 @@ nb::object latin(std::string_view text) {
   return nb::steal(made);
 }
 
-// Text that has a byte for every character; other text is odd.
-std::string from_latin(nb::handle text) {
+bool stands_in(char c) { return c == MailCharacters::quote || c == MailCharacters::euro; }
+
+size_t stand_ins(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), stands_in));
+}
+
+template <class Character>
+std::string from_characters(const Character* at, size_t n, size_t expected) {
+  std::string found(n, ' ');
+  for (size_t k = 0; k < n; k++) {
+    const Py_UCS4 c = at[k];
+    if (c < 256) {
+      found[k] = static_cast<char>(c);
+      expected -= stands_in(found[k]);
+    } else if (c == 0x2019 || c == 0x20AC) {
+      found[k] = c == 0x2019 ? MailCharacters::quote : MailCharacters::euro;
+    } else if (Py_UNICODE_ISALNUM(c) || Py_UNICODE_ISSPACE(c) || Py_UNICODE_TOLOWER(c) != c ||
+               (c >= 0xD800 && c < 0xE000)) {
+      throw OddMail();
+    } else {
+      found[k] = MailCharacters::sign;
+    }
+  }
+  if (expected) throw OddMail();
+  return found;
+}
+
+// Text in which every character is a byte, or a sign for which one stands in; other text is odd, and so is one that has
+// those bytes of its own. `expected`: so many stand in already.
+std::string from_python(nb::handle text, size_t expected = 0) {
   if (!PyUnicode_Check(text.ptr())) throw nb::type_error("expected a str");
-  if (PyUnicode_KIND(text.ptr()) != PyUnicode_1BYTE_KIND) throw OddMail();
-  return std::string(reinterpret_cast<const char*>(PyUnicode_1BYTE_DATA(text.ptr())),
-                     static_cast<size_t>(PyUnicode_GET_LENGTH(text.ptr())));
+  const auto n = static_cast<size_t>(PyUnicode_GET_LENGTH(text.ptr()));
+  switch (PyUnicode_KIND(text.ptr())) {
+    case PyUnicode_1BYTE_KIND:
+      return from_characters(PyUnicode_1BYTE_DATA(text.ptr()), n, expected);
+    case PyUnicode_2BYTE_KIND:
+      return from_characters(PyUnicode_2BYTE_DATA(text.ptr()), n, expected);
+    default:
+      return from_characters(PyUnicode_4BYTE_DATA(text.ptr()), n, expected);
+  }
 }
 
 // The reference: a dict of its functions, numbers and words.
@@ -61,10 +97,16 @@ class Reference final : public MailReference {
     return std::string(bytes.c_str(), bytes.size());
   }
   std::string text(std::string_view raw, std::string_view charset) const override {
-    return from_latin(text_(nb::bytes(raw.data(), raw.size()), latin(charset)));
+    if (stand_ins(charset)) throw OddMail();
+    return from_python(text_(nb::bytes(raw.data(), raw.size()), latin(charset)));
   }
-  std::string unquoted(std::string_view value) const override { return from_latin(unquoted_(latin(value))); }
-  std::string characters(std::string_view text) const override { return from_latin(characters_(latin(text))); }
+  std::string unquoted(std::string_view value) const override {
+    if (stand_ins(value) || value.find(MailCharacters::sign) != std::string_view::npos) throw OddMail();
+    return from_python(unquoted_(latin(value)));
+  }
+  std::string characters(std::string_view text) const override {
+    return from_python(characters_(latin(text)), stand_ins(text));
+  }
   uint32_t checksum(std::string_view raw) const override {
     return nb::cast<uint32_t>(checksum_(nb::bytes(raw.data(), raw.size())));
   }

@@ -1,5 +1,6 @@
-// Mails as tokens, as tallybayes/apps/spam says: what its files share. Text is Latin-1 here, a byte for a character; what
-// is not, and whatever else is rare, is for Python, which is the reference of all of it.
+// Mails as tokens, as tallybayes/apps/spam says: what its files share. Text is Latin-1 here, a byte for a character, and
+// three control characters, which nobody writes, stand in for the signs beyond. Letters beyond, and whatever else is rare,
+// are for Python, which is the reference of all of it.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,9 @@ struct OddMail {};
 // What is known of the characters below 256, from the interpreter's own tables.
 struct MailCharacters {
   enum : uint8_t { space = 1, alnum = 2, alpha = 4, upper = 8, not_upper = 16, digit = 32 };
+  // What stands in for the sign U+2019, which is left out of words, for that of the euro, which is counted, and for all
+  // others, which stand between words. A token that would have one is odd.
+  static constexpr char sign = '\x80', quote = '\x81', euro = '\x82';
   uint8_t flags[256];
   uint8_t lower[256];
 
@@ -104,7 +108,7 @@ class MailTokens {
   void link_tokens(std::string_view kind, const Addresses& addresses);
   void style_tokens(std::string_view prefix, std::string_view text);
   void split(std::string_view text, bool names);
-  void end_word(size_t start, bool names, bool ascii);
+  void end_word(size_t start, size_t end, bool names, bool ascii);
   void keep_word(size_t start, size_t length, bool ascii);
   void emit(std::string_view prefix, std::string_view word, bool lower = false);
   std::string_view letters(const Word& word) const { return std::string_view(letters_).substr(word.start, word.length); }

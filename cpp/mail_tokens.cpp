@@ -26,34 +26,36 @@ MailTokens::MailTokens(const MailReference& reference) : reference_(reference), 
     const bool inside = c < 128 ? is_.flags[c] & MailCharacters::alnum : !(is_.flags[c] & MailCharacters::space);
     of_words_[c] = of_names_[c] = inside ? within : between;
   }
-  of_words_[int{'\''}] = of_names_[int{'\''}] = left_out;
+  for (const char c : {'\'', MailCharacters::quote}) {
+    of_words_[static_cast<uint8_t>(c)] = of_names_[static_cast<uint8_t>(c)] = left_out;
+  }
   of_names_[int{'.'}] = within;
 }
 
 // The words of a text in their order, in `letters_` and `words_`; or its names.
 void MailTokens::split(std::string_view text, bool names) {
   const uint8_t* what = names ? of_names_ : of_words_;
-  letters_.clear();
+  letters_.resize(text.size());
   words_.clear();
-  size_t start = 0;
+  size_t start = 0, end = 0;
   uint8_t all = 0;
   for (const char c : text) {
     const uint8_t kind = what[static_cast<uint8_t>(c)];
+    letters_[end] = c;  // and is written over, unless it is of a word
     if (kind == within) {
-      letters_ += c;
+      end++;
       all |= static_cast<uint8_t>(c);
-    } else if (kind == between && letters_.size() > start) {
-      end_word(start, names, all < 128);
-      start = letters_.size();
+    } else if (kind == between && end > start) {
+      end_word(start, end, names, all < 128);
+      start = end;
       all = 0;
     }
   }
-  if (letters_.size() > start) end_word(start, names, all < 128);
+  if (end > start) end_word(start, end, names, all < 128);
 }
 
-// The letters from here on are a word, or several with signs between them.
-void MailTokens::end_word(size_t start, bool names, bool ascii) {
-  size_t end = letters_.size();
+// The letters from start to end are a word, or several with signs between them.
+void MailTokens::end_word(size_t start, size_t end, bool names, bool ascii) {
   if (names) {
     while (end > start && letters_[end - 1] == '.') end--;
     while (start < end && letters_[start] == '.') start++;
@@ -95,17 +97,21 @@ void MailTokens::keep_word(size_t start, size_t length, bool ascii) {
 // ---- Tokens -----------------------------------------------------------------------------------------------------
 
 void MailTokens::emit(std::string_view prefix, std::string_view word, bool lower) {
-  bytes_ += prefix;
-  for (char c : word) {
-    if (lower) c = is_.lowered(c);
-    const uint8_t code = static_cast<uint8_t>(c);
+  const size_t start = bytes_.size();
+  bytes_.resize(start + prefix.size() + 2 * word.size());
+  char* to = std::copy(prefix.begin(), prefix.end(), bytes_.data() + start);
+  for (const char c : word) {
+    const char written = lower ? is_.lowered(c) : c;
+    const auto code = static_cast<uint8_t>(written);
     if (code < 128) {
-      bytes_ += c;
-    } else {
-      bytes_ += static_cast<char>(0xC0 | code >> 6);
-      bytes_ += static_cast<char>(0x80 | (code & 0x3F));
+      *to++ = written;
+      continue;
     }
+    if (c == MailCharacters::sign || c == MailCharacters::quote || c == MailCharacters::euro) throw OddMail();
+    *to++ = static_cast<char>(0xC0 | code >> 6);
+    *to++ = static_cast<char>(0x80 | (code & 0x3F));
   }
+  bytes_.resize(static_cast<size_t>(to - bytes_.data()));
   ends_.push_back(bytes_.size());
 }
 
@@ -117,7 +123,7 @@ void MailTokens::style_tokens(std::string_view prefix, std::string_view text) {
   emit(prefix, "size " + std::to_string(bit_length(length)));
   emit(prefix, "capitals " + std::to_string(16 * capitals / length));
   emit(prefix, "! " + std::to_string(bit_length(number('!'))));
-  emit(prefix, "$ " + std::to_string(bit_length(number('$') + number('\xA3'))));
+  emit(prefix, "$ " + std::to_string(bit_length(number('$') + number('\xA3') + number(MailCharacters::euro))));
 }
 
 void MailTokens::header_tokens(const Headers& headers) {
