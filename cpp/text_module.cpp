@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "arrays.h"
+#include "parallel.h"
 #include "text_count.h"
 
 namespace tallybayes {
@@ -255,12 +256,57 @@ nb::object python_score_texts(nb::handle offsets, nb::handle data, nb::handle va
   return to_array(std::move(out), {n_rows, width});
 }
 
+// The bytes of strings one after the other, and where each begins; None where one is no string, or half a character.
+// The GIL is held, so that nobody changes the list while other threads copy.
+nb::object python_joined_texts(const nb::list& strings, size_t threads) {
+  constexpr size_t ahead = 16, at_once = 1024;  // strings that are asked for early; those that a thread takes
+  const size_t n = strings.size();
+  const auto item = [&](size_t row) { return PyList_GET_ITEM(strings.ptr(), static_cast<Py_ssize_t>(row)); };
+  std::vector<const void*> bytes(n);
+  std::vector<int64_t> offsets(n + 1);
+  std::vector<nb::object> encoded;
+  for (size_t row = 0; row < n; row++) {
+    if (row + ahead < n) __builtin_prefetch(item(row + ahead));
+    PyObject* one = item(row);
+    if (!PyUnicode_CheckExact(one)) return nb::none();
+    Py_ssize_t length = PyUnicode_GET_LENGTH(one);
+    if (PyUnicode_IS_COMPACT_ASCII(one)) {  // its bytes are there
+      bytes[row] = PyUnicode_1BYTE_DATA(one);
+    } else {  // which the string would keep as long as it lives
+      PyObject* made = PyUnicode_AsUTF8String(one);
+      if (!made) {
+        PyErr_Clear();
+        return nb::none();
+      }
+      encoded.push_back(nb::steal(made));
+      bytes[row] = PyBytes_AS_STRING(made);
+      length = PyBytes_GET_SIZE(made);
+    }
+    offsets[row + 1] = offsets[row] + length;
+  }
+  const size_t n_bytes = static_cast<size_t>(offsets[n]), n_parts = (n + at_once - 1) / at_once;
+  auto* data = new Zeros<uint8_t>(n_bytes);
+  nb::capsule owner(data, "tallybayes", [](void* p) noexcept { delete static_cast<Zeros<uint8_t>*>(p); });
+  std::atomic<size_t> next{0};
+  run_threads(choose_threads(threads, n_parts, static_cast<double>(n_bytes) / 16), [&] {
+    for (size_t part; (part = next++) < n_parts;) {
+      for (size_t row = part * at_once; row < std::min(n, (part + 1) * at_once); row++) {
+        const auto length = static_cast<size_t>(offsets[row + 1] - offsets[row]);
+        if (length) std::memcpy(data->data() + offsets[row], bytes[row], length);
+      }
+    }
+  });
+  const nb::object array = nb::ndarray<nb::numpy, uint8_t>(data->data(), {n_bytes}, owner).cast();
+  return nb::make_tuple(to_array(std::move(offsets), {n + 1}), array);
+}
+
 }  // namespace
 
 void define_text(nb::module_& module) {
   nb::class_<Vocabulary>(module, "Vocabulary")
       .def(nb::init<nb::handle, nb::handle>(), nb::arg("data"), nb::arg("offsets"))
       .def("positions", &Vocabulary::positions, nb::arg("data"), nb::arg("offsets"));
+  module.def("joined_texts", &python_joined_texts, nb::arg("strings"), nb::arg("threads"));
   module.def("token_strings", &python_token_strings, nb::arg("text"), nb::arg("rule"));
   module.def("buckets", &python_buckets, nb::arg("data"), nb::arg("offsets"), nb::arg("hashing"));
   module.def("text_rows", &python_text_rows, nb::arg("offsets"), nb::arg("data"), nb::arg("valid").none(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,18 @@ Words = tuple[AnyArray, Int64Array]
 Rows = tuple[Int64Array, AnyArray, AnyArray, AnyArray | None, Int64Array | None]
 _ODD = 0x9E3779B97F4A7C15
 _WHOLE = 2**64 - 1
+
+
+def joined_texts(strings: list[Any], threads: int) -> tuple[Int64Array, AnyArray] | None:
+    """As `tallybayes.kernels.text.joined_texts`."""
+    if any(type(one) is not str for one in strings):
+        return None
+    try:
+        parts = [one.encode() for one in strings]
+    except UnicodeEncodeError:
+        return None
+    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+    return offsets, np.frombuffer(b"".join(parts), np.uint8)
 
 
 def tokens(text: bytes, rule: Rule) -> list[bytes]:

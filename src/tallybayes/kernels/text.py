@@ -11,7 +11,7 @@ from tallybayes.kernels.threads import threads as n_threads
 from tallybayes.kernels.tokens import Rule, implementation
 from tallybayes.kernels.vocabulary import Vocabulary, check_hashing, check_texts
 
-__all__ = ["Rule", "TextCounts", "TextRows", "Vocabulary", "count_texts", "score_texts", "text_rows"]
+__all__ = ["Rule", "TextCounts", "TextRows", "Vocabulary", "count_texts", "joined_texts", "score_texts", "text_rows"]
 
 _TERMS: _arguments.Types = frozenset({_arguments.FLOAT64})
 _MOST_GROUPS = 64  # whose counts lie side by side for every word; for more, rows are made and added up
@@ -35,6 +35,29 @@ class TextCounts(NamedTuple):
     weight: Float64Array
     total: Float64Array
     log_base: Float64Array
+
+
+def joined_texts(strings: list[Any], threads: int = 0) -> tuple[Int64Array, AnyArray] | None:
+    """Put strings one after the other, as the functions here take them.
+
+    Parameters
+    ----------
+    strings : list
+    threads : int
+
+    Returns
+    -------
+    offsets, data : int64 array of shape (n + 1,) and uint8 array, or None
+        None where something else than a str is among them, or one has half a character.
+
+    Examples
+    --------
+    >>> from tallybayes.kernels.text import joined_texts
+    >>> joined_texts(["ab", "\u00e9"])
+    (array([0, 2, 4]), array([ 97,  98, 195, 169], dtype=uint8))
+    """
+    found: tuple[Int64Array, AnyArray] | None = implementation().joined_texts(strings, n_threads(threads))
+    return found
 
 
 def text_rows(

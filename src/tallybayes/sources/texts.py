@@ -11,7 +11,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.families.text import Text
-from tallybayes.kernels.text import count_texts, score_texts, text_rows
+from tallybayes.kernels.text import count_texts, joined_texts, score_texts, text_rows
 from tallybayes.sources.encode import is_missing
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.statistics.totals import Totals
@@ -26,7 +26,8 @@ class Texts:
 
     Parameters
     ----------
-    strings : Arrow array of strings or bytes
+    strings : Arrow array of strings or bytes, or (offsets, data)
+        Or where each of them begins, and the bytes of all.
     family : Text
     name : name of the column
     vocabulary : Vocabulary, optional
@@ -43,15 +44,26 @@ class Texts:
         vocabulary: Vocabulary | None = None,
         places: np.ndarray | None = None,
     ) -> None:
-        self.strings, self.family, self.name = strings, family, name
+        self._given, self.family, self.name = strings, family, name
         self.vocabulary, self.places = vocabulary, places
 
     def __len__(self) -> int:
-        return len(self.strings)
+        return len(self._given[0]) - 1 if type(self._given) is tuple else len(self._given)
+
+    @cached_property
+    def strings(self) -> Any:
+        """The strings as Arrow has them."""
+        if type(self._given) is not tuple:
+            return self._given
+        import pyarrow as pa
+
+        return pa.LargeStringArray.from_buffers(len(self), *map(pa.py_buffer, self._given))
 
     @cached_property
     def _buffers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
         """Where every string begins, their bytes, which are there, and how many bits to skip before the first."""
+        if type(self._given) is tuple:
+            return (*self._given, None, 0)
         bits, ends, data = self.strings.buffers()
         width = np.dtype(np.int64 if str(self.strings.type).startswith("large") else np.int32)
         valid = np.frombuffer(bits, np.uint8) if bits is not None and self.strings.null_count else None
@@ -68,7 +80,9 @@ class Texts:
     @property
     def missing(self) -> np.ndarray | None:
         """Which rows have no text; None where all have."""
-        return self.strings.is_null().to_numpy(zero_copy_only=False) if self.strings.null_count else None
+        if type(self._given) is tuple or not self.strings.null_count:
+            return None
+        return self.strings.is_null().to_numpy(zero_copy_only=False)
 
     @cached_property
     def _found(self) -> tuple[Sparse, Vocabulary | None]:
@@ -95,7 +109,7 @@ class Texts:
 
     def bound(self, vocabulary: Vocabulary | None, places: np.ndarray | None = None) -> Texts:
         """The same strings, to be scored in the words of a vocabulary, or in some of the columns of hashes."""
-        return Texts(self.strings, self.family, self.name, vocabulary, places)
+        return Texts(self._given, self.family, self.name, vocabulary, places)
 
     def scores(self, terms: np.ndarray) -> np.ndarray | None:
         """The sums of what words add, (words, groups), in every row: (n, groups); None where rows are made already.
@@ -168,10 +182,20 @@ class WordReader(NamedTuple):
         return read_texts(column, self.family, name).bound(self.vocabulary, self.places)
 
 
+def plain_texts(column: Any, family: Text, name: Name) -> Texts | None:
+    """A list of strings and nothing else, the short way; None where it is something else."""
+    if type(column) is not list or not column or type(column[0]) is not str:
+        return None
+    joined = joined_texts(column)
+    return None if joined is None else Texts(joined, family, name)
+
+
 def read_texts(column: Any, family: Text, name: Name) -> Texts:
     """A column of strings as a family of text reads it; anything else is refused by name."""
     if isinstance(column, Texts):
-        return column if column.family is family else Texts(column.strings, family, name)
+        return column if column.family is family else Texts(column._given, family, name)
+    if (plain := plain_texts(column, family, name)) is not None:
+        return plain
     import pyarrow as pa
 
     if hasattr(column, "iloc"):  # pandas'

@@ -13,7 +13,7 @@ from tallybayes import kernels
 from tallybayes.kernels import reference
 from tallybayes.kernels.reference_text import bucket
 from tallybayes.kernels.reference_text import tokens as reference_tokens
-from tallybayes.kernels.text import Rule, Vocabulary, count_texts, score_texts, text_rows
+from tallybayes.kernels.text import Rule, Vocabulary, count_texts, joined_texts, score_texts, text_rows
 from tallybayes.kernels.vocabulary import buckets
 
 ROWS = [*TEXTS, None, *BROKEN, None, *TEXTS[:5]]
@@ -277,3 +277,26 @@ def test_arbitrary_rows(texts, rule):
     rows = text_rows(*buffers(texts), rule)
     words = words_of(rows)
     check_rows(rows, expected, lambda j: words[j])
+
+
+@given(st.lists(st.text(max_size=40), max_size=8), st.integers(1, 3000))
+@settings(max_examples=50, deadline=None)
+def test_strings_are_put_one_after_the_other(some, times):
+    strings = some * times if len(some) * times < 20_000 else some  # parts that threads take, and less
+    offsets, data = joined_texts(strings, threads=2)
+    assert offsets.dtype == np.int64
+    assert data.dtype == np.uint8
+    assert data.tobytes() == "".join(strings).encode()
+    assert offsets.tolist() == np.cumsum([0, *(len(one.encode()) for one in strings)]).tolist()
+
+
+@pytest.mark.parametrize("other", [None, b"a", 1, np.str_("a"), "a\ud800", ["a"]], ids=repr)
+def test_what_is_no_string_is_joined_by_nobody(other):
+    assert joined_texts(["a", "\u00e9", other]) is None
+
+
+def test_many_bytes_are_copied_by_several():
+    strings = ["ab" * 40, "\u00e9" * 30, ""] * 100_000
+    offsets, data = joined_texts(strings, threads=3)
+    assert data.tobytes() == "".join(strings).encode()
+    assert offsets[-1] == len(data)

@@ -210,7 +210,7 @@ class Plan:
         if not isinstance(texts, Texts) or self._sparse_table(number) is None:
             return None
         (_, weight, _), at_zero = self._sparse_table(number)
-        if at_zero.any() and texts.missing is not None:
+        if texts.missing is not None and at_zero.any():
             return None
         if number not in self._words:
             self._words[number] = np.ascontiguousarray(weight)

@@ -16,7 +16,7 @@ from tallybayes.sources.arrays import as_array
 from tallybayes.sources.named import Named
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table, open_table
-from tallybayes.sources.texts import read_texts
+from tallybayes.sources.texts import plain_texts, read_texts
 from tallybayes.tally.factor import Name
 
 _TEXT = Text()
@@ -33,6 +33,8 @@ def open_features(X: Any) -> Table:
         if not table.columns:
             raise DataError("there is no column to learn from; expected at least 1.")
         return table
+    if (texts := plain_texts(X, _TEXT, "text")) is not None:
+        return Table({"text": texts})
     if is_texts(X):
         return Table({"text": read_texts(X, _TEXT, "text")})
     if is_rows_of_mappings(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":  # refused by column

@@ -73,7 +73,7 @@ def by_batch(method: Callable[Parameters, Answer]) -> Callable[Parameters, Answe
 
     @functools.wraps(method)
     def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Answer:
-        if len(given) < 2 or isinstance(given[1], np.ndarray):
+        if len(given) < 2 or isinstance(given[1], np.ndarray | list):  # in memory, as a glance tells
             return method(*given, **named)
         model: Any = given[0]
         X, *rest = given[1:]
