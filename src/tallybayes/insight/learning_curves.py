@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
-from tallybayes.errors import DataError, printable
+from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.html import html_table
 from tallybayes.insight.measures import Scores, calibration_gap, reliability
 from tallybayes.insight.prefixes import models_of_prefixes
@@ -273,6 +274,10 @@ def learning_curves(
 
 def penalty_of(model: Any) -> str:
     """What holds the weights of a linear model of scikit-learn back, as its parameters say; "" of any other model."""
+    searched = getattr(model, "param_grid", None) or getattr(model, "param_distributions", None) or {}
+    grids = [searched] if isinstance(searched, Mapping) else searched
+    if any(str(name).rsplit("__", 1)[-1] in ("C", "alpha") for grid in grids for name in grid):
+        return "penalty by cross-validation"
     for inside in ("steps", "estimator"):  # of a pipeline the last; of what wraps another, that one
         part = getattr(model, inside, None)
         if part is not None:
@@ -293,10 +298,17 @@ def _named(models: Any) -> dict[Any, Any]:
     if not named:
         raise DataError("there is no model; expected at least one.")
     for name, model in named.items():
-        if not hasattr(model, "fit") or not hasattr(model, "predict_proba"):
-            what = f"model {printable(name)!r}"
-            hint = "Wrap it in scikit-learn's CalibratedClassifierCV." if hasattr(model, "fit") else ""
-            raise DataError.wrong_type(what, type(model).__name__, "a classifier with predict_proba", hint)
+        of = f"{model.__name__}, a class" if isinstance(model, type) else type(model).__name__
+        if isinstance(model, type) or not hasattr(model, "fit") or not is_classifier(model):
+            hint = (
+                "Write brackets after it."
+                if isinstance(model, type)
+                else "Pass several as a mapping from names to them."
+            )
+            raise DataError.wrong_type(f"model {printable(name)!r}", of, "a classifier", hint)
+        if not hasattr(model, "predict_proba"):
+            hint = "Wrap it in scikit-learn's CalibratedClassifierCV."
+            raise DataError.wrong_type(f"model {printable(name)!r}", of, "a classifier with predict_proba", hint)
     return named
 
 
@@ -313,10 +325,12 @@ def _opened(data: Any, target: Any) -> tuple[Any, np.ndarray]:
     source = open_source(data)
     if source is not None:
         data = source.read("learning curves").to_pandas()
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) or (isinstance(data, list) and data and isinstance(data[0], Mapping)):
         import pandas as pd
 
-        data = pd.DataFrame(dict(data))
+        data = pd.DataFrame(dict(data) if isinstance(data, Mapping) else data)
+    if hasattr(data, "tocsr"):
+        data = data.tocsr()
     if isinstance(target, str):
         import narwhals as nw
 
@@ -326,7 +340,19 @@ def _opened(data: Any, target: Any) -> tuple[Any, np.ndarray]:
         data, target = frame.drop(target).to_native(), frame[target].to_numpy()
     n_rows = data.shape[0] if hasattr(data, "shape") else len(data)
     labels = np.asarray(check_target(only_column(target), n_rows))
+    missing = np.array([_is_missing(one) for one in labels]) if labels.dtype.kind in "Of" else np.zeros(n_rows, bool)
+    if missing.any():
+        raise LabelError(
+            f"the labels of {int(missing.sum()):,} rows are missing, the first that of row {int(missing.argmax())}; "
+            "expected one for every row, since all of them are held out once.\n    Leave these rows out."
+        )
+    if n_rows < _FOLDS:
+        raise DataError(f"there are {n_rows} rows; expected at least {_FOLDS}, since a fifth of them is held out.")
     return data, labels.astype(str) if labels.dtype == object else labels
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
 
 def _sizes(sizes: Sequence[int] | None, most: int, n_classes: int) -> np.ndarray:
@@ -336,12 +362,10 @@ def _sizes(sizes: Sequence[int] | None, most: int, n_classes: int) -> np.ndarray
             found.append(size)
             size //= 2
         return np.array(found[::-1] or [most], dtype=np.intp)
-    wanted = np.array(sorted({int(size) for size in sizes}), dtype=np.intp)
-    if not len(wanted) or wanted[0] < 1 or wanted[-1] > most:
-        raise DataError(
-            f"sizes are {list(sizes)!r:.60}; expected whole numbers from 1 to {most}, four fifths of the rows."
-        )
-    return wanted
+    wanted = np.unique(np.asarray(sizes, dtype=float))
+    if not len(wanted) or wanted[0] < 1 or wanted[-1] > most or (wanted % 1).any():
+        raise DataError(f"sizes are {sizes!r:.60}; expected whole numbers from 1 to {most}, four fifths of the rows.")
+    return wanted.astype(np.intp)
 
 
 def _beyond_noise(gained: np.ndarray) -> np.ndarray:

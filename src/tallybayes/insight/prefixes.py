@@ -74,12 +74,16 @@ def models_of_prefixes(
     asked : a row as `predict_proba` takes it
     """
     counted = clone(model) if adds(model) else None
+    stated = getattr(model, "class_prior", None)
+    declared = (
+        list(stated) if isinstance(stated, Mapping) else None
+    )  # classes that exist whether or not a row shows them
     spent, start = 0.0, 0
     for size in sizes:
         if counted is not None:
             part, begun = order[start:size], perf_counter()
             try:
-                counted.partial_fit(_safe_indexing(X, part), labels[part])
+                counted.partial_fit(_safe_indexing(X, part), labels[part], classes=declared)
             except TallybayesError:  # these rows are no more of the same, such as cells that a covariance lacks
                 counted = None
             else:

@@ -7,11 +7,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import coo_array, csr_array
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeClassifier, SGDClassifier
 from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -158,10 +160,18 @@ def test_labels_by_name_and_files(tmp_path):
     whole.to_csv(tmp_path / "iris.csv", index=False)
     models = {"ours": tb.NaiveBayes(), "theirs": GaussianNB()}
     expected = tb.learning_curves(models, X, LABELS, [30], repeats=2)
-    for rows in (whole, pl.from_pandas(whole), dict(whole), tmp_path / "iris.csv"):
+    for rows in (whole, pl.from_pandas(whole), dict(whole), whole.to_dict("records"), tmp_path / "iris.csv"):
         np.testing.assert_allclose(tb.learning_curves(models, rows, "kind", [30], repeats=2).error, expected.error)
     with pytest.raises(tb.DataError, match="no column 'sort'"):
         tb.learning_curves(tb.NaiveBayes(), whole, "sort")
+
+
+def test_sparse_rows():
+    words = np.random.default_rng(0).poisson(1 + X.to_numpy())
+    models = {"ours": tb.NaiveBayes(), "theirs": LogisticRegression(max_iter=5000)}
+    expected = tb.learning_curves(models, csr_array(words), y, [60], repeats=2)
+    found = tb.learning_curves(models, coo_array(words), y, [60], repeats=2)
+    np.testing.assert_array_equal(found.log_loss, expected.log_loss)
 
 
 def test_a_class_that_is_not_there_yet_is_worth_one_row():
@@ -211,6 +221,8 @@ def test_noise_is_no_crossing():
         (make_pipeline(StandardScaler(), LogisticRegression(C=100.0)), "C = 100"),
         (LogisticRegression(C=np.inf), "no penalty"),
         (LogisticRegressionCV(), "penalty by cross-validation"),
+        (GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}), "penalty by cross-validation"),
+        (GridSearchCV(LogisticRegression(), {"tol": [0.1, 1]}), "C = 1"),
         (CalibratedClassifierCV(LinearSVC(C=0.5)), "C = 0.5"),
         (SVC(), "C = 1"),
         (SGDClassifier(), "alpha = 0.0001"),
@@ -231,6 +243,9 @@ def test_penalties_are_stated(model, said):
         ({"sizes": [0]}, "sizes are"),
         ({"sizes": [121]}, "from 1 to 120"),
         ({"sizes": []}, "sizes are"),
+        ({"sizes": 50.5}, "sizes are 50.5"),
+        ({"sizes": [0.1, 0.5]}, "sizes are"),
+        ({"sizes": [1, 2.5]}, "whole numbers"),
         ({"repeats": 0}, "repeats is 0"),
         ({"repeats": True}, "repeats is True"),
     ],
@@ -242,6 +257,38 @@ def test_what_makes_no_sense(options, match):
         tb.learning_curves({}, X, y)
     with pytest.raises(tb.DataError, match=r"'svm' is LinearSVC; .*predict_proba"):
         tb.learning_curves({"svm": LinearSVC()}, X, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [tb.Mixture(2), tb.BayesianNetwork({}), tb.NaiveBayes, [tb.NaiveBayes()]],
+    ids=["mixture", "network", "class", "list"],
+)
+def test_what_is_no_classifier_is_refused(model):
+    with pytest.raises(tb.DataError, match=r"expected a classifier\.\n    (Pass several as a mapping|Write brackets)"):
+        tb.learning_curves(model, X, y)
+
+
+@pytest.mark.parametrize("hole", [None, np.nan, pd.NA], ids=["None", "NaN", "NA"])
+def test_missing_labels_are_no_class(hole):
+    labels = LABELS.astype(object)
+    labels[[3, 70]] = hole
+    with pytest.raises(tb.LabelError, match="the labels of 2 rows are missing, the first that of row 3"):
+        tb.learning_curves(tb.NaiveBayes(), X, labels)
+    with pytest.raises(tb.LabelError, match="the labels of 50 rows are missing"):
+        tb.learning_curves(tb.NaiveBayes(), X.assign(kind=y.where(y > 0)), "kind")
+
+
+def test_few_rows():
+    with pytest.raises(tb.DataError, match="there are 4 rows; expected at least 5"):
+        tb.learning_curves(tb.NaiveBayes(), X[:4], y[:4])
+
+
+def test_classes_whose_share_is_stated_exist_before_a_row_shows_them():
+    model = tb.NaiveBayes(class_prior=dict.fromkeys(np.unique(LABELS).tolist(), 1 / 3))
+    curves = tb.learning_curves(model, X, LABELS, [1, 100], repeats=2)
+    assert curves.log_loss[0, 0].max() < 5
+    assert curves.refitted == [False]
 
 
 def test_a_wrong_row_is_the_error_of_the_fit():
