@@ -53,6 +53,12 @@ class Value:
         # Copies and pickles are made anew: NumPy's own would give back arrays that can be written to.
         return _make, (type(self), self._fields())
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self  # it never changes, and nor do its arrays
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
         return type(self)(**{**self._fields(), **changes})

@@ -92,6 +92,14 @@ def _implementation() -> Any:
 
 def _check_sets(sets: Sequence[Sequence[int]], sizes: list[int]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Return the sets as tuples of plain numbers, and the shapes of their tables."""
+    if len(set(map(len, sets))) == 1 and sizes:  # many of one size, as pairs are: looked at together
+        every = np.array(sets)
+        if every.ndim == 2 and every.shape[1] > 0 and every.dtype.kind == "i" and every.min() >= 0:
+            axes = np.array(sizes)[np.minimum(every, len(sizes) - 1)]
+            once = (np.diff(np.sort(every, axis=1), axis=1) > 0).all()
+            few = every.shape[1] <= MOST_AXES and (np.maximum(axes, 1).prod(axis=1, dtype=np.float64) <= MOST_CELLS).all()
+            if once and few and every.max() < len(sizes):
+                return list(map(tuple, every.tolist())), list(map(tuple, axes.tolist()))
     chosen: list[tuple[int, ...]] = []
     shapes: list[tuple[int, ...]] = []
     for number, members in enumerate(sets):

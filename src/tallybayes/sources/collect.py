@@ -117,10 +117,11 @@ class Collector:
         self.weight = check_weight(weight, table.n_rows)
         self.local: dict[Name, Domain] = {}  # the levels of each column as encoded here
         self.together: dict[int, tuple[Counts, dict[Name, Domain]]] = {}  # by factor: what one pass over all counted
+        self._single: set[Name] = set()  # columns that were found to be no blocks
 
     def collect(self) -> Tally:
         """The tally, over the levels of all columns of every domain."""
-        hard = [f for f in self.factors if f.given and not any(map(self.table.is_block, self._level_columns(f)))]
+        hard = [f for f in self.factors if f.given and self._are_single(self._level_columns(f))]
         sets = [(*f.given, column) for f in hard for column in f.level_columns or f.given[:1]]
         self.table = self.table.compacted(sets, self._is_ordered)
         self._count_together()
@@ -230,8 +231,16 @@ class Collector:
             factor.family.is_table
             and few
             and len(set(names)) == len(names)
-            and not any(map(self.table.is_block, names))
+            and self._are_single(names)
         )
+
+    def _are_single(self, names: tuple[Name, ...]) -> bool:
+        """Whether no name stands for a block; the same few stand in many factors."""
+        if not self._single.issuperset(names):
+            if any(map(self.table.is_block, names)):
+                return False
+            self._single.update(names)
+        return True
 
     def _groups(self, factor: Factor) -> tuple[np.ndarray | None, list[int], np.ndarray | None]:
         """The group of every row, the numbers of groups along each axis, and the weights; soft groups are weights."""

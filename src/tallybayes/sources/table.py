@@ -393,20 +393,22 @@ def _series(series: Any) -> Any:
     """A frame's column: numbers as an array (null is NaN), categories and labels for `encode`."""
     import narwhals as nw
 
-    if series.dtype in (nw.Int128, nw.UInt128):  # sums of a database: NumPy has no such numbers
+    dtype = series.dtype  # of pandas' objects it is found by looking at them, again and again
+    if dtype in (nw.Int128, nw.UInt128):  # sums of a database: NumPy has no such numbers
         small = len(series) > series.null_count() and -(2**63) <= series.min() <= series.max() < 2**63
         series = series.cast(nw.Int64 if small else nw.Float64)
-    whole = series.dtype.is_integer() or series.dtype == nw.Boolean
-    if series.dtype.is_float() or (whole and series.null_count() == 0):
+        dtype = series.dtype
+    whole = dtype.is_integer() or dtype == nw.Boolean
+    if dtype.is_float() or (whole and series.null_count() == 0):
         array = series.to_numpy()
         if array.dtype.kind in "biuf":
             return array
-    if series.dtype.is_decimal():
+    if dtype.is_decimal():
         return series.cast(nw.Float64).to_numpy()
     native = series.to_native()
     if hasattr(getattr(native, "cat", None), "codes"):  # pandas'
         return native
-    if series.dtype == nw.Object and series.implementation.is_polars():  # of which Arrow would get the addresses
+    if dtype == nw.Object and series.implementation.is_polars():  # of which Arrow would get the addresses
         return series.to_numpy()
     if getattr(native, "dtype", None) == np.dtype(object):  # pandas'
         labels = shared_labels(series.to_numpy())

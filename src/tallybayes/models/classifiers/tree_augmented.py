@@ -13,6 +13,8 @@ from tallybayes.models.classifiers.answers.pairs_work import show_work_of_tree
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.pairs_plan import TreePlan
 
+_IN_CACHE = 32_768  # cells of pairs that are looked at together
+
 
 class Tree(NamedTuple):
     """The parent of every column, −1 for the root; and the columns in an order in which parents come first."""
@@ -162,14 +164,26 @@ def information(found: pairs.Pairs) -> np.ndarray:
             table = np.add.reduceat(table, starts, axis=axis)
         return table
 
-    logs = sum(map(_n_log_n, found.joint))  # class by class, which stays in cache
-    cells = summed(np.asarray(logs), 0, 1)
+    cells = summed(_sum_n_log_n(found.joint, starts), 0)
     ends = summed(_n_log_n(found.both).sum(axis=0), 0)  # of the levels of the first, the second known
     weight = summed(found.both, 1)  # (classes, columns, columns)
     total = weight.sum(axis=0)
     nats = cells - ends - ends.T + _n_log_n(weight).sum(axis=0)
     # Pairs that are equal but for rounding, which depends on the order of the levels, are equal.
     return np.round(np.where(total > 0, nats / np.where(total > 0, total, 1.0), 0.0), 12)
+
+
+def _sum_n_log_n(joint: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Σ n log n of the pairs of every level with those of each column, over all classes: (levels, columns)."""
+    n_classes, n_levels, _ = joint.shape
+    out = np.empty((n_levels, len(starts)))
+    step = max(1, _IN_CACHE // (n_classes * n_levels))
+    known = None if joint.dtype != np.float32 else _n_log_n(np.arange(float(joint.max(initial=0.0)) + 1))
+    for first in range(0, n_levels, step):
+        part = joint[:, first : first + step]  # whole numbers, of few rows, are looked up
+        logs = _n_log_n(part) if known is None else known.take(part.astype(np.int32))
+        np.add.reduceat(logs.sum(axis=0), starts, axis=1, out=out[first : first + step])
+    return out
 
 
 def _n_log_n(counts: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ LOG_ODDS = 700.0  # the largest there are: exp of more is no float
 _SHARPNESS = (0.7, 0.0, -0.7, -1.4, -2.1, -3.5)  # to start from, as logarithms
 _DOUBTS = (0.002, 0.02, 0.1)
 _SOME = 1000  # rows from which a start is found
-_CLOSE = 1e-4  # a step below this is the last: the next one would be its square, and change no digit that is shown
+_CLOSE = 1e-3  # a step below this is the last: the next one would be its square, and change no digit that is shown
 _DOUBTED, _TRUSTED = 0.2, 50.0  # rows that are in doubt beforehand, and that are not
 
 

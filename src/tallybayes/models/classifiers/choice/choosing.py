@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from tallybayes.errors import DataError
 from tallybayes.models.classifiers.answers.tempering import fit_tempering, mended
@@ -19,6 +21,12 @@ from tallybayes.sources.table import Table
 
 _MOST_ROWS = 20_000  # that candidates are tried on, at fixed places; what is chosen counts all rows
 _LEAST_WEIGHT = 0.01  # of a member
+
+
+@cache
+def blas_libraries() -> ThreadpoolController:
+    """The libraries of linear algebra: to find those that are loaded takes longer than to choose by few rows."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, start: float) -> tuple[Choice, Report]:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from tallybayes.cautions import CalibrationWarning, warn
 from tallybayes.errors import DataError, FileError, StatisticsError, printable
@@ -23,7 +22,7 @@ from tallybayes.models.classifiers.answers.travel import refuse_mixture
 from tallybayes.models.classifiers.answers.uncertainty import predict_set
 from tallybayes.models.classifiers.choice import pictures, reading
 from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice, fit_members
-from tallybayes.models.classifiers.choice.choosing import try_all
+from tallybayes.models.classifiers.choice.choosing import blas_libraries, try_all
 from tallybayes.models.classifiers.choice.mixing import bounded, mixed
 from tallybayes.models.classifiers.choice.summary import summary
 from tallybayes.models.classifiers.choice.views import refuse_columns
@@ -156,7 +155,7 @@ class Chosen(ClassifierMixin, Estimator):
         refuse_columns(table, shape.target)
         report, choice = None, self.choice
         if choice is None:
-            with threadpool_limits(1, "blas"):  # matrices are small: threads would wait for each other
+            with blas_libraries().limit(limits=1):  # matrices are small: threads would wait for each other
                 choice, report = try_all(self, table, shape.target, weights, start)
         elif not isinstance(choice, Choice):
             raise DataError.wrong_type("choice", repr(choice), "what another model has chosen, its choice_")
