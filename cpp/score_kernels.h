@@ -63,6 +63,13 @@ struct SparseChunk {
   bool skip_zero;  // some weights are −inf: a stored 0 must not meet them
 };
 
+// Rows by class, `n_rows` apart, a multiple of eight; the log probability of the class that came true, and its share.
+struct TemperedRows {
+  const double *scores, *truth, *base, *weights;
+  size_t n_rows, n_classes;
+};
+constexpr size_t tempered_sums = 6;
+
 struct ScoreKernels {
   // Rows [first, first + n) and columns [column, column + n_columns) as doubles, column after column, `pitch` apart.
   // Rows up to the next multiple of row_pad become 0.
@@ -95,6 +102,9 @@ struct ScoreKernels {
   // out[row · pitch + class] = log Σ exp of what every column adds as the parent of all others; a missing parent is any
   // of its levels. `terms`: room for (n_rows · n_columns + the most levels of a column) · pitch doubles.
   void (*score_pairs)(const uint32_t* entries, size_t n_rows, const PairTable&, double* terms, double* out);
+  // With p = (1 − doubt) · exp(sharpness · truth) / Σ exp(sharpness · scores) and q = doubt · base: the weighted sums of
+  // log(p + q), its slope by log sharpness, that by the log-odds of doubt, and its second derivatives, the mixed one negated.
+  void (*sum_tempered)(const TemperedRows&, double sharpness, double doubt, double* sums);
   // out[row · pitch + class] = Σ value · table[index · pitch + class]. False where a cell or an index is refused.
   bool (*sum_weights)(const SparseChunk&, const double* table, size_t pitch, double* out);
   // The best class of every row from starts and weights that are at most 0, the weights as 16-bit floats, or −1 where

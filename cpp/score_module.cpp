@@ -391,6 +391,25 @@ nb::object python_score_pairs(nb::handle columns, nb::handle sizes, nb::handle t
   return to_array(std::move(scores), {borrowed.table.n_rows, n_classes});
 }
 
+nb::object python_sum_tempered(nb::handle scores, nb::handle truth, nb::handle base, nb::handle weights,
+                               size_t n_classes, double sharpness, double doubt) {
+  const Borrowed cells(scores), told(truth), shares(base), times(weights);
+  const auto doubles = [](const Borrowed& array) {
+    return reinterpret_cast<const double*>(array.require({Type::float64}).data());
+  };
+  const size_t n = told.length(0);
+  if (n % 8 || shares.length(0) != n || times.length(0) != n || cells.length(0) != n * n_classes) {
+    throw nb::value_error("expected as many rows in every part, a multiple of eight");
+  }
+  const TemperedRows rows{doubles(cells), doubles(told), doubles(shares), doubles(times), n, n_classes};
+  Vector sums(tempered_sums);
+  {
+    const nb::gil_scoped_release released;
+    score_kernels_of(chosen_tier()).sum_tempered(rows, sharpness, doubt, sums.data());
+  }
+  return to_array(std::move(sums), {tempered_sums});
+}
+
 }  // namespace
 
 void define_scoring(nb::module_& module) {
@@ -406,6 +425,8 @@ void define_scoring(nb::module_& module) {
              nb::arg("threads"));
   module.def("score_pairs", &python_score_pairs, nb::arg("columns"), nb::arg("sizes"), nb::arg("table"),
              nb::arg("n_classes"), nb::arg("threads"));
+  module.def("sum_tempered", &python_sum_tempered, nb::arg("scores"), nb::arg("truth"), nb::arg("base"),
+             nb::arg("weights"), nb::arg("n_classes"), nb::arg("sharpness"), nb::arg("doubt"));
   module.def("column_ranges", &python_column_ranges, nb::arg("columns"), nb::arg("threads"));
 }
 

@@ -23,6 +23,7 @@ void sum_bits(const uint8_t*, size_t, size_t, size_t, const double*, size_t, dou
 bool load_entries(const Table&, size_t, size_t, const CodeColumns&, uint32_t*);
 void sum_entries(const uint32_t*, size_t, size_t, const double*, size_t, double*);
 void score_pairs(const uint32_t*, size_t, const PairTable&, double*, double*);
+void sum_tempered(const TemperedRows&, double, double, double*);
 bool sum_weights(const SparseChunk&, const double*, size_t, double*);
 bool guess_best(const SparseChunk&, const float*, const uint16_t*, size_t, size_t, double, float*, int64_t*);
 void add_turned(const double*, size_t, size_t, size_t, double*, size_t);

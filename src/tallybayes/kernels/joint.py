@@ -97,7 +97,8 @@ def _check_sets(sets: Sequence[Sequence[int]], sizes: list[int]) -> tuple[list[t
         if every.ndim == 2 and every.shape[1] > 0 and every.dtype.kind == "i" and every.min() >= 0:
             axes = np.array(sizes)[np.minimum(every, len(sizes) - 1)]
             once = (np.diff(np.sort(every, axis=1), axis=1) > 0).all()
-            few = every.shape[1] <= MOST_AXES and (np.maximum(axes, 1).prod(axis=1, dtype=np.float64) <= MOST_CELLS).all()
+            n_cells = np.maximum(axes, 1).prod(axis=1, dtype=np.float64)
+            few = every.shape[1] <= MOST_AXES and n_cells.max() <= MOST_CELLS
             if once and few and every.max() < len(sizes):
                 return list(map(tuple, every.tolist())), list(map(tuple, axes.tolist()))
     chosen: list[tuple[int, ...]] = []

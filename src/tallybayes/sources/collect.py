@@ -227,12 +227,7 @@ class Collector:
         """Whether a factor is a few columns of labels, the levels of others their groups; or any given several."""
         names = self._level_columns(factor)
         few = len(factor.given) > 1 or 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
-        return (
-            factor.family.is_table
-            and few
-            and len(set(names)) == len(names)
-            and self._are_single(names)
-        )
+        return factor.family.is_table and few and len(set(names)) == len(names) and self._are_single(names)
 
     def _are_single(self, names: tuple[Name, ...]) -> bool:
         """Whether no name stands for a block; the same few stand in many factors."""

@@ -127,7 +127,7 @@ def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) 
         if found.kind == kind:
             return found
         raise FileError(f"{prefix} has no levels; expected some of kind 'int'.")
-    levels: list[Any]
+    levels: Sequence[Any]
     if kind == "string":
         levels = store.unpack_strings(arrays.pop(f"{prefix}/text"), arrays.pop(f"{prefix}/offsets"))
     else:
@@ -137,7 +137,8 @@ def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) 
         raise FileError(f"{prefix}/declared has {len(marks)} marks; expected True or False for {len(levels)} levels.")
     declared = list(compress(levels, marks))
     if absent is not None:
-        levels.insert(_place(absent, len(levels), prefix), None)
+        place = _place(absent, len(levels), prefix)
+        levels = [*levels[:place], None, *levels[place:]]
     domain = Domain(levels, name, declared=declared, ordered=ordered, absent=absent is not None)
     if domain.kind != kind:
         raise FileError(f"{prefix} has levels of kind {domain.kind}; expected {kind!r}.")

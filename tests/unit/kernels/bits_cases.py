@@ -13,6 +13,7 @@ from tallybayes import kernels
 from tallybayes.kernels import chain
 from tallybayes.kernels.joint import count_joint
 from tallybayes.kernels.log_base import log_base_csr
+from tallybayes.kernels.tempering import sum_tempered
 
 
 class Draw:
@@ -193,6 +194,15 @@ def chains(draw: Draw) -> list[Any]:
     return found
 
 
+def tempering(draw: Draw) -> list[Any]:
+    found: list[Any] = []
+    for n, k in ((0, 1), (8, 2), (16, 3), (400, 9), (1000, 26)):
+        scores = -30.0 * draw.uniform(k, n)
+        given = (scores, -30.0 * draw.uniform(n), draw.uniform(n) + 0.01, draw.uniform(n))
+        found += [sum_tempered(*given, sharpness, doubt) for sharpness in (0.03, 1.0, 7.0) for doubt in (1e-9, 0.2)]
+    return found
+
+
 CASES: dict[str, Callable[[Draw], list[Any]]] = {
     "counting": counting,
     "dense sums": dense_sums,
@@ -201,6 +211,7 @@ CASES: dict[str, Callable[[Draw], list[Any]]] = {
     "scatter": scatter,
     "scoring": scoring,
     "chains": chains,
+    "tempering": tempering,
 }
 
 

@@ -21,6 +21,7 @@ FUSED = {
     "scatter": "cba4eb3625f104ac",
     "scoring": "2aee4f7f01fc6675",
     "chains": "3a594ec1721636b4",
+    "tempering": "b8e48a6764e7cb68",
 }
 V2 = {
     "counting": "cb156b5392b39c90",
@@ -30,6 +31,7 @@ V2 = {
     "scatter": "2513303308cb34d2",
     "scoring": "4780c8ff55ef6483",
     "chains": "f5d5d023d621aa98",
+    "tempering": "d9904c7a344c6a56",
 }
 
 

@@ -139,14 +139,15 @@ class ParentsPlan(PairsPlan):
     @cached_property
     def _panels(self) -> np.ndarray:
         pairs, m = self.pairs, self.strength
-        shares, column = pairs.shares, pairs.column
+        shares = pairs.shares
         n_classes, n_levels = shares.shape
         panels = panels_of(n_levels, n_classes) if self._room is None else self._room
-        prior, log_total = m * shares[:, None], np.log(pairs.both + m)
+        alike = pairs.both.strides[-1] == 0  # no cell is missing: all columns are known in as many rows
+        prior, log_total = m * shares[:, None], np.log((pairs.both[..., :1] if alike else pairs.both) + m)
         for part in self._chunks(n_levels, n_classes * n_levels, _IN_CACHE):
             terms = pairs.joint[:, part] + prior
             np.log(terms, out=terms)
-            terms -= log_total[:, part][..., column]
+            terms -= log_total[:, part] if alike else np.repeat(log_total[:, part], pairs.sizes, axis=2)
             panels[part, 1:, :n_classes] = terms.transpose(1, 2, 0)
         own = np.log(shares).T + (self.log_prior - np.log(len(pairs.sizes)))
         for first, last in pairwise(pairs.offsets.tolist()):

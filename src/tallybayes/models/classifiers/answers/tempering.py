@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit, logit
 
+from tallybayes.kernels.tempering import EIGHT, sum_tempered
 from tallybayes.models.fitted.bayes_rule import normalised
 
 LOG_ODDS = 700.0  # the largest there are: exp of more is no float
@@ -74,15 +75,15 @@ def fit_tempering(
     shares = np.bincount(codes, weights, minlength=log_proba.shape[1]) + 1.0
     base = shares / shares.sum()
     score = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), -LOG_ODDS)  # what is impossible adds 0
-    rows = _Judged(score, score[np.arange(len(codes)), codes], base[codes], weights)
+    parts = score, score[np.arange(len(codes)), codes], base[codes], weights
+    rows = _Judged.of(*parts)
     if start is not None:
         at = _climbed(np.array([np.log(start.sharpness), logit(start.doubt)]), rows, close)
     else:
-        some = _Judged(*(part[:: thinning(len(codes))] for part in rows))
+        step = thinning(len(codes))
+        some = rows if step == 1 else _Judged.of(*(part[::step] for part in parts))
         at = _climbed(_start(some), some, close)
-        at = (
-            _climbed(at, rows, close) if len(some.truth) < len(rows.truth) else at
-        )  # most steps are taken with some rows
+        at = at if some is rows else _climbed(at, rows, close)  # most steps are taken with some rows
     return Tempering(float(np.exp(at[0])), float(expit(at[1])), base)
 
 
@@ -97,7 +98,7 @@ def _start(rows: _Judged) -> np.ndarray:
     best, found = -np.inf, np.zeros(2)
     for sharpness in _SHARPNESS:
         power = np.exp(np.exp(sharpness) * rows.score)
-        told = np.exp(np.exp(sharpness) * rows.truth) / power.sum(axis=1)
+        told = np.exp(np.exp(sharpness) * rows.truth) / power.sum(axis=0)
         log_told = np.log(told + np.array(_DOUBTS)[:, None] * (rows.base - told))
         heights = log_told @ rows.weights + _log_prior(sharpness, odds)
         if heights.max() > best:
@@ -130,39 +131,34 @@ def _climbed(at: np.ndarray, rows: _Judged, close: float) -> np.ndarray:
 
 
 class _Judged(NamedTuple):
-    """Rows to fit to: log p of every class and of the true one, its share, and the weight."""
+    """Rows to fit to: log p of every class and of the true one, its share, and the weight; others of none fill up."""
 
-    score: np.ndarray
+    score: np.ndarray  # (classes, n)
     truth: np.ndarray
     base: np.ndarray
     weights: np.ndarray
+
+    @classmethod
+    def of(cls, score: np.ndarray, truth: np.ndarray, base: np.ndarray, weights: np.ndarray) -> _Judged:
+        """Rows as the kernel reads them."""
+        n, more = len(truth), -len(truth) % EIGHT
+        turned = np.zeros((score.shape[1], n + more))
+        turned[:, :n] = score.T
+        ends = [np.concatenate([part, np.full(more, end)]) for part, end in ((truth, 0.0), (base, 1.0), (weights, 0.0))]
+        return cls(turned, *ends)
 
 
 class _Told:
     """How probable the classes of rows are at log(1/T) and the log-odds of doubt."""
 
     def __init__(self, at: np.ndarray, rows: _Judged) -> None:
-        self.at, self.rows = at, rows
-        self.sharpness, self.doubt = np.exp(at[0]), expit(at[1])
-        self.power = np.exp(self.sharpness * rows.score)
-        self.total = self.power.sum(axis=1)
-        self.told = (1 - self.doubt) * np.exp(self.sharpness * rows.truth) / self.total
-        log_told = rows.weights @ np.log(self.told + self.doubt * rows.base)
-        self.objective = float(log_told + _log_prior(at[0], at[1]))  # the log posterior
+        self.at, self.doubt = at, float(expit(at[1]))
+        self.sums = sum_tempered(*rows, float(np.exp(at[0])), self.doubt).tolist()
+        self.objective = float(self.sums[0] + _log_prior(at[0], at[1]))  # the log posterior
 
     def derivatives(self) -> tuple[np.ndarray, np.ndarray]:
         """The slope of the objective, and minus its curvature."""
-        at, (score, truth, base, weights), doubt, told = self.at, self.rows, self.doubt, self.told
-        weighted = self.power * score
-        mean = weighted.sum(axis=1) / self.total
-        square = np.einsum("nk,nk->n", weighted, score) / self.total
-        own = told / (told + doubt * base)  # how far a row is put down to the model, rather than to doubt
-        either, lean = own * (1 - own), self.sharpness * (truth - mean)
-        slope = [
-            weights @ (own * lean) - at[0],
-            weights @ (1 - own - doubt) + _DOUBTED * (1 - doubt) - _TRUSTED * doubt,
-        ]
-        bend = either * lean**2 + own * (lean - self.sharpness**2 * (square - mean**2))
-        both = weights @ (either * lean)
-        doubts = weights @ (either - doubt * (1 - doubt)) - (_DOUBTED + _TRUSTED) * doubt * (1 - doubt)
-        return np.array(slope), np.array([[1 - weights @ bend, both], [both, -doubts]])
+        (_, lean, doubted, bend, both, torn), doubt = self.sums, self.doubt
+        slope = [lean - self.at[0], doubted + _DOUBTED * (1 - doubt) - _TRUSTED * doubt]
+        doubts = torn - (_DOUBTED + _TRUSTED) * doubt * (1 - doubt)
+        return np.array(slope), np.array([[1 - bend, both], [both, -doubts]])
