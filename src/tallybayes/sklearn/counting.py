@@ -57,6 +57,9 @@ class Counting:
                 setattr(total, name, getattr(self, name))
         return total._adopt(added(other.model_, self.model_))
 
+    def __radd__(self, other: object) -> Self:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+
     def _make_model(self) -> Any:
         """The model that counts, not yet fitted."""
         raise NotImplementedError
@@ -70,9 +73,13 @@ class Counting:
 
     def _adopt(self, model: Any, **options: Any) -> Self:
         """Take over a model: compute, then assign."""
-        found = {"model_": model, "classes_": model.classes_, **self._attributes(model, **options)}
+        found = {"model_": model, "classes_": self._labels(model), **self._attributes(model, **options)}
         vars(self).update(found)
         return self
+
+    def _labels(self, model: Any) -> np.ndarray:
+        """The classes in the type that scikit-learn gives them: strings, unless said otherwise, not as objects."""
+        return np.array(model.classes_.tolist()) if model.classes_.dtype == object else model.classes_
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         """Rows and labels, looked at once."""

@@ -40,6 +40,9 @@ class CovarianceCounting(Counting):
         rows = (X, y) if self._needs_rows() else None
         return self._adopt(self._count(X, y), rows=rows, dtype=X.dtype if X.dtype.kind == "f" else np.dtype(float))
 
+    def _counted(self, X: Any) -> Any:
+        return X.astype(float) if X.dtype == bool else X  # labels, to our models
+
     def _needs_rows(self) -> bool:
         """Whether covariances take more than moments: fourth powers, or an estimator that is given the rows."""
         shrinkage = getattr(self, "shrinkage", None)  # older versions of scikit-learn have none everywhere
@@ -228,6 +231,9 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
     (array([0, 0, 0]), 0.98)
     """
 
+    def _labels(self, model: Any) -> np.ndarray:
+        return model.classes_
+
     def _make_model(self) -> Any:
         return tb.GaussianDiscriminant("full", estimate="mle", class_prior="frequency")
 
@@ -281,7 +287,7 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
         n_classes, n_columns = self.means_.shape
         with np.errstate(divide="ignore"):
             shift = np.log(self.priors_) + np.log(n_classes) + n_columns / 2 * np.log(2 * np.pi)
-        return self._scorer.predict_joint_log_proba(X) + shift
+        return self._scorer.predict_joint_log_proba(self._counted(X)) + shift
 
 
 def _linear(means: np.ndarray, coef: np.ndarray, priors: np.ndarray) -> dict[str, Any]:

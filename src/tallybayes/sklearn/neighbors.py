@@ -60,6 +60,9 @@ class NearestCentroid(Counting, theirs.NearestCentroid):
             medians = np.stack([np.median(X[y == label], axis=0) for label in model.classes_])
         return self._adopt(model, medians=medians)
 
+    def _labels(self, model: Any) -> np.ndarray:
+        return model.classes_
+
     def _make_model(self) -> Any:
         return tb.NearestClassMean("euclidean")
 
