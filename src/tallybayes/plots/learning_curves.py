@@ -59,12 +59,12 @@ def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any 
 
 
 def _limits(curves: LearningCurves, what: str) -> tuple[float, float]:
-    """Where a panel begins and ends: a model that few rows lead far astray shall not hide where they differ later."""
+    """Where a panel begins and ends: a log-loss that few rows drive far up shall not hide where models differ later."""
     frame = curves.to_frame()
     mean, spread = frame[what].to_numpy(), np.nan_to_num(frame[f"{what}_se"].to_numpy())
     last = frame["rows"].to_numpy() == curves.sizes[-1]
     most, typical = (mean + spread).max(), max(4 * np.median(mean), 2 * mean[last].max())
-    high = 1.04 * (most if most < 2 * typical else typical) or 1.0
+    high = 1.04 * (typical if what == "log_loss" and most > 2 * typical else most) or 1.0
     low = (mean - spread).min()
     return max(0.0, float(low - 0.1 * (high - low))), float(high)
 

@@ -330,3 +330,11 @@ def test_the_crossing_is_drawn_where_the_curves_meet_and_the_penalty_above():
     (text,) = [text.get_text() for text in picture.axes[0].texts]
     assert text == "b ahead from about 40 rows on"  # halfway from 20 to 80, on a logarithmic axis
     assert "b, C = 1" in picture.figure.get_suptitle().replace("\u00a0", " ")
+
+
+def test_errors_are_never_cut_off_and_a_log_loss_only_where_it_would_hide_the_rest():
+    error = np.array([[[0.3], [0.0], [0.0], [0.01]]])
+    curves = tb.LearningCurves(["a"], np.array([10, 20, 40, 80]), error, np.array([[[90.0], [1.0], [1.0], [0.9]]]))
+    errors, losses = curves.plot().axes
+    assert errors.get_ylim()[1] > 0.3
+    assert 1 < losses.get_ylim()[1] < 10
