@@ -8,7 +8,8 @@ Conventions shared by all functions, S being the number of states:
 start
     Shape (S,). May hold −inf, as may `transition`, `end` and `emission`; none may hold NaN or +inf.
 transition
-    Shape (S, S), from row to column.
+    Shape (S, S), from row to column. Or `Gapped`, with how many silent steps lie before every step: then by NumPy, and
+    the states of silent steps are summed out everywhere.
 end
     Shape (S,), or None if a sequence may end in any state, at no cost.
 emission
@@ -28,21 +29,26 @@ and however far apart, none is lost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference_chain as _reference_chain
+from tallybayes.kernels import reference_gaps as _reference_gaps
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+from tallybayes.kernels.reference_gaps import Gapped
 from tallybayes.kernels.threads import threads as n_threads
 
-__all__ = ["Best", "Expected", "expected", "filter", "log_likelihood", "posterior", "trellis", "viterbi"]
+__all__ = ["Best", "Expected", "Gapped", "expected", "filter", "log_likelihood", "posterior", "trellis", "viterbi"]
 
 Emission = Float64Array | tuple[AnyArray, npt.ArrayLike]
 _Checked = tuple[Float64Array, Float64Array, Float64Array | None, Any, Int64Array]
+Answer = TypeVar("Answer", bound=Callable[..., Any])
 _MOST_LEVELS = 2**31 - 2
 
 
@@ -92,6 +98,23 @@ class Best(NamedTuple):
     log_prob: float
 
 
+def _with_gaps(question: Answer) -> Answer:
+    """The same question where silent steps lie between those that are seen."""
+
+    @wraps(question)
+    def asked(start: Any, transition: Any, end: Any, emission: Any, offsets: Any, *more: Any, **options: Any) -> Any:
+        if not isinstance(transition, Gapped):
+            return question(start, transition, end, emission, offsets, *more, **options)
+        first, moves, last, rows, cuts = _check(start, transition.transition, end, emission, offsets)
+        options.pop("threads", None)
+        gapped = Gapped(moves, transition.gaps)
+        found = getattr(_reference_gaps, question.__name__)(first, gapped, last, rows, cuts, *more, **options)
+        return Expected(*found) if question.__name__ == "expected" else found
+
+    return asked  # type: ignore[return-value]
+
+
+@_with_gaps
 def log_likelihood(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
@@ -134,6 +157,7 @@ def log_likelihood(
     return found
 
 
+@_with_gaps
 def viterbi(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
@@ -211,6 +235,7 @@ def trellis(
     return out
 
 
+@_with_gaps
 def filter(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
@@ -250,6 +275,7 @@ def filter(
     return _rows("chain_filter", start, transition, end, emission, offsets, threads)
 
 
+@_with_gaps
 def posterior(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
@@ -289,6 +315,7 @@ def posterior(
     return _rows("chain_posterior", start, transition, end, emission, offsets, threads)
 
 
+@_with_gaps
 def expected(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,

@@ -63,7 +63,7 @@ def learn_chain(
     codes = np.full(int(sequences.offsets[-1]), -1)
     if labels is not None:
         codes = np.append(states.positions_of(domain.levels), -1)[labels].astype(np.int64)
-        structure.refuse_steps(codes, sequences.offsets)
+        structure.refuse_steps(codes, sequences.offsets, sequences.gaps)
     if not emissions:
         raise DataError("there is no column to learn from; expected at least 1.")
     if not len(codes):
@@ -172,7 +172,9 @@ class _Learner:
             if self.clamped:
                 emission = self._clamp(emission, self.codes[part])
             weight = self.weight[first:last]
-            done = kernels.expected(*found.arguments, emission, offsets, weight)
+            start, moves, end = found.arguments
+            moves = self.sequences.moves(moves, part.start, part.stop)
+            done = kernels.expected(start, moves, end, emission, offsets, weight)
             possible = np.isfinite(done.log_likelihood)
             value += float(weight[possible] @ done.log_likelihood[possible])
             if isinstance(emission, tuple):  # the kernel has counted the labels itself
@@ -252,8 +254,8 @@ class _Learner:
         with np.errstate(divide="ignore"):
             start = np.log(np.ones(n) if self.structure.starts is None else self.structure.starts)
             moves = np.log(np.ones((n, n)) if self.structure.allowed is None else self.structure.allowed)
-        known = self._clamp(np.zeros((len(self.codes), n)), self.codes)
-        lost = np.flatnonzero(np.isneginf(kernels.log_likelihood(start, moves, None, known, self.sequences.offsets)))
+        known, asked = self._clamp(np.zeros((len(self.codes), n)), self.codes), self.sequences.moves(moves)
+        lost = np.flatnonzero(np.isneginf(kernels.log_likelihood(start, asked, None, known, self.sequences.offsets)))
         if len(lost):
             raise DataError(
                 f"sequence {lost[0]} cannot be: no path that allowed= and start= let pass goes through the states that "
@@ -277,6 +279,8 @@ class _Learner:
         shares[np.flatnonzero(known), path[known]] = self.per_step[known]
         first, last, after = self.sequences.places()
         after = after[known[after] & known[after - 1]]
+        if self.sequences.gaps is not None:
+            after = after[self.sequences.gaps[after] == 0]
         first, last, steps = first[known[first]], last[known[last]], np.flatnonzero(known)
 
         def counted(some: np.ndarray, of: np.ndarray, size: int = n) -> np.ndarray:

@@ -60,9 +60,10 @@ class Chain(NamedTuple):
     def questions(self, sequences: Sequences) -> Iterator[tuple[Any, ...]]:
         """What the kernels take: start, transition, end, emission and offsets, of a few whole sequences at a time."""
         table, offsets, emit = sequences.table, sequences.offsets, self.emitter()
+        begin, moves, end = self.arguments
         if self.is_coded or not table.n_rows:
             emission = emit(table) if table.n_rows else np.zeros((0, len(self.start)))
-            yield *self.arguments, emission, offsets
+            yield begin, sequences.moves(moves), end, emission, offsets
             return
         for part in self.scored:
             if part.family.reads == "codes":
@@ -74,7 +75,7 @@ class Chain(NamedTuple):
             except DataError:
                 emit(table)  # which names the row as the caller counts them
                 raise
-            yield *self.arguments, emission, offsets[first : last + 1] - start
+            yield begin, sequences.moves(moves, start, stop), end, emission, offsets[first : last + 1] - start
 
     @property
     def is_coded(self) -> bool:

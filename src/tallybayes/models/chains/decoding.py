@@ -38,7 +38,8 @@ def score_samples(
     -------
     ndarray of shape (sequences,)
     """
-    sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
+    sequences = open_asked(model, X, lengths, sequence, order, silent=True)
+    chain = model._counted.answering
     found = np.concatenate([kernels.log_likelihood(*asked) for asked in chain.questions(sequences)])
     warn_impossible(model, sequences, found)
     return found
@@ -82,6 +83,7 @@ def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, 
     if y is None:
         return float(score_samples(model, X, lengths, **where).mean())
     sequences, y = open_labelled(X, y, lengths, where.get("sequence"), where.get("order"))
+    sequences = sequences.with_gaps(model.gaps)
     codes, domain = read_states(y)
     assert codes is not None
     paths, _ = answers(model._counted.answering, kernels.viterbi, sequences)
@@ -235,7 +237,8 @@ def predict_next(
     """
     if n < 1:
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
-    sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
+    sequences = open_asked(model, X, lengths, sequence, order, silent=True)
+    chain = model._counted.answering
     filtered, _ = answers(chain, kernels.filter, sequences)
     start, transition = chain.start, np.exp(chain.transition)
     out = np.empty((len(filtered), n, len(start)))
@@ -269,6 +272,7 @@ def log_joint(
     ndarray of shape (sequences,)
     """
     sequences, y = open_labelled(X, y, lengths, sequence, order)
+    sequences = sequences.with_gaps(model.gaps)
     labels, domain = read_states(y)
     if labels is None or (labels < 0).any():
         raise DataError("every step needs its state here.\n    Use score_samples where some are not known.")
@@ -278,6 +282,10 @@ def log_joint(
     emission = dense(chain.emission(table)) if len(path) else np.zeros((0, len(start)))
     known = path >= 0
     terms = np.where(known, emission[np.arange(len(path)), path], -np.inf)
+    if sequences.gaps is not None:  # the states of silent steps are summed out
+        alone = np.full_like(emission, -np.inf)
+        alone[np.arange(len(path)), path] = terms
+        return kernels.log_likelihood(start, sequences.moves(transition), end, alone, sequences.offsets)
     first, last, after = sequences.places()
     terms[after] += transition[path[after - 1], path[after]]
     terms[first] += start[path[first]]
@@ -291,9 +299,16 @@ def log_joint(
 # ---- Asking the kernels -----------------------------------------------------------------------------------------
 
 
-def open_asked(model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, order: Any) -> Sequences:
-    """The sequences that something is asked of."""
-    sequences = open_sequences(X, lengths, sequence, order, asked=True)
+def open_asked(
+    model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, order: Any, *, silent: bool = False
+) -> Sequences:
+    """The sequences that something is asked of; between their steps others may be `silent`, or not."""
+    sequences = open_sequences(X, lengths, sequence, order, asked=True).with_gaps(model.gaps)
+    if sequences.gaps is not None and not silent:
+        raise DataError(
+            f"silent steps lie between these (column {model.gaps!r}), and this question goes from step to step.\n"
+            "    Ask predict, predict_proba, filter_proba, score_samples or predict_next, or put them in as missing."
+        )
     known = [name for factor, _ in model._counted.emissions for name in factor.columns]
     table = sequences.table
     if not table.n_rows:  # sequences without steps have no columns either
@@ -330,7 +345,7 @@ def answers(
 
 def _ask(model: HiddenMarkovModel, question: Any, *where: Any) -> tuple[list[np.ndarray], np.ndarray]:
     """What a kernel says of sequences as they are given; a warning names the first that is impossible."""
-    sequences, chain = open_asked(model, *where), model._counted.answering
+    sequences, chain = open_asked(model, *where, silent=True), model._counted.answering
     steps, score = answers(chain, question, sequences)
     warn_impossible(model, sequences, score)
     return steps, score
@@ -341,15 +356,10 @@ def warn_impossible(model: HiddenMarkovModel, sequences: Sequences, score: np.nd
     lost = np.flatnonzero(np.isneginf(score))
     if not len(lost):
         return
-    first, chain = int(lost[0]), model._counted.answering
-    part = slice(int(sequences.offsets[first]), int(sequences.offsets[first + 1]))
-    emission = dense(chain.emission(sequences.table.rows(part)))
-    start, transition, _ = chain.arguments
-    step, now = 0, start + emission[0]
-    while step + 1 < len(emission) and np.isfinite(now).any():
-        step += 1
-        now = (now[:, None] + transition).max(axis=0) + emission[step]
-    where = f" at step {step}" if not np.isfinite(now).any() else " at its end"
+    first = int(lost[0])
+    (filtered,), _ = answers(model._counted.answering, kernels.filter, sequences.some(lost[:1])[1])
+    never = np.flatnonzero(filtered.sum(axis=1) == 0)
+    where = f" at step {never[0]}" if len(never) else " at its end"
     more = f", and {len(lost) - 1} more," if len(lost) > 1 else ""
     hint = " With estimate='bayes' nothing is impossible only because it was not seen." if model._given is None else ""
     warn(f"sequence {first}{more} is impossible{where}.{hint}", UserWarning)

@@ -53,7 +53,8 @@ def forecast(
     list of Forecast
     """
     check_asked(horizon, level)
-    sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
+    sequences = open_asked(model, X, lengths, sequence, order, silent=True)
+    chain = model._counted.answering
     filtered, score = answers(chain, kernels.filter, sequences)
     warn_impossible(model, sequences, score)
     found = []

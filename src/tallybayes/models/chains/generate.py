@@ -85,7 +85,8 @@ def fill(
     -------
     list of ndarray, of data frames where steps came in such, or of dictionaries of columns where there are several
     """
-    sequences, counted = open_asked(model, X, lengths, sequence, order), model._counted
+    sequences = open_asked(model, X, lengths, sequence, order, silent=True)
+    counted = model._counted
     found, _ = answers(counted.answering, kernels.posterior, sequences)
     shares = np.concatenate([np.zeros((0, len(counted.states.levels))), *found])  # p(state) at every step
     columns: dict[Any, np.ndarray] = {}

@@ -33,7 +33,8 @@ class HeldSequences(Held):
 
     def __init__(self, model: Any, data: Any, target: Any, sample_weight: Any) -> None:
         self.whole = clone(model).fit(data, target, sample_weight=sample_weight)
-        self.sequences, self.labels = open_labelled(data, target, None, None, None)
+        sequences, self.labels = open_labelled(data, target, None, None, None)
+        self.sequences = sequences.with_gaps(model.gaps)
         self.weight = step_weights(sample_weight, self.sequences)
         self.states = states_of(self.whole, self.labels, self.sequences)
         self.codes = np.zeros(self.sequences.n_sequences, dtype=np.intp)
@@ -52,7 +53,8 @@ class HeldSequences(Held):
         """The model fitted on some of the sequences."""
         steps, part = self.sequences.some(chosen)
         labels = None if self.labels is None else Table({"state": self.labels}).rows(steps).columns["state"]
-        return model.fit(part.table, labels, part.lengths, sample_weight=self.some_weight(chosen))
+        table = part.with_column_of_gaps(model.gaps)
+        return model.fit(table, labels, part.lengths, sample_weight=self.some_weight(chosen))
 
     def score(self, splits: list[Split]) -> Told:
         """The answers about every sequence by the model that has not seen it; NaN for those that were not held out."""

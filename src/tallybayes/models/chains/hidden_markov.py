@@ -84,6 +84,9 @@ class HiddenMarkovModel(Model):
         are the most likely ones under that constraint. A list: in these alone.
     tied : mapping from states to what they share, optional
         States with the same value have the same emissions, estimated from what was counted of all of them.
+    gaps : name, optional
+        The column that tells how many silent steps lie before each: steps that the chain took and nobody saw. They
+        cost about the logarithm of their number; without labels of their own they are expected by EM.
     max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a step of the data.
     n_init : int, default 1
@@ -124,6 +127,7 @@ class HiddenMarkovModel(Model):
         allowed: Any = None,
         start: Any = None,
         tied: Any = None,
+        gaps: Any = None,
         max_iter: int = 100,
         tol: float = 1e-6,
         n_init: int = 1,
@@ -139,6 +143,7 @@ class HiddenMarkovModel(Model):
         self.allowed = allowed
         self.start = start
         self.tied = tied
+        self.gaps = gaps
         self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init

@@ -70,10 +70,12 @@ def fit(
     initial = initial_model(model, initial)
     source = open_source(X)
     with nullcontext() if source is None else source.snapshot():
-        there = None if initial is not None else steps_there(X, y, lengths, sequence, order, sample_weight)
+        read = initial is not None or model.gaps is not None
+        there = None if read else steps_there(X, y, lengths, sequence, order, sample_weight)
         if there is not None and _learn_there(model, there):
             return model
     sequences, y = open_labelled(X, y, lengths, sequence, order)
+    sequences = sequences.with_gaps(model.gaps)
     weight = step_weights(sample_weight, sequences)
     if weight is not None and not weight.all():  # a sequence of weight 0 is absent, whatever it holds
         if not weight.any():
@@ -94,8 +96,9 @@ def fit(
         raise _too_few_states(model, domain)
     model._check_prior(emissions)
     if labels is not None and not n_more:
-        Structure.of(model, domain.levels).refuse_steps(labels, sequences.offsets)
-    if known and not with_holes(sequences.table, emissions).any():
+        Structure.of(model, domain.levels).refuse_steps(labels, sequences.offsets, sequences.gaps)
+    whole = sequences.gaps is None and not with_holes(sequences.table, emissions).any()  # silent steps have states, too
+    if known and whole:
         assert labels is not None
         tally, climbed = _count(model, sequences, labels, domain, weight, names, emissions), None
     else:
@@ -260,12 +263,18 @@ def _count_labelled(
     """The tally of sequences as they are given; refused where a step lacks its state."""
     source = open_source(X)
     with nullcontext() if source is None else source.snapshot():
-        there = steps_there(X, y, lengths, sequence, order, sample_weight)
+        there = None if model.gaps is not None else steps_there(X, y, lengths, sequence, order, sample_weight)
         emissions = model._with_prior(model.tally_)
         tally = None if there is None else there.counted(model, model._names, emissions)
     if tally is not None:
         return tally
     sequences, y = open_labelled(X, y, lengths, sequence, order)
+    sequences = sequences.with_gaps(model.gaps)
+    if sequences.gaps is not None:
+        raise LabelError(
+            "silent steps have no state, so that sequences with gaps cannot be counted one by one.\n"
+            "    Use fit on all sequences."
+        )
     labels, domain = read_states(y)
     if labels is None or (labels < 0).any():
         where = "" if labels is None else f" ({int((labels < 0).sum())} of {len(labels)} are missing)"

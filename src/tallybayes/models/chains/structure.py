@@ -217,8 +217,11 @@ class Structure:
                 "were counted, and allowed= forbids them.\n    Allow it, or count only sequences that keep to it."
             )
 
-    def refuse_steps(self, codes: np.ndarray, offsets: np.ndarray) -> None:
-        """Refuse known states that cannot follow each other, or come first: the first such step is named."""
+    def refuse_steps(self, codes: np.ndarray, offsets: np.ndarray, gaps: np.ndarray | None = None) -> None:
+        """Refuse known states that cannot follow each other, or come first: the first such step is named.
+
+        Those behind silent steps may have come another way.
+        """
         bad = np.zeros(len(codes), dtype=bool)
         begins = offsets[:-1][offsets[:-1] < offsets[1:]]
         if self.starts is not None:
@@ -227,6 +230,8 @@ class Structure:
             both = (codes[1:] >= 0) & (codes[:-1] >= 0) & ~self.allowed[codes[:-1], codes[1:]]
             both[begins[begins > 0] - 1] = False
             bad[1:] |= both
+        if gaps is not None:
+            bad &= gaps == 0
         if not bad.any():
             return
         place = int(np.flatnonzero(bad)[0])

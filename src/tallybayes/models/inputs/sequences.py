@@ -9,6 +9,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
+from tallybayes.kernels.chain import Gapped
 from tallybayes.kernels.joining import join_arrays
 from tallybayes.models.inputs.features import is_rows_of_mappings
 from tallybayes.sources.arrays import unmerged
@@ -23,6 +24,7 @@ class Sequences(NamedTuple):
     table: Table
     offsets: np.ndarray
     order: np.ndarray | None  # where each step was among the rows of a frame
+    gaps: np.ndarray | None = None  # how many silent steps lie before each; None where none do
 
     @property
     def n_sequences(self) -> int:
@@ -45,7 +47,34 @@ class Sequences(NamedTuple):
         """Where the steps of some of the sequences are, and those sequences."""
         steps = np.concatenate([np.arange(*self.offsets[k : k + 2], dtype=np.intp) for k in chosen])
         offsets = np.concatenate([[0], np.cumsum(self.lengths[chosen])]).astype(np.int64)
-        return steps, Sequences(self.table.rows(steps), offsets, None)
+        gaps = None if self.gaps is None else self.gaps[steps]
+        return steps, Sequences(self.table.rows(steps), offsets, None, gaps)
+
+    def moves(self, transition: np.ndarray, first: int = 0, last: int | None = None) -> Any:
+        """Transitions as the kernels take them for some of the steps."""
+        return transition if self.gaps is None else Gapped(transition, self.gaps[first:last])
+
+    def with_gaps(self, column: Name | None) -> Sequences:
+        """The sequences whose silent steps are told by one of their columns, which is no more part of a step then."""
+        if column is None or not self.table.n_rows:
+            return self
+        cells = np.asarray(self.table._column(column))
+        numbers = np.array([_number(cell) for cell in cells]) if cells.dtype.kind not in "biuf" else cells.astype(float)
+        wrong = np.flatnonzero(~((numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < 2**53)))
+        if len(wrong):
+            raise DataError.wrong_type(
+                f"column {column!r}, the silent steps before each,",
+                f"{cells[wrong[0]]!r} at step {int(wrong[0])} of all",
+                "a whole number of at least 0, 0 where none is silent",
+            )
+        gaps = numbers.astype(np.int64)
+        return self._replace(table=self.table.without(column), gaps=gaps if gaps.any() else None)
+
+    def with_column_of_gaps(self, column: Name | None) -> Table:
+        """The steps as they were given, the column of silent ones among them."""
+        if column is None:
+            return self.table
+        return self.table.with_column(column, np.zeros(self.table.n_rows, np.int64) if self.gaps is None else self.gaps)
 
 
 def open_sequences(
@@ -117,6 +146,11 @@ def step_weights(weight: Any, sequences: Sequences) -> np.ndarray | None:
     if array.shape != (sequences.n_sequences,):
         raise DataError.wrong_shape("sample_weight", array.shape, f"({sequences.n_sequences},), one for every sequence")
     return refuse_weights(array)
+
+
+def _number(cell: Any) -> float:
+    """A cell as a number; NaN where it is none."""
+    return float(cell) if isinstance(cell, int | float | np.integer | np.floating) else np.nan
 
 
 def _is_list(X: Any) -> bool:

@@ -1,0 +1,238 @@
+"""Chains in which silent steps lie between those that are seen: the questions of `chain`, step by step, in logarithms.
+
+Before step t of a sequence lie ``gaps[t]`` steps of which nothing is known, so that its state follows the one before by
+Aᵍ⁺¹, and the first state the start by Aᵍ. A power takes about log₂ g products of matrices, once for every length of a
+gap; what is expected to have happened within the gaps of one length takes as many, whatever their number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.kernels.arguments import Float64Array, Int64Array
+from tallybayes.kernels.reference_chain import _rows
+
+_CELLS = 1 << 21  # of pairs of states that are looked at together
+
+
+class Gapped(NamedTuple):
+    """The transitions of a chain, as logarithms, and how many silent steps lie before every step."""
+
+    transition: Float64Array
+    gaps: Int64Array
+
+
+class _Steps(NamedTuple):
+    """What all questions go by: the logs of the powers, which is each step's, and log p(step | state)."""
+
+    start: Float64Array
+    powers: Float64Array
+    which: Int64Array
+    lengths: Int64Array  # of the powers, as they stand
+    end: Float64Array
+    emission: Float64Array
+    offsets: Int64Array
+
+    def rounds(self) -> list[tuple[Int64Array, bool]]:
+        """The steps of all sequences that are as far from their first, a few at a time, and whether they are first."""
+        found = []
+        most = max(1, _CELLS // self.powers[0].size)
+        sizes, begins = np.diff(self.offsets), self.offsets[:-1]
+        for place in range(int(sizes.max(initial=0))):
+            steps = begins[sizes > place] + place
+            found += [(steps[k : k + most], place == 0) for k in range(0, len(steps), most)]
+        return found
+
+
+def log_likelihood(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> Float64Array:
+    """Return log p(sequence) of every sequence."""
+    steps = _prepared(start, moves, end, emission, offsets)
+    return _total(steps, _forward(steps))
+
+
+def viterbi(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> tuple[Int64Array, Float64Array]:
+    """Return the most probable states of the steps that are seen, those of silent ones summed out."""
+    steps = _prepared(start, moves, end, emission, offsets)
+    best, pointers = np.empty_like(steps.emission), np.zeros(steps.emission.shape, dtype=np.int64)
+    for rows, first in steps.rounds():
+        if first:
+            best[rows] = _begun(steps, rows)
+        else:
+            ways = best[rows - 1][:, :, None] + steps.powers[steps.which[rows]]
+            pointers[rows], best[rows] = ways.argmax(axis=1), ways.max(axis=1)
+        best[rows] += steps.emission[rows]
+    path, score = np.full(len(best), -1, dtype=np.int64), np.zeros(len(steps.offsets) - 1)
+    for k, (a, b) in enumerate(zip(steps.offsets[:-1], steps.offsets[1:], strict=True)):
+        if b > a:
+            last = best[b - 1] + steps.end
+            score[k] = last.max()
+            if score[k] > -np.inf:
+                path[b - 1] = last.argmax()
+                for t in range(b - 1, a, -1):
+                    path[t - 1] = pointers[t, path[t]]
+    return path, score
+
+
+def filter(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> tuple[Float64Array, Float64Array]:
+    """Return p(state | this step and those before it) of every step."""
+    steps = _prepared(start, moves, end, emission, offsets)
+    alpha = _forward(steps)
+    return np.exp(alpha - _finite(_sum(alpha, 1))[:, None]), _total(steps, alpha)
+
+
+def posterior(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> tuple[Float64Array, Float64Array]:
+    """Return p(state | whole sequence) of every step."""
+    steps = _prepared(start, moves, end, emission, offsets)
+    alpha = _forward(steps)
+    found = _total(steps, alpha)
+    return _shares(steps, alpha, _backward(steps), found), found
+
+
+def expected(
+    start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any, weight: Any = None
+) -> tuple[Float64Array, ...]:
+    """Return starts, moves within gaps and without, ends, emissions and log likelihoods, as `chain.expected` does."""
+    steps = _prepared(start, moves, end, emission, offsets)
+    alpha, beta = _forward(steps), _backward(steps)
+    found, sizes = _total(steps, alpha), np.diff(steps.offsets)
+    weights = np.ones(len(found)) if weight is None else np.asarray(weight, dtype=np.float64)
+    weights = np.repeat(np.where(np.isneginf(found), 0.0, weights), sizes)
+    total = np.repeat(_finite(found), sizes)
+    pairs, starts = np.zeros_like(steps.powers), np.zeros(len(steps.start))
+    for rows, first in steps.rounds():
+        before = np.broadcast_to(steps.start, (len(rows), len(starts))) if first else alpha[rows - 1]
+        ways = before[:, :, None] + steps.powers[steps.which[rows]]
+        ways += (steps.emission[rows] + beta[rows] - total[rows, None])[:, None, :]
+        happened = np.exp(ways) * weights[rows, None, None]
+        np.add.at(pairs, steps.which[rows], happened)
+        if first:
+            starts += happened.sum(axis=(0, 2))
+    transition = np.exp(moves.transition)
+    went = sum(
+        (_within(transition, int(length), some, power)
+         for length, some, power in zip(steps.lengths, pairs, steps.powers, strict=True) if length),
+        np.zeros_like(transition),
+    )  # fmt: skip
+    shares = _shares(steps, alpha, beta, found) * weights[:, None]
+    last = steps.offsets[1:][sizes > 0] - 1
+    ends = shares[last].sum(axis=0)
+    if isinstance(emission, tuple):
+        codes, table = emission
+        known = (codes >= 0) & (codes < len(table))
+        counts = np.zeros((len(table), len(starts)))
+        np.add.at(counts, codes[known].astype(np.intp), shares[known])
+        shares = counts
+    return starts, went, ends, shares, found
+
+
+def _prepared(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> _Steps:
+    offsets = np.asarray(offsets, dtype=np.int64)
+    rows = np.asarray(_rows(emission), dtype=np.float64)
+    length = np.asarray(moves.gaps, dtype=np.int64) + 1
+    length[offsets[:-1][np.diff(offsets) > 0]] -= 1  # nothing but the start lies before
+    lengths, which = np.unique(length, return_inverse=True)
+    transition = np.exp(moves.transition)
+    powers = np.stack([_log_power(transition, int(n)) for n in lengths] or [np.zeros((len(start),) * 2)])
+    return _Steps(
+        np.asarray(start), powers, which.ravel(), lengths, np.zeros(len(start)) if end is None else end, rows, offsets
+    )
+
+
+def _log_power(matrix: Float64Array, n: int) -> Float64Array:
+    """The logs of a power of a matrix without negative cells; scaled on the way, so that it does not vanish."""
+    out, scale = _scaled_power(matrix, n)
+    with np.errstate(divide="ignore"):
+        return np.log(out) + scale
+
+
+def _scaled_power(matrix: Float64Array, n: int) -> tuple[Float64Array, float]:
+    """A power of a matrix, and the log of what it is to be multiplied by."""
+    out, scale = np.eye(len(matrix)), 0.0
+    square, rising = matrix, 0.0
+    while n:
+        if n & 1:
+            out, scale = out @ square, scale + rising
+            largest = out.max()
+            if largest > 0:
+                out, scale = out / largest, scale + float(np.log(largest))
+        n >>= 1
+        if n:
+            square, rising = square @ square, 2 * rising
+            largest = square.max()
+            if largest > 0:
+                square, rising = square / largest, rising + float(np.log(largest))
+    return out, scale
+
+
+def _within(transition: Float64Array, n: int, pairs: Float64Array, log_power: Float64Array) -> Float64Array:
+    """What is expected of n moves whose ends are in these pairs of states: A ∘ Σₘ (Aᵀ)ᵐ (pairs / Aⁿ) (Aᵀ)ⁿ⁻¹⁻ᵐ.
+
+    The sum is a corner of the n-th power of [[Aᵀ, pairs / Aⁿ], [0, Aᵀ]].
+    """
+    if n == 1 or not pairs.any():
+        return pairs if n == 1 else np.zeros_like(pairs)
+    with np.errstate(divide="ignore"):
+        ratio = np.where(pairs > 0, np.log(pairs) - _finite(log_power), -np.inf)
+    shift = ratio.max()
+    size = len(transition)
+    block = np.zeros((2 * size, 2 * size))
+    block[:size, :size] = block[size:, size:] = transition.T
+    block[:size, size:] = np.exp(ratio - shift)
+    power, scale = _scaled_power(block, n)
+    with np.errstate(divide="ignore"):
+        logs = np.log(transition) + np.log(power[:size, size:]) + scale + shift
+    return np.exp(logs)
+
+
+def _begun(steps: _Steps, rows: Int64Array) -> Float64Array:
+    """log p(state) of the first steps, before they are seen."""
+    return _sum(steps.start[None, :, None] + steps.powers[steps.which[rows]], 1)
+
+
+def _forward(steps: _Steps) -> Float64Array:
+    """log p(steps so far, state)."""
+    out = np.empty_like(steps.emission)
+    for rows, first in steps.rounds():
+        if first:
+            out[rows] = _begun(steps, rows)
+        else:
+            out[rows] = _sum(out[rows - 1][:, :, None] + steps.powers[steps.which[rows]], 1)
+        out[rows] += steps.emission[rows]
+    return out
+
+
+def _backward(steps: _Steps) -> Float64Array:
+    """log p(steps to come | state)."""
+    out = np.empty_like(steps.emission)
+    out[steps.offsets[1:][np.diff(steps.offsets) > 0] - 1] = steps.end
+    for rows, first in reversed(steps.rounds()):
+        if not first:
+            ahead = (steps.emission[rows] + out[rows])[:, None, :]
+            out[rows - 1] = _sum(steps.powers[steps.which[rows]] + ahead, 2)
+    return out
+
+
+def _shares(steps: _Steps, alpha: Float64Array, beta: Float64Array, found: Float64Array) -> Float64Array:
+    total = np.repeat(_finite(found), np.diff(steps.offsets))
+    return np.exp(alpha + beta - total[:, None])
+
+
+def _total(steps: _Steps, alpha: Float64Array) -> Float64Array:
+    found = np.zeros(len(steps.offsets) - 1)
+    some = np.flatnonzero(np.diff(steps.offsets))
+    found[some] = _sum(alpha[steps.offsets[1:][some] - 1] + steps.end, 1)
+    return found
+
+
+def _sum(logs: Float64Array, axis: int) -> Float64Array:
+    """The log of a sum of what these are the logs of."""
+    top = _finite(logs.max(axis=axis, keepdims=True))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(logs - top).sum(axis=axis)) + top.squeeze(axis))
+
+
+def _finite(logs: Float64Array) -> Float64Array:
+    """Logs, 0 where there is nothing."""
+    return np.where(np.isneginf(logs), 0.0, logs)

@@ -1,0 +1,91 @@
+"""Silent steps between those that are seen: as if they were there and missing, at the cost of their logarithm."""
+
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tallybayes.kernels import chain
+from tallybayes.kernels.chain import Gapped
+
+
+def laid_out(emission, gaps, offsets):
+    """The same with every silent step there, and missing; and where the steps that are seen stand."""
+    rows, cuts, seen = [], [0], []
+    for first, last in pairwise(offsets.tolist()):
+        for step in range(first, last):
+            rows += [np.zeros(emission.shape[1])] * int(gaps[step])
+            seen.append(len(rows))
+            rows.append(emission[step])
+        cuts.append(len(rows))
+    return np.array(rows).reshape(-1, emission.shape[1]), np.array(cuts), np.array(seen, dtype=np.intp)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 4), st.booleans(), st.booleans())
+def test_as_if_they_were_there(seed, n_states, ends, zeros):
+    rng = np.random.default_rng(seed)
+    with np.errstate(divide="ignore"):
+        moves = rng.dirichlet(np.ones(n_states), n_states)
+        moves[rng.random(moves.shape) < 0.3 * zeros] = 0.0
+        start, moves = np.log(rng.dirichlet(np.ones(n_states))), np.log(moves)
+    end = np.log(rng.random(n_states)) if ends else None
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 5, 4))])
+    n_steps = int(offsets[-1])
+    emission, gaps = np.log(rng.random((n_steps, n_states))), rng.integers(0, 6, n_steps) * rng.integers(0, 2, n_steps)
+    weight = rng.random(4)
+    rows, cuts, seen = laid_out(emission, gaps, offsets)
+    asked, whole = (start, Gapped(moves, gaps), end, emission, offsets), (start, moves, end, rows, cuts)
+    np.testing.assert_allclose(chain.log_likelihood(*asked), chain.log_likelihood(*whole), atol=1e-12)
+    for question in (chain.filter, chain.posterior):
+        np.testing.assert_allclose(question(*asked)[0], question(*whole)[0][seen], atol=1e-12)
+    found, expected = chain.expected(*asked, weight), chain.expected(*whole, weight)
+    for part in ("start", "transition", "end", "log_likelihood"):
+        np.testing.assert_allclose(getattr(found, part), getattr(expected, part), atol=1e-10)
+    np.testing.assert_allclose(found.emission, expected.emission[seen], atol=1e-12)
+
+
+def test_codes_and_missing_ones():
+    rng = np.random.default_rng(1)
+    start, moves = np.log(rng.dirichlet(np.ones(2))), np.log(rng.dirichlet(np.ones(2), 2))
+    table, codes, gaps = np.log(rng.random((3, 2))), np.array([0, -1, 2, 1]), np.array([0, 3, 0, 1])
+    rows = np.where(codes[:, None] < 0, 0.0, table[np.maximum(codes, 0)])
+    found = chain.expected(start, Gapped(moves, gaps), None, (codes, table), [0, 4])
+    dense = chain.expected(start, Gapped(moves, gaps), None, rows, [0, 4])
+    np.testing.assert_allclose(found.transition, dense.transition)
+    np.testing.assert_allclose(found.emission, [dense.emission[codes == k].sum(axis=0) for k in range(3)])
+
+
+def test_the_best_path_of_what_is_seen():
+    """Over all paths of the steps that are seen, those of silent ones summed out."""
+    rng = np.random.default_rng(3)
+    start, moves = np.log(rng.dirichlet(np.ones(3))), rng.dirichlet(np.ones(3), 3)
+    emission, gaps = np.log(rng.random((4, 3))), np.array([2, 0, 4, 1])
+    powers = [np.linalg.matrix_power(moves, gap + (step > 0)) for step, gap in enumerate(gaps)]
+    scores = {}
+    for path in np.ndindex(3, 3, 3, 3):
+        value = np.log(np.exp(start) @ powers[0])[path[0]] + emission[0, path[0]]
+        for step in range(1, 4):
+            value += np.log(powers[step][path[step - 1], path[step]]) + emission[step, path[step]]
+        scores[path] = value
+    path, score = chain.viterbi(start, Gapped(np.log(moves), gaps), None, emission, [0, 4])
+    best = max(scores, key=scores.get)
+    assert tuple(path.tolist()) == best
+    assert score[0] == pytest.approx(scores[best])
+
+
+def test_a_billion_silent_steps_cost_their_logarithm():
+    rng = np.random.default_rng(0)
+    start, moves = np.log(np.full(4, 0.25)), np.log(rng.dirichlet(np.ones(4), 4))
+    emission = np.log(rng.random((50, 4)))
+    begun = time.process_time()
+    found = chain.expected(start, Gapped(moves, np.full(50, 10**9)), None, emission, [0, 50])
+    assert time.process_time() - begun < 5.0  # step by step it would be hours
+    assert found.transition.sum() == pytest.approx(50 * 10**9 + 49, rel=1e-6)
+    shares = found.transition.sum(axis=1) / found.transition.sum()
+    np.testing.assert_allclose(shares @ np.exp(moves), shares, atol=1e-6)  # it was there in the long run
+    ends = moves + np.log(0.5)  # of which nothing is left, but for logarithms
+    assert np.isfinite(chain.log_likelihood(start, Gapped(ends, np.full(50, 10**6)), None, emission, [0, 50])).all()
