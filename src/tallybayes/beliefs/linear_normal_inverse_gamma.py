@@ -87,7 +87,10 @@ class LinearNormalInverseGamma(Belief):
             raise PriorError(f"{name} needs finite numbers.")
         if not np.allclose(self.precision, np.swapaxes(self.precision, -1, -2), rtol=1e-9, atol=0):
             raise PriorError(f"{name} needs a symmetric precision matrix.")
-        if self.root is None:
+        diagonal = _diagonal(self.precision) if self.root is None else None
+        if diagonal is not None and (diagonal >= 0).all():
+            self._set(root=np.sqrt(diagonal)[..., None] * np.eye(p))
+        elif self.root is None:
             found = eliminate(DoubleDouble.of(self.precision), DoubleDouble.zeros((*self.precision.shape[:-1], 0)))
             size = np.diagonal(self.precision, axis1=-2, axis2=-1)
             back = found.root @ np.swapaxes(found.root, -1, -2)
@@ -331,8 +334,18 @@ def _dot(first: DoubleDouble, second: DoubleDouble) -> DoubleDouble:
     return (first * second).sum((len(first.shape) - 2,)).map(lambda a: a[..., None])
 
 
+def _diagonal(matrix: np.ndarray) -> np.ndarray | None:
+    """The diagonal of matrices that have nothing beside it."""
+    diagonal = _pivots(matrix)
+    return diagonal if np.count_nonzero(matrix) == np.count_nonzero(diagonal) else None
+
+
 def _squared(root: np.ndarray) -> DoubleDouble:
     """Root · rootᵀ, in double-double."""
+    diagonal = _diagonal(root)
+    if diagonal is not None:
+        square = DoubleDouble.of(diagonal) * diagonal
+        return square.map(lambda a: a[..., None] * np.eye(root.shape[-1]))
     total = DoubleDouble.zeros(root.shape)
     for k in range(root.shape[-1]):
         column = DoubleDouble.of(root[..., :, k])

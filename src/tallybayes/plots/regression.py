@@ -10,7 +10,8 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.regression.answers import asked
-from tallybayes.models.regression.learning import read_rows, target_moments
+from tallybayes.models.regression.counting import target_moments
+from tallybayes.models.regression.learning import read_rows
 from tallybayes.plots.picture import Part, Picture
 from tallybayes.plots.style import NOTE, Look, legend_beside, looks, name_of, panels, quiet, set_title, words
 

@@ -14,8 +14,9 @@ from tallybayes.beliefs.log_gamma import log_gamma_half_step
 from tallybayes.models.fitted.measures import weighted_sum
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.parts import asked_parts, by_batch, joined_columns
+from tallybayes.models.regression.counting import levels_of
 from tallybayes.models.regression.design import codes_of
-from tallybayes.models.regression.learning import check_features, levels_of, read_rows
+from tallybayes.models.regression.learning import check_features, read_rows
 from tallybayes.models.regression.lines import Weights, degree_in_use, terms, weights_of
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table

@@ -12,6 +12,7 @@ from tallybayes.beliefs.linear_normal_inverse_gamma import LinearNormalInverseGa
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.regression import learning
 from tallybayes.models.regression.answers import TargetPredictive, inputs_of, of_group, predictive_of, shape
+from tallybayes.models.regression.counting import count_rows, without
 from tallybayes.models.regression.lines import priors_of, whole
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.numbers import numeric
@@ -53,8 +54,8 @@ class HeldRows:
                 continue
             others = np.flatnonzero(fold >= code) if ordered else rows
             rest = clone(model)._take_from(model)._adopt(model.tally_)
-            held = learning.count_rows(rest, *self._part(others), model.tally_)
-            rest._adopt(learning.without(model._design, model.tally_, held))
+            held = count_rows(rest, *self._part(others), model.tally_)
+            rest._adopt(without(model._design, model.tally_, held))
             told = predictive_of(rest, *inputs_of(rest, self.table.rows(rows)))
             for whole_part, part in zip(parts, told, strict=True):
                 whole_part[rows] = part

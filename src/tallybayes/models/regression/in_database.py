@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tallybayes.families.linear_gaussian import LinearGaussian
+from tallybayes.models.regression.counting import label_factors, levels_of, schema_of
 from tallybayes.models.regression.design import Design, indicator
-from tallybayes.models.regression.learning import label_factors, levels_of, schema_of
 from tallybayes.sources.queries import Query
 from tallybayes.sources.source import Source
 from tallybayes.tally.factor import Factor, Name

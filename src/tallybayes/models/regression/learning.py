@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.errors import DataError, StatisticsError
-from tallybayes.families.categorical import Categorical
-from tallybayes.families.linear_gaussian import LinearGaussian
+from tallybayes.errors import DataError
 from tallybayes.models.inputs.features import feature_names, free_name, open_features
 from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.inputs.shape import with_weight
-from tallybayes.models.regression.design import Design, Levels
+from tallybayes.models.regression.counting import check_counted, count_rows, united, without
+from tallybayes.models.regression.design import Design
 from tallybayes.sources.arrays import as_array
-from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.numbers import numeric
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import located, parts_of
 from tallybayes.sources.source import Source
 from tallybayes.sources.table import Table, open_table
-from tallybayes.statistics.moments import Moments
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 
 Model = TypeVar("Model", bound=Any)
-_CELLS = 1 << 23  # of terms that are made at a time
 
 
 def fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model:
@@ -96,17 +91,6 @@ def forget(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Mo
     """
     check_is_fitted(model, "tally_")
     return model._adopt(without(model._design, model.tally_, _count_more(model, X, y, sample_weight)))
-
-
-def check_counted(design: Design, tally: Tally) -> None:
-    """Refuse targets of which no row was counted."""
-    for target in design.targets:
-        moments: Any = tally.statistics[_place(tally, target)]
-        if not moments.presence().sum() > 0:
-            raise DataError(
-                f"no row has the target {target!r} and some weight; expected at least 1.\n"
-                "    Look for missing cells, and weights of zero."
-            )
 
 
 def _refuse_no_rows(n_rows: int) -> None:
@@ -287,151 +271,3 @@ def _count_source(model: Any, source: Source, sample_weight: Any, like: Tally | 
         _refuse_no_rows(0)
     assert total is not None
     return total
-
-
-def label_factors(model: Any) -> list[Factor]:
-    """p(label) of every column of labels, which tells what levels there are."""
-    declared = model.levels or {}
-    return [Factor(name, (), Categorical(declared.get(name))) for name in model._design.labels]
-
-
-def schema_of(model: Any) -> Schema:
-    """Levels are kept in order, unless they were declared in another."""
-    declared, design = model.levels or {}, model._design
-    names = [*design.labels, *([] if design.by is None else [design.by])]
-    return Schema(ordered=tuple(str(name) for name in names if declared.get(name) is None))
-
-
-def count_rows(model: Any, table: Table, weight: Any, like: Tally | None) -> Tally:
-    """The tally of rows in memory."""
-    design: Design = model._design
-    weights = check_weight(weight, table.n_rows)
-    counted = count(table, label_factors(model), weight=weights, schema=schema_of(model))
-    levels = levels_of(design, counted)
-    shown = {name: read_level(table, name) for name in design.labels}  # rows without weight may show others
-    columns, given = design.columns(levels), () if design.by is None else (design.by,)
-    if design.by is not None:
-        _refuse_missing_groups(table, design.by)
-    step = max(1024, _CELLS // (len(columns) + 1))
-    totals: list[Tally | None] = [None] * len(design.targets)
-    for start in range(0, max(table.n_rows, 1), step):
-        whole = table.n_rows <= step
-        rows = table if whole else table.rows(slice(start, start + step))
-        part = weights if whole or weights is None else weights[start : start + step]
-        inputs = design.expand(rows, {**levels, **_all_levels(shown, levels)})
-        for place, target in enumerate(design.targets):
-            factor = Factor((*columns, target), given, LinearGaussian())
-            found = _count_target(rows, inputs, factor, part, schema_of(model), _anchors(like, factor, totals[place]))
-            before = totals[place]
-            totals[place] = found if before is None else before + found
-    for total in totals:
-        assert total is not None
-        counted = counted | total
-    return counted
-
-
-def read_level(table: Table, name: Name) -> tuple[Any, ...]:
-    """All labels that a column shows."""
-    codes, (domain,) = table.levels([name], lambda _: True)
-    seen = np.unique(np.asarray(codes.columns[0]).astype(np.int64))
-    return tuple(domain.levels[code] for code in seen.tolist() if 0 <= code < len(domain.levels))
-
-
-def _all_levels(shown: dict[Name, tuple[Any, ...]], levels: Levels) -> dict[Name, tuple[Any, ...]]:
-    return {name: tuple(dict.fromkeys((*levels[name], *found))) for name, found in shown.items()}
-
-
-def _anchors(like: Tally | None, factor: Factor, total: Tally | None) -> Tally | None:
-    """A tally of the same factor, about whose anchors sums are made."""
-    if total is not None or like is None:
-        return total
-    place = _place(like, factor.columns[-1])
-    known: Any = like.factors[place], like.statistics[place]
-    return Tally((factor,), [known[1]], like.domains, like.schema) if known[0].columns == factor.columns else None
-
-
-def _count_target(
-    rows: Table, inputs: dict[Name, np.ndarray], factor: Factor, weight: Any, schema: Schema, like: Tally | None
-) -> Tally:
-    """The moments of inputs and one target, over the rows that have it."""
-    target = factor.columns[-1]
-    cells = np.asarray(numeric(rows._column(target), target), dtype=np.float64)
-    if np.isinf(cells).any():
-        row = int(np.flatnonzero(np.isinf(cells))[0])
-        raise DataError(
-            f"Input y contains infinity: {target!r} is {cells[row]} in row {row}; expected a finite number, or NaN "
-            "where it is missing.\n    Leave the row out."
-        )
-    given = {name: rows._column(name) for name in factor.given}
-    kept = {**{name: inputs[name] for name in factor.columns[:-1]}, target: cells, **given}
-    known = ~np.isnan(cells)
-    table = Table(kept)
-    if not known.all():
-        places = np.flatnonzero(known)
-        table, weight = table.rows(places), None if weight is None else weight[places]
-    return count(table, [factor], weight=weight, schema=schema, like=like)
-
-
-def _refuse_missing_groups(table: Table, by: Name) -> None:
-    codes = np.asarray(table.levels([by], lambda _: True)[0].columns[0])
-    if (codes < 0).any():
-        row = int(np.flatnonzero(codes < 0)[0])
-        raise DataError(
-            f"Input X contains NaN: column {by!r} has no label in row {row}; expected the group of every row.\n"
-            "    Leave such rows out."
-        )
-
-
-# ---- Levels that come and go -----------------------------------------------------------------------------------------
-
-
-def levels_of(design: Design, tally: Tally) -> dict[Name, tuple[Any, ...]]:
-    """The levels of every column of labels."""
-    return {name: tally.domains[str(name)].levels for name in design.labels}
-
-
-def _place(tally: Tally, target: Name) -> int:
-    """The place of a target's factor."""
-    return next(
-        k for k, f in enumerate(tally.factors) if f.columns[-1] == target and isinstance(tally.statistics[k], Moments)
-    )
-
-
-def united(design: Design, mine: Tally, its: Tally) -> tuple[Tally, Tally]:
-    """Two tallies with the same columns: a level that one has not seen is a column of zeros, products included."""
-    if not design.labels:
-        return mine, its
-    try:
-        levels = {name: mine.domains[str(name)].union(its.domains[str(name)]).levels for name in design.labels}
-    except KeyError as error:
-        raise StatisticsError.incompatible("the columns of labels", list(mine.domains), list(its.domains)) from error
-    columns = design.columns(levels)
-    return _with_columns(design, mine, columns), _with_columns(design, its, columns)
-
-
-def without(design: Design, mine: Tally, its: Tally) -> Tally:
-    """A tally less another, without the columns of levels that are gone."""
-    held, less = united(design, mine, its)
-    tally = held - less
-    return _with_columns(design, tally, design.columns(levels_of(design, tally))) if design.labels else tally
-
-
-def _with_columns(design: Design, tally: Tally, columns: Sequence[Name]) -> Tally:
-    factors, statistics = list(tally.factors), list(tally.statistics)
-    for place, (factor, moments) in enumerate(zip(tally.factors, tally.statistics, strict=True)):
-        if isinstance(moments, Moments):
-            names = (*columns, factor.columns[-1])
-            if names != factor.columns:
-                where = {name: k for k, name in enumerate(factor.columns)}
-                factors[place] = factor.replace(columns=names)
-                statistics[place] = moments.columns(np.array([where.get(name, -1) for name in names], dtype=np.intp))
-    return Tally(factors, statistics, tally.domains, tally.schema, soft=tally.soft)
-
-
-def target_moments(design: Design, tally: Tally) -> Iterator[tuple[Factor, Moments]]:
-    """Every target's factor and moments."""
-    for target in design.targets:
-        place = _place(tally, target)
-        moments = tally.statistics[place]
-        assert isinstance(moments, Moments)
-        yield tally.factors[place], moments

@@ -13,7 +13,7 @@ from tallybayes.beliefs.linear_normal_inverse_gamma import Line, LinearNormalInv
 from tallybayes.errors import EstimateError, PriorError
 from tallybayes.families.linear_gaussian import LinearGaussian, LinearGaussianThroughOrigin
 from tallybayes.models.fitted.fitted import Fitted
-from tallybayes.models.regression.learning import levels_of, target_moments
+from tallybayes.models.regression.counting import levels_of, target_moments
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
 

@@ -15,7 +15,7 @@ from tallybayes.models.fitted import measures
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.summary import ColumnSummary, Summary
 from tallybayes.models.model import Model
-from tallybayes.models.regression import answers, learning, lines, pictures
+from tallybayes.models.regression import answers, counting, learning, lines, pictures
 from tallybayes.models.regression.design import Design
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor
@@ -158,7 +158,7 @@ class Regression(RegressorMixin, Model):
             return NotImplemented
         for model in (self, other):
             check_is_fitted(model, "tally_")
-        tallies = learning.united(self._design, self.tally_, other.tally_)
+        tallies = counting.united(self._design, self.tally_, other.tally_)
         mine, its = (
             clone(one)._take_from(one)._adopt(tally) for one, tally in zip((self, other), tallies, strict=True)
         )
@@ -167,7 +167,7 @@ class Regression(RegressorMixin, Model):
         return both
 
     def _weight(self) -> float:
-        found = learning.target_moments(self._design, self.tally_)
+        found = counting.target_moments(self._design, self.tally_)
         return max(float(moments.presence().sum()) for _, moments in found)
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
