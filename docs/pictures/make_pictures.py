@@ -42,6 +42,9 @@ BIRD = {"island": ["Dream"], "bill_mm": [44.5], "mass_g": [None], "sex": ["femal
 IRIS, DIGITS, CELLS = load_iris(), load_digits(), load_breast_cancer(as_frame=True)
 SPECIES = IRIS.target_names[IRIS.target]
 TUMOUR = CELLS.target.map({0: "malignant", 1: "benign"})
+FIVE, OF_FIVE = {"x": [-2.0, -1.0, 0.0, 1.0, 2.0]}, [5.0, 0.0, 1.0, 1.0, 4.0]
+WAVE = {"x": np.sort(np.random.default_rng(3).uniform(-1, 1, 15))}
+OF_WAVE = np.sin(3 * WAVE["x"]) + 0.2 * np.random.default_rng(4).normal(size=15)
 
 
 def tossed(heads: int, tails: int) -> tb.Learned:
@@ -279,6 +282,12 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "curves-calibration": lambda: twins(
         "credit.a", naive_Bayes_mended=lambda X: pairs.naive_bayes(X, calibration="temperature")
     ).plot("calibration_error"),
+    "under-and-overfitting": lambda: (
+        tb.Regression(4, estimate="mle").fit(FIVE, OF_FIVE).plot(FIVE, OF_FIVE, candidates={"degree": [1, 2, 4]})
+    ),
+    "weight-decay": lambda: (
+        tb.Regression(9).fit(WAVE, OF_WAVE).plot(WAVE, OF_WAVE, candidates={"prior": [1e4, 0.1, 1e-9]})
+    ),
     "misled": misled,
     "late-digit": lambda: late_digit().plot_classes((8, 8)),
     "alarm-network": lambda: tb.BayesianNetwork.from_bif(ALARM).plot(given={"HRBP": "HIGH", "BP": "LOW"}),
