@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -127,6 +128,10 @@ def choose_states(
     failed = [each.model for each in found if isinstance(each.model, EstimateError)]
     if len(failed) == len(found):
         raise failed[0]
+    if by == "evidence_bound":
+        _ = next(
+            each for each in found if each.model not in failed
+        ).model.evidence_bound_  # which says why there is none
     return ChosenStates(found, by, what)
 
 
@@ -316,8 +321,10 @@ def _measured(n_states: int, model: Any) -> Candidate:
     """What one fit says."""
     if isinstance(model, EstimateError):
         return Candidate(n_states, model)
-    bic = float(model.bic_)
-    return Candidate(n_states, model, float(model.evidence_bound_), bic, bic + 2 * float(model._climb.entropy))
+    bic, bound = float(model.bic_), np.nan
+    with suppress(EstimateError):  # a stationary start has no closed form
+        bound = float(model.evidence_bound_)
+    return Candidate(n_states, model, bound, bic, bic + 2 * float(model._climb.entropy))
 
 
 class _Whole(NamedTuple):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from tallybayes.errors import EstimateError, printable
 from tallybayes.html import html_table
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.decoding import answers, kept_ratios, open_asked, warn_impossible
 from tallybayes.models.chains.messages import text_table
+from tallybayes.models.chains.stationary_start import closed_classes, stationary_shares
 from tallybayes.models.inputs.outside import answering
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def stationary(model: HiddenMarkovModel) -> np.ndarray:
             f"({groups}{'; …' if len(closed) > 5 else ''}), and the shares depend on which one a sequence falls into.\n"
             "    Ask predict_next(X, n) for a sequence at hand, or use estimate='bayes', where every state may follow."
         )
-    return stationary_of(transition)
+    return stationary_shares(transition)
 
 
 def durations(model: HiddenMarkovModel) -> np.ndarray:
@@ -167,30 +167,3 @@ class Visits:
 
     def _repr_html_(self) -> str:
         return html_table(*self._cells())
-
-
-def stationary_of(transition: np.ndarray) -> np.ndarray:
-    """The stationary distribution of the one group of states that is never left; 0 in all others.
-
-    By Grassmann, Taksar and Heyman's elimination, which subtracts nothing, so that small shares keep their digits.
-    """
-    (group,) = closed_classes(transition)
-    moves, n = transition[np.ix_(group, group)], len(group)
-    for k in range(n - 1, 0, -1):
-        moves[:k, k] /= moves[k, :k].sum()
-        moves[:k, :k] += moves[:k, k, None] * moves[k, :k]
-    share = np.zeros(n)
-    share[0] = 1.0
-    for k in range(1, n):
-        share[k] = share[:k] @ moves[:k, k]
-    out = np.zeros(len(transition))
-    out[group] = share / share.sum()
-    return out
-
-
-def closed_classes(transition: np.ndarray) -> list[np.ndarray]:
-    """The groups of states that reach each other and nothing else, by number."""
-    n_groups, group = connected_components(transition > 0, connection="strong")
-    found = [np.flatnonzero(group == number) for number in range(n_groups)]
-    closed = [part for part in found if not np.delete(transition[part], part, axis=1).any()]
-    return sorted(closed, key=lambda part: int(part[0]))

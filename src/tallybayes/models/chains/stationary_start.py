@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse.csgraph import connected_components
 
 _LEAST = 1e-12  # of a share where the search begins: exactly 0 it could never leave
 
 
 def stationary_shares(transition: np.ndarray) -> np.ndarray:
-    """The distribution δ with δ = δA, of a chain in which every state leads to every other."""
-    n = len(transition)
-    found = np.linalg.solve((np.eye(n) - transition + 1.0).T, np.ones(n))
-    shares = np.maximum(found, 0.0)
-    return np.asarray(shares / shares.sum())
+    """The distribution δ with δ = δA, 0 in states that are left for good; groups that are never left have equal shares.
+
+    By Grassmann, Taksar and Heyman's elimination, which subtracts nothing, so that small shares keep their digits.
+    """
+    out, closed = np.zeros(len(transition)), closed_classes(transition)
+    for group in closed:
+        moves, n = transition[np.ix_(group, group)], len(group)
+        for k in range(n - 1, 0, -1):
+            moves[:k, k] /= moves[k, :k].sum()
+            moves[:k, :k] += moves[:k, k, None] * moves[k, :k]
+        share = np.ones(n)
+        for k in range(1, n):
+            share[k] = share[:k] @ moves[:k, k]
+        out[group] = share / share.sum() / len(closed)
+    return out
+
+
+def closed_classes(transition: np.ndarray) -> list[np.ndarray]:
+    """The groups of states that reach each other and nothing else, by number."""
+    n_groups, group = connected_components(transition > 0, connection="strong")
+    found = [np.flatnonzero(group == number) for number in range(n_groups)]
+    closed = [part for part in found if not np.delete(transition[part], part, axis=1).any()]
+    return sorted(closed, key=lambda part: int(part[0]))
 
 
 def most_likely_moves(

@@ -80,6 +80,7 @@ def evidence_bound(model: Any) -> float:
     """
     check_is_fitted(model, "tally_")
     model._need_counts("the evidence")
+    model._refuse_measure("evidence")
     if model.tally_.soft and model._climb is None:
         raise _counts_changed()
     entropy = 0.0 if model._climb is None else model._climb.entropy

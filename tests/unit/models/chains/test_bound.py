@@ -152,3 +152,13 @@ def test_the_bic_is_hmmlearns():
     peer.n_features = 1
     assert model.bic_ == pytest.approx(peer.bic(calls[:, None]), rel=1e-6)
     assert model.aic_ == pytest.approx(peer.aic(calls[:, None]), rel=1e-6)
+
+
+def test_a_stationary_start_has_no_bound():
+    calls = np.random.default_rng(0).poisson(np.repeat([4, 9], 40))
+    model = tb.HiddenMarkovModel(2, tb.Poisson(), start="stationary", random_state=0, max_iter=500)
+    with pytest.raises(tb.EstimateError, match="no evidence"):
+        _ = model.fit([calls]).evidence_bound_
+    with pytest.raises(tb.EstimateError, match="no evidence"):
+        tb.choose_states(model, [calls], [1, 2], "evidence_bound", n_init=1)
+    assert tb.choose_states(model, [calls], [1, 2], "bic", n_init=1).n_states == 2

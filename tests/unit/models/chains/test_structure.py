@@ -90,7 +90,7 @@ def test_beliefs_and_tables_of_what_is_allowed():
     np.testing.assert_allclose(again.transition_, model.transition_)
     own = labelled(allowed=FORWARD, prior={"transition": tb.Dirichlet([[1, 2, 3], [4, 5, 6], [7, 8, 9]])})
     np.testing.assert_allclose(own.transition_[0], [2 / 6, 4 / 6, 0])
-    penalty = labelled()._whole.penalty - 4 * np.log(10.0)  # less what four numbers cost, by all 10 transitions
+    penalty = (labelled().n_parameters_ - 4) * np.log(model.n_rows_)  # four numbers less
     likely = labelled("mle", allowed=FORWARD).log_likelihood(*LABELLED)
     assert model.bic_ == pytest.approx(-2 * likely + penalty)
 
@@ -375,7 +375,7 @@ def test_counted_sequences_with_a_stationary_start():
     model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle", start="stationary").fit(X, y)
     found = most_likely_moves(np.array([1.0, 1.0]), np.array([[1.0, 1.0], [2.0, 1.0]]))
     np.testing.assert_allclose(model.transition_, found)
-    assert model.bic_ == pytest.approx(-2 * model.log_likelihood(X, y) + model._whole.penalty)
+    assert model.bic_ == pytest.approx(-2 * model.log_likelihood(X, y) + model.n_parameters_ * np.log(7))
     smooth = model.reestimate(estimate="bayes")
     np.testing.assert_allclose(
         smooth.transition_, most_likely_moves(np.array([1.0, 1.0]), np.array([[2.0, 2.0], [3.0, 2.0]])), atol=1e-9
