@@ -262,6 +262,10 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "trellis": lambda: ice_cream().trellis([[1, 2, 3]])[0].plot(),
     "earthquakes": lambda: climbed(3, 0, n_init=20).plot_states(quakes()),
     "earthquake-transitions": lambda: climbed(3, 0, n_init=20).plot_transitions(),
+    "earthquake-forecast": lambda: climbed(3, 0, n_init=20).forecast([quakes()], 20)[0].plot(),
+    "earthquake-choice": lambda: tb.choose_states(
+        tb.HiddenMarkovModel(columns=tb.Poisson(), max_iter=1000), [quakes()], range(1, 6)
+    ).plot(),
     "earthquake-climbs": lambda: climbed(4, 0, n_init=20).plot_climb(),
     "fire-alarm": lambda: fire_alarm().plot(),
     "fire-alarm-reported": lambda: fire_alarm().plot(given={"report": True}),

@@ -217,7 +217,7 @@ class Forecast:
         title = f"{len(self)} steps ahead" if len(self) > 1 else "1 step ahead"
         title += f", intervals of {100 * self.level:.4g} %" if numbers else ""
         title += f"; {more} more columns" if more else ""
-        rows += [[f"… {len(self) - _STEPS} more", *[""] * (len(shown) + 1)]] if len(self) > _STEPS else []
+        rows += [["…", f"{len(self) - _STEPS} more", *[""] * len(shown)]] if len(self) > _STEPS else []
         return title, ["step", "state", *map(printable, shown)], rows
 
     def __repr__(self) -> str:

@@ -117,7 +117,7 @@ def test_text_has_no_forecast():
 
 def test_tables():
     found = telephone().forecast([{"calls": [3, 4, 11]}], 20)[0]
-    assert "… 8 more" in repr(found)
+    assert repr(found).endswith("   …  8 more")
     assert "7.558 (2 to 14)" in found._repr_html_()
     assert found.to_frame().columns.tolist() == ["step", "column", "mean", "low", "high"]
     labels = ice_cream("bayes").forecast([[1]], 2)[0]
