@@ -354,7 +354,7 @@ class _Stretch(NamedTuple):
                 f"the absence of {absent[0]!r} is a value, so steps without it are not held out.\n"
                 "    Pass several sequences, or choose by 'evidence_bound', 'bic' or 'icl'."
             )
-        rest = sequences._replace(table=_blanked(sequences.table, self.steps))
+        rest = sequences._replace(table=_blanked(sequences.table, self.steps, model.gaps))
         fitted = _fitted(model, rest, weight)
         n_steps = np.array([float(self.steps.stop - self.steps.start)])
         return _log_density(fitted, sequences) - _log_density(fitted, rest), n_steps
@@ -385,10 +385,13 @@ def _log_density(model: Any, sequences: Sequences) -> np.ndarray:
         return np.asarray(model.score_samples(sequences.table, sequences.lengths))
 
 
-def _blanked(table: Table, steps: slice) -> Table:
-    """The same steps, some of which are missing."""
+def _blanked(table: Table, steps: slice, gaps: Any) -> Table:
+    """The same steps, some of which are missing; how many silent ones lie between them stays."""
     columns: dict[Any, Any] = {}
     for name, column in table.columns.items():
+        if name == gaps and gaps is not None:
+            columns[name] = column
+            continue
         if isinstance(column, Sparse):
             raise DataError.wrong_type(f"column {name!r}", "sparse", "dense columns, so that steps can be held out")
         cells = np.asarray(column)

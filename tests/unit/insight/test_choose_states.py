@@ -104,6 +104,16 @@ def test_labels_and_several_columns(n_sequences):
     assert found.n_states == 2
 
 
+def test_silent_steps_stay_where_steps_are_held_out():
+    (data,) = calls(1, 60)
+    heard = np.flatnonzero(np.arange(60) % 5 > 0)
+    steps = {"calls": data[heard], "silent": np.diff(heard, prepend=-1) - 1}
+    model = tb.HiddenMarkovModel(columns={"calls": tb.Poisson()}, gaps="silent", max_iter=300)
+    found = tb.choose_states(model, [steps], [1, 2], folds=2, n_init=1)
+    assert np.isfinite([score.value for score in found.scores]).all()
+    assert found.n_states == 2
+
+
 def test_a_column_whose_absence_is_a_value_is_not_blanked():
     heat = [{"heat": [1.0, None, 2.0, 5.0, None, 6.0] * 5}]
     with pytest.raises(tb.DataError, match="the absence of 'heat' is a value"):
