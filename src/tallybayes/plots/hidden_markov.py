@@ -114,8 +114,13 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Picture
     """
     states, transition = model.states_.tolist(), model.transition_
     part: Part = table_of(("state", "next", "probability"), states, states, transition)
+    allowed = model._counted.structure.allowed
+    if allowed is not None:  # what never happens is not shown, neither as a line nor as a colour
+        part = {name: [column[k] for k in np.flatnonzero(allowed)] for name, column in part.items()}
     if len(states) > MOST_COLOURS:
-        return Picture(_draw_square(states, transition, ax), part)
+        return Picture(
+            _draw_square(states, transition if allowed is None else np.where(allowed, transition, np.nan), ax), part
+        )
     ax = new_axes(ax, figsize=(6.5, 6), layout="constrained")
     share = _in_the_long_run(model.start_, transition)
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(states)) / max(len(states), 1)

@@ -197,7 +197,10 @@ def initial_model(model: Any, initial: Any) -> Any:
 def refuse_other_number(found: int, what: str, setting: str, wanted: Any) -> None:
     """Refuse a model to start from that has more groups, or fewer, than there shall be."""
     if found != wanted:
-        raise DataError(f"initial= has {found} {what}, and {setting} is {wanted!r}; expected as many.")
+        raise DataError(
+            f"initial= has {found} {what}, and {setting} is {wanted!r}; expected as many.\n"
+            "    With warm_start=True the initial model is what was learnt before: fit a new one instead."
+        )
 
 
 def in_levels(table: np.ndarray, axis: int, before: Domain, now: Domain) -> np.ndarray:

@@ -95,6 +95,17 @@ def test_beliefs_and_tables_of_what_is_allowed():
     assert model.bic_ == pytest.approx(-2 * likely + penalty)
 
 
+def test_pictures_of_what_is_allowed():
+    pytest.importorskip("matplotlib")
+    drawn = labelled(allowed=FORWARD).plot_transitions().to_frame()
+    assert list(zip(drawn["state"], drawn["next"], strict=True)) == FORWARD
+    steps = [np.repeat(np.arange(12.0), 3) + np.tile([0.0, 0.1, 0.2], 12)]
+    many = tb.HiddenMarkovModel(12, tb.Gaussian(), allowed="banded", max_iter=3, random_state=0).fit(steps)
+    picture = many.plot_transitions()
+    assert len(picture.to_frame()) == 12 + 2 * 11
+    assert np.ma.getmaskarray(picture.axes[0].images[0].get_array()).sum() == 144 - 34  # the others are blank
+
+
 def test_evidence_is_of_what_is_allowed():
     """By the steps one after another, each under those before it."""
     model = labelled(allowed=FORWARD, prior=1, unseen="missing")
