@@ -160,6 +160,14 @@ class OnlineFilter:
         found.log_likelihood, found.surprise = map(float, numbers)
         return found
 
+    def __getstate__(self) -> tuple[Any, ...]:  # to be copied, or sent elsewhere: all else follows from the model
+        return self._model, self._log, self.n_steps, self.log_likelihood, self.surprise
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        model, *known = state
+        self.__init__(model)  # type: ignore[misc]
+        self._log, self.n_steps, self.log_likelihood, self.surprise = known
+
     def _ahead(self) -> np.ndarray:
         """log p(next state, and that it goes on | steps so far), however small."""
         if self._log is None:

@@ -1,5 +1,8 @@
 """A filter that is told one step at a time: the same as all at once, and after a rest in a file."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -126,6 +129,19 @@ def test_it_keeps_to_the_model_it_was_made_from(tmp_path):
     for one in (now, again):
         one.push(3)
         np.testing.assert_allclose(one.proba, before, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copy", "deep", "pickle"]
+)
+def test_a_copy_goes_its_own_way(again):
+    model, steps = measured()
+    rows = steps[1].to_dict("records")
+    now = pushed(model, rows[:5])
+    other = again(now)
+    other.push(rows[5])
+    assert (now.n_steps, other.n_steps) == (5, 6)
+    assert other.proba.tobytes() == pushed(model, rows[:6]).proba.tobytes()
 
 
 def test_an_impossible_step_ends_what_is_known(tmp_path):
