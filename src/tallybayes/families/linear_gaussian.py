@@ -22,6 +22,7 @@ from tallybayes.statistics.elimination import eliminate, shortest
 from tallybayes.statistics.moments import Moments
 
 _STRENGTH = 0.01  # what the default prior's level and noise are worth, in rows
+_MET = 0.1  # of the target's variance: the squared error that is expected where weights are as many as rows
 _NOISE = 1e-4  # of the target's variance: the noise that it expects, far below what is usual
 
 
@@ -167,12 +168,17 @@ class LinearGaussian(Measurements):
         )
 
     def _noise(self, statistics: Moments) -> tuple[float, float]:
-        """Shape and scale of the noise: worth a hundredth of a row, and small beside the target's variance."""
+        """Shape and scale of the noise: worth a hundredth of a row, and small beside the target's variance.
+
+        As many weights as rows meet every target, whatever it is: there, noise is expected all the same.
+        """
         p, weight = statistics.n_columns - 1, float(statistics.weight[..., 0].sum())
         scatter = float(statistics.pooled().scatter[p, p])
         usual = scatter / weight if weight > 0 else 1.0
         level = float(statistics.pooled().mean[p]) ** 2 * 1e-12
-        return _STRENGTH / 2, _STRENGTH / 2 * _NOISE * (max(usual, level) or 1.0)
+        rows = weight / max(1, int(np.prod(statistics.given_shape, dtype=np.int64)))
+        met = min(1.0, (p + self.intercept) / max(rows, 1.0)) ** 4  # next to nothing, where rows are some times as many
+        return _STRENGTH / 2, (_STRENGTH / 2 * _NOISE + _MET * met) * (max(usual, level) or 1.0)
 
     def flat_columns(self, statistics: Moments) -> np.ndarray:
         """None: an input that is the same in every row has no weight."""

@@ -33,7 +33,7 @@ class TargetPredictive(NamedTuple):
     >>> model = tb.Regression(prior=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9])
     >>> found = model.predictive([[1.5]])
     >>> found.mean().round(3), found.interval(0.5).low.round(3)
-    (array([1.5]), array([1.35]))
+    (array([1.5]), array([1.127]))
     """
 
     location: np.ndarray

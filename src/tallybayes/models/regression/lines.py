@@ -173,9 +173,9 @@ class WeightTable:
     >>> rows = {"x": [1.0, 2.0, 3.0, 4.0], "y": [3.1, 4.9, 7.0, 9.0]}
     >>> tb.Regression(estimate="unbiased").fit(rows, "y").table()
     y, weights of 4 rows, 95 % intervals
-      term       weight   error  low    high
-      intercept    1.05  0.0987  0.625  1.475
-      x            1.98  0.0361  1.825  2.135
+      term       weight    error  low     high
+      intercept    1.05   0.1162  0.5501  1.55
+      x            1.98  0.04243  1.797   2.163
     """
 
     def __init__(self, title: str, rows: list[tuple[Any, ...]], mass: float) -> None:

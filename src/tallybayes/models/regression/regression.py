@@ -69,8 +69,9 @@ class Regression(RegressorMixin, Model):
     >>> parabola = model.reestimate(degree=2)                       # no data needed
     >>> parabola.predict([[-3.0], [3.0]]).round(2)
     array([10. ,  9.4])
-    >>> model.reestimate(estimate="bayes", degree=range(1, 5)).degree_
-    2
+    >>> low, high = parabola.reestimate(estimate="bayes").predict_interval([[3.0]], mass=0.8)
+    >>> bool(low[0] < 9 < high[0])
+    True
     """
 
     _words: ClassVar[Mapping[str, Words]] = {"estimate": ESTIMATE_WORDS}

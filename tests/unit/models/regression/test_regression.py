@@ -205,6 +205,14 @@ def test_evidence_chooses_the_degree_and_the_decay():
     assert model.predict(x).shape == (40,)
 
 
+def test_evidence_does_not_choose_to_meet_every_row():
+    """Five rows of a parabola: a polynomial of degree four may have no error, but evidence holds it back."""
+    x, y = np.arange(-2.0, 3.0)[:, None], np.array([5.0, 0.0, 1.0, 1.0, 4.0])
+    model = tb.Regression(4).fit(x, y)
+    assert ((model.predict(x) - y) ** 2).sum() > 0.1
+    assert model.noise_ > 0.3
+
+
 def test_files_copies_and_other_settings(tmp_path):
     rows = FRAME[["a", "b", "c", "y"]]
     model = tb.Regression(2, estimate="map", prior=0.5, by="c", levels={}).fit(rows, "y")
