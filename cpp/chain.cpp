@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <utility>
 
-#include "chain_model.h"
+#include "chain_logs.h"
+#include "chain_worker.h"
 #include "elementary.h"
 #include "parallel.h"
 
@@ -24,51 +23,43 @@ const ChainKernels& chain_kernels_of(const char* tier) {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double log_two = 0.69314718055994530942;
-constexpr size_t block_steps = 64;  // whose products of states and beliefs are added up together
-const uint32_t no_code = 0;         // where rows are those of the steps
 
-enum class Goal { likelihood, filter, posterior, expected };
 enum class Trust : uint8_t { full, doubt, none };
 
-struct Results {
-  double* log_likelihood;  // one for each sequence
-  double* rows = nullptr;  // one for each step
-};
-
-// The sums of one part. Transitions come as products, still to be multiplied by the probabilities of the moves, from
-// the fast loops, and complete from those on logarithms.
-struct PartSums {
-  Aligned<double> start, end, products, moves, levels;
-  void clear(size_t n_states, size_t pitch, size_t n_levels) {
-    for (Aligned<double>* sums : {&start, &end}) sums->resize(pitch);
-    for (Aligned<double>* sums : {&products, &moves}) sums->resize(n_states * pitch);
-    levels.resize((n_levels + 1) * pitch);
-  }
-};
-
-class Worker {
+class Worker : ChainWorker {
  public:
-  Worker(const ChainKernels& kernels, const ChainModel& model, Goal goal, const Results& results)
-      : kernels_(kernels), model_(model), goal_(goal), results_(results), n_states_(model.input.n_states),
-        pitch_(model.pitch), most_streams_(model.most_streams()) {
-    const bool coded = model.input.coded();
-    stride_ = {coded ? 1 : 0, coded ? 0 : static_cast<ptrdiff_t>(pitch_), goal != Goal::likelihood};
-  }
+  Worker(const ChainKernels& kernels, const ChainModel& model, Goal goal, const Results& results, size_t crew_size)
+      : ChainWorker(kernels, model, crew_size), goal_(goal), results_(results), logs_(kernels, model, goal, results) {}
 
   // The sequences from first to last; false where an emission is refused.
   bool process(size_t first, size_t last) {
     while (first < last) {
-      batch_ = next_batch(model_, first, last, most_streams_);
+      if (!open(first, last)) return false;
       first = batch_.last;
-      if (!load()) return false;
-      forward();
+      const size_t count = batch_.last - batch_.first;
+      trust_.assign(count, Trust::full);
+      watched_.assign(count, 0);
+      totals_.assign(count, 0.0);
+      const bool back = goal_ == Goal::posterior || goal_ == Goal::expected;
+      keep_ = goal_ == Goal::filter || (back && !in_segments());
+      if (keep_ || back) states_.of((in_segments() ? count * (batch_.segment + 1) : batch_.n_steps) * pitch_);
+      for (size_t segment = 0; segment < batch_.n_segments; segment++) {
+        if (!load(segment, true)) return false;
+        forward(segment);
+        if (goal_ == Goal::filter) share(segment);
+      }
       if (goal_ != Goal::filter) certify();
-      if (goal_ == Goal::filter) share();
-      if (goal_ == Goal::posterior || goal_ == Goal::expected) backward();
+      for (size_t segment = back ? batch_.n_segments : 0; segment-- > 0;) {
+        load(segment, false);
+        if (in_segments()) again(segment);
+        backward(segment);
+      }
       for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
-        if (trust(sequence) == Trust::none) use_logarithms(sequence);
+        if (trust(sequence) == Trust::full) continue;
+        const size_t n_at_once = in_segments() ? batch_.segment : model_.length(sequence);
+        const uint32_t* codes = model_.input.coded() ? codes_.data() + step_of(sequence) : nullptr;
+        logs_.run(sequence, n_at_once, weight_of(sequence), codes, sums);
       }
     }
     return true;
@@ -77,82 +68,59 @@ class Worker {
   PartSums sums;
 
  private:
-  Trust& trust(size_t sequence) { return trust_[sequence - batch_.first]; }
-  double& total(size_t sequence) { return totals_[sequence - batch_.first]; }
-  size_t step_of(size_t sequence) const { return model_.first_step(sequence) - batch_.first_step; }
+  Trust& trust(size_t sequence) { return trust_[slot(sequence)]; }
+  double& total(size_t sequence) { return totals_[slot(sequence)]; }
   double* result_row(size_t sequence) const { return results_.rows + model_.first_step(sequence) * n_states_; }
+  const double* table() const { return model_.table.plain.data(); }
 
-  // Those sequences of the batch take turns that have steps and are wanted.
-  template <class Wanted, class Begin, class Advance, class Finish>
-  void run(Odd odd, Wanted wanted, Begin begin, Advance advance, Finish finish) {
-    size_t sequence = batch_.first;
-    auto next = [&] {
-      while (sequence < batch_.last && !(model_.length(sequence) > 0 && wanted(sequence))) sequence++;
-      return sequence < batch_.last ? sequence++ : no_sequence;
-    };
-    take_turns(model_, batch_.n_streams, block_steps, odd, next, begin, advance, finish);
-  }
-
-  bool load() {
-    const size_t n = batch_.n_steps, n_sequences = batch_.last - batch_.first;
-    trust_.assign(n_sequences, Trust::full);
-    totals_.assign(n_sequences, 0.0);
-    scales_.of(n / chain_interval + 1);
-    if (stride_.keep) states_.of(n * pitch_);
-    const ChainInput& input = model_.input;
-    if (input.coded()) {
-      return kernels_.load_levels(input.codes, batch_.first_step, n, static_cast<uint32_t>(input.n_levels),
-                                  codes_.of(n));
-    }
-    maxima_.of(n);
-    rows_.of(n * pitch_);
-    for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
-      const size_t at = step_of(sequence);
+  bool load(size_t segment, bool first_time) {
+    return ChainWorker::load(segment, [&](size_t sequence, const double* given, size_t n, double* out, double* maxima) {
       bool tiny = false;
-      const double* given = input.emission + model_.first_step(sequence) * n_states_;
-      if (!kernels_.exp_rows(given, model_.length(sequence), n_states_, rows_.data() + at * pitch_, pitch_,
-                             maxima_.data() + at, tiny)) {
-        return false;
-      }
-      if (tiny && !model_.every_move) trust(sequence) = Trust::doubt;
-    }
-    return true;
+      if (!kernels_.exp_rows(given, n, n_states_, out, pitch_, maxima, tiny)) return false;
+      if (tiny && first_time && !model_.every_move) trust(sequence) = Trust::doubt;
+      return true;
+    });
   }
 
-  // Lets a stream stand at a step of a sequence.
-  void place(ChainStream& stream, size_t sequence, size_t step) {
-    const size_t at = step_of(sequence) + step;
-    const bool coded = model_.input.coded();
-    stream.codes = coded ? codes_.data() + at : &no_code;
-    stream.rows = coded ? model_.table.plain.data() : rows_.data() + at * pitch_;
-    stream.scale = scales_.data() + step_of(sequence) / chain_interval + step / chain_interval;
-    stream.state_stride = stride_.keep ? static_cast<ptrdiff_t>(pitch_) : 0;
-    if (stride_.keep) stream.state = states_.data() + at * pitch_;
-  }
-
-  void forward() {
+  void advance(ChainStream* streams, size_t n, size_t n_steps) {
     const bool watch = !model_.every_move;
-    double* pairs = stride_.keep ? nullptr : pairs_.of(most_streams_ * 2 * pitch_);
+    crew_.run([&](const ChainTeam& team) {
+      kernels_.forward(model_.plain, stride(), watch, streams, n, n_steps, team);
+    });
+  }
+
+  void start(ChainStream& stream) {
+    const double *first = model_.start.plain.data(), *row = stream.rows + *stream.codes * pitch_;
+    for (size_t j = 0; j < pitch_; j++) {
+      stream.state[j] = first[j] * row[j];
+      stream.watched[0] |= static_cast<uint64_t>(stream.state[j] > 0.0 && stream.state[j] < chain_tiny);
+    }
+  }
+
+  void forward(size_t segment) {
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
-      place(stream, turn.sequence, 0);
-      if (!stride_.keep) {
-        stream.state = pairs + turn.slot * 2 * pitch_;
-        stream.state_stride = static_cast<ptrdiff_t>(pitch_);
-      }
-      const double *start = model_.start.plain.data(), *row = stream.rows + *stream.codes * pitch_;
-      for (size_t j = 0; j < pitch_; j++) {
-        stream.state[j] = start[j] * row[j];
-        stream.watched[0] |= static_cast<uint64_t>(stream.state[j] > 0.0 && stream.state[j] < chain_tiny);
-      }
+      if (begin_segment(turn, stream, table(), segment)) start(stream);
     };
-    auto advance = [&](const ChainTurn*, ChainStream* streams, size_t n, size_t n_steps) {
-      kernels_.forward(model_.plain, stride_, watch, streams, n, n_steps);
+    auto move = [&](const ChainTurn*, ChainStream* streams, size_t n, size_t n_steps) { advance(streams, n, n_steps); };
+    auto finish = [&](const ChainTurn& turn, const ChainStream& stream) {
+      for (const uint64_t bits : stream.watched) watched_[slot(turn.sequence)] |= static_cast<uint8_t>(bits != 0);
+      if (end_segment(turn, stream, segment)) judge(turn.sequence, stream);
     };
-    auto finish = [&](const ChainTurn& turn, const ChainStream& stream) { judge(turn.sequence, stream); };
     for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
       if (model_.length(sequence) == 0) results_.log_likelihood[sequence] = 0.0;
     }
-    run(Odd::last, [](size_t) { return true; }, begin, advance, finish);
+    run(segment, chain_block, Odd::last, [](size_t) { return true; }, begin, move, finish);
+  }
+
+  // The states of a segment, which were not kept.
+  void again(size_t segment) {
+    keep_ = true;
+    auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
+      if (begin_segment(turn, stream, table(), segment)) start(stream);
+    };
+    auto move = [&](const ChainTurn*, ChainStream* streams, size_t n, size_t n_steps) { advance(streams, n, n_steps); };
+    auto wanted = [&](size_t sequence) { return trust(sequence) == Trust::full && weight_of(sequence) > 0.0; };
+    run(segment, chain_block, Odd::last, wanted, begin, move, [](const ChainTurn&, const ChainStream&) {});
   }
 
   // Adds up the likelihood, and how far it is to be trusted.
@@ -169,11 +137,9 @@ class Worker {
       largest = std::max(largest, bits >> 52);
     }
     constexpr int64_t too_large = 1023 + 332;  // 1 / chain_tiny
-    bool watched = false;
-    for (const uint64_t bits : stream.watched) watched |= bits != 0;
     if (!(sum >= chain_tiny) || largest > too_large) {
       trust(sequence) = Trust::none;
-    } else if (!model_.every_move && (watched || !model_.clear)) {
+    } else if (!model_.every_move && (watched_[slot(sequence)] || !model_.clear)) {
       trust(sequence) = Trust::doubt;
     }
     total(sequence) = sum;
@@ -191,147 +157,122 @@ class Worker {
     return careful_sum(n, [&](size_t t) { return model_.level_shifts[codes_.data()[at + t]]; });
   }
 
-  // At the last step: what the end says of every state, so that states times beliefs add up to `weight`.
-  void set_beliefs(const ChainTurn& turn, ChainStream& stream, double weight) {
-    place(stream, turn.sequence, model_.length(turn.sequence) - 1);
-    stream.belief = beliefs_.data() + turn.slot * pitch_;
-    stream.products = products_.data() + turn.slot * block_steps * pitch_;
+  // Where the beliefs of a stream are, and where its products go. At the last step: what the end says of every state, so
+  // that states times beliefs add up to `weight`; true there.
+  bool set_beliefs(const ChainTurn& turn, ChainStream& stream, size_t segment, double weight) {
+    const size_t place_of_turn = in_segments() ? slot(turn.sequence) : turn.slot;
+    place(stream, table(), turn.sequence, segment, first_move(segment) + n_moves(turn.sequence, segment));
+    stream.belief = beliefs_.data() + place_of_turn * pitch_;
+    if (segment != last_segment(turn.sequence)) return false;
     const double share = weight / total(turn.sequence);
     for (size_t j = 0; j < pitch_; j++) stream.belief[j] = model_.end.plain.data()[j] * share;
+    return true;
+  }
+  double* products_of(const ChainTurn& turn) { return products_.data() + turn.slot * chain_block * pitch_; }
+
+  // Goes back; the products of the last step come first, as they will lie.
+  void retreat(ChainGoal told, const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
+    const auto step = static_cast<ptrdiff_t>(pitch_);
+    const bool all = goal_ == Goal::expected || model_.wide();
+    for (size_t k = 0; k < n; k++) {
+      streams[k].products = products_of(turns[k]) + (all ? (n_steps - 1) * pitch_ : 0);
+      streams[k].product_stride = all ? -step : 0;
+    }
+    crew_.run([&](const ChainTeam& team) {
+      kernels_.backward(model_.plain, stride(), told, streams, n, n_steps, team);
+    });
   }
 
   // Is what may have been lost on the way forward of any importance for what comes after?
   void certify() {
     const auto doubtful = [&](size_t sequence) { return trust(sequence) == Trust::doubt; };
-    beliefs_.of(most_streams_ * pitch_);
-    products_.of(most_streams_ * block_steps * pitch_);
-    auto begin = [&](const ChainTurn& turn, ChainStream& stream) { set_beliefs(turn, stream, 1.0); };
-    auto advance = [&](const ChainTurn*, ChainStream* streams, size_t n, size_t n_steps) {
-      kernels_.backward(model_.plain, stride_, ChainGoal::certify, streams, n, n_steps);
-    };
-    auto finish = [&](const ChainTurn& turn, const ChainStream& stream) {
-      bool watched = false;
-      for (const uint64_t bits : stream.watched) watched |= bits != 0;
-      trust(turn.sequence) = watched ? Trust::none : Trust::full;
-    };
-    run(Odd::first, doubtful, begin, advance, finish);
+    beliefs_.of(model_.most_streams() * pitch_);
+    products_.of(model_.most_streams() * chain_block * pitch_);
+    watched_.assign(watched_.size(), 0);
+    for (size_t segment = batch_.n_segments; segment-- > 0;) {
+      if (std::none_of(trust_.begin(), trust_.end(), [](Trust trust) { return trust == Trust::doubt; })) return;
+      load(segment, false);
+      auto begin = [&](const ChainTurn& turn, ChainStream& stream) { set_beliefs(turn, stream, segment, 1.0); };
+      auto move = [&](const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
+        retreat(ChainGoal::certify, turns, streams, n, n_steps);
+      };
+      auto finish = [&](const ChainTurn& turn, const ChainStream& stream) {
+        for (const uint64_t bits : stream.watched) watched_[slot(turn.sequence)] |= static_cast<uint8_t>(bits != 0);
+        if (segment == 0) trust(turn.sequence) = watched_[slot(turn.sequence)] ? Trust::none : Trust::full;
+      };
+      run(segment, chain_block, Odd::first, doubtful, begin, move, finish);
+    }
   }
 
-  void share() {
+  void share(size_t segment) {
     for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
-      if (trust(sequence) == Trust::doubt) trust(sequence) = Trust::none;
-      if (trust(sequence) == Trust::none) continue;
-      kernels_.share_rows(states_.data() + step_of(sequence) * pitch_, model_.length(sequence), n_states_, pitch_,
-                          result_row(sequence));
+      if (!has(sequence, segment)) continue;
+      const size_t step = first_move(segment);
+      kernels_.share_rows(state_at(sequence, segment, step), n_moves(sequence, segment) + 1, n_states_, pitch_,
+                          result_row(sequence) + step * n_states_);
     }
   }
 
   double weight_of(size_t sequence) const { return goal_ == Goal::expected ? model_.weight(sequence) : 1.0; }
-  void clear_rows(size_t sequence) {
-    if (results_.rows) std::fill_n(result_row(sequence), model_.length(sequence) * n_states_, 0.0);
-  }
 
-  void backward() {
+  void backward(size_t segment) {
     const bool expected = goal_ == Goal::expected;
     const ChainGoal told = results_.rows ? ChainGoal::rows : ChainGoal::counts;
-    const auto step = static_cast<ptrdiff_t>(pitch_);
     auto wanted = [&](size_t sequence) {
       if (trust(sequence) != Trust::full) return false;
       if (weight_of(sequence) > 0.0) return true;
-      clear_rows(sequence);
+      if (results_.rows && segment == 0) std::fill_n(result_row(sequence), model_.length(sequence) * n_states_, 0.0);
       return false;
     };
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
-      set_beliefs(turn, stream, weight_of(turn.sequence));
-      stream.out = results_.rows ? result_row(turn.sequence) + (model_.length(turn.sequence) - 1) * n_states_
-                                 : sums.levels.data();
+      const size_t step = first_move(segment) + n_moves(turn.sequence, segment);
+      const bool ends = set_beliefs(turn, stream, segment, weight_of(turn.sequence));
+      stream.out = results_.rows ? result_row(turn.sequence) + step * n_states_ : sums.levels.data();
+      if (!ends) return;
       kernels_.tell(model_.plain, told, stream);
       if (expected) add_row(stream, sums.end.data());
     };
-    auto advance = [&](const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
-      auto products = [&](size_t k) { return products_.data() + turns[k].slot * block_steps * pitch_; };
-      for (size_t k = 0; k < n; k++) {  // the last step first, as they will lie
-        streams[k].products = products(k) + (expected ? (n_steps - 1) * pitch_ : 0);
-        streams[k].product_stride = expected ? -step : 0;
-      }
-      kernels_.backward(model_.plain, stride_, told, streams, n, n_steps);
+    auto move = [&](const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
+      retreat(told, turns, streams, n, n_steps);
+      if (expected && model_.wide()) return add_wide(turns, streams, n, n_steps);
       for (size_t k = 0; k < n && expected; k++) {
-        kernels_.add_products(streams[k].state, products(k), n_steps, n_states_, pitch_, sums.products.data());
+        kernels_.add_products(streams[k].state, products_of(turns[k]), n_steps, n_states_, pitch_,
+                              sums.products.data());
       }
     };
     auto finish = [&](const ChainTurn&, const ChainStream& stream) {
-      if (expected) add_row(stream, sums.start.data());
+      if (expected && segment == 0) add_row(stream, sums.start.data());
     };
-    run(Odd::first, wanted, begin, advance, finish);
+    run(segment, chain_block, Odd::first, wanted, begin, move, finish);
+  }
+
+  // The products of several sequences, as many at a time as are added up together.
+  void add_wide(const ChainTurn* turns, const ChainStream* streams, size_t n, size_t n_steps) {
+    double* room = turned_.of(chain_block * n_states_);
+    const size_t n_together = std::max<size_t>(1, chain_block / n_steps);
+    ChainPiece pieces[most_wide_streams];
+    for (size_t first = 0; first < n; first += n_together) {
+      const size_t n_pieces = std::min(n_together, n - first);
+      for (size_t k = 0; k < n_pieces; k++) {
+        pieces[k] = {streams[first + k].state, products_of(turns[first + k]), n_steps};
+      }
+      crew_.run([&](const ChainTeam& team) {
+        kernels_.wide_products(model_.plain, pieces, n_pieces, room, sums.products.data(), team);
+      });
+    }
   }
 
   void add_row(const ChainStream& stream, double* to) {
     for (size_t j = 0; j < pitch_; j++) to[j] += stream.state[j] * stream.belief[j];
   }
 
-  // Everything again, for one sequence.
-  void use_logarithms(size_t sequence) {
-    const size_t n = model_.length(sequence), at = step_of(sequence);
-    const bool coded = model_.input.coded();
-    double* states = log_states_.of(n * pitch_);
-    if (!coded) {
-      kernels_.shift_rows(model_.input.emission + model_.first_step(sequence) * n_states_, n, n_states_,
-                          log_rows_.of(n * pitch_), pitch_, maxima_.data() + at);
-    }
-    const ChainLogs logs{&model_.logs,
-                         model_.start.logs.data(),
-                         model_.end.logs.data(),
-                         coded ? codes_.data() + at : &no_code,
-                         coded ? model_.table.logs.data() : log_rows_.data(),
-                         stride_,
-                         n};
-    const double scale = kernels_.log_forward(logs, states);
-    const double *last = states + (n - 1) * pitch_, *end = model_.end.logs.data();
-    double largest = -infinity, sum = 0.0;
-    for (size_t j = 0; j < n_states_; j++) largest = std::max(largest, last[j] + end[j]);
-    double found = -infinity;
-    if (largest > -infinity) {
-      for (size_t j = 0; j < n_states_; j++) sum += exponential(last[j] + end[j] - largest);
-      const double taken = coded ? 0.0 : emission_shift(sequence);  // from the rows; those of a table are as they were
-      found = (taken + scale) + (largest + natural_log(sum));
-    }
-    results_.log_likelihood[sequence] = found;
-    if (goal_ == Goal::likelihood) return;
-    if (goal_ == Goal::filter) {
-      for (size_t k = 0; k < n * pitch_; k++) states[k] = exponential(states[k]);
-      return kernels_.share_rows(states, n, n_states_, pitch_, result_row(sequence));
-    }
-    const double weight = weight_of(sequence);
-    if (found == -infinity || weight == 0.0) return clear_rows(sequence);
-    kernels_.log_backward(logs, states, weight, goal_ == Goal::expected ? sums.moves.data() : nullptr,
-                          log_room_.of(3 * pitch_));
-    for (size_t t = 0; t < n; t++) {
-      const double* state = states + t * pitch_;
-      if (results_.rows) {
-        std::copy_n(state, n_states_, result_row(sequence) + t * n_states_);
-      } else {
-        double* level = sums.levels.data() + logs.codes[t] * pitch_;
-        for (size_t j = 0; j < n_states_; j++) level[j] += state[j];
-      }
-    }
-    if (goal_ != Goal::expected) return;
-    for (size_t j = 0; j < n_states_; j++) {
-      sums.start.data()[j] += states[j];
-      sums.end.data()[j] += last[j];
-    }
-  }
-
-  const ChainKernels& kernels_;
-  const ChainModel& model_;
   Goal goal_;
   Results results_;
-  size_t n_states_, pitch_, most_streams_;
-  ChainStride stride_;
-  ChainBatch batch_{};
+  LogPass logs_;
   std::vector<Trust> trust_;
+  std::vector<uint8_t> watched_;
   Vector totals_;
-  Room<uint32_t> codes_;
-  Room<double> rows_, maxima_, scales_, states_, pairs_, beliefs_, products_, log_rows_, log_states_, log_room_;
+  Room<double> beliefs_, products_, turned_;
 };
 
 // Runs all parts; add(sums) is called after each, in their order.
@@ -341,7 +282,8 @@ bool run(const ChainKernels& kernels, const ChainModel& model, Goal goal, const 
   const std::vector<size_t> parts = chain_parts(model, n_sums);
   const size_t n_parts = parts.size() - 1;
   const size_t used = limit_threads(choose_threads(threads, n_parts, chain_cells(model)), n_sums * sizeof(double));
-  auto make = [&] { return Worker(kernels, model, goal, results); };
+  const size_t crew = crew_size(model, threads, used);
+  auto make = [&] { return Worker(kernels, model, goal, results, crew); };
   auto process = [&](Worker& worker, size_t part, Order& order) {
     prepare(worker.sums);
     if (!worker.process(parts[part], parts[part + 1])) return false;
@@ -380,16 +322,30 @@ bool chain_expected(const ChainKernels& kernels, const ChainInput& input, size_t
   result.end.assign(n, 0.0);
   result.transition.assign(n * n, 0.0);
   result.levels.assign(n_levels * n, 0.0);
-  auto prepare = [&](PartSums& sums) { sums.clear(n, pitch, n_levels); };
+  auto prepare = [&](PartSums& sums) { sums.clear(model); };
+  auto add_moves = [&](const PartSums& sums) {
+    const double *possible = model.transition.plain.data(), *products = sums.products.data();
+    auto add = [&](size_t i, size_t j, double product) {
+      const size_t at = i * pitch + j;
+      result.transition[i * n + j] += product * possible[at] + sums.moves.data()[at];
+    };
+    const ChainPanels& panels = model.plain.into;
+    const size_t width = panels.vectors * kernels.lanes;
+    for (size_t i = 0; i < n && !model.wide(); i++) {
+      for (size_t j = 0; j < n; j++) add(i, j, products[i * pitch + j]);
+    }
+    for (size_t panel = 0; panel < panels.n_panels; panel++) {
+      const size_t first = panel * width, n_to = std::min(width, n - first);
+      for (size_t e = panels.begin[panel]; e < panels.begin[panel + 1]; e++) {
+        for (size_t k = 0; k < n_to; k++) add(panels.from[e], first + k, products[e * width + k]);
+      }
+    }
+  };
   auto add = [&](PartSums& sums) {
-    const double* possible = model.transition.plain.data();
+    add_moves(sums);
     for (size_t j = 0; j < n; j++) {
       result.start[j] += sums.start.data()[j];
       result.end[j] += sums.end.data()[j];
-      for (size_t i = 0; i < n; i++) {
-        const size_t at = i * pitch + j;
-        result.transition[i * n + j] += sums.products.data()[at] * possible[at] + sums.moves.data()[at];
-      }
     }
     for (size_t level = 0; level < n_levels; level++) {
       for (size_t j = 0; j < n; j++) result.levels[level * n + j] += sums.levels.data()[level * pitch + j];

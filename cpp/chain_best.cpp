@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "chain_model.h"
+#include "chain_worker.h"
 #include "parallel.h"
 
 namespace tallybayes {
@@ -10,75 +10,60 @@ namespace tallybayes {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-const uint32_t no_code = 0;
 
-class PathWorker {
+class PathWorker : ChainWorker {
  public:
-  PathWorker(const ChainKernels& kernels, const ChainModel& model, int64_t* path, double* score)
-      : kernels_(kernels), model_(model), path_(path), score_(score), n_states_(model.input.n_states),
-        pitch_(model.pitch), most_streams_(model.most_streams()) {
-    const bool coded = model.input.coded();
-    stride_ = {coded ? 1 : 0, coded ? 0 : static_cast<ptrdiff_t>(pitch_), true};
-  }
+  PathWorker(const ChainKernels& kernels, const ChainModel& model, int64_t* path, double* score, size_t crew_size)
+      : ChainWorker(kernels, model, crew_size), path_(path), score_(score) {}
 
   bool process(size_t first, size_t last) {
     while (first < last) {
-      batch_ = next_batch(model_, first, last, most_streams_);
+      if (!open(first, last)) return false;
       first = batch_.last;
-      if (!load()) return false;
-      forward();
-      trace();
+      const size_t n_rows = in_segments() ? (batch_.last - batch_.first) * (batch_.segment + 1) : batch_.n_steps;
+      states_.of(n_rows * pitch_);
+      keep_ = !in_segments();
+      for (size_t segment = 0; segment < batch_.n_segments; segment++) {
+        if (!load(segment)) return false;
+        forward(segment, true);
+      }
+      for (size_t segment = batch_.n_segments; segment-- > 0;) {
+        keep_ = true;
+        load(segment);
+        if (in_segments()) forward(segment, false);
+        trace(segment);
+      }
     }
     return true;
   }
 
  private:
-  size_t step_of(size_t sequence) const { return model_.first_step(sequence) - batch_.first_step; }
-
-  bool load() {
-    const ChainInput& input = model_.input;
-    const size_t n = batch_.n_steps;
-    states_.of(n * pitch_);
-    scales_.of(n / chain_interval + 1);
-    if (input.coded()) {
-      return kernels_.load_levels(input.codes, batch_.first_step, n, static_cast<uint32_t>(input.n_levels),
-                                  codes_.of(n));
-    }
-    return kernels_.shift_rows(input.emission + batch_.first_step * n_states_, n, n_states_, rows_.of(n * pitch_),
-                               pitch_, maxima_.of(n));
+  bool load(size_t segment) {
+    return ChainWorker::load(segment, [&](size_t, const double* given, size_t n, double* out, double* maxima) {
+      return kernels_.shift_rows(given, n, n_states_, out, pitch_, maxima);
+    });
   }
 
-  template <class Begin, class Advance, class Finish>
-  void run(bool possible_only, Begin begin, Advance advance, Finish finish) {
-    size_t sequence = batch_.first;
-    auto skip = [&](size_t k) { return model_.length(k) == 0 || (possible_only && score_[k] == -infinity); };
-    auto next = [&] {
-      while (sequence < batch_.last && skip(sequence)) sequence++;
-      return sequence < batch_.last ? sequence++ : no_sequence;
-    };
-    take_turns(model_, batch_.n_streams, ~size_t{0}, Odd::last, next, begin, advance, finish);
-  }
-
-  void forward() {
+  // For the first time, or once more to see the states of a segment.
+  void forward(size_t segment, bool first_time) {
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
-      const size_t at = step_of(turn.sequence);
-      const bool coded = model_.input.coded();
-      stream.codes = coded ? codes_.data() + at : &no_code;
-      stream.rows = coded ? model_.table.logs.data() : rows_.data() + at * pitch_;
-      stream.state = states_.data() + at * pitch_;
-      stream.state_stride = static_cast<ptrdiff_t>(pitch_);
-      stream.scale = scales_.data() + at / chain_interval;
+      if (!begin_segment(turn, stream, model_.table.logs.data(), segment)) return;
       const double *start = model_.start.logs.data(), *row = stream.rows + *stream.codes * pitch_;
       for (size_t j = 0; j < pitch_; j++) stream.state[j] = start[j] + row[j];
     };
     auto advance = [&](const ChainTurn*, ChainStream* streams, size_t n, size_t n_steps) {
-      kernels_.best_forward(model_.logs, stride_, streams, n, n_steps);
+      crew_.run([&](const ChainTeam& team) {
+        kernels_.best_forward(model_.logs(), stride(), streams, n, n_steps, team);
+      });
     };
     for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
       if (model_.length(sequence) == 0) score_[sequence] = 0.0;
     }
-    auto finish = [&](const ChainTurn& turn, const ChainStream& stream) { choose(turn.sequence, stream); };
-    run(false, begin, advance, finish);
+    auto wanted = [&](size_t sequence) { return first_time || score_[sequence] != -infinity; };
+    auto finish = [&](const ChainTurn& turn, const ChainStream& stream) {
+      if (first_time && end_segment(turn, stream, segment)) choose(turn.sequence, stream);
+    };
+    run(segment, ~size_t{0}, Odd::last, wanted, begin, advance, finish);
   }
 
   // The last state, and the score.
@@ -103,29 +88,23 @@ class PathWorker {
     }
   }
 
-  void trace() {
+  void trace(size_t segment) {
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
-      const size_t last = model_.length(turn.sequence) - 1;
-      stream.state = states_.data() + (step_of(turn.sequence) + last) * pitch_;
+      const size_t last = first_move(segment) + n_moves(turn.sequence, segment);
+      stream.state = state_at(turn.sequence, segment, last);
       stream.state_stride = static_cast<ptrdiff_t>(pitch_);
       stream.path = path_ + model_.first_step(turn.sequence) + last;
       stream.best = *stream.path;
     };
     auto advance = [&](const ChainTurn*, ChainStream* streams, size_t n, size_t n_steps) {
-      kernels_.trace(model_.logs, streams, n, n_steps);
+      kernels_.trace(model_.logs(), streams, n, n_steps);
     };
-    run(true, begin, advance, [](const ChainTurn&, const ChainStream&) {});
+    auto wanted = [&](size_t sequence) { return score_[sequence] != -infinity; };
+    run(segment, ~size_t{0}, Odd::last, wanted, begin, advance, [](const ChainTurn&, const ChainStream&) {});
   }
 
-  const ChainKernels& kernels_;
-  const ChainModel& model_;
   int64_t* path_;
   double* score_;
-  size_t n_states_, pitch_, most_streams_;
-  ChainStride stride_;
-  ChainBatch batch_{};
-  Room<uint32_t> codes_;
-  Room<double> rows_, maxima_, scales_, states_;
 };
 
 }  // namespace
@@ -135,10 +114,10 @@ bool chain_best_path(const ChainKernels& kernels, const ChainInput& input, size_
   const ChainModel model(input, kernels.lanes);
   const std::vector<size_t> parts = chain_parts(model, 0);
   const size_t n_parts = parts.size() - 1;
-  auto make = [&] { return PathWorker(kernels, model, path, score); };
+  const size_t used = choose_threads(threads, n_parts, chain_cells(model)), crew = crew_size(model, threads, used);
+  auto make = [&] { return PathWorker(kernels, model, path, score, crew); };
   auto process = [&](PathWorker& worker, size_t part, Order&) { return worker.process(parts[part], parts[part + 1]); };
-  return run_parts(n_parts, choose_threads(threads, n_parts, chain_cells(model)), 1, make, process,
-                   [](PathWorker&) {});
+  return run_parts(n_parts, used, 1, make, process, [](PathWorker&) {});
 }
 
 }  // namespace tallybayes

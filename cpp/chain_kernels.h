@@ -9,12 +9,31 @@
 
 namespace tallybayes {
 
+// The transitions of a model of many states in panels of a few vectors of states to go to. For each of them: the states
+// from which one of these can be reached, and how probably; all others are left out, so that a step costs what its
+// transitions cost.
+struct ChainPanels {
+  size_t vectors = 0;             // of a panel, 1 or 2; 0: there are few states, and no panels
+  size_t n_panels = 0;
+  const size_t* begin = nullptr;  // n_panels + 1: the entries of each
+  const uint32_t* from = nullptr;
+  const double* values = nullptr;  // vectors · lanes of each entry
+};
+
 // A matrix of transitions. Rows of states are `pitch` numbers long, a whole number of vectors; beyond the states they
 // hold 0 or, among logarithms, −inf.
 struct ChainMatrix {
   size_t n_states, pitch;
   const double* transition;  // [from][to]
   const double* turned;      // [to][from]
+  ChainPanels into, out_of;  // the same two in panels
+};
+
+// One of several threads that work on the same streams: each has some of the states, and they meet after every step.
+struct ChainTeam {
+  size_t member = 0, size = 1;
+  void* meeting = nullptr;
+  void (*wait)(void*) = nullptr;  // until all have come
 };
 
 // One sequence on its way. The pointers stand at the current step; the row of its emission is rows[codes[0] · pitch].
@@ -39,13 +58,25 @@ struct ChainStride {
   bool keep;  // all states are kept; otherwise two places take turns
 };
 
-// A sequence for the loops on logarithms, slow and safe.
+// A sequence, or a stretch of one, for the loops on logarithms, slow and safe.
 struct ChainLogs {
   const ChainMatrix* matrix;
   const double *start, *end;
   const uint32_t* codes;
   const double* rows;
   ChainStride stride;
+  size_t n_steps;
+  bool first = true, last = true;  // whether the sequence begins here, and whether it ends here
+};
+
+// A sum and what its rounding has lost.
+struct ChainTotal {
+  double sum = 0.0, rest = 0.0;
+};
+
+// Steps whose products of states and beliefs are added up: rows of `pitch` numbers.
+struct ChainPiece {
+  const double *left, *right;
   size_t n_steps;
 };
 
@@ -59,6 +90,11 @@ constexpr double chain_huge = 1e150;
 constexpr size_t chain_interval = 4;
 // Below this a state is dropped on the way back.
 constexpr double chain_nothing = 1e-290;
+
+// So many steps' products of states and beliefs are added up together.
+constexpr size_t chain_block = 64;
+// The most sequences of many states that are moved together.
+constexpr size_t most_wide_streams = 16;
 
 struct ChainKernels {
   size_t lanes;
@@ -76,23 +112,31 @@ struct ChainKernels {
 
   // All: n_steps is a multiple of chain_interval, from and to such a multiple, or less than it; only in the former case
   // is there a scale, at the last of every chain_interval steps.
-  void (*forward)(const ChainMatrix&, const ChainStride&, bool watch, ChainStream*, size_t n_streams, size_t n_steps);
+  void (*forward)(const ChainMatrix&, const ChainStride&, bool watch, ChainStream*, size_t n_streams, size_t n_steps,
+                  const ChainTeam&);
   // Goes back a step, then tells of it.
-  void (*backward)(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t n_streams, size_t n_steps);
+  void (*backward)(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t n_streams, size_t n_steps,
+                   const ChainTeam&);
   void (*tell)(const ChainMatrix&, ChainGoal, const ChainStream&);
   // sums[from][to] += Σ left[step][from] · right[step][to]
   void (*add_products)(const double* left, const double* right, size_t n_steps, size_t n_states, size_t pitch,
                        double* sums);
+  // The same for panels, of at most chain_block steps: the sums lie as the values do. `room`: chain_block · n_states.
+  void (*wide_products)(const ChainMatrix&, const ChainPiece*, size_t n_pieces, double* room, double* sums,
+                        const ChainTeam&);
 
   // Logarithms: the best score of every state, less scales that are added up.
-  void (*best_forward)(const ChainMatrix&, const ChainStride&, ChainStream*, size_t n_streams, size_t n_steps);
+  void (*best_forward)(const ChainMatrix&, const ChainStride&, ChainStream*, size_t n_streams, size_t n_steps,
+                       const ChainTeam&);
   void (*trace)(const ChainMatrix&, ChainStream*, size_t n_streams, size_t n_steps);
 
-  // states[step] = log p(state, steps so far), less its maximum; returns the maxima's sum. −inf and states of −inf from
-  // the first impossible step on.
-  double (*log_forward)(const ChainLogs&, double* states);
-  // After log_forward of a possible sequence. `states` becomes the posterior probabilities times `weight`. Expected
-  // transitions are added to `moves`, unless nullptr. `room`: three rows.
+  // states[step] = log p(state, steps so far), less its maximum, and the maxima are added to `total`. `before`: the row
+  // before the first step, or nullptr where the sequence begins. False from the first impossible step on, where states
+  // are −inf.
+  bool (*log_forward)(const ChainLogs&, const double* before, double* states, ChainTotal& total);
+  // After log_forward of a possible sequence: `states` becomes the posterior probabilities times `weight`. Expected
+  // transitions are added to `moves`, unless nullptr. `room`: three rows, which are kept between the stretches of a
+  // sequence; these come last first.
   void (*log_backward)(const ChainLogs&, double* states, double weight, double* moves, double* room);
 };
 

@@ -6,20 +6,6 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Writes part v of the posterior probabilities, or adds them to the counts of the step's level.
-template <ChainGoal goal>
-inline void tell_part(double* out, size_t v, size_t n_vectors, Mask last, Doubles state, Doubles belief) {
-  double* at = out + v * lanes;
-  if constexpr (goal == ChainGoal::counts) store(at, multiply_add(state, belief, load(at)));
-  if constexpr (goal == ChainGoal::rows) {
-    if (v + 1 < n_vectors) {
-      store(at, state * belief);
-    } else {
-      store_part(at, state * belief, last);
-    }
-  }
-}
-
 // Some steps of one stream, of which the first is scaled or none.
 template <class Shape, ChainGoal goal, bool scaled, class Moves>
 inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t n_states, size_t pitch, Mask last,
@@ -146,8 +132,9 @@ void run_any(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* 
 }  // namespace
 
 void chain_backward(const ChainMatrix& matrix, const ChainStride& stride, ChainGoal goal, ChainStream* streams,
-                    size_t n_streams, size_t n_steps) {
+                    size_t n_streams, size_t n_steps, const ChainTeam& team) {
   const WithoutSubnormals while_here;
+  if (matrix.out_of.vectors != 0) return wide_backward(matrix, stride, goal, streams, n_streams, n_steps, team);
   switch (goal) {
     case ChainGoal::certify: return run_any<ChainGoal::certify>(matrix, stride, streams, n_streams, n_steps);
     case ChainGoal::counts: return run_any<ChainGoal::counts>(matrix, stride, streams, n_streams, n_steps);

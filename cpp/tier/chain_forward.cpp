@@ -6,27 +6,6 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Probabilities, scaled by a power of two: exact, and its logarithms add up exactly.
-struct AllPaths : SumOfProducts {
-  static inline Doubles scale(const double* x, size_t n_vectors) {
-    const Doubles sum = sum_of_row(n_vectors, [&](size_t v) { return load(x + v * lanes); });
-    return (Doubles)((2046 - ((Mask)sum >> 52)) << 52);
-  }
-  static inline Doubles scaled(Doubles emitted, Doubles scale) { return emitted * scale; }
-  static inline Doubles emit(Doubles moved, Doubles emitted) { return moved * emitted; }
-};
-// Logarithms, less the largest.
-struct BestPath : LargestOfSums {
-  static inline Doubles scale(const double* x, size_t n_vectors) {
-    Doubles largest = load(x);
-    for (size_t v = 1; v < n_vectors; v++) largest = larger_of(largest, load(x + v * lanes));
-    largest = spread_largest(largest);
-    return keep(largest, largest > minus_infinity);
-  }
-  static inline Doubles scaled(Doubles emitted, Doubles scale) { return emitted - scale; }
-  static inline Doubles emit(Doubles moved, Doubles emitted) { return moved + emitted; }
-};
-
 // Some steps of one stream, scaled at the last of them or not at all.
 template <class Paths, bool watch, bool scaled, class Moves>
 inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t pitch, const ChainStride& stride,
@@ -82,8 +61,9 @@ void run(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* stre
 }  // namespace
 
 void chain_forward(const ChainMatrix& matrix, const ChainStride& stride, bool watch, ChainStream* streams,
-                   size_t n_streams, size_t n_steps) {
+                   size_t n_streams, size_t n_steps, const ChainTeam& team) {
   const WithoutSubnormals while_here;
+  if (matrix.into.vectors != 0) return wide_forward(matrix, stride, watch, streams, n_streams, n_steps, team);
   with_shape(matrix.n_states, [&](auto shape) {
     using Known = decltype(shape);
     if (watch) return run<Known, AllPaths, true>(matrix, stride, streams, n_streams, n_steps);
@@ -92,7 +72,8 @@ void chain_forward(const ChainMatrix& matrix, const ChainStride& stride, bool wa
 }
 
 void best_forward(const ChainMatrix& matrix, const ChainStride& stride, ChainStream* streams, size_t n_streams,
-                  size_t n_steps) {
+                  size_t n_steps, const ChainTeam& team) {
+  if (matrix.into.vectors != 0) return wide_best(matrix, stride, streams, n_streams, n_steps, team);
   with_shape(matrix.n_states, [&](auto shape) {
     run<decltype(shape), BestPath, false>(matrix, stride, streams, n_streams, n_steps);
   });

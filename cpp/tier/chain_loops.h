@@ -13,14 +13,18 @@ bool load_levels(const Column&, size_t, size_t, uint32_t, uint32_t*);
 bool exp_rows(const double*, size_t, size_t, double*, size_t, double*, bool&);
 bool shift_rows(const double*, size_t, size_t, double*, size_t, double*);
 void share_rows(const double*, size_t, size_t, size_t, double*);
-void chain_forward(const ChainMatrix&, const ChainStride&, bool, ChainStream*, size_t, size_t);
-void chain_backward(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t, size_t);
+void chain_forward(const ChainMatrix&, const ChainStride&, bool, ChainStream*, size_t, size_t, const ChainTeam&);
+void chain_backward(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t, size_t, const ChainTeam&);
 void chain_tell(const ChainMatrix&, ChainGoal, const ChainStream&);
 void add_products(const double*, const double*, size_t, size_t, size_t, double*);
-void best_forward(const ChainMatrix&, const ChainStride&, ChainStream*, size_t, size_t);
+void best_forward(const ChainMatrix&, const ChainStride&, ChainStream*, size_t, size_t, const ChainTeam&);
 void trace_best(const ChainMatrix&, ChainStream*, size_t, size_t);
-double log_forward(const ChainLogs&, double*);
+bool log_forward(const ChainLogs&, const double*, double*, ChainTotal&);
 void log_backward(const ChainLogs&, double*, double, double*, double*);
+void wide_forward(const ChainMatrix&, const ChainStride&, bool, ChainStream*, size_t, size_t, const ChainTeam&);
+void wide_best(const ChainMatrix&, const ChainStride&, ChainStream*, size_t, size_t, const ChainTeam&);
+void wide_backward(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t, size_t, const ChainTeam&);
+void wide_products(const ChainMatrix&, const ChainPiece*, size_t, double*, double*, const ChainTeam&);
 
 constexpr double minus_infinity = -__builtin_inf();
 
@@ -190,6 +194,43 @@ struct LargestOfSums {
   static inline Doubles add(Doubles best, Doubles x, Doubles move) { return larger_of(best, x + move); }
   static inline Doubles join(Doubles a, Doubles b) { return larger_of(a, b); }
 };
+
+// Probabilities, scaled by a power of two: exact, and its logarithms add up exactly.
+struct AllPaths : SumOfProducts {
+  static constexpr double no_scale = 1.0;
+  static inline Doubles scale(const double* x, size_t n_vectors) {
+    const Doubles sum = sum_of_row(n_vectors, [&](size_t v) { return load(x + v * lanes); });
+    return (Doubles)((2046 - ((Mask)sum >> 52)) << 52);
+  }
+  static inline Doubles scaled(Doubles emitted, Doubles scale) { return emitted * scale; }
+  static inline Doubles emit(Doubles moved, Doubles emitted) { return moved * emitted; }
+};
+// Logarithms, less the largest.
+struct BestPath : LargestOfSums {
+  static constexpr double no_scale = 0.0;
+  static inline Doubles scale(const double* x, size_t n_vectors) {
+    Doubles largest = load(x);
+    for (size_t v = 1; v < n_vectors; v++) largest = larger_of(largest, load(x + v * lanes));
+    largest = spread_largest(largest);
+    return keep(largest, largest > minus_infinity);
+  }
+  static inline Doubles scaled(Doubles emitted, Doubles scale) { return emitted - scale; }
+  static inline Doubles emit(Doubles moved, Doubles emitted) { return moved + emitted; }
+};
+
+// Writes part v of the posterior probabilities, or adds them to the counts of the step's level.
+template <ChainGoal goal>
+static inline void tell_part(double* out, size_t v, size_t n_vectors, Mask last, Doubles state, Doubles belief) {
+  double* at = out + v * lanes;
+  if constexpr (goal == ChainGoal::counts) store(at, multiply_add(state, belief, load(at)));
+  if constexpr (goal == ChainGoal::rows) {
+    if (v + 1 < n_vectors) {
+      store(at, state * belief);
+    } else {
+      store_part(at, state * belief, last);
+    }
+  }
+}
 
 // Moves a row of states by a matrix: calls then(v, Σ x[i] · matrix[i][v]) for every vector v. A small matrix is kept in
 // registers.

@@ -203,6 +203,22 @@ def tempering(draw: Draw) -> list[Any]:
     return found
 
 
+def wide_chains(draw: Draw) -> list[Any]:
+    found: list[Any] = []
+    offsets = np.concatenate([[0], np.cumsum([0, 1, 2, 5, 66, 9, 64, 130, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3, 3, 7])])
+    n = int(offsets[-1])
+    for n_states in (65, 72, 130, 150):
+        for share in (0.03, 1.0):
+            start, transition = -3.0 * draw.uniform(n_states), -4.0 * draw.uniform(n_states, n_states)
+            transition[(draw.uniform(n_states, n_states) >= share) & ~np.eye(n_states, dtype=bool)] = -np.inf
+            table, rows = -draw.uniform(5, n_states), -3.0 * draw.uniform(n, n_states)
+            for emission in ((draw.whole(-1, 5, n), table), rows):
+                given = (start, transition, None, emission, offsets)
+                found += [chain.log_likelihood(*given), chain.viterbi(*given), chain.filter(*given)]
+                found += [chain.posterior(*given), tuple(chain.expected(*given, weight=draw.uniform(len(offsets) - 1)))]
+    return found
+
+
 CASES: dict[str, Callable[[Draw], list[Any]]] = {
     "counting": counting,
     "dense sums": dense_sums,
@@ -212,6 +228,7 @@ CASES: dict[str, Callable[[Draw], list[Any]]] = {
     "scoring": scoring,
     "chains": chains,
     "tempering": tempering,
+    "wide chains": wide_chains,
 }
 
 

@@ -20,8 +20,9 @@ FUSED = {
     "moments": "9f94f159d9f5024d",
     "scatter": "cba4eb3625f104ac",
     "scoring": "2aee4f7f01fc6675",
-    "chains": "3a594ec1721636b4",
+    "chains": "d91e99c76e8b6c89",
     "tempering": "b8e48a6764e7cb68",
+    "wide chains": "5fabd6b3dee78ae2",
 }
 V2 = {
     "counting": "cb156b5392b39c90",
@@ -30,8 +31,9 @@ V2 = {
     "moments": "daa5b24487edeb47",
     "scatter": "2513303308cb34d2",
     "scoring": "4780c8ff55ef6483",
-    "chains": "f5d5d023d621aa98",
+    "chains": "6409c67e39211f8a",
     "tempering": "d9904c7a344c6a56",
+    "wide chains": "a95bab0ebb8cdb62",
 }
 
 
