@@ -1,7 +1,8 @@
 """Hidden Markov models through their public face against hmmlearn's faster implementation.
 
-Run it with ``python benchmarks/hidden_markov.py [scale]``; it needs hmmlearn, which nothing else here does
-(``pip install hmmlearn``). A scale below 1 takes that share of the sequences.
+Run it with ``python benchmarks/hidden_markov.py [scale] [usual | sizes]``; it needs hmmlearn, which nothing else here
+does (``pip install hmmlearn``). A scale below 1 takes that share of the sequences. Many states, long sequences and many
+short ones (``sizes``) are also compared with dynamax and pomegranate, where these are installed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from harness import Timing, peak_memory, race, table
+from harness import Contender, Timing, peak_memory, race, table
+from markov_peers import dynamax, pomegranate
 
 import tallybayes as tb
 from tallybayes import kernels
+from tallybayes.kernels import chain
 
 try:
     from hmmlearn import hmm
@@ -82,11 +85,60 @@ def relearn(theirs: Any, column: Any, lengths: list[int], n_steps: int) -> int:
     return int(other.fit(column, lengths).monitor_.iter)
 
 
-def main() -> None:
-    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    warnings.simplefilter("ignore")
-    logging.disable(logging.WARNING)  # hmmlearn says that one step is too few
-    print(f"kernels: {kernels.implementation()}\n")
+def of_size(n_states: int, n_sequences: int, length: int, neighbours: int | None = None) -> None:
+    """Compare what is asked of sequences of one size; with `neighbours`, a state goes so far at most."""
+    rng, n_symbols = np.random.default_rng(0), 20
+    start, moves = rng.dirichlet(np.ones(n_states)), rng.dirichlet(np.ones(n_states), n_states)
+    emits = rng.dirichlet(np.ones(n_symbols), n_states)
+    if neighbours is not None:
+        places = np.arange(n_states)
+        moves[abs(places[:, None] - places) > neighbours] = 0.0
+        moves /= moves.sum(axis=1, keepdims=True)
+    steps, lengths = rng.integers(0, n_symbols, n_sequences * length), [length] * n_sequences
+    parts, square, column = np.split(steps, n_sequences), steps.reshape(n_sequences, length), steps[:, None]
+    ours = tb.HiddenMarkovModel.from_tables(start, moves, emits)
+    theirs = hmm.CategoricalHMM(
+        n_states, implementation="scaling", n_features=n_symbols, n_iter=1, init_params="", params="ste"
+    )
+    theirs.startprob_, theirs.transmat_, theirs.emissionprob_ = start, moves, emits
+    with np.errstate(divide="ignore"):
+        given = (np.log(start), np.log(moves), None, (steps, np.log(emits.T)), np.arange(n_sequences + 1) * length)
+    mine: dict[str, Contender] = {
+        "log-likelihood": lambda: ours.score_samples(steps, lengths),
+        "log-likelihood of a list of arrays": lambda: ours.score_samples(parts),
+        "Viterbi": lambda: ours.predict(steps, lengths),
+        "expected counts": lambda: chain.expected(*given),  # the step of Baum–Welch that looks at the sequences
+    }
+    others = {
+        "hmmlearn": {
+            "log-likelihood": lambda: theirs.score(column, lengths),
+            "log-likelihood of a list of arrays": lambda: theirs.score(column, lengths),  # it takes no list
+            "Viterbi": lambda: theirs.decode(column, lengths),
+            "expected counts": lambda: copy.deepcopy(theirs).fit(column, lengths),  # and the other step, which is short
+        },
+        "dynamax": dynamax((start, moves, emits), square),
+        "pomegranate": pomegranate((start, moves, emits), square, sparse=neighbours is not None),
+    }
+    name = f"{n_states} states, {n_sequences:,} × {length:,}"
+    name += "" if neighbours is None else f", {np.count_nonzero(moves) / n_states**2:.0%} of the transitions"
+    for what, work in mine.items():
+        contenders = {"tallybayes": work, **{who: asked[what] for who, asked in others.items() if what in asked}}
+        print(table(f"{name}: {what}", race(contenders, rounds=3), "hmmlearn"))
+        print(f"\npeak memory over the input: {peak_memory(work) / 2**20:.0f} MiB\n")
+
+
+def sizes(scale: float) -> None:
+    """Many states, long sequences, many short ones."""
+    of_size(5, int(100_000 * scale), 10)
+    of_size(5, 1, int(1_000_000 * scale))
+    of_size(500, 40, int(200 * scale))
+    of_size(500, 1, int(8_000 * scale))
+    of_size(500, 40, int(200 * scale), neighbours=2)
+    of_size(500, 1, int(8_000 * scale), neighbours=2)
+
+
+def usual(scale: float) -> None:
+    """Sizes as they are met every day."""
     cases = {
         "5 states, 1,000 × 1,000 categorical": categorical(5, int(1000 * scale), 1000),
         "50 states, 100 × 1,000 categorical": categorical(50, max(int(100 * scale), 2), 1000),
@@ -124,6 +176,18 @@ def main() -> None:
         timings = [Timing(who, tuple(seconds)) for who, seconds in times.items()]
         print(table(f"{name}: one Baum–Welch step", timings, "hmmlearn"))
         print(f"peak memory over the input, log-likelihood: {peak_memory(work['log-likelihood'][0]) / 2**20:.0f} MiB\n")
+
+
+def main() -> None:
+    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    which = sys.argv[2:] or ["usual", "sizes"]
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)  # hmmlearn says that one step is too few
+    print(f"kernels: {kernels.implementation()}\n")
+    if "usual" in which:
+        usual(scale)
+    if "sizes" in which:
+        sizes(scale)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from tallybayes.tally.factor import Factor
 
 UNSEEN = ("new", "missing", "smooth", "error")  # what a label nobody has seen may be
 _CELLS = 3 << 17  # of log p(step | state): so many stay in cache while they are made, used and dropped
+_FEW, _MOST_CELLS = 64, 1 << 22  # of more states, whose transitions take as long to prepare as many steps do
 
 
 class Chain(NamedTuple):
@@ -104,7 +105,8 @@ def is_coded(emissions: Sequence[Factor]) -> bool:
 
 def stretches(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
     """Runs of whole sequences, at least one each, of about as many steps as stay in cache."""
-    n_sequences, n_steps, first = len(offsets) - 1, max(_CELLS // n_states, 1), 0
+    n_steps = max((_CELLS if n_states <= _FEW else _MOST_CELLS) // n_states, 1)
+    n_sequences, first = len(offsets) - 1, 0
     found: list[tuple[int, int]] = []
     while first < n_sequences:
         last = int(np.searchsorted(offsets, offsets[first] + n_steps, side="right")) - 1
