@@ -128,6 +128,12 @@ def states(n):
     return model, steps
 
 
+def numbers_of_states(n):
+    steps = np.random.default_rng(0).normal(size=200)
+    model = tb.HiddenMarkovModel(columns=tb.Gaussian(), max_iter=2, tol=1e9, random_state=0)
+    return tb.choose_states(model, steps, range(1, n + 1), by="bic")
+
+
 def check(n):
     rows, y = labels(n, 3, 4)
     return tb.predictive_check(tb.NaiveBayes().fit(rows, y), rows, y, n_draws=5)
@@ -216,6 +222,8 @@ DRAWN = {
     ("HiddenMarkovModel", "plot_graph"): lambda n: states(n)[0].plot_graph(),
     ("HiddenMarkovModel", "plot_states"): lambda n: states(n)[0].plot_states(states(n)[1]),
     ("HiddenMarkovModel", "plot_transitions"): lambda n: states(n)[0].plot_transitions(),
+    ("Forecast", "plot"): lambda n: states(n)[0].forecast([states(n)[1]], n)[0].plot(),
+    ("ChosenStates", "plot"): lambda n: numbers_of_states(n).plot(),
     ("Trellis", "plot"): lambda n: states(n)[0].trellis([states(n)[1]])[0].plot(),
     ("LearningCurves", "plot"): lambda n: curve(n).plot(),
     ("PredictiveCheck", "plot"): lambda n: check(n).plot(),
