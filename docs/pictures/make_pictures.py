@@ -43,6 +43,7 @@ IRIS, DIGITS, CELLS = load_iris(), load_digits(), load_breast_cancer(as_frame=Tr
 SPECIES = IRIS.target_names[IRIS.target]
 TUMOUR = CELLS.target.map({0: "malignant", 1: "benign"})
 FIVE, OF_FIVE = {"x": [-2.0, -1.0, 0.0, 1.0, 2.0]}, [5.0, 0.0, 1.0, 1.0, 4.0]
+DOZEN = np.linspace(-2, 2, 12)[:, None]
 WAVE = {"x": np.sort(np.random.default_rng(3).uniform(-1, 1, 15))}
 OF_WAVE = np.sin(3 * WAVE["x"]) + 0.2 * np.random.default_rng(4).normal(size=15)
 
@@ -292,6 +293,13 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "weight-decay": lambda: (
         tb.Regression(9).fit(WAVE, OF_WAVE).plot(WAVE, OF_WAVE, candidates={"prior": [1e4, 0.1, 1e-9]})
     ),
+    "bias-and-variance": lambda: tb.bias_variance(
+        tb.Regression(estimate="mle"),
+        DOZEN,
+        lambda x: np.sin(2 * x[:, 0]),
+        candidates={"degree": range(1, 10)},
+        noise=0.5,
+    ).plot(),
     "misled": misled,
     "late-digit": lambda: late_digit().plot_classes((8, 8)),
     "alarm-network": lambda: tb.BayesianNetwork.from_bif(ALARM).plot(given={"HRBP": "HIGH", "BP": "LOW"}),

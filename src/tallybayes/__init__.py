@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from tallybayes.families.text import Text as Text
     from tallybayes.families.with_missing import WithMissing as WithMissing
     from tallybayes.files import load as load
+    from tallybayes.insight.bias_variance import BiasVariance as BiasVariance
+    from tallybayes.insight.bias_variance import bias_variance as bias_variance
     from tallybayes.insight.choose_states import ChosenStates as ChosenStates
     from tallybayes.insight.choose_states import choose_states as choose_states
     from tallybayes.insight.compare import Comparison as Comparison
@@ -129,6 +131,7 @@ _PUBLIC = {
     "BayesianNetwork": "models.networks.network",
     "Bernoulli": "families.bernoulli",
     "Beta": "beliefs.beta",
+    "BiasVariance": "insight.bias_variance",
     "Binned": "families.binned",
     "Binomial": "families.bernoulli",
     "CalibrationWarning": "cautions",
@@ -209,6 +212,7 @@ _PUBLIC = {
     "TreeAugmentedNaiveBayes": "models.classifiers.tree_augmented",
     "WeightTable": "models.regression.lines",
     "WithMissing": "families.with_missing",
+    "bias_variance": "insight.bias_variance",
     "choose": "models.classifiers.choice.chosen",
     "choose_states": "insight.choose_states",
     "compare": "insight.compare",

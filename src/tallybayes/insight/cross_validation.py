@@ -6,7 +6,6 @@ Models whose counts cannot be subtracted are fitted again for every fold.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.base import clone
 
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError, NotForgettableError
+from tallybayes.insight.candidates import listed
 from tallybayes.insight.regression_evaluation import RegressionValidation
 from tallybayes.insight.selection import Selection
 from tallybayes.insight.validation import CrossValidation, DensityValidation, SequenceValidation
@@ -278,16 +278,8 @@ def _models(model: Any, candidates: Any, *, again: bool = True) -> tuple[list[An
     """The candidates, still to be fitted or of the same counts, and the parameters of each."""
     if candidates is None:
         return [model], [{}]
-    if isinstance(candidates, Mapping):
-        for name, values in candidates.items():
-            if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-                raise DataError.wrong_type(f"candidates[{name!r}]", repr(values), "a list of values")
-        combinations = itertools.product(*candidates.values())
-        candidates = [dict(zip(candidates, values, strict=True)) for values in combinations]
-    listed = [dict(parameters) for parameters in candidates]
-    if not listed:
-        raise DataError.wrong_type("candidates", "none", "at least one set of parameters")
-    return [clone(model).set_params(**p) if again else model.reestimate(**p) for p in listed], listed
+    found = listed(candidates)
+    return [clone(model).set_params(**p) if again else model.reestimate(**p) for p in found], found
 
 
 def _counted(

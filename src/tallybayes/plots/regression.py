@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.insight.candidates import listed
 from tallybayes.models.regression.answers import asked
 from tallybayes.models.regression.counting import target_moments
 from tallybayes.models.regression.learning import read_rows
@@ -24,7 +23,7 @@ def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax
     design = model._design
     if len(design.targets) > 1:
         raise DataError(f"a picture shows one target; found {len(design.targets)}.\n    Fit one of them by itself.")
-    settings = _listed(candidates)
+    settings = listed(candidates)
     models = [model.reestimate(**each) if each else model for each in settings]
     along = len(design.numbers) == 1 and not design.labels
     if not along and X is None:
@@ -46,14 +45,6 @@ def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax
             panel.set_ylim(low, high)
         legend_beside(axes[-1])
     return Picture(axes, *parts)
-
-
-def _listed(candidates: Any) -> list[dict[str, Any]]:
-    if candidates is None:
-        return [{}]
-    if isinstance(candidates, Mapping):
-        return [dict(zip(candidates, values, strict=True)) for values in product(*candidates.values())]
-    return [dict(each) for each in candidates]
 
 
 def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[Part]:

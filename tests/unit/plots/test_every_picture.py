@@ -225,6 +225,9 @@ DRAWN = {
     ("Forecast", "plot"): lambda n: states(n)[0].forecast([states(n)[1]], n)[0].plot(),
     ("ChosenStates", "plot"): lambda n: numbers_of_states(n).plot(),
     ("Trellis", "plot"): lambda n: states(n)[0].trellis([states(n)[1]])[0].plot(),
+    ("BiasVariance", "plot"): lambda n: tb.bias_variance(
+        tb.Regression(), np.arange(6.0)[:, None], np.ravel, candidates={"prior": list(range(1, n + 1))}, n_draws=3
+    ).plot(),
     ("LearningCurves", "plot"): lambda n: curve(n).plot(),
     ("PredictiveCheck", "plot"): lambda n: check(n).plot(),
     ("PriorPath", "plot"): lambda n: path(n).plot(),
