@@ -99,7 +99,7 @@ def test_what_is_not_plain_is_left_to_python():
     assert {name for name, raw in HONEST.items() if compiled(raw) is None} <= ODD
     for letters in ("\u0142", "&lstrok;", "\u2003", "\u4f60", "\x81", "&#129;", "<x\u2022 a>", "http://a\u2014b.c"):
         assert compiled(page(f"caf\u00e9 {letters}")) is None, letters
-    for head in ("X\u2003-Y: a", "X\u2022: a", "Subject: \u2019 =?utf-8?q?a?=", "Subject: =?utf-8?q?=E4=BD=A0?="):
+    for head in ("X\u2003-Y: a", "Subject: \u2019 =?utf-8?q?a?=", "Subject: =?utf-8?q?=E4=BD=A0?="):
         assert compiled(f"{head}\n\n\u20ac".encode()) is None, head
     raw = b"Subject: x\n\n" + b"a1 b2 " * 100_000  # tokens that Python counts, each once
     assert compiled(raw) in (tokens_of(raw), None)
