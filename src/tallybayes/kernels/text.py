@@ -53,8 +53,8 @@ def joined_texts(strings: list[Any], threads: int = 0) -> tuple[Int64Array, AnyA
     Examples
     --------
     >>> from tallybayes.kernels.text import joined_texts
-    >>> joined_texts(["ab", "\u00e9"])
-    (array([0, 2, 4]), array([ 97,  98, 195, 169], dtype=uint8))
+    >>> [part.tolist() for part in joined_texts(["ab", "é"])]
+    [[0, 2, 4], [97, 98, 195, 169]]
     """
     found: tuple[Int64Array, AnyArray] | None = implementation().joined_texts(strings, n_threads(threads))
     return found
