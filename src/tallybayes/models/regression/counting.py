@@ -72,8 +72,7 @@ def count_rows(model: Any, table: Table, weight: Any, like: Tally | None) -> Tal
             totals[place] = found if before is None else before + found
     for total, slab in zip(totals, slabs, strict=True):
         assert total is not None
-        for target in slab:
-            counted = counted | _of_target(total, columns, target)
+        counted = counted | _apart(total, columns, slab)
     return counted
 
 
@@ -106,15 +105,14 @@ def _count_slab(columns: dict[Name, Any], factor: Factor, weight: Any, schema: S
     return count(table, [factor], weight=weight, schema=schema, like=like)
 
 
-def _of_target(total: Tally, columns: Sequence[Name], target: Name) -> Tally:
-    """The tally of one of the targets that were counted together: to the bit as if it had been alone."""
+def _apart(total: Tally, columns: Sequence[Name], targets: Sequence[Name]) -> Tally:
+    """A factor for each of the targets that were counted together: to the bit as if it had been alone."""
     (factor,), (moments,) = total.factors, total.statistics
     assert isinstance(moments, Moments)
-    if factor.columns == (*columns, target):
-        return total
-    kept = np.array([*range(len(columns)), factor.columns.index(target)], dtype=np.intp)
-    alone = factor.replace(columns=(*columns, target))
-    return Tally((alone,), [moments.columns(kept)], total.domains, total.schema)
+    inputs = range(len(columns))
+    kept = [np.array([*inputs, len(columns) + place], dtype=np.intp) for place in range(len(targets))]
+    factors = tuple(factor.replace(columns=(*columns, target)) for target in targets)
+    return Tally(factors, [moments.columns(places) for places in kept], total.domains, total.schema)
 
 
 def read_level(table: Table, name: Name) -> tuple[Any, ...]:
