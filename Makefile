@@ -87,8 +87,8 @@ sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan (C
 fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails, texts and pages (RUNS=100000)
 	for target in sealed bytes bif mail text pages; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
 
-bench: setup ## the benchmarks: peers side by side, ratio tables
-	for file in kernels naive_bayes discriminant insight em; do $(BIN)/python benchmarks/$$file.py || exit 1; done
+bench: setup ## measure everything in benchmarks/RESULTS.md again, an hour or two (NAMES="text spam": some of it)
+	$(BIN)/python benchmarks/results.py $(NAMES)
 
 pictures: setup ## draw the handbook's pictures again
 	$(BIN)/python docs/pictures/make_pictures.py

@@ -11,6 +11,8 @@ import argparse
 import csv
 import gzip
 import json
+import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -255,19 +257,24 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core for every contender
     contenders, results = chosen.only or list(CONTENDERS), {}
     for name, X, y in tables(chosen.names):
         results[name] = run(name, X, y, contenders, chosen.folds)
         shown = "  ".join(f"{what} {one['log-loss']:.3f} {one['fit']:.2f}s" for what, one in results[name].items())
-        print(f"{name:27s}{len(y):6d} × {X.shape[1]:<3d} {shown}", flush=True)
+        print(f"{name:27s}{len(y):6d} × {X.shape[1]:<3d} {shown}", file=sys.stderr, flush=True)
         if chosen.json:
             chosen.json.write_text(json.dumps(results, indent=1))
-    print("\n" + summary(results, contenders))
+    print(summary(results, contenders) + "\n")
     for what in contenders:
         claims = [(t[what]["log-loss"], t[what]["claimed"]) for t in results.values() if "claimed" in t[what]]
         if claims:
             gap = np.mean([outer - claimed for outer, claimed in claims])
-            print(f"{what}: outer log-loss less the one it reported: {gap:+.4f} on the mean")
+            print(f"{what}: outer log-loss less the one it reported: {gap:+.4f} on the mean\n")
+    print(f"Log-loss by table:\n\n| table | {' | '.join(contenders)} |\n|---|{'---|' * len(contenders)}")
+    for name, found in results.items():
+        print(f"| {name} | " + " | ".join(f"{found[what]['log-loss']:.3f}" for what in contenders) + " |")
 
 
 if __name__ == "__main__":
