@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
+from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 from tallybayes.errors import DataError
+from tallybayes.models.networks import separation
+from tallybayes.models.networks.separation import listed
 from tallybayes.tally.factor import Name
 
 
@@ -89,16 +92,55 @@ class Graph(NamedTuple):
             found[parent].append(node)
         return found
 
-    def ancestors(self, nodes: Iterable[Name]) -> set[Name]:
-        """The nodes themselves and all that they depend on."""
+    def separated(self, first: Any, second: Any, given: Any = ()) -> bool:
+        """Whether nodes are independent of others given some; as `BayesianNetwork.separated`."""
+        return separation.separated(self, first, second, given)
+
+    def active_path(self, first: Any, second: Any, given: Any = ()) -> separation.ActivePath | None:
+        """Along which path they are not; as `BayesianNetwork.active_path`."""
+        return separation.active_path(self, first, second, given)
+
+    def markov_blanket(self, node: Name) -> separation.MarkovBlanket:
+        """What makes all others irrelevant to a node; as `BayesianNetwork.markov_blanket`."""
+        return separation.markov_blanket(self, node)
+
+    def ancestors(self, nodes: Any) -> set[Name]:
+        """The nodes themselves and all that they depend on.
+
+        Parameters
+        ----------
+        nodes : name, or several
+        """
+        return self._reached_by(nodes, self.parents)
+
+    def descendants(self, nodes: Any) -> set[Name]:
+        """The nodes themselves and all that depends on them.
+
+        Parameters
+        ----------
+        nodes : name, or several
+        """
+        return self._reached_by(nodes, self.children())
+
+    def _reached_by(self, nodes: Any, steps: Mapping[Name, Iterable[Name]]) -> set[Name]:
         found: set[Name] = set()
-        waiting = list(nodes)
+        waiting = listed(nodes)
+        self.require(waiting)
         while waiting:
             node = waiting.pop()
             if node not in found:
                 found.add(node)
-                waiting += self.parents[node]
+                waiting += steps[node]
         return found
+
+    def moral(self) -> dict[Name, set[Name]]:
+        """The neighbours of every node where arrows have no direction and parents of a node are joined."""
+        near: dict[Name, set[Name]] = {node: set() for node in self.parents}
+        for node, parents in self.parents.items():
+            for first, second in combinations((node, *parents), 2):
+                near[first].add(second)
+                near[second].add(first)
+        return near
 
     def reached(self, node: Name, observed: Iterable[Name], hinted: Iterable[Name] = ()) -> set[Name]:
         """The nodes whose posterior a change of p(node | parents) can move, by the graph alone (Bayes ball).

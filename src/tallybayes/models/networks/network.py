@@ -18,7 +18,7 @@ from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.summary import summary
 from tallybayes.models.inputs.columns import columns_of, refuse_other_choice
 from tallybayes.models.model import Model
-from tallybayes.models.networks import exchange, learning, parameters, questions, rows
+from tallybayes.models.networks import exchange, learning, parameters, questions, rows, separation
 from tallybayes.models.networks.factors import check_structure, check_sum
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
@@ -136,6 +136,11 @@ class BayesianNetwork(Model):
     most_probable = questions.most_probable
     probability = questions.probability
     sample = questions.sample
+
+    # What the graph says alone
+    separated = separation.separated
+    active_path = separation.active_path
+    markov_blanket = separation.markov_blanket
 
     # Many rows
     score_samples = rows.score_samples

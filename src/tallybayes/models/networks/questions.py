@@ -13,7 +13,8 @@ from tallybayes.models.fitted.generate import sample_factor
 from tallybayes.models.networks.answer import Answer, MostProbable
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.observed import Known, read_given
-from tallybayes.models.networks.rows import listed, require_labels
+from tallybayes.models.networks.rows import require_labels
+from tallybayes.models.networks.separation import listed
 from tallybayes.sources.frames import as_frame
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name

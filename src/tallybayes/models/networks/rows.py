@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.learning import named_weights, open_rows
 from tallybayes.models.networks.observed import Known, read_given, read_rows
+from tallybayes.models.networks.separation import listed
 from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.frames import as_frame, frame_kind
 from tallybayes.sources.table import Table
@@ -283,17 +284,6 @@ def _mend_impossible(
         "nothing follows from it: it got the probabilities that hold where nothing is known.",
         UserWarning,
     )
-
-
-def listed(nodes: Any) -> list[Name]:
-    """One name, or several."""
-    if isinstance(nodes, str | int):
-        return [nodes]
-    if isinstance(nodes, np.integer):
-        return [int(nodes)]
-    if not isinstance(nodes, Iterable):
-        raise DataError.wrong_type("what is asked for", repr(nodes), "the name of a node, or several")
-    return list(nodes)
 
 
 def _keeping(table: Table, node: Name, predicted: np.ndarray) -> np.ndarray:
