@@ -60,6 +60,8 @@ class CliqueTree:
         The variables of every factor.
     names : sequence, optional
         What messages call the variables.
+    last : iterable of int, optional
+        Variables that stay to the end on the way up: all others can be summed before any of these.
 
     Examples
     --------
@@ -74,9 +76,15 @@ class CliqueTree:
     (array([0.3333, 0.6667]), array([0.24]))
     """
 
-    def __init__(self, sizes: Sequence[int], scopes: Sequence[Scope], names: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        scopes: Sequence[Scope],
+        names: Sequence[Any] | None = None,
+        last: Iterable[int] = (),
+    ) -> None:
         self.sizes, self.scopes = tuple(sizes), [tuple(scope) for scope in scopes]
-        cliques, above = find_cliques(sizes, scopes, most=available_memory() / 8)
+        cliques, above = find_cliques(sizes, scopes, most=available_memory() / 8, last=last)
         self.n_cells = sum(n_cells(clique, sizes) for clique in cliques)
         self._check_size(cliques, range(len(sizes)) if names is None else names)
         self.cliques = _laid_out(cliques, above, self.sizes)

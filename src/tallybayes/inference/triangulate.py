@@ -11,7 +11,7 @@ _EXACT_DEGREE = 64  # the fill of nodes with more neighbours is only counted ane
 
 
 def find_cliques(
-    sizes: Sequence[int], scopes: Iterable[Sequence[int]], most: float = math.inf
+    sizes: Sequence[int], scopes: Iterable[Sequence[int]], most: float = math.inf, last: Iterable[int] = ()
 ) -> tuple[list[frozenset[int]], list[int]]:
     """Cliques such that every scope lies in one, and for each the clique it hangs on, −1 for a root.
 
@@ -27,6 +27,8 @@ def find_cliques(
         Variables that must be together.
     most : float, default inf
         The most cells a clique may have; one that has more is returned alone.
+    last : iterable of int, optional
+        Variables that are taken out after all others: every clique with any of the others hangs below theirs.
 
     Returns
     -------
@@ -50,7 +52,8 @@ def find_cliques(
         for first, second in combinations(set(scope), 2):
             graph[first].add(second)
             graph[second].add(first)
-    tried = [_eliminate([set(near) for near in graph], sizes, by_fill, most) for by_fill in (True, False)]
+    late = frozenset(last)
+    tried = [_eliminate([set(near) for near in graph], sizes, by_fill, most, late) for by_fill in (True, False)]
     best = min(tried, key=lambda cliques: sum(n_cells(clique, sizes) for _, clique in cliques))
     too_large = best[-1][1] if best and n_cells(best[-1][1], sizes) > most else None
     return _join(best) if too_large is None else ([too_large], [-1])
@@ -62,17 +65,17 @@ def n_cells(clique: Iterable[int], sizes: Sequence[int]) -> int:
 
 
 def _eliminate(
-    near: list[set[int]], sizes: Sequence[int], by_fill: bool, most: float
+    near: list[set[int]], sizes: Sequence[int], by_fill: bool, most: float, late: frozenset[int]
 ) -> list[tuple[int, frozenset[int]]]:
     """Every variable in turn, with itself and its neighbours of that time; up to one with more cells than allowed."""
 
-    def cost(variable: int) -> tuple[float, float, int]:
+    def cost(variable: int) -> tuple[bool, float, float, int]:
         around = near[variable]
         weight = math.log(max(sizes[variable], 1)) + sum(math.log(max(sizes[other], 1)) for other in around)
         if not by_fill:
-            return weight, 0.0, variable
+            return variable in late, weight, 0.0, variable
         joined = sum(len(near[other] & around) for other in around) // 2
-        return len(around) * (len(around) - 1) / 2 - joined, weight, variable
+        return variable in late, len(around) * (len(around) - 1) / 2 - joined, weight, variable
 
     current = [cost(variable) for variable in range(len(near))]
     heap = list(current)
@@ -81,7 +84,7 @@ def _eliminate(
     found: list[tuple[int, frozenset[int]]] = []
     while heap:
         taken = heapq.heappop(heap)
-        variable = taken[2]
+        variable = taken[-1]
         if gone[variable] or taken != current[variable]:
             continue
         if stale[variable]:

@@ -123,7 +123,7 @@ class Answer(Mapping[Any, float]):
 
 
 class MostProbable(Mapping[Any, Any]):
-    """The most probable levels of all nodes together: a mapping from node to level.
+    """The most probable levels of nodes together: a mapping from node to level.
 
     Attributes
     ----------
@@ -133,8 +133,10 @@ class MostProbable(Mapping[Any, Any]):
         What was known.
     """
 
-    def __init__(self, levels: Mapping[Any, Any], log_probability: float, given: Mapping[Any, Any]) -> None:
-        self._levels, self.log_probability, self.given = dict(levels), log_probability, dict(given)
+    def __init__(
+        self, levels: Mapping[Any, Any], log_probability: float, given: Mapping[Any, Any], some: bool = False
+    ) -> None:
+        self._levels, self.log_probability, self.given, self._some = dict(levels), log_probability, dict(given), some
 
     def __getitem__(self, node: Name) -> Any:
         return self._levels[node]
@@ -154,7 +156,8 @@ class MostProbable(Mapping[Any, Any]):
         return "\n".join([self._title(), *lines])
 
     def _title(self) -> str:
-        return f"most probable together, p = {np.exp(self.log_probability):.4g}"
+        others = ", whatever the others are" if self._some else ""
+        return f"most probable together{others}, p = {np.exp(self.log_probability):.4g}"
 
     def _repr_html_(self) -> str:
         rows = ([node, level, self._why(node).strip()] for node, level in self._levels.items())

@@ -12,6 +12,7 @@ from tallybayes.inference.junction import Propagated
 from tallybayes.models.fitted.generate import sample_factor
 from tallybayes.models.networks.answer import Answer, MostProbable
 from tallybayes.models.networks.inference import NetworkInference
+from tallybayes.models.networks.marginal_map import most_probable_of
 from tallybayes.models.networks.observed import Known, read_given
 from tallybayes.models.networks.rows import require_labels
 from tallybayes.models.networks.separation import listed
@@ -60,8 +61,7 @@ def query(
     """
     asked = tuple(listed(nodes))
     require_labels(model, asked)
-    if not asked or len(set(asked)) < len(asked):
-        raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
+    _check_asked(asked)
     found = model._inference
     _, answer = _asked(found, asked, given, do, together=asked)
     table = answer.marginal(found.scope(asked))[..., 0]
@@ -69,23 +69,52 @@ def query(
 
 
 def most_probable(
-    model: BayesianNetwork, given: Mapping[Name, Any] | None = None, *, do: Mapping[Name, Any] | None = None
+    model: BayesianNetwork,
+    given: Mapping[Name, Any] | None = None,
+    nodes: Any = None,
+    *,
+    do: Mapping[Name, Any] | None = None,
 ) -> MostProbable:
-    """The most probable levels of all nodes together, given what is known (MPE).
+    """The most probable levels of nodes together, given what is known.
 
-    It need not be made of the most probable level of each.
+    They need not be made of the most probable level of each, nor those of some nodes of the most probable of all.
 
     Parameters
     ----------
     given, do
         As for `query`.
+    nodes : name, or sequence of names, optional
+        Some nodes, over all others of which is summed (marginal MAP); None takes all (MPE). Sums have to come before
+        maxima, so some nodes may take more memory than all of them; too much is refused.
 
     Returns
     -------
     MostProbable
         A mapping from node to level.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> weather = tb.BayesianNetwork.from_tables(
+    ...     {"wind": ["sky"]}, {"sky": ["sun", "rain"], "wind": ["none", "some", "gale"]},
+    ...     {"sky": [0.4, 0.6], "wind": [[1.0, 0.0, 0.0], [0.3, 0.4, 0.3]]})
+    >>> weather.most_probable()
+    most probable together, p = 0.4
+      sky   'sun'
+      wind  'none'
+    >>> weather.most_probable(nodes="sky")
+    most probable together, whatever the others are, p = 0.6
+      sky  'rain'
     """
     found = model._inference
+    if nodes is not None:
+        asked = tuple(listed(nodes))
+        require_labels(model, asked)
+        _check_asked(asked)
+        known, answer = _asked(found, asked, given, do)
+        levels, log_joint = most_probable_of(found, asked, known, do or ())
+        log_share = min(0.0, log_joint - float(answer.log_likelihood[0]))
+        return MostProbable(levels, log_share, _told(given, do), some=len(asked) < len(found.levels))
     known, answer = _asked(found, found.levels, given, do)
     compiled, (likelihoods, offset) = found.compile(do or ()), found.likelihoods(known, slice(0, 1), do or ())
     codes, log_probability = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
@@ -160,6 +189,11 @@ def sample(
             drawn = sample_factor(found.leaves[node], group, model._network.nodes[node].flat(), rng)
             out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
     return as_frame(out, model._frame)
+
+
+def _check_asked(asked: tuple[Name, ...]) -> None:
+    if not asked or len(set(asked)) < len(asked):
+        raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
 
 
 def _asked(
