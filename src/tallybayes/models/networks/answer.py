@@ -102,7 +102,7 @@ class Answer(Mapping[Any, float]):
         return pd.DataFrame(rows, columns=list(self.nodes)).assign(**{name: self.probabilities.ravel()})
 
     def _title(self) -> str:
-        known = ", ".join(f"{printable(node)} = {value!r}" for node, value in self.given.items())
+        known = title_of(self.given)
         return f"p({', '.join(map(printable, self.nodes))}{' | ' + known if known else ''})"
 
     def _repr_html_(self) -> str:
@@ -210,6 +210,11 @@ class Posteriors(Mapping[Any, np.ndarray]):
     def _repr_html_(self) -> str:
         rows = ([node, ", ".join(map(repr, self.levels[node]))] for node in self)
         return html_parts((repr(self), ["node", "levels"], rows))
+
+
+def title_of(given: Mapping[Any, Any]) -> str:
+    """What is known, in words."""
+    return ", ".join(f"{printable(node)} = {value!r}" for node, value in given.items())
 
 
 def _is_bool(level: Any) -> bool:

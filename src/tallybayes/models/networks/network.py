@@ -22,6 +22,7 @@ from tallybayes.models.networks import exchange, learning, parameters, questions
 from tallybayes.models.networks.factors import check_structure, check_sum
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
+from tallybayes.models.networks.next_question import next_question
 from tallybayes.models.networks.parameters import Network, nodes_of
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.reading import as_read
@@ -136,6 +137,7 @@ class BayesianNetwork(Model):
     most_probable = questions.most_probable
     probability = questions.probability
     sample = questions.sample
+    next_question = next_question
 
     # What the graph says alone
     separated = separation.separated

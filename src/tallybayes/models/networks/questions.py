@@ -63,9 +63,9 @@ def query(
     require_labels(model, asked)
     _check_asked(asked)
     found = model._inference
-    _, answer = _asked(found, asked, given, do, together=asked)
+    _, answer = ask(found, asked, given, do, together=asked)
     table = answer.marginal(found.scope(asked))[..., 0]
-    return Answer(asked, tuple(found.levels[node] for node in asked), table, _told(given, do))
+    return Answer(asked, tuple(found.levels[node] for node in asked), table, told_of(given, do))
 
 
 def most_probable(
@@ -111,16 +111,16 @@ def most_probable(
         asked = tuple(listed(nodes))
         require_labels(model, asked)
         _check_asked(asked)
-        known, answer = _asked(found, asked, given, do)
+        known, answer = ask(found, asked, given, do)
         levels, log_joint = most_probable_of(found, asked, known, do or ())
         log_share = min(0.0, log_joint - float(answer.log_likelihood[0]))
-        return MostProbable(levels, log_share, _told(given, do), some=len(asked) < len(found.levels))
-    known, answer = _asked(found, found.levels, given, do)
+        return MostProbable(levels, log_share, told_of(given, do), some=len(asked) < len(found.levels))
+    known, answer = ask(found, found.levels, given, do)
     compiled, (likelihoods, offset) = found.compile(do or ()), found.likelihoods(known, slice(0, 1), do or ())
     codes, log_probability = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
     levels = {node: found.levels[node][int(code)] for node, code in zip(found.levels, codes[:, 0], strict=True)}
     log_share = log_probability[0] + offset[0] - answer.log_likelihood[0]
-    return MostProbable(levels, float(log_share), _told(given, do))
+    return MostProbable(levels, float(log_share), told_of(given, do))
 
 
 def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mapping[Name, Any] | None = None) -> float:
@@ -175,7 +175,7 @@ def sample(
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
     rng = np.random.default_rng(random_state)
     found = model._inference
-    _, answer = _asked(found, found.graph.nodes, given, do)
+    _, answer = ask(found, found.graph.nodes, given, do)
     codes = dict(zip(found.levels, answer.sample(int(n), rng), strict=True))
     measured = {**(given or {}), **(do or {})}
     out: dict[Name, np.ndarray] = {}
@@ -196,7 +196,7 @@ def _check_asked(asked: tuple[Name, ...]) -> None:
         raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
 
 
-def _asked(
+def ask(
     found: NetworkInference, nodes: Iterable[Name], given: Any, do: Any, together: Iterable[Name] = ()
 ) -> tuple[Known, Propagated]:
     """What is known, and what follows from it for some nodes; refused where that is impossible, or not known."""
@@ -217,9 +217,9 @@ def refuse_impossible(inference: NetworkInference, log_likelihood: float, given:
         ((_, answer),) = inference.batches(read_given(inference, rest, do), do or (), down=False)
         if np.isneginf(answer.log_likelihood[0]):
             blamed = rest
-    raise ImpossibleError.of(_told(blamed, do))
+    raise ImpossibleError.of(told_of(blamed, do))
 
 
-def _told(given: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
+def told_of(given: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
     """All that a question says, for its answer."""
     return {**(given or {}), **{f"do({node})": value for node, value in (do or {}).items()}}

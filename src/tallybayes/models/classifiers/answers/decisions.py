@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import warn
-from tallybayes.errors import DataError, EstimateError, LabelError
+from tallybayes.errors import DataError, EstimateError
+from tallybayes.models.inputs.costs import finite_number, read_costs
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering
 from tallybayes.sources.collect import check_weight
@@ -59,7 +59,7 @@ def decide(
     check_is_fitted(model)
     labels, costs = (model.classes_, None) if cost is None else read_costs(cost, model.classes_)
     if abstain is not None:
-        abstain = _number(abstain, "abstain")
+        abstain = finite_number(abstain, "abstain")
     log_proba = model.predict_log_proba(X, class_prior)
     if costs is None:  # every error costs 1: the most probable class, and what it leaves to the others
         chosen = log_proba.argmax(axis=1)
@@ -73,72 +73,6 @@ def decide(
     decided = decided.astype(object)
     decided[least > abstain] = None
     return decided
-
-
-def read_costs(cost: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The decisions there are, and the cost of each for every true class: (classes, decisions)."""
-    if hasattr(cost, "to_dict") and hasattr(cost, "index"):  # a data frame: its labels count, not its order
-        cost = cost.to_dict(orient="index")
-    levels = classes.tolist()
-    if not isinstance(cost, Mapping):
-        try:
-            costs = np.asarray(cost, dtype=float)
-        except (TypeError, ValueError):
-            raise DataError.wrong_type("cost", f"{cost!r:.60}", "numbers, or {true: {decided: cost}}") from None
-        if costs.shape != (len(levels), len(levels)):
-            expected = f"{(len(levels), len(levels))}: a row for every true class, a column for every decided one"
-            raise DataError.wrong_shape("cost", costs.shape, expected)
-        for row, column in np.argwhere(~np.isfinite(costs)):
-            _number(float(costs[row, column]), _cost_of(levels[column], levels[row]))
-        return classes, costs
-    for true in cost:
-        if true not in levels:
-            raise LabelError.no_such_class(true, levels)
-    for true in levels:
-        if not isinstance(cost.get(true), Mapping):
-            found = f"has {cost[true]!r:.60}" if true in cost else "has no costs"
-            raise DataError(f"cost {found} for the true class {true!r}; expected {{decided: cost}} for each class.")
-    decisions = list(dict.fromkeys(decided for true in levels for decided in cost[true]))
-    if not decisions:
-        raise DataError("cost names no decision; expected at least one, as in {true: {decided: cost}}.")
-    if set(decisions) == set(levels):
-        decisions, labels = levels, classes
-    else:
-        labels = _labels(decisions)
-    out = np.empty((len(levels), len(decisions)))
-    for row, true in enumerate(levels):
-        for column, decided in enumerate(decisions):
-            if decided not in cost[true]:
-                raise DataError(
-                    f"cost has no number for the decision {decided!r} where the class is {true!r}; expected one for "
-                    "every pair.\n    A decision that is right costs 0."
-                )
-            out[row, column] = _number(cost[true][decided], _cost_of(decided, true))
-    return labels, out
-
-
-def _labels(decisions: list[Any]) -> np.ndarray:
-    """Decisions as an array that keeps their kind: [1, "wait"] are no two strings."""
-    out = np.empty(len(decisions), dtype=object)
-    out[:] = decisions
-    kinds = {type(decided) for decided in decisions}
-    return np.array(decisions) if kinds in ({str}, {int}, {bool}) else out
-
-
-def _number(value: Any, name: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not np.isfinite(number):
-        raise DataError(
-            f"{name} is {value!r}; expected a finite number.\n    A large one forbids as well as inf would."
-        )
-    return number
-
-
-def _cost_of(decided: Any, true: Any) -> str:
-    return f"the cost of {decided!r} where the class is {true!r}"
 
 
 @answering
