@@ -13,6 +13,7 @@ from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical, Probabilities
 from tallybayes.insight.cross_validation import refuse_target
 from tallybayes.insight.summaries import COUNTS, LABELS, NUMBERS, WORDS, YES_NO, Counted, Summaries, count_words
+from tallybayes.models.chains.components import Mixed
 from tallybayes.models.chains.decoding import open_asked
 from tallybayes.models.chains.held_out import states_of
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -120,6 +121,8 @@ def _of_chain(model: HiddenMarkovModel, data: Any, target: Any, rng: np.random.G
         groups, labels = np.zeros(table.n_rows, dtype=np.intp), np.array([ALL_ROWS])
 
         given = partial(_paths, np.exp(chain.start), np.exp(chain.transition), sequences)
+    if chain.mixed is not None:
+        given = partial(_within_states, given, chain.mixed)
     for scored, (_, statistics), domains in zip(counted.scored, counted.emissions, counted.domains, strict=True):
         yield Source(scored, statistics, domains, table, groups, labels, given)
 
@@ -133,6 +136,11 @@ def _paths(start: np.ndarray, transition: np.ndarray, sequences: Sequences, rng:
         bounds = begin[None, :] if step == 0 else follow[out[here - 1]]
         out[here] = (rng.random(len(here))[:, None] > bounds).sum(axis=1)
     return out
+
+
+def _within_states(states: Callable[..., np.ndarray], mixed: Mixed, rng: np.random.Generator) -> np.ndarray:
+    """The component of every step, drawn given its state."""
+    return mixed.drawn(states(rng), rng)
 
 
 def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Source]:

@@ -71,7 +71,12 @@ def describe(model: Any) -> Rows:
         counted = model._counted
         (_, start), (_, pairs) = counted.pairs[:2]
         steps = start.table + pairs.table.sum(axis=0)
-        columns = _columns(model, counted.pairs[2:], steps > 0)
+        seen, components = counted.pairs[2:], counted.structure.components
+        if components is not None:  # of which nothing was seen: what is compared are states
+            owner, n = components.owner, len(components.states)
+            ends = counted.pairs[2:3] if model.end_state else []
+            seen = ends + [(factor, found.merged(owner, n)) for factor, found in counted.emissions]
+        columns = _columns(model, seen, steps > 0)
         classes = dict(zip(counted.states.levels, steps.tolist(), strict=True))
         return Rows(columns, classes, counted.names["state"], False, pairs.table)
     if isinstance(model, Mixture):

@@ -346,7 +346,8 @@ class Model(Estimator):
 
 # Settings that say how counts are read: stated parameters are as they were stated.
 _OF_COUNTS = frozenset(
-    {"allowed", "columns", "end_state", "estimate", "n_components", "n_states", "parents", "prior", "start", "tied"}
+    {"allowed", "columns", "components", "end_state", "estimate", "n_components", "n_states"}
+    | {"parents", "prior", "start", "tied"}
 )
 
 

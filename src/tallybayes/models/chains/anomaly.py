@@ -73,7 +73,7 @@ def tail_proba(
         shares = np.exp(shares - shares.max(axis=1, keepdims=True, initial=-np.inf))
         shares /= shares.sum(axis=1, keepdims=True)  # that it went on is known; NaN after what could not be
     _warn_lost(model, sequences, np.concatenate([np.zeros(0), *(each for _, each in parts)]))
-    columns = []
+    shares, columns = chain.emitting(shares), []
     for part, domains, (factor, statistics) in zip(chain.scored, chain.domains, model._counted.emissions, strict=True):
         family, names = part.family, factor.columns
         if names[0] in model._kept_words or family.tokens:
@@ -83,7 +83,7 @@ def tail_proba(
         cells = rows_of(sequences.table, names, family, domains, chain.unseen) if n_steps else np.zeros((0, len(names)))
         width = int(part.parameters.table.shape[-1]) if family.reads == "codes" else int(statistics.n_columns)
         found = np.zeros((0, len(names) if family.reads == "codes" else width))
-        step = chunk_rows(n_states, width)
+        step = chunk_rows(chain.n_emitting, width)
         for start in range(0, n_steps, step):
             rows, mine = chunk_of(cells, slice(start, start + step)), shares[start : start + step]
             told = _tail_of_labels(part, mine, rows) if family.reads == "codes" else _tail(part, statistics, mine, rows)

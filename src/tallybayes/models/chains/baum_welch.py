@@ -16,6 +16,7 @@ from tallybayes.inference.em import Climbed, warn_unless_converged
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.bound import entropy_of_states
 from tallybayes.models.chains.chain import Chain, is_coded, log_shares, meaning_of, read_prior, share_of_new, stretches
+from tallybayes.models.chains.components import Mixed, component_domain, refuse_others
 from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
 from tallybayes.models.chains.stationary_start import most_likely_moves, stationary_shares
@@ -38,7 +39,7 @@ from tallybayes.tally.tally import Tally
 _STEPS = 1 << 16  # whose nearest centres are found at a time
 
 
-# What an E-step expects: the statistics of starts, transitions, perhaps ends, and then of the emissions.
+# What an E-step expects: the statistics of starts, transitions, perhaps ends and components, and then of the emissions.
 Expected = list[Any]
 
 
@@ -102,21 +103,22 @@ class _Learner:
         state = (names["state"],)
         self.parts = [Factor(names["start"], (), Categorical()), Factor(names["to"], (names["from"],), Categorical())]
         self.parts += [Factor(names["end"], state, Bernoulli())] if model.end_state else []
-        self.structure = structure
+        self.structure, self.components = structure, structure.components
+        self.parts += [] if self.components is None else [Factor(names["component"], state, Categorical())]
         self.moves: np.ndarray | None = None  # the transitions that were found last, where the start goes by them
         factors = structure.factors([*self.parts, *self.emissions])
         self.hill = Hill(model, factors, float(self.per_step.sum()), "Baum-Welch")
-        given = read_prior(model.prior)
+        given = read_prior(model.prior, components=self.components is not None)
         self.priors = [structure.prior(part, given[part]) for part in structure.parts]
         self.priors += [prior_in_groups(given["emission"], factor, model.estimate) for factor in self.emissions]
-        self.counter = SoftCounter(self.emissions, sequences.table, self.n_states)
+        self.counter = SoftCounter(self.emissions, sequences.table, len(structure.emitting))
         self.settled = False  # whether the priors are found
         self.start_log_prior = 0.0  # of the model that EM starts from
         self.clamped = bool((codes >= 0).any())
-        self.labels = self._labels() if is_coded(self.emissions) else None
+        self.labels = self._labels() if is_coded(self.emissions) and self.components is None else None
         # Codes need no room for emissions, so all sequences are one block, unless some of their states are known.
         coded = self.labels is not None and not self.clamped
-        self.blocks = [(0, sequences.n_sequences)] if coded else stretches(sequences.offsets, self.n_states)
+        self.blocks = [(0, sequences.n_sequences)] if coded else stretches(sequences.offsets, self.counter.n_groups)
 
     def _labels(self) -> np.ndarray:
         """The labels of all steps as codes of few bytes, where a step is one label; read once for all steps of EM."""
@@ -140,8 +142,7 @@ class _Learner:
         parts = dict(zip(self.structure.parts, found, strict=False))
         scored = found[len(parts) :]
         for code, column in chain.from_iterable(map(not_estimated, scored)):
-            where = f"column {column!r} in state {self.states.levels[code]!r}"
-            raise DataError.no_data(where, self.model.estimate)
+            raise DataError.no_data(f"column {column!r} in {self.structure.called(code)}", self.model.estimate)
         # A state that nothing was counted of goes anywhere that it may, and never ends.
         transition = log_shares(parts["transition"].parameters, self.structure.evenly)
         if self.structure.stationary:
@@ -151,7 +152,10 @@ class _Learner:
         end = [log_shares(parts["end"].parameters)[:, 0]] if "end" in parts else []
         wide = [widened(part, like) for part, like in zip(scored, self.counter.like, strict=True)]
         domains = [self.counter.level_domains(number) for number in range(len(wide))]
-        return Chain(start, transition, end[0] if end else None, wide, domains, "missing"), log_prior
+        mixed = None
+        if self.components is not None:  # one that nothing was counted of has an even share
+            mixed = Mixed.made(self.components, log_shares(parts["component"].parameters, 1 / self.components.most))
+        return Chain(start, transition, end[0] if end else None, wide, domains, "missing", mixed), log_prior
 
     def _settled(self, starts: np.ndarray, found: Any) -> Probabilities:
         """The most probable transitions where sequences begin as they go on; no worse than those before."""
@@ -164,11 +168,13 @@ class _Learner:
     def expect(self, found: Chain) -> tuple[Expected, float]:
         """The E-step: the statistics that a chain expects of all sequences, and their log likelihood."""
         total: Expected | None = None
-        value, emit = 0.0, found.emitter()
+        value, emit = 0.0, found.emitter() if found.mixed is None else found.joint()
         log_table = np.zeros(0) if self.labels is None else found.log_table()
         for first, last in self.blocks:
             part, offsets, table = self._block(first, last)
             emission = emit(table) if self.labels is None else (self.labels[part], log_table)
+            joint: Any = emission  # of components, where states are mixtures
+            emission = emission if found.mixed is None else found.mixed.summed(joint)
             if self.clamped:
                 emission = self._clamp(emission, self.codes[part])
             weight = self.weight[first:last]
@@ -180,7 +186,9 @@ class _Learner:
             if isinstance(emission, tuple):  # the kernel has counted the labels itself
                 statistics: list[Any] = [Counts(done.emission.T, (len(done.emission),))]
             else:
-                statistics, _ = self.counter.soft(table, done.emission, found.scored)
+                shares = done.emission if found.mixed is None else found.mixed.parted_by(joint, done.emission)
+                statistics, _ = self.counter.soft(table, shares, found.scored)
+                statistics = [*self._shares(shares), *statistics]
             more = [*self._moves(done.start, done.transition, done.transition.sum(axis=1), done.end), *statistics]
             total = more if total is None else [a + b for a, b in zip(total, more, strict=True)]
         assert total is not None
@@ -190,7 +198,11 @@ class _Learner:
         """The statistics of starts, transitions and, if they are modelled, ends."""
         trials = Totals((goes_on + ends)[:, None], ends[:, None], failures=goes_on[:, None])
         sizes = (self.n_states,)
-        return [Counts(start, sizes), Counts(transition, sizes), trials][: len(self.parts)]
+        return [Counts(start, sizes), Counts(transition, sizes), trials][: 2 + self.structure.ends]
+
+    def _shares(self, shares: np.ndarray) -> Expected:
+        """The statistics of components, where states are mixtures."""
+        return [] if self.components is None else [self.components.counts(shares.sum(axis=0))]
 
     def _block(self, first: int, last: int) -> tuple[slice, np.ndarray, Table]:
         """The steps of some sequences: where they are, where each sequence begins among them, and their table."""
@@ -229,7 +241,8 @@ class _Learner:
         if self.structure.stationary:
             moves = self.moves = np.exp(found.transition)
             start = log_shares(stationary_shares(moves))
-        chain = Chain(start, found.transition, end, scored, domains, "missing")
+        refuse_others(self.components, counted.structure.components)
+        chain = Chain(start, found.transition, end, scored, domains, "missing", found.mixed)
         expected, _ = self.expect(chain)
         if not expected[0].table.sum():
             raise DataError("every sequence is impossible under initial=.\n    Give no step the probability 0.")
@@ -241,7 +254,12 @@ class _Learner:
                 Scored(f, Probabilities(table, Segments(sizes)), False, NOTHING)
                 for f, (table, sizes) in zip(self.parts, shares, strict=False)
             ]
-            points += [Scored(f, np.exp(found.end)[:, None], False, NOTHING) for f in self.parts[2:]]
+            if end is not None:
+                points.append(Scored(self.parts[2], np.exp(end)[:, None], False, NOTHING))
+            if self.components is not None and found.mixed is not None:
+                share = self.components.counts(np.exp(found.mixed.log_share)).table
+                sizes = Segments([self.components.most])
+                points.append(Scored(self.parts[-1], Probabilities(share, sizes), False, NOTHING))
             read = self.structure.points([*points, *scored])
             self.start_log_prior = self.hill.log_prior(read, self.structure.read(expected))
         return chain
@@ -265,18 +283,36 @@ class _Learner:
     def starts(self, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
         """Where to start: at what labelled steps expect of the others or, if a state has none, at nearest centres."""
         if len(np.unique(self.codes[self.codes >= 0])) == self.n_states:
-            yield from (partial(self._from_labels, n_steps) for n_steps in self.hill.ways)
+            for _ in range(1 if self.components is None else self.model.n_init):
+                emitting = self._emitting(self.codes, rng)
+                yield from (partial(self._from_labels, emitting, n_steps) for n_steps in self.hill.ways)
             return
         # The priors are found from the first start and held for all, so it had better be the best one.
-        for nearest in self.counter.seeds(self.sequences.table, self.codes, self.per_step, self.model.n_init, rng):
+        data, n_starts = (self.sequences.table, self.codes, self.per_step), self.model.n_init
+        for nearest in self.counter.seeds(*data, n_starts, rng, self.n_states):
             path = self._arranged(self._nearest_path(nearest, rng))
-            yield from (partial(self._from_path, path, n_steps) for n_steps in self.hill.ways)
+            emitting = self._emitting(path, rng)
+            yield from (partial(self._from_path, path, emitting, n_steps) for n_steps in self.hill.ways)
 
-    def _started(self, path: np.ndarray) -> Expected:
+    def _emitting(self, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The component of every step of a path, where states are mixtures: that of the nearest centre in its state."""
+        if self.components is None:
+            return path
+        out, first = np.full(len(path), -1), np.searchsorted(self.components.owner, np.arange(self.n_states))
+        for state, n_components in enumerate(self.components.numbers.tolist()):
+            mine = np.flatnonzero(path == state)
+            out[mine] = first[state]
+            if n_components > 1 and len(mine):
+                table, unknown = self.sequences.table.rows(mine), np.full(len(mine), -1)
+                (nearest,) = self.counter.seeds(table, unknown, self.per_step[mine], 1, rng, n_components)
+                out[mine] += _in_pieces(nearest, self.sequences.table, mine)
+        return out
+
+    def _started(self, path: np.ndarray, emitting: np.ndarray) -> Expected:
         """The statistics of steps in the states of a path, −1 left out; those of the first path settle the priors."""
         known, n = path >= 0, self.n_states
-        shares = np.zeros((len(path), n))
-        shares[np.flatnonzero(known), path[known]] = self.per_step[known]
+        shares = np.zeros((len(path), self.counter.n_groups))
+        shares[np.flatnonzero(known), emitting[known]] = self.per_step[known]
         first, last, after = self.sequences.places()
         after = after[known[after] & known[after - 1]]
         if self.sequences.gaps is not None:
@@ -289,6 +325,7 @@ class _Learner:
         pairs = counted(after, path[after - 1] * n + path[after], n * n).reshape(n, n)
         ends = counted(last, path[last])
         moves = self._moves(counted(first, path[first]), pairs, counted(steps, path[steps]) - ends, ends)
+        moves += self._shares(shares)
         seen, _ = self.counter.soft(self.sequences.table, shares, None)
         if self.hill.has_prior and not self.settled:
             self._hold([*moves, *seen])
@@ -305,9 +342,9 @@ class _Learner:
         self.settled = True
         self.hill.hold(self.structure.read(known), self.priors)
 
-    def _from_labels(self, n_steps: int) -> Expected:
+    def _from_labels(self, emitting: np.ndarray, n_steps: int) -> Expected:
         """What a model of the labelled steps expects of all; under default priors where it finds some impossible."""
-        start = self._started(self.codes)
+        start = self._started(self.codes, emitting)
         expected = self.expect(self._for_new_labels(start))[0] if self.hill.has_prior else None
         whole = self.weight[self.sequences.lengths > 0].sum()
         if expected is None or expected[0].table.sum() < (1 - 1e-9) * whole:
@@ -345,20 +382,16 @@ class _Learner:
             scored.append(part)
         return found._replace(scored=scored)
 
-    def _from_path(self, path: np.ndarray, n_steps: int) -> Expected:
+    def _from_path(self, path: np.ndarray, emitting: np.ndarray, n_steps: int) -> Expected:
         """The statistics of a path; under maximum likelihood, what default priors expect from there."""
-        start = self._started(path)
+        start = self._started(path, emitting)
         return start if self.hill.has_prior else self._by_defaults(start, n_steps)
 
     def _nearest_path(self, nearest: Nearest, rng: np.random.Generator) -> np.ndarray:
         """Labelled steps in their states, the others in that of the nearest centre."""
         path, free = self.codes.copy(), np.flatnonzero(self.codes < 0)
         asked, place = self._unlike(free)
-        centres = np.empty(len(asked), dtype=np.intp)
-        for start in range(0, len(asked), _STEPS):
-            part = slice(start, start + _STEPS)
-            centres[part] = nearest(self.sequences.table.rows(asked[part]))
-        path[free] = centres[place]
+        path[free] = _in_pieces(nearest, self.sequences.table, asked)[place]
         for k in np.flatnonzero(np.bincount(path, minlength=self.n_states) == 0):
             # No step is nearest to it, as where there are fewer kinds of steps than states: some at random instead.
             path[rng.choice(free, max(1, len(free) // (10 * self.n_states)))] = k
@@ -396,8 +429,21 @@ class _Learner:
 
     def tally(self, expected: Expected) -> Tally:
         """The statistics as a tally, which cannot be taken apart again; the ends come last."""
-        order = [0, 1, *range(len(self.parts), len(expected)), *range(2, len(self.parts))]
-        every = [*self.parts, *self.counted]
-        factors, statistics = [every[k] for k in order], [expected[k] for k in order]
+        order = [0, 1, *range(len(self.parts), len(expected)), *reversed(range(2, len(self.parts)))]
+        every, expected = [*self.parts, *self.counted], list(expected)
         domains = {**self.counter.domains, **self.words, self.names["state"]: self.states}
+        if self.components is not None:
+            n_parts, name = len(self.parts), self.names["component"]
+            expected[n_parts:] = [self.components.laid_out(part) for part in expected[n_parts:]]
+            domains[name] = component_domain(name, self.components.most)
+        factors, statistics = [every[k] for k in order], [expected[k] for k in order]
         return Tally(factors, statistics, domains, state_schema(self.names), soft=True)
+
+
+def _in_pieces(nearest: Nearest, table: Table, steps: np.ndarray) -> np.ndarray:
+    """The nearest centre of some steps."""
+    found = np.empty(len(steps), dtype=np.intp)
+    for start in range(0, len(steps), _STEPS):
+        part = slice(start, start + _STEPS)
+        found[part] = nearest(table.rows(steps[part]))
+    return found

@@ -29,13 +29,18 @@ def entropy_of_states(chain: Chain, expected: Sequence[Any], log_likelihood: flo
     """How unsure a chain is of the states, and of the cells it had to expect, given the sequences, in nats.
 
     The entropy of q = p(all that was not seen | sequences) is log p(sequences) − E_q[log p(all)], and the latter
-    follows from the statistics that the chain expects: of starts, transitions, perhaps ends, and of the emissions.
+    follows from the statistics that the chain expects: of starts, transitions, perhaps ends and components, and of the
+    emissions.
     """
     start, transition, end = chain.arguments
     total = _expected_log(expected[0].table, start) + _expected_log(expected[1].table, transition)
     if end is not None:
         total += _expected_log(expected[2].total[:, 0], end)
-    for scored, counted in zip(chain.scored, expected[2 if end is None else 3 :], strict=True):
+    n_parts = len(expected) - len(chain.scored)
+    if chain.mixed is not None:
+        owner, number, log_share = chain.mixed
+        total += _expected_log(expected[n_parts - 1].table[owner, number], log_share)
+    for scored, counted in zip(chain.scored, expected[n_parts:], strict=True):
         used, parameters = varied(counted, scored.constant), scored.parameters
         if not used.n_columns:
             continue

@@ -12,6 +12,7 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.added_counts import is_amount
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import read_estimate
+from tallybayes.models.chains.components import Mixed
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored, local_positions
 from tallybayes.models.inputs.sequences import Sequences
@@ -36,6 +37,7 @@ class Chain(NamedTuple):
     scored: list[Scored]
     domains: list[list[Domain]]
     unseen: str
+    mixed: Mixed | None = None  # where states are mixtures: the emissions are of every component
 
     def emission(self, table: Table) -> Any:
         """log p(step | state), shape (n, states); for one column of labels their codes and a table, which is faster.
@@ -48,8 +50,29 @@ class Chain(NamedTuple):
         """`emission`, prepared once for several tables."""
         if self.is_coded:
             return self._coded
-        plan = Plan(self.scored, np.zeros(len(self.start)), self.domains, self.unseen)
+        joint, mixed = self.joint(), self.mixed
+        return joint if mixed is None else lambda table: mixed.summed(joint(table))
+
+    def joint(self) -> Callable[[Table], np.ndarray]:
+        """log p(step | state) or, where states are mixtures, log p(step, component | state): (n, components)."""
+        log_share = np.zeros(len(self.start)) if self.mixed is None else self.mixed.log_share
+        plan = Plan(self.scored, log_share, self.domains, self.unseen)
         return lambda table: np.ascontiguousarray(plan.joint(table))
+
+    @property
+    def n_emitting(self) -> int:
+        """How many states emit, or components of them."""
+        return len(self.start) if self.mixed is None else len(self.mixed.owner)
+
+    def emitting(self, shares: np.ndarray) -> np.ndarray:
+        """p(state) as the shares of what emits: of components, where states are mixtures."""
+        return shares if self.mixed is None else self.mixed.parted(shares)
+
+    def emitted(self, table: Table, shares: np.ndarray) -> np.ndarray:
+        """As `emitting`, of steps that were seen."""
+        if self.mixed is None or not len(shares):
+            return self.emitting(shares)
+        return self.mixed.parted_by(self.joint()(table), shares)
 
     def _coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         names, (known,) = self.scored[0].factor.columns, self.domains[0]
@@ -69,7 +92,7 @@ class Chain(NamedTuple):
         for part in self.scored:
             if part.family.reads == "codes":
                 table.levels(part.factor.columns, lambda _: False)  # once, and of one kind in all blocks
-        for first, last in stretches(offsets, len(self.start)):
+        for first, last in stretches(offsets, self.n_emitting):
             start, stop = int(offsets[first]), int(offsets[last])
             try:
                 emission = emit(table.rows(slice(start, stop)))
@@ -81,7 +104,7 @@ class Chain(NamedTuple):
     @property
     def is_coded(self) -> bool:
         """Whether a step is one label."""
-        return is_coded([part.factor for part in self.scored])
+        return self.mixed is None and is_coded([part.factor for part in self.scored])
 
     def log_table(self) -> np.ndarray:
         """For one column of labels: log p(level | state), shape (levels, states)."""
@@ -154,9 +177,9 @@ def log_shares(parameters: Any, nothing: float = 0.0) -> np.ndarray:
         return np.log(np.where(np.isnan(shares), nothing, shares))
 
 
-def read_prior(prior: Any) -> dict[str, Any]:
+def read_prior(prior: Any, *, components: bool = False) -> dict[str, Any]:
     """The priors of a chain by part: a mapping, or one belief for all that it belongs to."""
-    parts = ("start", "transition", "end", "emission")
+    parts: tuple[str, ...] = ("start", "transition", "end", *(["component"] if components else []), "emission")
     if prior is None or isinstance(prior, str) or is_amount(prior):
         return dict.fromkeys(parts, prior)
     if isinstance(prior, dict):
@@ -166,7 +189,7 @@ def read_prior(prior: Any) -> dict[str, Any]:
         if set(prior) <= {*parts, *emission}:
             return {part: prior.get(part) for part in parts}
     if isinstance(prior, Dirichlet):
-        return {"start": prior, "transition": prior, "end": None, "emission": None}
+        return dict.fromkeys(parts) | {"start": prior, "transition": prior}
     raise EstimateError(
         f"prior is {prior!r}; expected a mapping from {', '.join(map(repr, parts))} to beliefs, a Dirichlet for start "
         "and transition, a number of counts to add to every level, 'empirical' or None."

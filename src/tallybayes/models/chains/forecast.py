@@ -81,13 +81,15 @@ def forecast_from(
     model: HiddenMarkovModel, first: np.ndarray, horizon: int, level: float, past: dict[Any, np.ndarray], n_steps: int
 ) -> Forecast:
     """The forecast from p(state) of the first step ahead."""
-    counted, moves = model._counted, np.exp(model._counted.answering.transition)
+    counted, chain = model._counted, model._counted.answering
+    moves = np.exp(chain.transition)
     proba = np.empty((int(horizon), len(first)))
     for step in range(len(proba)):
         proba[step] = first if step == 0 else proba[step - 1] @ moves
     total = proba.sum(axis=1, keepdims=True)
     # Where nothing is known to come after a state, or the sequence was impossible, there is nothing to say.
-    shares = np.divide(proba, total, out=np.full_like(proba, np.nan), where=total > 0)
+    states = np.divide(proba, total, out=np.full_like(proba, np.nan), where=total > 0)
+    shares = chain.emitting(states)
     mean: dict[Any, np.ndarray] = {}
     low: dict[Any, np.ndarray] = {}
     high: dict[Any, np.ndarray] = {}
@@ -112,7 +114,7 @@ def forecast_from(
         for place in range(ends.shape[-1]):
             name = names[place] if len(names) == ends.shape[-1] else (names[0], place)
             mean[name], low[name], high[name] = ends[0, :, place], ends[1, :, place], ends[2, :, place]
-    return Forecast(model.states_, shares, float(level), mean, low, high, labels, past, n_steps)
+    return Forecast(model.states_, states, float(level), mean, low, high, labels, past, n_steps)
 
 
 class Forecast:

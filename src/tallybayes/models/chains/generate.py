@@ -54,7 +54,8 @@ def sample(model: HiddenMarkovModel, n: Any, *, random_state: Any = None) -> tup
 def _drawn(model: HiddenMarkovModel, path: np.ndarray, rng: np.random.Generator) -> Any:
     """The steps of one path."""
     columns: dict[Any, Any] = {}
-    counted = model._counted
+    counted, mixed = model._counted, model._counted.answering.mixed
+    path = path if mixed is None else mixed.drawn(path, rng)
     for part, levels, (factor, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         drawn = sample_factor(part, path, statistics, rng)
         if factor.columns[0] in model._kept_words:
@@ -89,6 +90,7 @@ def fill(
     counted = model._counted
     found, _ = answers(counted.answering, kernels.posterior, sequences)
     shares = np.concatenate([np.zeros((0, len(counted.states.levels))), *found])  # p(state) at every step
+    shares = counted.answering.emitted(sequences.table, shares)
     columns: dict[Any, np.ndarray] = {}
     for scored, domains, (_, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         names, family = scored.factor.columns, scored.family

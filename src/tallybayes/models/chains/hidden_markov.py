@@ -27,7 +27,8 @@ from tallybayes.models.chains import (
     stating,
 )
 from tallybayes.models.chains.chain import UNSEEN, read_prior
-from tallybayes.models.chains.names import PARTS, names_in
+from tallybayes.models.chains.components import most_components, refuse_other_components
+from tallybayes.models.chains.names import PARTS, emission_given, names_in
 from tallybayes.models.chains.parameters import Counted, told
 from tallybayes.models.chains.structure import Structure, check_structure
 from tallybayes.models.fitted import measures, reading
@@ -84,6 +85,9 @@ class HiddenMarkovModel(Model):
         are the most likely ones under that constraint. A list: in these alone.
     tied : mapping from states to what they share, optional
         States with the same value have the same emissions, estimated from what was counted of all of them.
+    components : int, or mapping from states to int, optional
+        How many components every state is a mixture of: p(step | state) = Σ p(component | state) p(step | component).
+        A state that a mapping does not name has one. They are learned by EM, in states that are labelled, too.
     gaps : name, optional
         The column that tells how many silent steps lie before each: steps that the chain took and nobody saw. They
         cost about the logarithm of their number; without labels of their own they are expected by EM.
@@ -127,6 +131,7 @@ class HiddenMarkovModel(Model):
         allowed: Any = None,
         start: Any = None,
         tied: Any = None,
+        components: Any = None,
         gaps: Any = None,
         max_iter: int = 100,
         tol: float = 1e-6,
@@ -143,6 +148,7 @@ class HiddenMarkovModel(Model):
         self.allowed = allowed
         self.start = start
         self.tied = tied
+        self.components = components
         self.gaps = gaps
         self.max_iter = max_iter
         self.tol = tol
@@ -235,20 +241,30 @@ class HiddenMarkovModel(Model):
         return None if end is None else np.exp(end)
 
     @property
+    def component_(self) -> np.ndarray | None:
+        """p(component | state), where states are mixtures: (states, components), 0 where a state has fewer."""
+        components, mixed = self._counted.structure.components, self._counted.chain.mixed
+        return None if components is None or mixed is None else components.counts(np.exp(mixed.log_share)).table
+
+    @property
     def emission_(self) -> dict[Any, Any]:
         """p(step | state) by column: of a column of labels {label: its probability in every state}.
 
         Of others the parameters of their family, states first; a block of several columns stands under their tuple.
+        Where states are mixtures, axes are states and components; of different numbers of these, one for all of them.
         What labels never seen have (`unseen`) is not listed.
         """
         found: dict[Any, Any] = {}
+        components = self._counted.structure.components
         for scored, domains in zip(self._counted.chain.scored, self._counted.domains, strict=True):
             names, parameters = scored.factor.columns, scored.parameters
+            if components is not None:
+                parameters = components.shaped(scored.family, parameters)
             if scored.family.reads == "codes":
                 for name, domain, table in zip(
                     names, domains, parameters.segments.split(parameters.table), strict=True
                 ):
-                    found[name] = dict(zip(domain.levels, table.T, strict=False))
+                    found[name] = dict(zip(domain.levels, np.moveaxis(table, -1, 0), strict=False))
             else:
                 found[names if len(names) > 1 else names[0]] = parameters
         return found
@@ -320,7 +336,8 @@ class HiddenMarkovModel(Model):
 
         def make() -> Counted:
             settings = (self.estimate, self.prior, self.unseen, self.end_state)
-            return Counted(self._tally, self._names, *settings, self._given, self.allowed, self.start, self.tied)
+            structure = (self.allowed, self.start, self.tied, self.components)
+            return Counted(self._tally, self._names, *settings, self._given, *structure)
 
         return self._derive("counted", make)
 
@@ -366,6 +383,7 @@ class HiddenMarkovModel(Model):
         check_structure(self)
 
     def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
+        refuse_other_components(self.components, tally, self._names)
         if self.allowed is not None or self.start is not None or self.tied is not None:
             states = tally.domains[tally.schema.domain(self._names["state"])].levels
             parts = [tally[self._names[part]] for part in ("start", "to")]
@@ -376,14 +394,15 @@ class HiddenMarkovModel(Model):
 
     def _check_prior(self, factors: list[Factor]) -> None:
         if not is_amount(self.prior):  # start and transition have levels to add it to
-            given = read_prior(self.prior)
+            given = read_prior(self.prior, components=most_components(self.components) > 1)
             check_priors(given.pop("emission"), map(in_family_of_words, factors), tuple(given))
             for prior in given.values():
                 refuse_other(prior)
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
         names = names_in(tally, self.end_state)
-        return [f for f in tally.factors if f.given == (names["state"],) and f.columns != (names["end"],)]
+        own = [(names["end"],), (names.get("component"),)]
+        return [f for f in tally.factors if f.given[:1] == (names["state"],) and f.columns not in own]
 
     def _take_from(self, other: Any) -> Self:
         self._names, self._left_out = dict(other._names), other._left_out
@@ -395,11 +414,14 @@ class HiddenMarkovModel(Model):
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
         names = state.pop("names")
-        self._names = {name: str(names.pop(name)) for name in PARTS}
+        self._names = {
+            name: str(names.pop(name)) for name in (*PARTS, *(["component"] if "component" in names else []))
+        }
         refuse_rest("the names of the model's parts", names)
         columns = {column for factor in tally.factors for column in factor.columns}
-        needed = {self._names["start"], self._names["to"], *([self._names["end"]] if self.end_state else [])}
-        if not needed <= columns or tally.schema.domain(self._names["state"]) not in tally.domains:
+        more = [*(["end"] if self.end_state else []), *(["component"] if "component" in self._names else [])]
+        needed, given = {self._names[part] for part in ("start", "to", *more)}, emission_given(self._names)
+        if not needed <= columns or any(tally.schema.domain(name) not in tally.domains for name in given):
             raise FileError(f"the model's factors {sorted(needed)} are not all in its tally.")
 
     def _check_loaded(self) -> None:

@@ -14,8 +14,9 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.inference.em import is_whole
+from tallybayes.models.chains.components import most_components
 from tallybayes.models.chains.in_database import Steps, steps_there
-from tallybayes.models.chains.names import free_names, names_in, state_schema
+from tallybayes.models.chains.names import emission_given, free_names, names_in, state_schema
 from tallybayes.models.chains.structure import Structure
 from tallybayes.models.fitted.climbing import initial_model, refuse_other_number
 from tallybayes.models.fitted.soft_counting import with_holes
@@ -70,7 +71,8 @@ def fit(
     initial = initial_model(model, initial)
     source = open_source(X)
     with nullcontext() if source is None else source.snapshot():
-        read = initial is not None or model.gaps is not None
+        mixed = most_components(model.components) > 1
+        read = initial is not None or model.gaps is not None or mixed
         there = None if read else steps_there(X, y, lengths, sequence, order, sample_weight)
         if there is not None and _learn_there(model, there):
             return model
@@ -82,12 +84,12 @@ def fit(
             raise DataError("the weight of every sequence is zero; expected at least one that counts.")
         steps, sequences = sequences.some(np.flatnonzero(weight))
         y, weight = None if y is None else Table({"state": y}).rows(steps).columns["state"], weight[weight > 0]
-    names = free_names(sequences.table)
+    names = free_names(sequences.table, components=mixed)
     given, table = None, sequences.table
     if y is not None:
         given, table = names["state"], table.with_column(names["state"], y)
     found = read_columns(model.columns, table, [names["state"]], given, weight)
-    emissions = [Factor(columns, (names["state"],), family) for columns, family in found.blocks]
+    emissions = [Factor(columns, emission_given(names), family) for columns, family in found.blocks]
     labels, domain = read_states(y)
     if initial is not None:
         labels, domain = _states_of_initial(model, initial, labels, domain)
@@ -98,7 +100,7 @@ def fit(
     if labels is not None and not n_more:
         Structure.of(model, domain.levels).refuse_steps(labels, sequences.offsets, sequences.gaps)
     whole = sequences.gaps is None and not with_holes(sequences.table, emissions).any()  # silent steps have states, too
-    if known and whole:
+    if known and whole and not mixed:
         assert labels is not None
         tally, climbed = _count(model, sequences, labels, domain, weight, names, emissions), None
     else:
@@ -263,7 +265,8 @@ def _count_labelled(
     """The tally of sequences as they are given; refused where a step lacks its state."""
     source = open_source(X)
     with nullcontext() if source is None else source.snapshot():
-        there = None if model.gaps is not None else steps_there(X, y, lengths, sequence, order, sample_weight)
+        alone = model.gaps is not None or "component" in model._names
+        there = None if alone else steps_there(X, y, lengths, sequence, order, sample_weight)
         emissions = model._with_prior(model.tally_)
         tally = None if there is None else there.counted(model, model._names, emissions)
     if tally is not None:
@@ -290,6 +293,11 @@ def count_more(
 ) -> Tally:
     """The tally of labelled sequences that are added to others, or taken out of them."""
     emissions = model._with_prior(model.tally_)
+    if "component" in model._names:
+        raise LabelError(
+            "which component of its state a step is of is not known, so that sequences cannot be counted one by one.\n"
+            "    Use fit on all sequences."
+        )
     if model.allowed is not None or model.start is not None:
         states = model.tally_.domains[model.tally_.schema.domain(model._names["state"])].union(domain)
         structure = Structure.of(model, states.levels)

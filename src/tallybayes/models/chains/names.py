@@ -11,15 +11,21 @@ from tallybayes.tally.tally import Tally
 PARTS = ("start", "from", "to", "end", "state")
 
 
-def free_names(steps: Table) -> dict[str, str]:
-    """A name for every part, other than those of the steps."""
-    return {part: free_name(part, list(steps.columns)) for part in PARTS}
+def free_names(steps: Table, *, components: bool = False) -> dict[str, str]:
+    """A name for every part, other than those of the steps; for components, where states are mixtures."""
+    parts = (*PARTS, "component") if components else PARTS
+    return {part: free_name(part, list(steps.columns)) for part in parts}
+
+
+def emission_given(names: dict[str, str]) -> tuple[str, ...]:
+    """What a step depends on: its state, and its component where there is one."""
+    return (names["state"],) if "component" not in names else (names["state"], names["component"])
 
 
 def state_schema(names: dict[str, str]) -> Schema:
     """All columns of states share one domain, and no other column does."""
-    state = names["state"]
-    return Schema({names[part]: state for part in PARTS if part != "end"}, ordered=(state,))
+    state, given = names["state"], emission_given(names)
+    return Schema({names[part]: state for part in PARTS if part != "end"}, ordered=given)
 
 
 def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
@@ -35,10 +41,12 @@ def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
         "start": {name for factor in labels if not factor.given for name in factor.columns},
         "from": {name for factor in moves for name in factor.given},
         "to": {name for factor in moves for name in factor.columns},
-        "state": {name for factor in steps for name in factor.given},
+        "state": {factor.given[0] for factor in steps},
     }
     shared = {domain(name) for names in found.values() for name in names}
-    columns = [name for factor in steps for name in factor.columns]
+    components = {name for factor in steps for name in factor.given[1:]}
+    columns = [name for factor in steps for name in factor.columns if name not in components]
+    found |= {"component": components} if components else {}
     if end_state:
         yes_no = bool(steps) and steps[-1].family.is_yes_no
         found["end"] = {name for name in columns[-1:] if yes_no and str(name).rstrip("_") == "end"}

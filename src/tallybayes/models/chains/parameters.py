@@ -14,11 +14,12 @@ from tallybayes.errors import DataError, NoCountsError
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.chains.chain import Chain, log_shares, meaning_of, read_prior, share_of_new, with_kept, with_new
+from tallybayes.models.chains.components import Components, Mixed
 from tallybayes.models.chains.stationary_start import most_likely_moves, stationary_shares
 from tallybayes.models.chains.structure import Structure
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.reading import UNSEEN, Told, within_of
-from tallybayes.models.fitted.scoring import Scored, not_estimated
+from tallybayes.models.fitted.scoring import NOTHING, Scored, not_estimated
 from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
@@ -43,12 +44,14 @@ class Counted:
     allowed: Any = None
     start: Any = None
     tied: Any = None
+    components: Any = None
 
     @cached_property
     def structure(self) -> Structure:
         """What is fixed: how counts are read. Tables that were given are as they are."""
         if self.given is not None:
-            return Structure(self.states.levels, ends=self.end_state)
+            components = Components.of(self.components, self.states.levels, None, whole=False)
+            return Structure(self.states.levels, ends=self.end_state, components=components)
         return Structure.of(self, self.states.levels)
 
     @property
@@ -63,12 +66,17 @@ class Counted:
 
     @cached_property
     def pairs(self) -> list[tuple[Factor, Any]]:
-        """Start, transition and end, then the emissions, with what was counted of each."""
+        """Start, transition, end and components, then the emissions, with what was counted of each."""
         pairs = list(zip(self.tally.factors, self.tally.statistics, strict=True))
         by_name = {factor.columns: (factor, counted) for factor, counted in pairs}
-        columns = [self.names[part] for part in ("start", "to", "end")[: self._n_parts]]
-        emissions = [pair for pair in pairs if pair[0].given == (self.names["state"],)]
-        return [by_name[name,] for name in columns] + [p for p in emissions if p[0].columns != (self.names["end"],)]
+        more = [*(["end"] if self.end_state else []), *(["component"] if "component" in self.names else [])]
+        parts = [by_name[self.names[part],] for part in ("start", "to", *more)]
+        own = [(self.names["end"],), (self.names.get("component"),)]
+        emissions = [p for p in pairs if p[0].given[:1] == (self.names["state"],) and p[0].columns not in own]
+        components = self.structure.components
+        if components is not None:
+            emissions = [(factor, components.in_a_row(counted)) for factor, counted in emissions]
+        return parts + emissions
 
     @property
     def emissions(self) -> list[tuple[Factor, Any]]:
@@ -77,7 +85,7 @@ class Counted:
 
     @property
     def _n_parts(self) -> int:
-        return 3 if self.end_state else 2
+        return 2 + self.end_state + ("component" in self.names)
 
     @cached_property
     def read(self) -> list[tuple[Factor, Any]]:
@@ -90,8 +98,16 @@ class Counted:
         """Start, transition, end and emissions after estimating; the predictive of a sequence has no closed form."""
         if self.given is not None:
             known = dict(zip((factor.columns for factor in self.tally.factors), self.given, strict=True))
-            return Fitted.given(self.pairs, [known[factor.columns] for factor, _ in self.pairs], self.states.levels)
-        given, emissions = read_prior(self.prior), [factor for factor, _ in self.emissions]
+            found, components = [known[factor.columns] for factor, _ in self.pairs], self.structure.components
+            if components is not None:  # stated as a tally has them
+                where, n_parts = (components.owner, components.number), self._n_parts
+                emitted = zip(self.emissions, found[n_parts:], strict=True)
+                found[n_parts:] = [factor.family.take(parameters, where) for (factor, _), parameters in emitted]
+                shares = Scored(self.pairs[n_parts - 1][0], found[n_parts - 1], False, NOTHING)
+                found[n_parts - 1] = components.points(shares).parameters
+            return Fitted.given(self.read, found, self.structure.emitting)
+        given = read_prior(self.prior, components=self.structure.components is not None)
+        emissions = [factor for factor, _ in self.emissions]
         priors = [self.structure.prior(part, given[part]) for part in self.parts] + [
             prior_in_groups(given["emission"], factor, self.estimate) for factor in emissions
         ]
@@ -163,7 +179,10 @@ class Counted:
             widen, pairs = with_new if unseen == "new" else with_kept, zip(scored, self._together, strict=True)
             scored = [widen(p, share_of_new(counts)) if p.family.reads == "codes" else p for p, counts in pairs]
             unseen = "smooth"  # to those who read rows: one past the end
-        return Chain(start, transition, end[0][:, 0] if end else None, scored, self.domains, unseen)
+        mixed = None
+        if self.structure.components is not None:
+            mixed = Mixed.made(self.structure.components, log_shares(found["component"].point))
+        return Chain(start, transition, end[0][:, 0] if end else None, scored, self.domains, unseen, mixed)
 
     @property
     def _together(self) -> list[Any]:
@@ -178,7 +197,7 @@ class Counted:
         if not states:
             raise DataError("no state is left: every sequence was forgotten.\n    Learn from at least one step.")
         for code, column in chain.from_iterable(map(not_estimated, self.chain.scored)):
-            raise DataError.no_data(f"column {column!r} in state {states[code]!r}", self.estimate)
+            raise DataError.no_data(f"column {column!r} in {self.structure.called(code)}", self.estimate)
         return self.chain
 
     def over(self, tally: Tally) -> Counted:
@@ -202,11 +221,14 @@ def told(counted: Counted, model: Any) -> list[Told]:
     every = counted._spread(fitted.readable)
     for number, (part, scored) in enumerate(zip(counted.parts, every, strict=False)):
         given, groups = ((), ()) if part == "start" else (("state",), (states,))
-        levels = [states] if scored.factor.level_columns else ()
+        own = range(counted.structure.components.most) if part == "component" else states  # type: ignore[union-attr]
+        levels = [own] if scored.factor.level_columns else ()
         posterior: Any = partial(_belief, counted, number)
         if part == "transition" and counted.structure.stationary:
             posterior = None  # where sequences begin says something of it, too
         found.append(Told(scored, given, groups, levels, names=(part,), posterior=posterior))
+    components = counted.structure.components
+    axes: tuple[Any, Any] = (("state",), (states,)) if components is None else components.axes
     emitted = zip(every[len(found) :], counted.emissions, counted._together, strict=True)
     for number, (scored, (factor, _), counts) in enumerate(emitted, len(found)):
         posterior = partial(_belief, counted, number)
@@ -216,7 +238,7 @@ def told(counted: Counted, model: Any) -> list[Told]:
         levels = [(*counted.tally.domains[str(name)].levels, *more) for name in factor.level_columns]
         names = [(name,) if name in counted.parts else name for name in factor.columns]
         within = within_of(model, scored, counts.n_columns)
-        found.append(Told(scored, ("state",), (states,), levels, names, within, posterior=posterior))
+        found.append(Told(scored, *axes, levels, names, within, posterior=posterior))
     return found
 
 

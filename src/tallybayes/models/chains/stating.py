@@ -11,7 +11,8 @@ from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.stated import stated
-from tallybayes.models.chains.names import PARTS, state_schema
+from tallybayes.models.chains.components import StatedComponents, component_domain, read_components
+from tallybayes.models.chains.names import PARTS, emission_given, state_schema
 from tallybayes.models.chains.stationary_start import stationary_shares
 from tallybayes.models.chains.structure import Structure, arrays_of
 from tallybayes.models.fitted.scoring import NOTHING, Scored
@@ -44,6 +45,7 @@ def from_tables(
     emission: Any,
     end: Any = None,
     *,
+    component: Any = None,
     states: Any = None,
     columns: Any = None,
     levels: Any = None,
@@ -62,7 +64,10 @@ def from_tables(
     emission : p(step | state), by state
         ``{label: probability}``, or numbers by name such as ``{"mean": …, "variance": …}`` or ``{"rate": …}``; as a
         data frame or an array, too. Of steps with several columns, a mapping from column to these.
+        Where states are mixtures, a list of such for every state: one for each of its components.
     end : p(end | state), as a mapping, series or array, optional
+    component : p(component | state), a list of numbers for every state, optional
+        Where states are mixtures.
     states : sequence of labels, optional
         The states of arrays, 0, 1, … if left out.
     columns : Family, or mapping from columns to families, optional
@@ -96,18 +101,29 @@ def from_tables(
         begun = stationary_shares(read_table(transition, named, named, "transition"))
         start, options["start"] = dict(zip(named, begun.tolist(), strict=True)), "stationary"
     named = read_labels(start, states, "states")
-    found = _columns(emission, named, columns, levels)
-    names = {part: free_name(part, [name for one in found for name in one.columns]) for part in PARTS}
+    mixtures = None if component is None else read_components(component, named)
+    found = _columns(emission, named, columns, levels, mixtures)
+    if mixtures is not None:
+        options["components"], mixtures = mixtures.setting, mixtures if mixtures.most > 1 else None
+    own = PARTS if mixtures is None else (*PARTS, "component")
+    names = {part: free_name(part, [name for one in found for name in one.columns]) for part in own}
     domain = Domain(named, names["state"], declared=named, ordered=True)
     order = [named.index(state) for state in domain.levels]
     first = read_probabilities(start, named, "start")[order]
     moves = read_table(transition, named, named, "transition")[np.ix_(order, order)]
     for state, row in zip(domain.levels, moves, strict=True):
         stated(Categorical(), {"probability": row}, [len(named)], f"transition, {state!r},")
-    found = [one._replace(numbers={name: part[order] for name, part in one.numbers.items()}) for one in found]
+    where = order if mixtures is None else mixtures.laid_out[order]
+    found = [one._replace(numbers={name: part[where] for name, part in one.numbers.items()}) for one in found]
     to = Factor(names["to"], (names["from"],), Categorical())
     parts = [(to, Stated((), to.family, {"probability": moves}, [tuple(named)]))]
-    parts += [(Factor(one.columns, (names["state"],), one.family), one) for one in found]
+    parts += [(Factor(one.columns, emission_given(names), one.family), one) for one in found]
+    domains = {names["state"]: domain}
+    if mixtures is not None:
+        shares, name = Factor(names["component"], (names["state"],), Categorical()), names["component"]
+        domains[name] = component_domain(name, mixtures.most)
+        table = {"probability": mixtures.table[order]}
+        parts.append((shares, Stated((), shares.family, table, [tuple(range(mixtures.most))])))
     if end is not None:
         last = Factor(names["end"], (names["state"],), Bernoulli())
         ends = read_row(end, named, "end", absent=None)[order]
@@ -118,12 +134,18 @@ def from_tables(
     model._check_settings()
     model._names = names
     tally, given = tally_and_parameters(
-        Factor(names["start"], (), Categorical()), first, parts, {names["state"]: domain}, state_schema(names)
+        Factor(names["start"], (), Categorical()), first, parts, domains, state_schema(names)
     )
     structure = Structure.of(model, domain.levels, whole=True)
     structure.refuse_parameters(first, moves, "the table of the chain")
-    order = [0, 1, *([len(tally.factors) - 1] if end is not None else []), *range(2, 2 + len(found))]
+    n_emitted = 2 + len(found)
+    order = [0, 1, *reversed(range(n_emitted, len(tally.factors))), *range(2, n_emitted)]  # the end, then components
     known = [Scored(tally.factors[k], given[k], False, NOTHING) for k in order]
+    if structure.components is not None:
+        place = (structure.components.owner, structure.components.number)
+        known[-len(found) :] = [
+            one._replace(parameters=one.family.take(one.parameters, place)) for one in known[-len(found) :]
+        ]
     structure.refuse_untied(known[len(known) - len(found) :], "emission")
     if strength is None:
         return model._adopt(tally)._state(given)
@@ -141,21 +163,33 @@ def _worth(one: Scored, rows: float) -> Any:
     return belief_of(one.factor, one.parameters, np.full(table.shape[:1] if table.ndim > 1 else (), rows))
 
 
-def _columns(emission: Any, states: list[Any], columns: Any, levels: Any) -> list[Stated]:
+def _columns(
+    emission: Any, states: list[Any], columns: Any, levels: Any, mixtures: StatedComponents | None
+) -> list[Stated]:
     """What is known of every column of a step: one without a name, or those of a mapping."""
     emission = by_label(emission)
     if isinstance(emission, Mapping) and not set(map(str, emission)) & set(map(str, states)):
-        return read_columns_stated(emission, states, columns, levels)
+        return _read(emission, states, columns, levels, mixtures)
     if isinstance(columns, Mapping) and len(columns) == 1:
         name, columns = next(iter(columns.items()))
     else:
         name = 0
     if isinstance(levels, Mapping):
         levels = levels.get(name)
-    if levels is None and columns is None and not isinstance(emission, Mapping):
+    if levels is None and columns is None and not isinstance(emission, Mapping) and mixtures is None:
         if np.ndim(emission) != 2:
             raise DataError.wrong_type(
                 "emission", f"of {np.ndim(emission)} axes", "a row of probabilities for every state"
             )
         levels = range(np.shape(emission)[1])
-    return read_columns_stated({name: emission}, states, columns, levels)
+    return _read({name: emission}, states, columns, levels, mixtures)
+
+
+def _read(
+    value: Mapping[Any, Any], states: list[Any], columns: Any, levels: Any, mixtures: StatedComponents | None
+) -> list[Stated]:
+    """What is stated of every column, in every state or, where states are mixtures, in every component."""
+    if mixtures is None:
+        return read_columns_stated(value, states, columns, levels)
+    in_a_row = {name: mixtures.in_a_row(part, f"the emission of {name!r}") for name, part in value.items()}
+    return read_columns_stated(in_a_row, mixtures.names, columns, levels)

@@ -17,9 +17,9 @@ from scipy.sparse.csgraph import connected_components
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError, LabelError, brief
 from tallybayes.families.categorical import Probabilities
+from tallybayes.models.chains.components import Components, check_components, with_table
 from tallybayes.models.fitted.scoring import Scored
 from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
 from tallybayes.tally.factor import Factor
 from tallybayes.words import Words
 
@@ -46,11 +46,13 @@ class Structure:
     allowed : ndarray of bool of shape (states, states), or None
         Which states may follow.
     tied : ndarray of int of shape (states,), or None
-        Which emission every state has.
+        Which emission every state has; of states with components, every component.
     stationary : bool
         Whether sequences begin as they go on: p(first state) is the stationary distribution of the transitions.
     ends : bool
         Whether their end is modelled.
+    components : Components, or None
+        Where states are mixtures.
     """
 
     states: Sequence[Any]
@@ -59,6 +61,7 @@ class Structure:
     tied: np.ndarray | None = None
     stationary: bool = False
     ends: bool = False
+    components: Components | None = None
 
     @classmethod
     def of(cls, model: Any, states: Sequence[Any], *, whole: bool = False) -> Structure:
@@ -78,7 +81,10 @@ class Structure:
                 "start='stationary' is of a chain that goes on for ever, and end_state=True says where it ends; "
                 "expected one of them."
             )
-        found = cls(states, starts, allowed, _read_tied(model.tied, states, whole), stationary, model.end_state)
+        tied = _read_tied(model.tied, states, whole)
+        components = Components.of(model.components, states, tied, whole=whole)
+        tied = tied if components is None else components.tied_components()
+        found = cls(states, starts, allowed, tied, stationary, model.end_state, components)
         if whole and allowed is not None:
             found._refuse_dead_ends()
             found.refuse_transient()
@@ -108,21 +114,24 @@ class Structure:
         n = len(self.states)
         return 1 / n if self.allowed is None else self.allowed / np.maximum(self.allowed.sum(axis=1, keepdims=True), 1)
 
-    @property
-    def is_free(self) -> bool:
-        """Whether nothing is fixed."""
-        return self.starts is None and self.allowed is None and self.tied is None and not self.stationary
-
     # ---- Counts as they are read ----------------------------------------------------------------------------------
 
     @property
     def parts(self) -> list[str]:
         """What is estimated besides the emissions."""
-        return [*([] if self.stationary else ["start"]), "transition", *(["end"] if self.ends else [])]
+        more = [*(["end"] if self.ends else []), *([] if self.components is None else ["component"])]
+        return [*([] if self.stationary else ["start"]), "transition", *more]
+
+    @property
+    def _n_more(self) -> int:
+        """How many parts there are besides start and transition."""
+        return self.ends + (self.components is not None)
 
     def factors(self, factors: Sequence[Factor]) -> list[Factor]:
-        """Those of start, transition, perhaps end, and the emissions, as they are estimated."""
+        """Those of start, transition, perhaps end and components, and the emissions, as they are estimated."""
         start, moves, *rest = factors
+        if self.components is not None:
+            rest[self.ends] = self.components.factor(rest[self.ends])
         if self.allowed is not None:
             moves = Factor(moves.columns, (), moves.family)
         return [*([] if self.stationary else [start]), moves, *rest]
@@ -134,33 +143,48 @@ class Structure:
             start = Counts(start.table[self.starts])
         if self.allowed is not None:
             moves = Counts(moves.table[self.allowed], self._sizes)
+        if self.components is not None:
+            rest[self.ends] = self.components.read(rest[self.ends])
         if self.tied is not None:
-            rest = rest[: self.ends] + [part.merged(self.tied, len(self.groups)) for part in rest[self.ends :]]
+            n_more = self._n_more
+            rest = rest[:n_more] + [part.merged(self.tied, len(self.groups)) for part in rest[n_more:]]
         return [*([] if self.stationary else [start]), moves, *rest]
 
     def points(self, found: Sequence[Scored]) -> list[Scored]:
         """Parameters of all states as they would be estimated: of what is allowed, and of each emission once."""
         start, moves, *rest = found
         if self.starts is not None:
-            start = _with_table(start, start.point.table[self.starts])
+            start = with_table(start, start.point.table[self.starts])
         if self.allowed is not None:
-            moves = _with_table(moves, moves.point.table[self.allowed], self._sizes)
+            moves = with_table(moves, moves.point.table[self.allowed], self._sizes)
+        if self.components is not None:
+            rest[self.ends] = self.components.points(rest[self.ends])
         if self.tied is not None:
-            firsts = self._firsts
-            rest = rest[: self.ends] + [
-                one._replace(parameters=one.family.take(one.point, firsts), predictive=False)
-                for one in rest[self.ends :]
+            firsts, n_more = self._firsts, self._n_more
+            rest = rest[:n_more] + [
+                one._replace(parameters=one.family.take(one.point, firsts), predictive=False) for one in rest[n_more:]
             ]
         return [*([] if self.stationary else [start]), moves, *rest]
 
     @property
     def groups(self) -> list[Any]:
-        """What the emissions that are estimated are called: by the first state that has each."""
-        return list(self.states) if self.tied is None else [self.states[k] for k in self._firsts]
+        """What the emissions that are estimated are called: by the first state, or component, that has each."""
+        names = self.emitting
+        return names if self.tied is None else [names[k] for k in self._firsts]
+
+    @property
+    def emitting(self) -> list[Any]:
+        """What emits: the states, or their components."""
+        return list(self.states) if self.components is None else list(self.components.names)
+
+    def called(self, place: int) -> str:
+        """What emits, for a message."""
+        name = self.emitting[place]
+        return f"state {name!r}" if self.components is None else f"component {name[1]} of state {name[0]!r}"
 
     @property
     def _firsts(self) -> np.ndarray:
-        return np.unique(np.arange(len(self.states)) if self.tied is None else self.tied, return_index=True)[1]
+        return np.unique(np.arange(len(self.emitting)) if self.tied is None else self.tied, return_index=True)[1]
 
     @property
     def _sizes(self) -> list[int]:
@@ -168,7 +192,9 @@ class Structure:
         return [int(size) for size in self.allowed.sum(axis=1)]
 
     def prior(self, part: str, prior: Any) -> Any:
-        """The prior of start or transition over what is allowed alone."""
+        """The prior of start, transition or components over what is there alone."""
+        if part == "component" and self.components is not None:
+            return self.components.prior(prior)
         kept = {"start": self.starts, "transition": self.allowed}.get(part)
         if kept is None or not isinstance(prior, Dirichlet) or prior.concentration.ndim == 0:
             return prior
@@ -184,13 +210,17 @@ class Structure:
         parts, emissions = dict(zip(self.parts, found, strict=False)), found[len(self.parts) :]
         for part, kept in (("start", self.starts), ("transition", self.allowed)):
             if kept is not None and part in parts:
-                parts[part] = _with_table(parts[part], self._filled(kept, parts[part].point.table, 0.0))
+                parts[part] = with_table(parts[part], self._filled(kept, parts[part].point.table, 0.0))
+        if self.components is not None:
+            parts["component"] = self.components.spread(parts["component"])
         if self.tied is not None:
             emissions = [one._replace(parameters=one.family.take(one.parameters, self.tied)) for one in emissions]
         return [*parts.values(), *emissions]
 
     def belief(self, part: str, belief: Any) -> Any:
-        """A belief about start or transition with a place for what is forbidden, which is as good as certain."""
+        """A belief about a part with a place for what is forbidden, or not there, which is as good as certain."""
+        if part == "component" and self.components is not None:
+            return self.components.belief(belief, _NOTHING)
         kept = {"start": self.starts, "transition": self.allowed}.get(part)
         return belief if kept is None else Dirichlet(self._filled(kept, belief.concentration, _NOTHING))
 
@@ -269,8 +299,8 @@ class Structure:
                 apart = np.flatnonzero(~np.isclose(part, same, rtol=1e-9, equal_nan=True).all(axis=axes))
                 if len(apart):
                     raise DataError(
-                        f"{what} has other emissions of {one.factor.columns} in state {self.states[apart[0]]!r} than "
-                        f"in {self.groups[self.tied[apart[0]]]!r}, and tied= says that they share them."
+                        f"{what} has other emissions of {one.factor.columns} in {self.called(apart[0])} than in "
+                        f"{self.called(self._firsts[self.tied[apart[0]]])}, and tied= says that they share them."
                     )
 
     # ---- Where EM starts ------------------------------------------------------------------------------------------
@@ -316,13 +346,9 @@ def _n_parts(allowed: np.ndarray) -> int:
     return int(connected_components(allowed, connection="strong")[0])
 
 
-def _with_table(one: Scored, table: np.ndarray, sizes: Any = None) -> Scored:
-    segments = Segments([table.shape[-1]] if sizes is None else sizes)
-    return one._replace(parameters=Probabilities(table, segments), predictive=False)
-
-
 def check_structure(model: Any) -> None:
     """Refuse words that are none, and settings of another kind."""
+    check_components(model.components)
     ALLOWED_WORDS.check("allowed", model.allowed)
     START_WORDS.check("start", model.start)
     if model.tied is not None and not isinstance(model.tied, Mapping):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ class _Measured(NamedTuple):
 
     places: np.ndarray
     mean: np.ndarray
-    spread: np.ndarray  # variances (groups, columns), or covariances (groups, columns, columns)
+    spread: np.ndarray  # variances (*groups, columns), or covariances (*groups, columns, columns)
 
 
 def _measured(model: Any, what: str) -> list[_Measured]:
@@ -37,7 +38,9 @@ def _measured(model: Any, what: str) -> list[_Measured]:
         mean, spread = (np.asarray(part, dtype=float) for part in one.point)
         width = mean.shape[-1]
         spread = np.broadcast_to(spread, (*mean.shape, width) if spread.ndim > mean.ndim else mean.shape)
-        found.append(_Measured(rank[start : start + width], mean, spread))
+        groups = tuple(map(len, one.groups))
+        spread = spread.reshape(groups + spread.shape[mean.ndim - 1 :])
+        found.append(_Measured(rank[start : start + width], mean.reshape(*groups, width), spread))
         start += width
     return found
 
@@ -47,11 +50,14 @@ def _number(name: Any) -> int:
 
 
 def means(model: Any) -> np.ndarray:
-    """The means of all Gaussian columns in every class or state, shape (groups, columns), columns in the order of X."""
+    """The means of all Gaussian columns in every class or state, shape (groups, columns), columns in the order of X.
+
+    Of states that are mixtures, (states, components, columns).
+    """
     found = _measured(model, "means_")
-    out = np.empty((len(found[0].mean), sum(len(one.places) for one in found)))
+    out = np.empty((*found[0].mean.shape[:-1], sum(len(one.places) for one in found)))
     for one in found:
-        out[:, one.places] = one.mean
+        out[..., one.places] = one.mean
     return out
 
 
@@ -62,13 +68,14 @@ def covariances(model: Any) -> np.ndarray:
     takes to be independent has covariance 0; a shared covariance is there once for each.
     """
     found = _measured(model, "covariances_")
-    n_groups, d = len(found[0].mean), sum(len(one.places) for one in found)
+    groups, d = found[0].mean.shape[:-1], sum(len(one.places) for one in found)
+    n_groups = math.prod(groups)
     what = f"covariances_ of {d} columns in {n_groups} groups"
     require_memory(8 * n_groups * d * d, what, "parameters_ has the variances alone.")
-    out = np.zeros((n_groups, d, d))
+    out = np.zeros((*groups, d, d))
     for one in found:
-        if one.spread.ndim == 2:
-            out[:, one.places, one.places] = one.spread
+        if one.spread.ndim == one.mean.ndim:
+            out[..., one.places, one.places] = one.spread
         else:
-            out[:, one.places[:, None], one.places] = one.spread
+            out[..., one.places[:, None], one.places] = one.spread
     return out

@@ -91,7 +91,13 @@ class SoftCounter:
         return statistics, entropy
 
     def seeds(
-        self, table: Table, codes: np.ndarray, weight: np.ndarray, n_starts: int, rng: np.random.Generator
+        self,
+        table: Table,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        n_starts: int,
+        rng: np.random.Generator,
+        n_groups: int | None = None,
     ) -> list[Nearest]:
         """Where to start: functions that tell the groups of rows, by the nearest of some centres; the tightest first.
 
@@ -104,12 +110,15 @@ class SoftCounter:
             All above 0.
         n_starts : int
         rng : Generator
+        n_groups : int, optional
+            How many groups there are to tell, if not those that are counted.
         """
-        found = [self._seed(table, codes, weight, rng) for _ in range(n_starts)]
+        n_groups = self.n_groups if n_groups is None else n_groups
+        found = [self._seed(table, codes, weight, rng, n_groups) for _ in range(n_starts)]
         return [nearest for _, nearest in sorted(found, key=lambda seed: seed[0])]
 
     def _seed(
-        self, table: Table, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator
+        self, table: Table, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator, n_groups: int
     ) -> tuple[float, Nearest]:
         """How far off rows are, squared and summed, and what finds the nearest centre.
 
@@ -131,9 +140,9 @@ class SoftCounter:
         seen, middle = np.unique(of), np.zeros(rows.shape[1])
         means = [known_mean(examples[of == k], weight[known[of == k]], middle) for k in seen]
         fixed = np.array(means).reshape(len(seen), rows.shape[1])
-        found = seed_centres(rows, self.n_groups - len(seen), fixed, rng, weight[rest])
+        found = seed_centres(rows, n_groups - len(seen), fixed, rng, weight[rest])
         centres = np.empty_like(found)
-        centres[[*seen, *np.setdiff1d(np.arange(self.n_groups), seen)]] = found
+        centres[[*seen, *np.setdiff1d(np.arange(n_groups), seen)]] = found
         far = float(weight[rest] @ squared_gaps(rows, centres).min(axis=1))
         return far, lambda some: squared_gaps(measured(some), centres).argmin(axis=1)
 
