@@ -17,6 +17,7 @@
 #include "chain_module.h"
 #include "join_module.h"
 #include "diagnose.h"
+#include "dirichlet.h"
 #include "mail_module.h"
 #include "parallel.h"
 #include "parquet_module.h"
@@ -309,6 +310,37 @@ nb::tuple python_sum_squares(nb::handle columns, nb::handle anchor, nb::handle g
                         second(sums.second.low));
 }
 
+nb::object python_climb_dirichlet(nb::handle counts, nb::handle rows, nb::handle many, nb::handle sizes,
+                                  nb::handle n_levels, size_t n_groups) {
+  const Borrowed of_cells(counts), of_columns(rows), times(many), parts(sizes), levels(n_levels);
+  const auto doubles = [](const Borrowed& array) {
+    return reinterpret_cast<const double*>(array.require({Type::float64}).data());
+  };
+  const auto whole = [](const Borrowed& array) {
+    return reinterpret_cast<const int64_t*>(array.require({Type::int64}).data());
+  };
+  const DirichletCounts input{doubles(of_cells), doubles(of_columns), doubles(times),   whole(parts),
+                              whole(levels),     parts.length(0),     n_groups};
+  const size_t n_cells = times.length(0);
+  size_t total = 0;
+  for (size_t j = 0; j < input.n_columns; j++) {
+    if (input.sizes[j] < 0 || static_cast<size_t>(input.sizes[j]) > n_cells - total) {
+      throw nb::value_error("expected sizes that sum to the number of cells");
+    }
+    total += static_cast<size_t>(input.sizes[j]);
+  }
+  if (total != n_cells || levels.length(0) != input.n_columns || of_cells.length(0) != n_cells * n_groups ||
+      of_columns.length(0) != input.n_columns * n_groups) {
+    throw nb::value_error("expected a count of every cell and column in each group");
+  }
+  std::vector<double> found;
+  {
+    const nb::gil_scoped_release released;
+    found = climb_dirichlet(input);
+  }
+  return to_array(std::move(found), {n_cells});
+}
+
 nb::object python_squared_lengths(nb::handle columns, nb::handle centre, nb::handle roots, nb::handle shifts,
                                   size_t n_classes, size_t threads) {
   const BorrowedTable borrowed = borrow_table(columns, 0);
@@ -393,6 +425,8 @@ NB_MODULE(_compiled, module) {
              nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("squared_lengths", &python_squared_lengths, nb::arg("columns"), nb::arg("centre"), nb::arg("roots"),
              nb::arg("shifts"), nb::arg("n_classes"), nb::arg("threads"));
+  module.def("climb_dirichlet", &python_climb_dirichlet, nb::arg("counts"), nb::arg("rows"), nb::arg("many"),
+             nb::arg("sizes"), nb::arg("n_levels"), nb::arg("n_groups"));
   module.def("best_cuts", &python_best_cuts, nb::arg("table"), nb::arg("n_classes"), nb::arg("n_log_n"));
   module.def("read_bytes", &python_read_bytes, nb::arg("array"), nb::arg("threads"));
   define_scoring(module);

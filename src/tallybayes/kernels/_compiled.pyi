@@ -27,6 +27,14 @@ def count_codes(
 def count_joint(
     columns: Columns, sizes: Int64Array, sets: list[tuple[int, ...]], weight: Float64Array | None, threads: int
 ) -> Float64Array: ...
+def climb_dirichlet(
+    counts: Float64Array,
+    rows: Float64Array,
+    many: Float64Array,
+    sizes: Int64Array,
+    n_levels: Int64Array,
+    n_groups: int,
+) -> Float64Array: ...
 def best_cuts(table: AnyArray, n_classes: int, n_log_n: Float64Array) -> Int64Array: ...
 def sum_dense(
     columns: Columns, kind: str, group: AnyArray | None, n_groups: int, weight: Float64Array | None, threads: int

@@ -396,13 +396,13 @@ def test_no_order_of_groups_levels_or_columns_matters_to_the_bit():
 
 
 def test_levels_and_columns_that_are_alike_are_solved_for_once(monkeypatch):
-    solved, newton = [], empirical_dirichlet._newton
+    solved, climb_all = [], empirical_dirichlet.climb_dirichlet
 
-    def watch(columns, *rest):
-        solved.append((columns.segments.n_columns, columns.segments.n_cells))
-        return newton(columns, *rest)
+    def watch(counts, rows, *rest):
+        solved.append((len(rows), len(counts)))
+        return climb_all(counts, rows, *rest)
 
-    monkeypatch.setattr(empirical_dirichlet, "_newton", watch)
+    monkeypatch.setattr(empirical_dirichlet, "climb_dirichlet", watch)
     table = np.array([[2.0, 0, 1, 5, 3, 1, 0, 2], [0, 2, 1, 3, 1, 3, 5, 0]])
     segments = Segments([4, 4])  # {2 and 0, twice; 1 and 1; 5 and 3}, {1 and 3, twice; 0 and 5; 2 and 0}
     found = fit_dirichlet(table, segments)

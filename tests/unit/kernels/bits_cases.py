@@ -11,6 +11,7 @@ from kernel_cases import lay_out
 
 from tallybayes import kernels
 from tallybayes.kernels import chain
+from tallybayes.kernels.dirichlet import climb_dirichlet
 from tallybayes.kernels.joint import count_joint
 from tallybayes.kernels.log_base import log_base_csr
 from tallybayes.kernels.tempering import sum_tempered
@@ -219,6 +220,18 @@ def wide_chains(draw: Draw) -> list[Any]:
     return found
 
 
+def dirichlets(draw: Draw) -> list[Any]:
+    found: list[Any] = []
+    sizes = np.array([1, 2, 0, 7, 30])
+    for n_groups in (1, 2, 9):
+        for scale in (5.0, 4000.0):
+            counts = np.sort(np.floor(scale * draw.uniform(40, n_groups) ** 3), axis=1)
+            for table in (counts, counts + 0.25):
+                rows = np.stack([part.sum(axis=0) for part in np.split(table, np.cumsum(sizes)[:-1])])
+                found.append(climb_dirichlet(table, rows, np.ones(40), sizes, sizes))
+    return found
+
+
 CASES: dict[str, Callable[[Draw], list[Any]]] = {
     "counting": counting,
     "dense sums": dense_sums,
@@ -229,6 +242,7 @@ CASES: dict[str, Callable[[Draw], list[Any]]] = {
     "chains": chains,
     "tempering": tempering,
     "wide chains": wide_chains,
+    "dirichlets": dirichlets,
 }
 
 

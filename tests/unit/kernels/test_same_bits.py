@@ -23,6 +23,7 @@ FUSED = {
     "chains": "d91e99c76e8b6c89",
     "tempering": "b8e48a6764e7cb68",
     "wide chains": "5fabd6b3dee78ae2",
+    "dirichlets": "6004280d998c771d",
 }
 V2 = {
     "counting": "cb156b5392b39c90",
@@ -34,6 +35,7 @@ V2 = {
     "chains": "6409c67e39211f8a",
     "tempering": "d9904c7a344c6a56",
     "wide chains": "a95bab0ebb8cdb62",
+    "dirichlets": "6004280d998c771d",
 }
 
 
