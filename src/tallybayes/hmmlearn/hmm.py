@@ -1,0 +1,288 @@
+"""`CategoricalHMM`, `GaussianHMM` and `PoissonHMM` of `hmmlearn.hmm`: its starts and formulas, our kernels."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from hmmlearn import hmm as theirs
+from scipy.special import gammaln
+from sklearn.utils.validation import check_array
+
+import tallybayes as tb
+from tallybayes.hmmlearn.counting import Counting, stated, whole
+from tallybayes.hmmlearn.densities import log_densities, mended, outer, over_states, refuse_parts
+
+__all__ = ["CategoricalHMM", "GaussianHMM", "PoissonHMM"]
+
+_FAMILIES = {
+    "full": tb.MultivariateGaussian,
+    "tied": tb.TiedMultivariateGaussian,
+    "diag": tb.Gaussian,
+    "spherical": tb.SphericalGaussian,
+}
+
+
+class CategoricalHMM(Counting, theirs.CategoricalHMM):
+    """`hmmlearn.hmm.CategoricalHMM`: the same constructor, attributes and answers.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+    startprob_prior, transmat_prior, emissionprob_prior : float or array, default 1.0
+    n_features : int, optional
+        How many symbols there are; those seen, if left out.
+    algorithm : {"viterbi", "map"}, default "viterbi"
+    random_state : int, RandomState or None
+    n_iter, tol, verbose, params, init_params
+    implementation : {"log", "scaling"}
+        Both are the same here: nothing underflows.
+
+    Attributes
+    ----------
+    startprob_, transmat_, emissionprob_ : ndarray
+    model_ : HiddenMarkovModel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.hmmlearn import CategoricalHMM
+    >>> diary = np.array([[2], [2], [1], [0], [0], [1], [0], [1], [2]])  # ice creams eaten, less one
+    >>> weather = [1, 1, 0, 0, 0, 0, 0, 1, 1]
+    >>> found = CategoricalHMM(2).fit(diary, [3, 3, 3], states=weather)
+    >>> found.transmat_.round(3)
+    array([[0.667, 0.333],
+           [0.333, 0.667]])
+    >>> found.predict([[2], [0], [0]])
+    array([1, 0, 0])
+    """
+
+    emissionprob_prior: Any
+    emissionprob_: Any
+    _letters = "ste"
+    _parameters = ("emissionprob_",)
+
+    def _read(self, X: Any) -> np.ndarray:
+        X = check_array(X, ensure_all_finite="allow-nan")
+        if X.shape[1] != 1:
+            warnings.warn("Inputs of shape other than (n_samples, 1) are deprecated.", DeprecationWarning, stacklevel=4)
+            X = X.reshape(-1, 1)
+        if X.dtype.kind == "f":
+            holes = np.isnan(X)
+            if (X[~holes] != np.floor(X[~holes])).any():
+                raise ValueError("Symbols should be integers")
+            if (X[~holes] < 0).any():
+                raise ValueError("Symbols should be nonnegative")
+            return np.where(holes, -1, X).astype(np.int64)
+        if X.size and X.min() < 0:
+            raise ValueError("Symbols should be nonnegative")
+        return np.asarray(X)
+
+    def _known(self, X: np.ndarray) -> np.ndarray:
+        holes = (X < 0).any(axis=1)
+        return X[~holes] if holes.any() else X
+
+    def _family(self) -> tb.Family:
+        return tb.Categorical(tuple(range(self.n_features)))
+
+    def _emission(self, X: np.ndarray) -> Any:
+        with np.errstate(divide="ignore"):
+            return X.reshape(-1), np.log(np.ascontiguousarray(self.emissionprob_.T, dtype=float))
+
+    def _summed(self, X: np.ndarray, done: Any) -> list[Any]:
+        return [tb.Counts(done.start), tb.Counts(done.transition), tb.Counts(done.emission.T)]
+
+    def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
+        codes = X.reshape(-1)
+        sums = [np.bincount(codes[codes >= 0], share[codes >= 0], self.n_features) for share in shares.T]
+        return tb.Counts(np.stack(sums))
+
+    def _emit(self, counts: Any) -> None:
+        if "e" in self.params:
+            table = np.maximum(self.emissionprob_prior - 1 + counts.table, 0)
+            total = table.sum(axis=1, keepdims=True)
+            before = getattr(self, "emissionprob_", table)
+            self.emissionprob_ = np.where(total == 0, before, table / np.where(total == 0, 1, total))
+
+    def _stated(self) -> tb.HiddenMarkovModel:
+        return stated(self, {(0,): list(whole(self.emissionprob_))}, levels={(0,): list(range(self.n_features))})
+
+
+class GaussianHMM(Counting, theirs.GaussianHMM):
+    """`hmmlearn.hmm.GaussianHMM`: the same constructor, attributes and answers.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+    covariance_type : {"spherical", "diag", "full", "tied"}, default "diag"
+    min_covar : float, default 1e-3
+        Added to the variances that EM starts from.
+    startprob_prior, transmat_prior : float or array, default 1.0
+    means_prior, means_weight : float or array, default 0
+    covars_prior, covars_weight : float or array, default 1e-2 and 1
+    algorithm : {"viterbi", "map"}, default "viterbi"
+    random_state : int, RandomState or None
+    n_iter, tol, verbose, params, init_params
+    implementation : {"log", "scaling"}
+        Both are the same here: nothing underflows.
+
+    Attributes
+    ----------
+    startprob_, transmat_, means_ : ndarray
+    covars_ : ndarray of shape (n_components, n_features, n_features)
+    model_ : HiddenMarkovModel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.hmmlearn import GaussianHMM
+    >>> X = np.array([[1.0], [1.2], [0.8], [5.1], [np.nan], [4.9], [5.0], [1.1], [0.9]])
+    >>> found = GaussianHMM(2, random_state=0, n_iter=20).fit(X)
+    >>> (found.predict(X) == found.predict(X)[4]).tolist()  # of a step that nobody saw, too
+    [False, False, False, True, True, True, True, False, False]
+    """
+
+    covariance_type: str
+    means_prior: Any
+    means_weight: Any
+    covars_prior: Any
+    covars_weight: Any
+    means_: Any
+    _covars_: Any
+    _letters = "stmc"
+    _parameters = ("means_", "_covars_")
+
+    @property
+    def covars_(self) -> np.ndarray:
+        """A matrix for every state, as hmmlearn gives them."""
+        n, n_features = self.n_components, self.n_features
+        found = over_states(self._covars_, self.covariance_type, n, n_features)
+        return found if found.ndim == 3 else found[:, :, None] * np.eye(n_features)
+
+    @covars_.setter
+    def covars_(self, covars: Any) -> None:
+        theirs.GaussianHMM.covars_.fset(self, covars)
+
+    def _variances(self) -> np.ndarray:
+        return over_states(self._covars_, self.covariance_type, self.n_components, np.shape(self.means_)[1])
+
+    def _refuse_holes(self, X: np.ndarray) -> None:
+        if self.covariance_type in ("full", "tied"):
+            refuse_parts(X, f"covariance_type={self.covariance_type!r}")
+
+    def _family(self) -> tb.Family:
+        return _FAMILIES[self.covariance_type]()
+
+    def _emission(self, X: np.ndarray) -> Any:
+        return log_densities(X, self.means_, self._variances())
+
+    _compute_log_likelihood = _emission
+
+    def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
+        family, n = self._family(), self.n_components
+        if self.covariance_type in ("full", "tied"):
+            holes = np.isnan(X).any(axis=1)
+            X, shares = (X[~holes], shares[~holes]) if holes.any() else (X, shares)
+        return family.collect(X, None, n, shares)
+
+    def _emit(self, counts: Any) -> None:
+        weight, wanted = counts.weight, self.means_weight + counts.weight
+        if "m" in self.params:
+            found = (self.means_weight * self.means_prior + weight * counts.mean) / np.where(wanted == 0, 1, wanted)
+            self.means_ = np.where(wanted == 0, getattr(self, "means_", found), found)
+        if "c" in self.params:
+            aside, missed = self.means_ - self.means_prior, counts.mean - self.means_
+            if self.covariance_type in ("spherical", "diag"):
+                scatter = self.means_weight * aside**2 + counts.scatter + weight * missed**2
+                rows = np.maximum(self.covars_weight - 1, 0) + weight
+                found = (self.covars_prior + scatter) / np.maximum(rows, 1e-5)
+                if self.covariance_type == "spherical":
+                    found = np.tile(found.mean(axis=1)[:, None], (1, found.shape[1]))
+            else:
+                scatter = self.means_weight * outer(aside) + counts.scatter + weight[:, :, None] * outer(missed)
+                more = np.maximum(self.covars_weight - counts.n_columns, 0)
+                if self.covariance_type == "tied":
+                    self._covars_ = (self.covars_prior + scatter.sum(axis=0)) / (more + weight.sum())
+                    return
+                rows = more + weight[:, :, None]
+                found = (self.covars_prior + scatter) / np.where(rows == 0, 1, rows)
+            empty = (weight == 0).all(axis=1)
+            if empty.any() and hasattr(self, "_covars_"):
+                found[empty] = self._variances()[empty]
+            self._covars_ = found
+
+    def _stated(self) -> tb.HiddenMarkovModel:
+        covars = self._variances()
+        word = "covariance" if covars.ndim == 3 else "variance"
+        covars = mended(covars) if covars.ndim == 3 else covars
+        emission = [{"mean": mean, word: part} for mean, part in zip(self.means_, covars, strict=True)]
+        return stated(self, {tuple(range(covars.shape[1])): emission})
+
+
+class PoissonHMM(Counting, theirs.PoissonHMM):
+    """`hmmlearn.hmm.PoissonHMM`: the same constructor, attributes and answers.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+    startprob_prior, transmat_prior : float or array, default 1.0
+    lambdas_prior, lambdas_weight : float or array, default 0.0
+    algorithm : {"viterbi", "map"}, default "viterbi"
+    random_state : int, RandomState or None
+    n_iter, tol, verbose, params, init_params
+    implementation : {"log", "scaling"}
+        Both are the same here: nothing underflows.
+
+    Attributes
+    ----------
+    startprob_, transmat_, lambdas_ : ndarray
+    model_ : HiddenMarkovModel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.hmmlearn import PoissonHMM
+    >>> calls = np.array([[1], [0], [2], [9], [11], [8], [1], [1], [10], [12]])
+    >>> found = PoissonHMM(2, random_state=1, n_iter=50).fit(calls)
+    >>> np.sort(found.lambdas_.ravel()).round(2)
+    array([1.  , 9.97])
+    """
+
+    lambdas_prior: Any
+    lambdas_weight: Any
+    lambdas_: Any
+    _letters = "stl"
+    _parameters = ("lambdas_",)
+
+    def _family(self) -> tb.Family:
+        return tb.Poisson()
+
+    def _emission(self, X: np.ndarray) -> Any:
+        rates = np.asarray(self.lambdas_, dtype=float)
+        if X.shape[1] != rates.shape[1]:
+            raise ValueError(f"Unexpected number of dimensions, got {X.shape[1]} but expected {rates.shape[1]}")
+        holes, never = np.isnan(X), rates == 0
+        known = np.where(holes, 0.0, X)
+        found = known @ np.log(np.where(never, 1.0, rates)).T - (~holes).astype(float) @ rates.T
+        found -= gammaln(known + 1).sum(axis=1)[:, None]
+        outside = (known < 0) | (known != np.floor(known))
+        if never.any() or outside.any():  # what has no rate never happens, and nor do halves
+            found[((known > 0).astype(float) @ never.T.astype(float) > 0) | outside.any(axis=1)[:, None]] = -np.inf
+        return found
+
+    _compute_log_likelihood = _emission
+
+    def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
+        return self._family().collect(X, None, self.n_components, shares)
+
+    def _emit(self, counts: Any) -> None:
+        if "l" in self.params:
+            weight = np.broadcast_to(counts.weight, counts.total.shape)
+            mean, n = counts.total / np.where(weight == 0, 1, weight), weight.sum(axis=0)  # n: of all states, as theirs
+            found = (self.lambdas_prior + n * mean) / (self.lambdas_weight + n)
+            self.lambdas_ = np.where(weight == 0, getattr(self, "lambdas_", found), found)
+
+    def _stated(self) -> tb.HiddenMarkovModel:
+        rates = np.asarray(self.lambdas_, dtype=float)
+        return stated(self, {tuple(range(rates.shape[1])): [{"rate": rate} for rate in rates]})
