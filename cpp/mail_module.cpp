@@ -148,14 +148,21 @@ class MailBatch {
     lengths_.push_back(length_);
   }
 
-  nb::list words() const {
-    nb::list found;
+  // In UTF-8, a zero byte after each; those that words have are written as every database holds them.
+  nb::bytes words() const {
+    std::string found;
     uint8_t room[16];
     for (size_t k = 0; k < table_.size(); k++) {
-      const std::string_view word = table_.word(k, room);
-      found.append(nb::str(word.data(), word.size()));
+      for (const char c : table_.word(k, room)) {
+        if (c) {
+          found += c;
+        } else {
+          found += "\xEF\xBF\xBD";
+        }
+      }
+      found += '\0';
     }
-    return found;
+    return nb::bytes(found.data(), found.size());
   }
   nb::bytes tokens() const { return nb::bytes(numbers_.data(), numbers_.size() * sizeof(int32_t)); }
   nb::bytes lengths() const { return nb::bytes(lengths_.data(), lengths_.size() * sizeof(int64_t)); }

@@ -6,5 +6,6 @@
 namespace tallybayes {
 
 void define_mail(nanobind::module_& module);
+void define_mail_words(nanobind::module_& module);
 
 }  // namespace tallybayes

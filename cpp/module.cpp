@@ -435,6 +435,7 @@ NB_MODULE(_compiled, module) {
   define_parquet(module);
   define_strings(module);
   define_mail(module);
+  define_mail_words(module);
   define_text(module);
 }
 

@@ -203,6 +203,8 @@ def mail(folder: Path) -> Work:
 
     from tallybayes.apps.spam import mail as reading
     from tallybayes.apps.spam.batching import REFERENCE
+    from tallybayes.apps.spam.databases import storable
+    from tallybayes.apps.spam.packing import as_words
     from tallybayes.apps.spam.score import UNCALIBRATED, Totals, judge
     from tallybayes.kernels.mail import mail_batch
 
@@ -239,7 +241,7 @@ def mail(folder: Path) -> Work:
             raise AssertionError("tokens that are not distinct, or empty")
         "".join(tokens).encode()  # they are stored
         batch = mail_batch(REFERENCE)
-        if batch is not None and batch.add(read) and batch.words() != tokens:
+        if batch is not None and batch.add(read) and as_words(batch.words()) != storable(tokens):
             raise AssertionError("other tokens where mails are compiled")
         counts = [rng.randrange(6) for _ in tokens]
         if not 0 <= judge(tokens, counts, counts[::-1], totals, UNCALIBRATED).probability <= 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binascii import crc32
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from tallybayes.apps.spam import mail, markup, mime, words
 from tallybayes.apps.spam.databases import storable
 from tallybayes.apps.spam.folders import MAIL_BYTES
-from tallybayes.apps.spam.packing import Batch, Message, batch_of
+from tallybayes.apps.spam.packing import Batch, Message, as_words, batch_of
 
 if TYPE_CHECKING:
     from tallybayes.kernels._compiled import MailBatch
@@ -52,21 +52,46 @@ def read_batch(raws: Sequence[bytes]) -> Batch:
     Examples
     --------
     >>> found = read_batch([b"Subject: hello\n\nDear all", b"Subject: hello\n\nDear Ann"])
-    >>> "ann" in found.words, found.lengths.tolist()
+    >>> b"\0ann\0" in found.words, found.lengths.tolist()
     (True, [12, 12])
     """
     ids = list(map(mail.content_id, raws))
-    batch = _kernel() if len(raws) > _FEW else None
+    batch = _taken_apart(raws)
     if batch is None:
         return batch_of(Message(*both) for both in zip(ids, map(mail.tokens_of, raws), strict=True))
-    for raw in raws:
-        if not batch.add(raw):
-            batch.add_tokens(storable(mail.tokens_of(raw)))
     tokens, lengths = np.frombuffer(batch.tokens(), np.int32), np.frombuffer(batch.lengths(), np.int64)
-    return Batch(ids, storable(batch.words()), tokens, lengths)
+    return Batch(ids, batch.words(), tokens, lengths)
 
 
-def _kernel() -> MailBatch | None:
+def tokens_of_each(raws: Sequence[bytes]) -> Iterator[list[str]]:
+    r"""The tokens of mails, one after the other, as they are stored.
+
+    Examples
+    --------
+    >>> [tokens[:3] for tokens in tokens_of_each([b"Subject: hello\n\nDear all", b"To: Ann\n\nHello"])]
+    [['style:subject', 'style:subject size 3', 'style:subject capitals 0'], ['style:to', 'to:ann', 'hello']]
+    """
+    batch = _taken_apart(raws)
+    if batch is None:
+        yield from map(storable, map(mail.tokens_of, raws))
+        return
+    words, numbers, start = as_words(batch.words()), memoryview(batch.tokens()).cast("i"), 0
+    for length in memoryview(batch.lengths()).cast("q"):
+        yield [words[number] for number in numbers[start : start + length]]
+        start += length
+
+
+def _taken_apart(raws: Sequence[bytes]) -> MailBatch | None:
+    batch = empty_batch() if len(raws) > _FEW else None
+    if batch is not None:
+        for raw in raws:
+            if not batch.add(raw):
+                batch.add_tokens(storable(mail.tokens_of(raw)))
+    return batch
+
+
+def empty_batch() -> MailBatch | None:
+    """A batch of no mails by the kernel; None where it is not compiled."""
     from tallybayes.kernels.mail import mail_batch
 
     return mail_batch(REFERENCE)

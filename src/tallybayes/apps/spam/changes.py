@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tallybayes.apps.spam.packing import Batch, Ids, in_order, only, pack, unpack
+from tallybayes.apps.spam.packing import Batch, Ids, only, packed_words, unpack
 
 Outcome = Literal["learned", "known", "other", "relearned", "forgotten", "unknown"]
 
@@ -30,7 +30,7 @@ class Change:
         self.fresh: set[bytes] = set()
         self.moved: dict[bytes, tuple[int, bytes]] = {}
         self._known, self._move = known, move
-        self._steps: list[tuple[int, int, Ids]] = []  # class, by how much, words
+        self._steps: list[tuple[int, Ids, Ids]] = []  # class, words, by how much
 
     def outcome(self, name: bytes) -> Outcome:
         """What becomes of the next message."""
@@ -61,33 +61,32 @@ class Change:
             found.append(only(batch, kept))
         return found
 
-    def add(self, batches: Sequence[Batch], ids: Mapping[str, int]) -> dict[bytes, bytes]:
-        """Count new mails; the words of each, packed."""
+    def add(self, batches: Sequence[Batch], ids: Sequence[Ids]) -> dict[bytes, bytes]:
+        """Count new mails, of whose words these are the ids; the words of each, packed."""
         assert self.target is not None
         packed: dict[bytes, bytes] = {}
-        for batch in batches:
-            named = np.fromiter(map(ids.__getitem__, batch.words), np.int64, len(batch.words))
-            words, lengths = in_order(named[batch.tokens], batch.lengths)
-            self._steps.append((self.target, 1, words))
-            packed.update(zip(batch.ids, pack(words, lengths), strict=True))
+        for batch, named in zip(batches, ids, strict=True):
+            content, words, counts = packed_words(named, batch.tokens, batch.lengths)
+            self._steps.append((self.target, words, counts))
+            packed.update(zip(batch.ids, content, strict=True))
         return packed
 
     def steps(self) -> tuple[list[int], list[int], list[int]]:
         """The words whose counts change, in order, and by how much in ham and in spam."""
         for spam in (0, 1):
             words = unpack([packed for label, packed in self.moved.values() if label == spam])[0]
-            self._steps.append((spam, -1, words))
+            self._steps.append((spam, words, np.full(len(words), -1)))
             if self.target is not None:
-                self._steps.append((self.target, 1, words))
-        every = np.concatenate([words for *_, words in self._steps])
+                self._steps.append((self.target, words, np.ones(len(words), np.int64)))
+        every = np.concatenate([words for _, words, _ in self._steps])
         low, high = int(every.min(initial=0)), int(every.max(initial=0))
         if high - low < 8 * len(every):  # many words: each has its place, and nothing is sorted
             ids, place = np.arange(low, high + 1), every - low
         else:
             ids, place = np.unique(every, return_inverse=True)
         table, start = np.zeros((2, len(ids)), np.int64), 0
-        for spam, step, words in self._steps:
-            table[spam] += step * np.bincount(place[start : start + len(words)], minlength=len(ids))
+        for spam, words, counts in self._steps:
+            np.add.at(table[spam], place[start : start + len(words)], counts)
             start += len(words)
         kept = np.bincount(place, minlength=len(ids)) > 0
         return ids[kept].tolist(), table[0][kept].tolist(), table[1][kept].tolist()

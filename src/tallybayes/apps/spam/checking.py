@@ -12,10 +12,10 @@ from typing import NamedTuple
 import tallybayes as tb
 from tallybayes.apps.command.terminal import printable
 from tallybayes.apps.spam.databases import StoreError
-from tallybayes.apps.spam.judging import CODES, Verdict, judge_mail, mails_or_reasons
+from tallybayes.apps.spam.judging import CODES, Verdict, judge_mail, judge_tokens, mails_or_reasons
 from tallybayes.apps.spam.passing import header_of, pass_on, read_start, split, with_header
 from tallybayes.apps.spam.score import Thresholds, thresholds_of_costs
-from tallybayes.apps.spam.several import Grouped, in_processes
+from tallybayes.apps.spam.several import FEW, Grouped, in_processes
 from tallybayes.apps.spam.store import Store
 
 REFUSED = 3
@@ -83,7 +83,8 @@ def judged(place: str | None, files: Sequence[str], thresholds: Thresholds) -> I
     """Names and verdicts of all mails of some files; why, of a file that cannot be read."""
     failed: list[tuple[str, OSError]] = []
     try:
-        for _, found in in_processes([("", _readable(files, failed))], partial(judge_some, place, thresholds)):
+        groups = [("", _readable(files, failed))]
+        for _, found in in_processes(groups, partial(judge_some, place, thresholds), _import_kernel):
             yield from found
             while failed:
                 yield failed.pop(0)
@@ -107,7 +108,18 @@ _open: dict[str | None, Store] = {}  # by place: processes that judge many mails
 def judge_some(place: str | None, thresholds: Thresholds, group: Grouped) -> list[tuple[str, Verdict]]:
     """The verdicts of some mails, each with its name."""
     store = _open.get(place) or _open.setdefault(place, Store(place, read_only=True))
-    return [(name, judge_mail(store, raw, thresholds)) for name, raw in group[1]]
+    if len(group[1]) <= FEW:
+        return [(name, judge_mail(store, raw, thresholds)) for name, raw in group[1]]
+    from tallybayes.apps.spam.batching import tokens_of_each
+
+    each = tokens_of_each([raw for _, raw in group[1]])
+    return [(name, judge_tokens(store, tokens, thresholds)) for (name, _), tokens in zip(group[1], each, strict=True)]
+
+
+def _import_kernel() -> None:
+    from tallybayes.apps.spam.batching import empty_batch
+
+    empty_batch()
 
 
 def _code(verdict: Verdict | OSError) -> int:

@@ -43,25 +43,30 @@ def as_text(calibration: Calibration) -> str:
 
 def judge_mail(store: Store, raw: bytes, thresholds: Thresholds) -> Verdict:
     """What a mail is taken for."""
-    _, pairs, found = _judgement(store, raw)
+    return judge_tokens(store, tokens_of(raw), thresholds)
+
+
+def judge_tokens(store: Store, tokens: list[str], thresholds: Thresholds) -> Verdict:
+    """What a mail of these tokens is taken for."""
+    pairs, found = _judgement(store, tokens)
     return Verdict(decide(found, thresholds), found.probability, found.log_odds, len(pairs) - pairs.count((0, 0)))
 
 
 def evidence_of(store: Store, raw: bytes) -> tuple[float, list[Evidence]]:
     """What each word of a mail that was seen before says, the strongest first; and what is said before any word."""
-    tokens, pairs, found = _judgement(store, raw)
+    tokens = tokens_of(raw)
+    pairs, found = _judgement(store, tokens)
     rows = zip(tokens, found.weights, pairs, strict=True)
     evidence = [Evidence(token, weight, *pair) for token, weight, pair in rows if pair != (0, 0)]
     evidence.sort(key=lambda one: -abs(one.weight))
     return found.log_odds - sum(found.weights), evidence
 
 
-def _judgement(store: Store, raw: bytes) -> tuple[list[str], list[tuple[int, int]], Judgement]:
-    tokens = tokens_of(raw)
+def _judgement(store: Store, tokens: list[str]) -> tuple[list[tuple[int, int]], Judgement]:
     state, pairs = store.look_up(tokens)
     totals = Totals(state.ham, state.spam, state.ham_words, state.spam_words, state.words)
     ham, spam = zip(*pairs, strict=True) if pairs else ((), ())
-    return tokens, pairs, judge(tokens, ham, spam, totals, calibration_of(state))
+    return pairs, judge(tokens, ham, spam, totals, calibration_of(state))
 
 
 def mails_or_reasons(paths: Iterable[str]) -> Iterator[tuple[str, bytes | OSError]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from tallybayes.apps.spam.batching import read_batch
+from tallybayes.apps.spam.batching import empty_batch, read_batch
 from tallybayes.apps.spam.calibrate import Messages, calibrate
 from tallybayes.apps.spam.changes import Outcome
 from tallybayes.apps.spam.databases import StoreError
@@ -51,7 +52,8 @@ def learn(store: Store, parts: Mapping[Label, Iterable[str]], *, move: bool = Fa
     names: list[str] = []
     batches: list[Batch] = []
     now: Label = "ham"
-    for group, (some, batch) in in_processes(((label, mails_in(parts[label])) for label in parts), read_messages):
+    groups = ((label, mails_in(parts[label])) for label in parts)
+    for group, (some, batch) in in_processes(groups, read_messages, empty_batch):
         label: Label = "ham" if group == "ham" else "spam"
         if names and (label != now or len(names) >= _AT_ONCE):
             yield Learned(now, names, change(batches, now))
@@ -79,13 +81,14 @@ def recalibrate(store: Store, *, always: bool = False) -> bool:
 def messages_of(store: Store, most: int) -> Messages:
     """So many of the kept messages as numbers, spread evenly over all, with the counts of all."""
     with store.database.reading():
-        words = store.words()
+        starts, start_of, numbered = store.starts()
+        words = store.database.ask("SELECT id, ham, spam FROM words")
         n = store.database.ask("SELECT count(*) FROM messages")[0][0]
         parts = [(spam, ids, lengths) for _, spam, ids, lengths in store.messages(step=max(1, -(-n // most)))]
-    known = np.array([row[0] for row in words], np.int64)
-    kinds, ham, spam = np.zeros((3, words[-1][0] + 1 if words else 0), np.int64)
-    kinds[known] = kinds_of([row[1] for row in words])
-    ham[known], spam[known] = [row[2] for row in words], [row[3] for row in words]
+    table = np.fromiter(chain.from_iterable(words), np.int64, 3 * len(words)).reshape(-1, 3)
+    kinds, ham, spam = np.zeros((3, int(max(table[:, 0].max(initial=0), numbered.max(initial=0))) + 1), np.int64)
+    kinds[numbered] = np.array(kinds_of(starts), np.int64)[start_of]
+    ham[table[:, 0]], spam[table[:, 0]] = table[:, 1], table[:, 2]
     nothing = np.zeros(0, np.int64)
     lengths = np.concatenate([nothing, *(part[2] for part in parts)])
     return Messages(

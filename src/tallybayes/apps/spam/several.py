@@ -14,13 +14,13 @@ Found = TypeVar("Found")
 Named = tuple[str, bytes]
 Grouped = tuple[str, list[Named]]
 
-_FEW = 64  # mails that are done before a process could have been started
+FEW = 64  # mails that are done before a process could have been started
 _MAILS, _BYTES = 500, 1 << 22  # that are handed over at a time
 _WAITING = 8  # of these for each core, so that nobody is idle while the results are written
 
 
 def in_processes(
-    groups: Iterable[tuple[str, Iterable[Named]]], work: Callable[[Grouped], Found]
+    groups: Iterable[tuple[str, Iterable[Named]]], work: Callable[[Grouped], Found], prepare: Callable[[], object]
 ) -> Iterator[tuple[str, Found]]:
     """What some work makes of mails, some of one group at a time and in their order.
 
@@ -30,6 +30,8 @@ def in_processes(
         Read as the work goes on: few are held.
     work : callable
         A function of a module, which other processes find, of a group and a list of mails.
+    prepare : callable
+        Called before there are other processes: what is imported once here is not imported in each of them.
     """
     left = (chunk for group, mails in groups for chunk in _chunks(group, mails))
     first = next(left, None)
@@ -45,6 +47,7 @@ def in_processes(
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
+    prepare()
     with ProcessPoolExecutor(cores, multiprocessing.get_context("fork")) as pool:
         waiting: deque[tuple[str, Future[Found]]] = deque()
         try:
@@ -68,7 +71,7 @@ def in_processes(
 
 def _chunks(group: str, mails: Iterable[Named]) -> Iterator[Grouped]:
     chunk: list[Named] = []
-    size, most = 0, _FEW
+    size, most = 0, FEW
     for mail in mails:
         chunk.append(mail)
         size += len(mail[1])

@@ -36,8 +36,8 @@ def from_tally(store: Store, tally: Any, origin: str = "", now: int | None = Non
     with store.writing():
         if origin and not store.note_origin(origin):
             return None
-        ids = store.numbered(words, when)
-        rows = [(*counts, ids[word]) for word, counts in sorted(words.items())]
+        names = sorted(words)
+        rows = [(*words[name], place) for name, place in zip(names, store.numbered(names, when), strict=True)]
         database.do_many("UPDATE words SET ham = ham + ?, spam = spam + ? WHERE id = ?", rows)
         store.add_imported(rows)
         store.count_again(ham=ham, spam=spam, imported_ham=ham, imported_spam=spam)

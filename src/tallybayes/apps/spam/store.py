@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tallybayes.apps.spam.databases import Database, MissingStoreError, StoreError, connect, default_place, storable
 
 if TYPE_CHECKING:
     from tallybayes.apps.spam.changes import Change, Outcome
-    from tallybayes.apps.spam.packing import Batch, Message
+    from tallybayes.apps.spam.packing import Batch, Ids, Message, WordIds
 
 Label = Literal["ham", "spam"]
 LABELS: tuple[Label, Label] = ("ham", "spam")
@@ -65,7 +64,7 @@ class Store:
     def __init__(self, place: str | None = None, *, create: bool = False, read_only: bool = False) -> None:
         self.database: Database = connect(place or default_place(), create=create, read_only=read_only)
         self.place = self.database.shown
-        self._ids: dict[str, int] = {}
+        self._ids: WordIds | None = None
         self._removed = -1  # how often words had been removed when those ids were read
         self._all_at = -1  # the revision of which those are all there are
         self._counts: dict[str, tuple[int, int]] = {}
@@ -215,7 +214,7 @@ class Store:
             with self.database.writing():
                 yield
         except BaseException:
-            self._ids, self._removed, self._all_at = {}, -1, -1
+            self._ids, self._removed, self._all_at = None, -1, -1
             raise
 
     def learn(self, messages: Sequence[Message | Batch], label: Label, now: int | None = None) -> list[Outcome]:
@@ -276,8 +275,8 @@ class Store:
         new: list[str] = []
         if change.fresh:
             mails = change.new_mails(batches)
-            new = self._number(set[str]().union(*(batch.words for batch in mails)))
-            packed = change.add(mails, self._ids)
+            new, ids_of_words = self._number([batch.words for batch in mails])
+            packed = change.add(mails, ids_of_words)
             number = database.ask("SELECT coalesce(max(number), 0) FROM messages")[0][0]
             mails_now = [
                 (place, name, target, words, when) for place, (name, words) in enumerate(packed.items(), number + 1)
@@ -314,33 +313,59 @@ class Store:
     def _keep_ids_of(self, meta: dict[str, str]) -> None:
         """Ids that are remembered stand for their words as long as nobody has removed words."""
         if int(meta["removed"]) != self._removed:
-            self._ids, self._removed, self._all_at = {}, int(meta["removed"]), -1
+            self._ids, self._removed, self._all_at = None, int(meta["removed"]), -1
         elif self._all_at != int(meta["revision"]):
             self._all_at = -1
 
-    def _number(self, words: set[str]) -> list[str]:
-        """Have the ids of words. Those that are new get the next ones, in order of spelling: it tells of no mail."""
-        missing = words - self._ids.keys()
+    def _number(self, parts: Sequence[bytes]) -> tuple[list[str], list[Ids]]:
+        """The words of parts that are new, and the ids of all by part.
+
+        New ones get the next ids, in order of spelling: it tells of no mail.
+        """
+        ids = self._known_ids()
+        places = [ids.places(words) for words in parts]
+        missing = ids.missing(places)
         first = self.database.ask("SELECT coalesce(max(id), 0) + 1 FROM words")[0][0]
-        if self._all_at < 0 and missing:
+        if self._all_at < 0 and len(missing):
             if 4 * len(missing) > first:  # many are asked for: all are had in one go
-                self._ids = dict(self.database.ask("SELECT word, id FROM words"))
-                self._all_at = int(self._meta()["revision"])
+                self._know_all(ids)
             else:
                 text = "SELECT word, id FROM words WHERE word {among}"
-                self._ids.update(self.database.ask_among(text, missing))
-            missing -= self._ids.keys()
-        new = sorted(missing)
-        self._ids.update(zip(new, count(first), strict=False))
-        return new
+                ids.remember(self.database.ask_among(text, ids.words(missing)))
+            missing = ids.missing([missing])
+        return ids.give(missing, first), [ids.of(some) for some in places]
 
-    def numbered(self, words: Iterable[str], when: int) -> dict[str, int]:
-        """The ids of words, in a transaction that has begun; those that are new are written with counts of 0."""
-        self._keep_ids_of(self._meta())
-        new = self._number(set(words))
-        text = "INSERT INTO words (id, word, ham, spam, seen) VALUES (?, ?, 0, 0, ?)"
-        self.database.do_many(text, [(self._ids[word], word, when) for word in new])
+    def _known_ids(self) -> WordIds:
+        from tallybayes.apps.spam.packing import WordIds
+
+        self._ids = self._ids or WordIds()
         return self._ids
+
+    def _know_all(self, ids: WordIds) -> None:
+        ids.remember(self.database.ask("SELECT word, id FROM words"))
+        self._all_at = int(self._meta()["revision"])
+
+    def starts(self) -> tuple[list[str], Any, Any]:
+        """How words begin, up to a colon or not at all; of every word which of these, and its id.
+
+        What is remembered of words is not read again; in a transaction that has begun.
+        """
+        self._keep_ids_of(self._meta())
+        ids = self._known_ids()
+        if self._all_at < 0:
+            self._know_all(ids)
+        return ids.starts()
+
+    def numbered(self, words: Sequence[str], when: int) -> list[int]:
+        """The ids of words, in a transaction that has begun; those that are new are written with counts of 0."""
+        from tallybayes.apps.spam.packing import as_bytes
+
+        self._keep_ids_of(self._meta())
+        new, ids = self._number([as_bytes(words)])
+        first = int(ids[0].max(initial=0)) + 1 - len(new)  # new words have the highest ids
+        text = "INSERT INTO words (id, word, ham, spam, seen) VALUES (?, ?, 0, 0, ?)"
+        self.database.do_many(text, [(number, word, when) for number, word in enumerate(new, first)])
+        return ids[0].tolist()
 
     def add_imported(self, rows: Iterable[tuple[int, int, int]]) -> None:
         """Say of how many (ham, spam) messages of a word (its id) none is kept, in a transaction that has begun."""

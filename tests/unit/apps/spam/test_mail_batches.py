@@ -12,7 +12,7 @@ from tallybayes.apps.spam import batching
 from tallybayes.apps.spam.batching import REFERENCE, read_batch
 from tallybayes.apps.spam.databases import storable
 from tallybayes.apps.spam.mail import TOKENS, content_id, tokens_of
-from tallybayes.apps.spam.packing import Message, batch_of
+from tallybayes.apps.spam.packing import Message, as_words, batch_of
 from tallybayes.apps.spam.store import Store
 from tallybayes.kernels.mail import mail_batch
 
@@ -23,7 +23,7 @@ compiled_alone = pytest.mark.skipif(not kernels.implementation().startswith("com
 def compiled(raw: bytes) -> list[str] | None:
     """The tokens by the kernel; None where it leaves the mail to Python."""
     batch = mail_batch(REFERENCE)
-    return batch.words() if batch.add(raw) else None
+    return as_words(batch.words()) if batch.add(raw) else None
 
 
 def page(body: str, charset: str = "utf-8") -> bytes:

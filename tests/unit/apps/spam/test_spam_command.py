@@ -193,7 +193,7 @@ def test_many_mails_take_several_processes(learned, done, tally, monkeypatch):
 def test_a_process_that_is_killed_is_told(learned):
     code = (
         "import os, signal, sys; from tallybayes.apps.spam import mail, several\n"
-        "several._FEW = several._MAILS = 5\n"
+        "several.FEW = several._MAILS = 5\n"
         "parent, real = os.getpid(), mail.tokens_of\n"
         "def tokens_of(raw):\n"
         "    if b'number20' in raw and os.getpid() != parent: os.kill(os.getpid(), signal.SIGKILL)\n"
