@@ -10,6 +10,12 @@ namespace tallybayes {
 
 namespace {
 
+nb::object as_text(std::string_view word) {
+  PyObject* made = PyUnicode_FromStringAndSize(word.data(), static_cast<Py_ssize_t>(word.size()));
+  if (!made) throw nb::python_error();
+  return nb::steal(made);
+}
+
 // Words by the order in which they came first.
 class MailWords {
  public:
@@ -59,8 +65,7 @@ class MailWords {
     sorted.reserve(entries.size());
     nb::list words;
     for (const Entry& entry : entries) {
-      const std::string_view word = table_.word(static_cast<size_t>(entry.place), room);
-      words.append(nb::str(word.data(), word.size()));
+      words.append(as_text(table_.word(static_cast<size_t>(entry.place), room)));
       sorted.push_back(entry.place);
     }
     const size_t n = sorted.size();
@@ -81,10 +86,7 @@ class MailWords {
       found.push_back(static_cast<int32_t>(starts.add(key_of(at, length), at, length) - 1));
     }
     nb::list names;
-    for (size_t k = 0; k < starts.size(); k++) {
-      const std::string_view start = starts.word(k, room);
-      names.append(nb::str(start.data(), start.size()));
-    }
+    for (size_t k = 0; k < starts.size(); k++) names.append(as_text(starts.word(k, room)));
     const size_t n = found.size();
     return nb::make_tuple(names, to_array(std::move(found), {n}));
   }

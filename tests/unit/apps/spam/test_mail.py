@@ -199,7 +199,9 @@ sys.path.insert(0, {sys.path[0]!r})
 sys.path.insert(0, {str(__file__).rpartition("/")[0]!r})
 from mails import HOSTILE
 from tallybayes.apps.spam.batching import REFERENCE
+from tallybayes.apps.spam.databases import storable
 from tallybayes.apps.spam.mail import content_id, tokens_of
+from tallybayes.apps.spam.packing import as_words
 from tallybayes.kernels.mail import mail_batch
 raw = HOSTILE[{name!r}]()
 tokens_of(b"Content-Type: text/html; charset=euc-jp\\n\\n<p>&amp;\\xff")
@@ -210,7 +212,7 @@ def peak():
 before, start = peak(), time.process_time()
 found, identity = tokens_of(raw), content_id(raw)
 took, start, batch = time.process_time() - start, time.process_time(), mail_batch(REFERENCE)
-same = batch is None or not batch.add(raw) or batch.words() == found
+same = batch is None or not batch.add(raw) or as_words(batch.words()) == storable(found)
 print(max(took, time.process_time() - start), peak() - before, len(found), same)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
