@@ -19,6 +19,7 @@ from tallybayes.models.fitted.summary import summary
 from tallybayes.models.inputs.columns import columns_of, refuse_other_choice
 from tallybayes.models.model import Model
 from tallybayes.models.networks import exchange, learning, parameters, questions, rows, separation
+from tallybayes.models.networks.effects import effect
 from tallybayes.models.networks.factors import check_structure, check_sum
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
@@ -138,6 +139,7 @@ class BayesianNetwork(Model):
     probability = questions.probability
     sample = questions.sample
     next_question = next_question
+    effect = effect
 
     # What the graph says alone
     separated = separation.separated

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import tallybayes as tb
+from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.tables import NetworkTables
 
 
@@ -32,6 +33,19 @@ def networks(draw: Any, most_nodes: int = 5, zeros: bool = True) -> NetworkTable
             table = table / table.sum(axis=-1, keepdims=True)
         tables[node] = table
     return NetworkTables(parents, levels, tables)
+
+
+@st.composite
+def graphs(draw: Any, most: int = 7) -> Graph:
+    """A graph of a few nodes, any of their arrows there or not."""
+    n = draw(st.integers(2, most))
+    chosen = draw(st.lists(st.booleans(), min_size=n * (n - 1) // 2, max_size=n * (n - 1) // 2))
+    pairs = [(a, b) for b in range(n) for a in range(b)]
+    above: dict[str, list[str]] = {f"n{b}": [] for b in range(n)}
+    for (a, b), there in zip(pairs, chosen, strict=True):
+        if there:
+            above[f"n{b}"].append(f"n{a}")
+    return Graph.read(above)
 
 
 def given(tables: NetworkTables) -> tb.BayesianNetwork:

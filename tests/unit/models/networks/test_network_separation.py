@@ -7,23 +7,12 @@ import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import settings
 from hypothesis import strategies as st
+from network_cases import graphs
 from network_pictures import fire_alarm
 
 import tallybayes as tb
 from tallybayes.errors import DataError
 from tallybayes.models.networks.graph import Graph
-
-
-@st.composite
-def graphs(draw, most=7):
-    n = draw(st.integers(2, most))
-    chosen = draw(st.lists(st.booleans(), min_size=n * (n - 1) // 2, max_size=n * (n - 1) // 2))
-    pairs = [(a, b) for b in range(n) for a in range(b)]
-    above = {f"n{b}": [] for b in range(n)}
-    for (a, b), there in zip(pairs, chosen, strict=True):
-        if there:
-            above[f"n{b}"].append(f"n{a}")
-    return Graph.read(above)
 
 
 def by_moral_graph(graph, first, second, known):
