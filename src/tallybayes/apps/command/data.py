@@ -15,12 +15,11 @@ from urllib.parse import quote
 from cyclopts import Parameter
 
 from tallybayes.apps.command.faults import SPOOLED, CommandError, UsageError
-from tallybayes.apps.command.terminal import say
+from tallybayes.apps.command.terminal import STANDARD_INPUT, say
 
 if TYPE_CHECKING:
     import tallybayes as tb
 
-STANDARD_INPUT = "stdin:"  # what - stands for; and standard output, where something is written
 _DATABASES = ("duckdb:", "sqlite:", "postgresql://", "postgres://")
 
 

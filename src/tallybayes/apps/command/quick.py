@@ -1,9 +1,10 @@
-"""The quick way of `tally spam check`: its few options by hand, and nothing imported that a verdict does not need."""
+"""The quick way of `tally spam check` and `learn`: few options by hand, and nothing imported that is not needed."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from tallybayes.apps.spam.checking import Asked, check, pass_through
 
@@ -18,6 +19,12 @@ def spam(words: Sequence[str]) -> int:
         asked = read(words[2:]) if words[1:2] == ["check"] else None
         if asked is not None:
             return check(asked)
+        if words[1:2] == ["learn"] and (paths := read_paths(words[2:])) is not None:
+            from tallybayes.apps.command.commands.spam.learn import learn
+
+            learn(**paths)
+            sys.stdout.flush()
+            return 0
     except BaseException as error:
         return _ended(error, words)
     from tallybayes.apps.command.run import USAGE_OF_SPAM, run
@@ -32,7 +39,20 @@ def spam(words: Sequence[str]) -> int:
 
 def read(words: Sequence[str]) -> Asked | None:
     """What is asked, where it is plain; None where it is for the others to read, or to say what is wrong with it."""
-    found: dict[str, bool | str] = {}
+    found = _plain(words, _FLAGS, _VALUES)
+    return None if found is None else Asked(tuple(found[0]), **found[1])
+
+
+def read_paths(words: Sequence[str]) -> dict[str, Any] | None:
+    """The options of `learn`, where each comes once, with one path; None where not."""
+    files, found = _plain(words, {"json"}, {"ham", "spam", "store"}) or (["?"], {})
+    paths: dict[str, Any] = {name: (found.pop(name),) for name in ("ham", "spam") if name in found}
+    return None if files or not paths else {**paths, **found}
+
+
+def _plain(words: Sequence[str], flags: set[str], values: set[str]) -> tuple[list[str], dict[str, Any]] | None:
+    """Words that are no options, and options with what they are."""
+    found: dict[str, Any] = {}
     files = []
     left = iter(words)
     for word in left:
@@ -43,16 +63,16 @@ def read(words: Sequence[str]) -> Asked | None:
         name = option.removeprefix("--")
         if not option.startswith("--") or name in found:
             return None
-        if name in _FLAGS and not sign:
+        if name in flags and not sign:
             found[name] = True
-        elif name in _VALUES:
+        elif name in values:
             value = value if sign else next(left, "")
             if not value or value.startswith("-"):
                 return None
             found[name] = value
         else:
             return None
-    return Asked(tuple(files), **found)  # type: ignore[arg-type]
+    return files, found
 
 
 def _ended(error: BaseException, words: Sequence[str]) -> int:

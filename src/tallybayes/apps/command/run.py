@@ -13,10 +13,9 @@ from typing import Any
 from cyclopts import CycloptsError
 
 from tallybayes.apps.command.app import make_app
-from tallybayes.apps.command.data import STANDARD_INPUT
 from tallybayes.apps.command.faults import CommandError, UsageError, in_words
 from tallybayes.apps.command.overview import COMMANDS
-from tallybayes.apps.command.terminal import complain, printable
+from tallybayes.apps.command.terminal import STANDARD_INPUT, complain, printable
 
 DONE, REFUSED, USAGE, FAULT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 70, 130, 141
 REFUSED_BY_SPAM, USAGE_OF_SPAM = 3, 64  # below 3 are verdicts

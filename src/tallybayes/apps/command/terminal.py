@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+STANDARD_INPUT = "stdin:"  # what - stands for; and standard output, where something is written
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 

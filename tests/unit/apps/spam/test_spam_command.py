@@ -15,7 +15,7 @@ from tests.unit.apps.spam.conftest import make_mail
 import tallybayes as tb
 from tallybayes.apps.command.app import make_app
 from tallybayes.apps.command.commands.spam import COMMANDS
-from tallybayes.apps.command.quick import read
+from tallybayes.apps.command.quick import read, read_paths
 from tallybayes.apps.spam.checking import Asked
 from tallybayes.apps.spam.score import Thresholds
 from tallybayes.apps.spam.store import Store
@@ -441,6 +441,36 @@ def test_both_ways_to_read_the_options_agree(words, monkeypatch):
     function, bound, *_ = make_app("spam", typed).parse_args(typed, exit_on_error=False, print_error=False)
     function(*bound.args, **bound.kwargs)
     assert asked == [read(words)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--ham a", "--spam=b --ham a", "--json --spam a --store s", "--ham a=b --store=s", "--ham a --json --spam b"],
+)
+def test_both_ways_to_read_what_is_learned_agree(words):
+    typed = ["spam", "learn", *words.split()]
+    _, bound, *_ = make_app("spam", typed).parse_args(typed, exit_on_error=False, print_error=False)
+    assert bound.arguments == read_paths(words.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "--json", "--ham", "--ham -", "--ham a b", "--ham a --ham b", "a", "--help", "--ham a --no-json", "-x"],
+)
+def test_what_is_odd_to_learn_is_left_to_those_who_know_better(words):
+    assert read_paths(words.split()) is None
+
+
+def test_mails_are_learned_without_what_reads_options(learned):
+    code = (
+        "import sys; from tallybayes.apps.command.main import main\n"
+        "code = main(['spam', 'learn', '--ham', 'train/ham', '--store', 'quick.sqlite'])\nprint(code, *sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, env=HERE, text=True, check=True)
+    *_, told, last = ran.stdout.splitlines()
+    assert told.startswith("no spam yet")
+    assert last.split()[0] == "0"
+    assert not {"scipy", "sklearn", "cyclopts", "rich"} & {name.partition(".")[0] for name in last.split()}
 
 
 def test_every_option_is_known_to_both():

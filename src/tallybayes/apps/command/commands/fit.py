@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from tallybayes.apps.command.data import PLAIN, STANDARD_INPUT, Places, Read, is_database
+from tallybayes.apps.command.data import PLAIN, Places, Read, is_database
 from tallybayes.apps.command.faults import UsageError
 from tallybayes.apps.command.models import check_free, load, save
 from tallybayes.apps.command.settings import MODELS, make, read_families, read_prior, read_structure
 from tallybayes.apps.command.tables import show_report, show_summary
 from tallybayes.apps.command.telling import described
-from tallybayes.apps.command.terminal import answer_json
+from tallybayes.apps.command.terminal import STANDARD_INPUT, answer_json
 
 Model = Literal[
     "choose",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import App
+if TYPE_CHECKING:
+    from cyclopts import App
 
 _HELP = """\
 A spam filter that learns from mail, judges it, says why, and forgets again.
@@ -51,6 +52,8 @@ def make_spam(asked: str | None = None, **options: Any) -> App:
     **options
         Of the App.
     """
+    from cyclopts import App
+
     app = App(name="spam", help=_HELP, help_format="plaintext", **options)
     for place, (name, (where, line)) in enumerate(COMMANDS.items()):
         told = {} if name == asked else {"help": line}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tallybayes.apps.command.data import STANDARD_INPUT
+from tallybayes.apps.command.terminal import STANDARD_INPUT
 from tallybayes.apps.spam.checking import Asked
 from tallybayes.apps.spam.checking import check as check_mails
 

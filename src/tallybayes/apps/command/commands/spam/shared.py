@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tallybayes.apps.command.data import STANDARD_INPUT
 from tallybayes.apps.command.faults import CommandError, UsageError
-from tallybayes.apps.command.terminal import printable, say
+from tallybayes.apps.command.terminal import STANDARD_INPUT, printable, say
 
 if TYPE_CHECKING:
     from tallybayes.apps.spam.learning import Learned
