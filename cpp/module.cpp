@@ -21,6 +21,7 @@
 #include "mail_module.h"
 #include "parallel.h"
 #include "parquet_module.h"
+#include "partly_known_module.h"
 #include "score_module.h"
 #include "strings_module.h"
 #include "text_module.h"
@@ -433,6 +434,7 @@ NB_MODULE(_compiled, module) {
   define_chains(module);
   define_joining(module);
   define_parquet(module);
+  define_partly_known(module);
   define_strings(module);
   define_mail(module);
   define_mail_words(module);
