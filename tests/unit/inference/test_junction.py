@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tallybayes.errors import TooLargeError
 from tallybayes.inference import junction
 from tallybayes.inference.junction import CliqueTree, Likelihood
-from tallybayes.inference.triangulate import find_cliques
+from tallybayes.inference.triangulate import find_cliques, find_order, n_cells
 
 scopes = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True), min_size=1, max_size=10)
 
@@ -43,6 +43,39 @@ def test_large_structures_are_triangulated():
     cliques, _ = find_cliques([2] * n, [tuple(set(scope)) for scope in chain])
     assert max(map(len, cliques)) <= 8
     assert len(find_cliques([2] * n, [(0, k) for k in range(1, n)])[0]) == n - 1
+
+
+def _grid(n_rows, n_columns):
+    above = [(k - n_columns,) if k >= n_columns else () for k in range(n_rows * n_columns)]
+    return [(k, *up, *((k - 1,) if k % n_columns else ())) for k, up in enumerate(above)]
+
+
+def test_a_grid_is_swept():
+    """The least fill and the smallest clique need 1.2 · 10⁹ cells, which memory refused."""
+    cliques, above = find_cliques([2] * 340, _grid(17, 20))
+    assert sum(n_cells(clique, [2] * 340) for clique in cliques) < 8e7
+    assert (cliques, above) == find_cliques([2] * 340, _grid(17, 20))
+
+
+def test_the_order_is_that_of_the_cliques():
+    rng = np.random.default_rng(1)
+    for n in (1, 7, 40):
+        sizes = rng.integers(2, 6, n).tolist()
+        wanted = [tuple({k, *rng.integers(0, k + 1, 3).tolist()}) for k in range(n)]
+        order = find_order(sizes, wanted)
+        assert sorted(order) == list(range(n))
+        later = {variable: set() for variable in order}
+        when = {variable: place for place, variable in enumerate(order)}
+        for scope in wanted:
+            for variable in scope:
+                later[variable] |= {other for other in scope if when[other] > when[variable]}
+        for variable in order:
+            if later[variable]:
+                first = min(later[variable], key=when.get)
+                later[first] |= later[variable] - {first}
+        largest = max(n_cells(clique, sizes) for clique in find_cliques(sizes, wanted)[0])
+        assert max(n_cells({v, *found}, sizes) for v, found in later.items()) == largest
+    assert sorted(find_order([3] * 30, [tuple(range(k, k + 20)) for k in range(10)], most=9)) == list(range(30))
 
 
 def test_triangulation_stops_where_a_clique_is_too_large():
