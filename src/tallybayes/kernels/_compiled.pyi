@@ -35,6 +35,27 @@ def climb_dirichlet(
     n_levels: Int64Array,
     n_groups: int,
 ) -> Float64Array: ...
+
+class PartlyKnown:
+    cells: float
+    instances: int
+    def __init__(
+        self,
+        codes: AnyArray,
+        sizes: Int64Array,
+        members: Int64Array,
+        ends: Int64Array,
+        by_row: AnyArray,
+        sums_to_one: Int64Array,
+        order: Int64Array,
+        kept: AnyArray,
+        weight: Float64Array | None,
+    ) -> None: ...
+    def expect(self, tables: Float64Array, logs: Float64Array, threads: int) -> tuple[Float64Array, float]: ...
+    def answer(
+        self, tables: Float64Array, logs: Float64Array, asked: AnyArray, threads: int
+    ) -> tuple[Float64Array, Float64Array]: ...
+
 def best_cuts(table: AnyArray, n_classes: int, n_log_n: Float64Array) -> Int64Array: ...
 def sum_dense(
     columns: Columns, kind: str, group: AnyArray | None, n_groups: int, weight: Float64Array | None, threads: int

@@ -6,7 +6,6 @@ that tell nothing about each other, most of them of one or two cells; rows that 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -104,6 +103,11 @@ class PartlyKnown:
             raise ValueError(f"order is {list(order)}, expected every variable from 0 to {d - 1} once")
         if not 0 <= by_row <= len(chosen):
             raise ValueError(f"by_row is {by_row}, expected 0 to {len(chosen)}")
+        normal = np.full(len(chosen), -1) if sums_to_one is None else np.asarray(sums_to_one)
+        if normal.shape != (len(chosen),) or not all(
+            k < 0 or k in scope for k, scope in zip(normal, chosen, strict=True)
+        ):
+            raise ValueError("sums_to_one has to name a variable of every factor, or −1")
         kept = np.ones(d, dtype=np.uint8)
         if asked is not None:
             kept[:] = 0
@@ -116,7 +120,9 @@ class PartlyKnown:
             np.array([place for scope in chosen for place in scope], dtype=np.int64),
             np.cumsum([len(scope) for scope in chosen], dtype=np.int64),
             (np.arange(len(chosen)) >= self._n_shared).astype(np.uint8),
-            np.full(len(chosen), -1, dtype=np.int64) if sums_to_one is None else np.asarray(sums_to_one, dtype=np.int64),
+            np.full(len(chosen), -1, dtype=np.int64)
+            if sums_to_one is None
+            else np.asarray(sums_to_one, dtype=np.int64),
             np.asarray(order, dtype=np.int64),
             kept,
             weight,

@@ -1,4 +1,4 @@
-"""Partly known rows in NumPy: the truth the compiled kernel is tested against, and what runs where nothing was compiled.
+"""Partly known rows in NumPy: the truth of the compiled kernel, and what runs where nothing was compiled.
 
 All in logarithms, one variable summed out after another.
 """
@@ -6,6 +6,7 @@ All in logarithms, one variable summed out after another.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -51,30 +52,30 @@ class PartlyKnown:
         self.when = np.argsort(order).tolist()
         self.strides = []
         self.offsets, self.pitch, end = [], [], 0
-        for scope, own in zip(self.scopes, by_row, strict=True):
+        for scope, each in zip(self.scopes, by_row, strict=True):
             shape = [self.sizes[variable] for variable in scope]
             self.strides.append([math.prod(shape[k + 1 :]) for k in range(len(shape))])
             self.offsets.append(end)
-            self.pitch.append(math.prod(shape) if own else 0)
-            end += math.prod(shape) * (len(self.codes) if own else 1)
+            self.pitch.append(math.prod(shape) if each else 0)
+            end += math.prod(shape) * (len(self.codes) if each else 1)
         self.n_cells = end
         self.plans: dict[tuple[tuple[int, ...], tuple[int, ...]], _Plan] = {}
         having = [{f for f, scope in enumerate(self.scopes) if j in scope} for j in range(len(self.sizes))]
-        own_of = {variable: f for f, variable in enumerate(sums_to_one.tolist()) if variable >= 0}
+        own = {variable: f for f, variable in enumerate(sums_to_one.tolist()) if variable >= 0 and not kept[variable]}
         for row, cells in enumerate(self.codes.tolist()):
-            self._read(row, cells, having, own_of, kept.tolist())
+            self._read(row, cells, having, own)
 
-    def _read(self, row: int, cells: list[int], having: list[set[int]], own_of: dict[int, int], kept: list[int]) -> None:
+    def _read(self, row: int, cells: list[int], having: list[set[int]], own: dict[int, int]) -> None:
         """Find the components of a row."""
         missing = {j for j, code in enumerate(cells) if code < 0}
         gone: set[int] = set()
         waiting = list(missing)
         while waiting:
             j = waiting.pop()
-            if j in missing and not kept[j] and j in own_of and having[j] - gone == {own_of[j]}:
+            if j in missing and j in own and having[j] - gone == {own[j]}:
                 missing.discard(j)
-                gone.add(own_of[j])
-                waiting += self.scopes[own_of[j]]
+                gone.add(own[j])
+                waiting += self.scopes[own[j]]
         while missing:
             members, near, factors = set[int](), {min(missing)}, set[int]()
             while near:
@@ -161,7 +162,7 @@ class PartlyKnown:
                         room[clique.variables[0]][plan.rows[key]] = single[instance]
         return np.concatenate([np.zeros(0), *(found.ravel() for found in room.values())]), log_likelihood
 
-    def _parts(self):  # type: ignore[no-untyped-def]
+    def _parts(self) -> Iterator[tuple[_Plan, list[tuple[int, ...]], Int64Array]]:
         """Every plan with some of its instances at a time."""
         for plan in self.plans.values():
             step = max(1, _CELLS // max(math.prod(clique.shape) for clique in plan.cliques))

@@ -18,6 +18,7 @@ from tallybayes.models.fitted.soft_counting import SoftCounter, in_words, refuse
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.observed import Known, read_rows
 from tallybayes.models.networks.parameters import Network, Node, nodes_of
+from tallybayes.models.networks.partly_known import PartlyKnownRows, in_parts
 from tallybayes.sources.collect import count
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
@@ -60,7 +61,7 @@ def learn_network(
     whole = available.align({**available.domains, **worded.domains})
     texts = dict.fromkeys(f.columns[0] for f in available.factors if f.family.reads == "text")
     work = _Expectation(model, worded.table, weight, as_read(whole, texts))
-    if not work.known.n_rows:
+    if not work.parts:
         return available, None
     if initial is not None:
         refuse_other_words(initial, worded.domains)
@@ -73,7 +74,7 @@ def learn_network(
 class _Expectation:
     """The steps of EM for one network and one table.
 
-    Rows of which all labels are known are counted once, before it begins; the others at every step.
+    Tables of which a row misses no node were counted before it begins, as available; the others at every step.
     """
 
     def __init__(self, model: Any, table: Table, weight: np.ndarray | None, available: Tally) -> None:
@@ -90,18 +91,13 @@ class _Expectation:
         self.inference = NetworkInference(self.network.graph, levels, even, {})
         known = self._known(table)
         self.seen = set(known.codes)
-        whole = known.whole(levels)
-        fixed, rest = np.flatnonzero(whole), np.flatnonzero(~whole)
-        self.fixed = self._counted(table.rows(fixed), weights[fixed])
-        self.weights = weights[rest]
+        rest = np.flatnonzero(~known.whole(levels))
+        self.parts = in_parts(self.inference, known.take(rest), weights[rest])
         nodes = self.nodes.values()
         self.hill = Hill(model, [node.factor for node in nodes], float(weights.sum()))
         self.groups = [() if node.is_label else self.network.configurations(node.factor.given) for node in nodes]
         self.all, self.all_weights = table, weights
-        self.known = known.take(rest)
-        self.measured = [factor for factor in available.factors if factor.family.reads != "codes"]
-        if not self.measured:
-            self._gather()
+        self.measured = [factor for factor in available.factors if factor.family.reads != "codes" and factor.given]
 
     def _known(self, table: Table) -> Known:
         """What is known of the rows: labels, and the cells of measured nodes."""
@@ -112,18 +108,6 @@ class _Expectation:
                     cells = rows_of(table, [name], factor.family, [], "missing")
                     known.cells[name] = cells if isinstance(cells, Sparse) else chunk_of(cells, slice(None))
         return known
-
-    def _gather(self) -> None:
-        """Merge rows that are equal, with the sum of their weights."""
-        nodes = list(self.inference.levels)
-        codes = np.full((self.known.n_rows, len(nodes)), -1, dtype=np.int32)
-        for place, node in enumerate(nodes):
-            if node in self.known.codes:
-                codes[:, place] = self.known.codes[node]
-        different, again = np.unique(codes, axis=0, return_inverse=True)
-        self.weights = np.bincount(again.ravel(), self.weights, len(different))
-        columns = {node: different[:, place].astype(np.intp) for place, node in enumerate(nodes)}
-        self.known = Known(len(different), {n: c for n, c in columns.items() if (c >= 0).any()}, {}, {})
 
     def _counted(self, table: Table, weight: np.ndarray) -> list[Any]:
         """The statistics of some rows, where they are complete, over all levels."""
@@ -238,46 +222,38 @@ class _Expectation:
         tables = {name: part.parameters.table for name, part in found.items() if self.nodes[name].is_label}
         leaves = {name: part for name, part in found.items() if not self.nodes[name].is_label}
         inference = self.inference.with_parameters(tables, leaves)
-        value = self._fixed_likelihood(found)
-        labels: list[np.ndarray] | None = None
-        totals: dict[Any, Any] = {}
-        for rows, answer in inference.batches(self.known):
-            weights = self.weights[rows]
-            value += float((weights * answer.log_likelihood).sum())
-            more = answer.expected(weights)[: len(inference.levels)]
-            labels = more if labels is None else [part + other for part, other in zip(labels, more, strict=True)]
+        value, out = self._available_likelihood(found), list[Any](self.available.statistics)
+        labels: list[Any] = [0.0] * len(tables)
+        for part in self.parts:
+            counts, shares, log_likelihood = part.expect(inference)
+            value += log_likelihood
+            labels = [before + more for before, more in zip(labels, counts, strict=True)]
             for factor in self.measured:
-                totals[factor] = self._soft(factor, answer, rows, weights, totals.get(factor))
-        expected, out = dict(zip(inference.levels, labels or [], strict=True)), []
-        for factor, fixed in zip(self.available.factors, self.fixed, strict=True):
-            if factor in self.measured:
-                soft = totals[factor].reshape_groups(fixed.given_shape)
-            else:
-                soft = Counts(np.concatenate([expected[name] for name in factor.columns], axis=-1), fixed.segments)
-            out.append(fixed + soft)
+                place = self.available.factors.index(factor)
+                soft = self._soft(factor, part, shares[factor.given], out[place].pooled())
+                out[place] = out[place] + soft.reshape_groups(out[place].given_shape)
+        expected = dict(zip(inference.levels, labels, strict=True))
+        for place, factor in enumerate(self.available.factors):
+            if factor.family.reads == "codes":
+                table = np.concatenate([expected[name] for name in factor.columns], axis=-1)
+                out[place] = out[place] + Counts(table, out[place].segments)
         return out, value
 
-    def _soft(self, factor: Any, answer: Any, rows: slice, weights: np.ndarray, before: Any) -> Any:
+    def _soft(self, factor: Factor, part: PartlyKnownRows, shares: np.ndarray, like: Any) -> Any:
         """The statistics of measured nodes: a row counts in every combination of parents' levels as it is probable."""
-        n_rows = len(weights)
-        shares = np.ones((1, n_rows))
-        if factor.given:
-            shares = answer.marginal(self.inference.scope(factor.given)).reshape(-1, n_rows)
-        cells = [self.known.cells[name] for name in factor.columns]
+        rows = part.lacking[factor.given]
+        cells = [part.known.cells[name] for name in factor.columns]
         block: Any
         if isinstance(cells[0], Sparse):  # a factor of its own
             block = cells[0].rows(rows)
         else:
-            block = np.concatenate([part[rows].reshape(n_rows, -1) for part in cells], axis=1)
-        like = self.available.statistics[self.available.factors.index(factor)].pooled()
-        soft = np.ascontiguousarray((shares * weights).T)
-        found = factor.family.collect(block, None, len(shares), soft, like=like)
-        return found if before is None else before + found
+            block = np.concatenate([column[rows].reshape(len(rows), -1) for column in cells], axis=1)
+        return factor.family.collect(block, None, shares.shape[1], np.ascontiguousarray(shares), like=like)
 
-    def _fixed_likelihood(self, found: Estimated) -> float:
-        """Log p of the rows that are counted once."""
+    def _available_likelihood(self, found: Estimated) -> float:
+        """Log p of what is counted once."""
         value = 0.0
-        for node, scored in zip(self._by_node(self.fixed), found.values(), strict=True):
+        for node, scored in zip(self._by_node(list(self.available.statistics)), found.values(), strict=True):
             logs = np.asarray(scored.family.log_likelihood(scored.parameters, node.counted))
             value += float(np.where(np.isnan(logs), 0.0, logs).sum())  # nothing was counted where nothing is known
         return value

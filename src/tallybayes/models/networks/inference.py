@@ -13,6 +13,8 @@ from tallybayes.errors import EstimateError
 from tallybayes.families.block import Sparse
 from tallybayes.families.form import Cells
 from tallybayes.inference.junction import CliqueTree, Likelihood, Propagated
+from tallybayes.inference.triangulate import find_order
+from tallybayes.memory import available_memory
 from tallybayes.models.fitted.scoring import Scored, chunk_of
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.observed import Known
@@ -75,6 +77,13 @@ class NetworkInference:
         other = NetworkInference(self.graph, self.levels, tables, leaves, self.widths, self.readers)
         other.trees = self.trees
         return other
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The order in which nodes are summed out where few cells are wanted."""
+        families = [(*self.graph.parents[node], node) for node in self.levels]
+        families += [self.graph.parents[leaf] for leaf in self.leaves]
+        return find_order(self.sizes, [self.scope(nodes) for nodes in families], available_memory() / 8)
 
     def scope(self, nodes: Iterable[Name]) -> tuple[int, ...]:
         """The numbers of some nodes, as the clique tree has them."""
@@ -139,10 +148,7 @@ class NetworkInference:
         for node, cells in known.cells.items():
             if node in set(do):
                 continue
-            logs = self._leaf_logs(node, cells, rows)
-            lost = np.isnan(logs)  # not known under maximum likelihood: as likely as the best, until looked at
-            best = np.where(lost, -np.inf, logs).max(axis=1, keepdims=True)
-            logs = np.where(lost, np.where(np.isneginf(best), 0.0, best), logs)
+            logs = self.leaf_logs(node, cells, rows)
             parents = self.graph.parents[node]
             shaped = logs.reshape(n_rows, *(len(self.levels[name]) for name in parents))
             scope, picked = self._picked(parents, shaped, known, rows, fixed)
@@ -243,6 +249,13 @@ class NetworkInference:
                 raise self._not_known(node, where, f" (row {int(rows[asked[0]])})")
         return out
 
+    def leaf_logs(self, node: Name, cells: Any, rows: slice = slice(None)) -> np.ndarray:
+        """Log p(cell | every combination of parents' levels) of some rows, as likely as the best where not known."""
+        logs = self._leaf_logs(node, cells, rows)
+        lost = np.isnan(logs)  # under maximum likelihood; until looked at
+        best = np.where(lost, -np.inf, logs).max(axis=1, keepdims=True)
+        return np.where(lost, np.where(np.isneginf(best), 0.0, best), logs)
+
     def _leaf_logs(self, node: Name, cells: Any, rows: slice) -> np.ndarray:
         """Log p(cell | every combination of parents' levels) of some rows, (n, combinations)."""
         scored = self.leaves[node]
@@ -262,11 +275,12 @@ class NetworkInference:
         """How many rows of a measured node to score at a time."""
         cells = known.cells[node]
         if isinstance(cells, Sparse) and self._forms[node] is not None:
-            return max(1, _CELLS // max(1, self._n_groups(node)))
+            return max(1, _CELLS // max(1, self.n_groups(node)))
         width = cells.n_columns if isinstance(cells, Sparse) else math.prod(np.shape(cells)[1:])
-        return max(1, _CELLS // max(1, width * self._n_groups(node)))
+        return max(1, _CELLS // max(1, width * self.n_groups(node)))
 
-    def _n_groups(self, node: Name) -> int:
+    def n_groups(self, node: Name) -> int:
+        """How many combinations of levels the parents of a node have."""
         return math.prod(len(self.levels[name]) for name in self.graph.parents[node])
 
     def group(self, node: Name, codes: Mapping[Name, np.ndarray], n_rows: int) -> np.ndarray:
@@ -280,7 +294,7 @@ class NetworkInference:
         """The mean of a measured node in every row; where it is known, what it is."""
         scored, n_rows = self.leaves[node], len(found.log_likelihood)
         shares = self.shares(self.graph.parents[node], found, known, rows)
-        means = scored.family.expected(scored.parameters).reshape(self._n_groups(node), -1)
+        means = scored.family.expected(scored.parameters).reshape(self.n_groups(node), -1)
         if node not in known.cells:
             out = shares.T @ np.nan_to_num(means)
         elif isinstance(known.cells[node], Sparse) and not known.cells[node].has_missing:

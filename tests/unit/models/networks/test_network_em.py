@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,12 @@ from network_cases import given, networks
 from sklearn.exceptions import ConvergenceWarning
 
 import tallybayes as tb
-from tallybayes.errors import DataError, EstimateError, NotForgettableError, PriorError
+from tallybayes.errors import DataError, EstimateError, NotForgettableError, PriorError, TooLargeError
+from tallybayes.models.networks.observed import read_rows
+from tallybayes.models.networks.partly_known import in_parts
+from tallybayes.sources.table import Table
+
+DATA = Path(__file__).parents[5] / "shared" / "data" / "networks"
 
 
 def _reference(tables, rows, weight, more, start, n_steps):
@@ -231,3 +237,61 @@ def test_levels_that_only_the_prior_knows_are_there_for_em_too():
     assert model.levels_["fire"] == ("big", "no", "small")
     assert model.tally_.soft
     assert model.query("smoke", {"fire": "big"})[True] == pytest.approx(0.9, abs=0.01)
+
+
+def _expected_by_the_clique_tree(network, known, weight):
+    """Expected counts of every node, and the log likelihood, of all rows on the tree of the whole network."""
+    counts, value = [0.0] * len(network.levels), 0.0
+    for rows, answer in network.batches(known):
+        more = answer.expected(weight[rows])[: len(network.levels)]
+        counts = [part + other for part, other in zip(counts, more, strict=True)]
+        value += float(weight[rows] @ answer.log_likelihood)
+    return counts, value
+
+
+def _looked_up(network, known, weight):
+    """What rows tell of tables of which they miss no node: counts, and the log likelihood."""
+    counts, value = [], 0.0
+    for node, size in zip(network.levels, network.sizes, strict=True):
+        names = (*network.graph.parents[node], node)
+        codes = [known.codes.get(name, np.full(known.n_rows, -1)) for name in names]
+        rows = np.flatnonzero(np.all([column >= 0 for column in codes], axis=0))
+        table = np.zeros((*(len(network.levels[name]) for name in names[:-1]), size))
+        np.add.at(table, tuple(column[rows] for column in codes), weight[rows])
+        counts.append(table)
+        value += float(weight[rows] @ np.log(network.tables[node][tuple(column[rows] for column in codes)]))
+    return counts, value
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data/networks beside the repo")
+@pytest.mark.parametrize(("name", "share"), [("insurance", 0.1), ("insurance", 0.4), ("alarm", 0.7)])
+def test_expected_counts_are_those_of_the_clique_tree(name, share):
+    model = tb.BayesianNetwork.from_bif(DATA / f"{name}.bif.gz")
+    rng = np.random.default_rng(0)
+    drawn = model.sample(60, random_state=0)
+    rows = {node: np.where(rng.random(60) < share, None, cells) for node, cells in drawn.items()}
+    network, weight = model._inference, rng.choice([0.5, 1.0, 3.0], 60)
+    known = read_rows(network, Table(rows), "missing")
+    counts, value = _expected_by_the_clique_tree(network, known, weight)
+    fixed, fixed_value = _looked_up(network, known, weight)
+    (part,) = in_parts(network, known, weight)
+    more, _, more_value = part.expect(network)
+    assert fixed_value + more_value == pytest.approx(value, rel=1e-13)
+    for once, expected, wanted in zip(fixed, more, counts, strict=True):
+        np.testing.assert_allclose(once + expected, wanted, atol=1e-12)
+
+
+def test_a_network_too_large_for_a_clique_tree_is_learned_where_little_is_missing():
+    """What counts is how much of a row is missing in one place, not how large the network is."""
+    rng = np.random.default_rng(0)
+    parents = {f"n{k}": [f"n{j}" for j in rng.choice(k, 3, replace=False)] if k > 2 else [] for k in range(120)}
+    rows = {node: [bool(one) for one in rng.random(200) < 0.5] for node in parents}
+    for node in parents:
+        rows[node] = [None if rng.random() < 0.01 else cell for cell in rows[node]]
+    columns = tb.Categorical(levels=[False, True])
+    model = tb.BayesianNetwork(parents, columns=columns, missing="em").fit(rows)
+    assert model.converged_
+    with pytest.raises(TooLargeError):
+        model.query("n0", {"n119": True})
+    with pytest.raises(TooLargeError, match=r"what is missing in some row would need"):
+        tb.BayesianNetwork(parents, columns=columns, missing="em").fit({n: [True, None] for n in parents})
