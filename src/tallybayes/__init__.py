@@ -107,6 +107,8 @@ if TYPE_CHECKING:
     from tallybayes.models.regression.answers import TargetPredictive as TargetPredictive
     from tallybayes.models.regression.lines import WeightTable as WeightTable
     from tallybayes.models.regression.regression import Regression as Regression
+    from tallybayes.models.streams.decayed import Decayed as Decayed
+    from tallybayes.models.streams.window import Window as Window
     from tallybayes.plots.picture import Picture as Picture
     from tallybayes.sources.collect import count as count
     from tallybayes.sources.named import Named as Named
@@ -142,6 +144,7 @@ _PUBLIC = {
     "Counts": "statistics.counts",
     "CrossValidation": "insight.validation",
     "DataError": "errors",
+    "Decayed": "models.streams.decayed",
     "DensityEvaluation": "insight.density",
     "DensityValidation": "insight.validation",
     "Dependence": "insight.dependence",
@@ -211,6 +214,7 @@ _PUBLIC = {
     "Totals": "statistics.totals",
     "TreeAugmentedNaiveBayes": "models.classifiers.tree_augmented",
     "WeightTable": "models.regression.lines",
+    "Window": "models.streams.window",
     "WithMissing": "families.with_missing",
     "bias_variance": "insight.bias_variance",
     "choose": "models.classifiers.choice.chosen",

@@ -51,6 +51,7 @@ ROOMS["estimator"] = {"near_misses"}
 ROOMS["model"] = {"model_file", "estimator"}
 ROOMS |= dict.fromkeys(("networks", "regression"), SHARED)
 ROOMS["chains"] = SHARED | {"model_file"}  # a filter writes its model into its own file
+ROOMS["streams"] = SHARED | {"model_file"}  # so do windows
 ROOMS["classifiers"] = SHARED | {"model_file"}  # one is made of others, and writes them into its file
 # Optional libraries and the one part that may import each at module level; None: only inside functions.
 OPTIONAL = {"hypothesis": "testing", "matplotlib": "plots", "pytest": "testing"}

@@ -107,6 +107,18 @@ def filter_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -
     return import_module("tallybayes.models.chains.online").OnlineFilter._from_parts(manifest, arrays)
 
 
+@store.register("Window")
+def window_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """A window with its model and its rows, as `Window.save` wrote them."""
+    return import_module("tallybayes.models.streams.window").Window._from_parts(manifest, arrays)
+
+
+@store.register("Decayed")
+def decayed_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """A fading model and its clock, as `Decayed.save` wrote them."""
+    return import_module("tallybayes.models.streams.decayed").Decayed._from_parts(manifest, arrays)
+
+
 def _fill(
     model: Any,
     state: dict[str, Any],
