@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from tallybayes.insight.learning_curves import learning_curves as learning_curves
     from tallybayes.insight.predictive_check import PredictiveCheck as PredictiveCheck
     from tallybayes.insight.predictive_check import predictive_check as predictive_check
+    from tallybayes.insight.prequential import Prequential as Prequential
+    from tallybayes.insight.prequential import prequential as prequential
     from tallybayes.insight.prior_path import PriorPath as PriorPath
     from tallybayes.insight.prior_path import prior_path as prior_path
     from tallybayes.insight.regression_evaluation import RegressionEvaluation as RegressionEvaluation
@@ -190,6 +192,7 @@ _PUBLIC = {
     "Picture": "plots.picture",
     "Poisson": "families.poisson",
     "PredictiveCheck": "insight.predictive_check",
+    "Prequential": "insight.prequential",
     "PriorError": "errors",
     "PriorPath": "insight.prior_path",
     "Regression": "models.regression.regression",
@@ -231,6 +234,7 @@ _PUBLIC = {
     "leave_one_out": "insight.cross_validation",
     "load": "files",
     "predictive_check": "insight.predictive_check",
+    "prequential": "insight.prequential",
     "prior_path": "insight.prior_path",
     "set_threads": "kernels.threads",
     "show_versions": "versions",

@@ -57,7 +57,7 @@ def joined(parts: list[Kept]) -> Kept:
     times = np.concatenate([part.times for part in parts])
     tables, first = [part.table for part in parts], parts[0]
     if all(table.matrix is not None and table.matrix.shape[1] == len(table.columns) for table in tables):
-        matrix = np.concatenate([table.matrix for table in tables])  # type: ignore[misc]
+        matrix = np.concatenate([table.matrix for table in tables])
         table = Table({name: matrix[:, k] for k, name in enumerate(first.table.columns)}, matrix)
     else:
         table = Table({name: _joined([table.columns[name] for table in tables]) for name in first.table.columns})

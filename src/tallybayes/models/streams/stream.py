@@ -81,7 +81,7 @@ class Stream(Estimator):
         self
         """
         other = clone(self).partial_fit(X, y, sample_weight, time)
-        vars(self).update(vars(other))
+        self.__dict__.update(other.__dict__)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None) -> Self:

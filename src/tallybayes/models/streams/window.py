@@ -141,7 +141,10 @@ class Window(Stream):
         check_is_fitted(self)
         content, arrays = model_to_parts(self.model_)
         span = self._span()
-        clock = {"span": span[0], "by": "rows" if self.rows is not None else "dates" if span[1] else "numbers"}
+        clock: dict[str, Any] = {
+            "span": span[0],
+            "by": "rows" if self.rows is not None else "dates" if span[1] else "numbers",
+        }
         clock |= {"now": self._now, "dated": self._dated, "late": getattr(self, "n_late_", 0)}
         left = [batch.left() for batch in sorted(self._batches)]
         rows, more = rows_to_parts(joined(left)) if left else (None, {})

@@ -1,0 +1,77 @@
+"""Pictures of streams: errors as rows came, and how far columns moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes.insight.prequential import MEASURES
+from tallybayes.plots.picture import Picture, table_of
+from tallybayes.plots.style import NOTE, WIDEST, legend_beside, looks, new_axes, panels, quiet, words
+
+if TYPE_CHECKING:
+    from tallybayes.insight.prequential import Prequential
+
+_MOST_COLUMNS = 30
+
+
+def plot_prequential(found: Prequential, wanted: Sequence[str], ax: Any = None) -> Picture:
+    """A panel for every measure: batches as points, faded means as lines, a colour for every model."""
+    axes = panels(len(wanted), 2, 5.6, 3.9) if ax is None else np.ravel(ax)
+    ends, parts = np.cumsum(found.rows), []
+    for panel, what in zip(axes, wanted, strict=True):
+        values, curves = getattr(found, what), found.faded(what)
+        for m, look in enumerate(looks(found.names, what="models")):
+            panel.plot(ends, values[m], ".", color=look.colour, alpha=0.25, markersize=4)
+            panel.plot(ends, curves[m], color=look.colour, label=look.label, linewidth=1.8)
+            name = found.names[m]
+            parts.append({"model": name, "what": what, "rows": ends, "batch": values[m], "faded": curves[m]})
+        shown = curves[~np.isnan(curves)]
+        top = max(1.6 * np.quantile(shown, 0.98), 1.05 * shown.max()) if len(shown) else 1.0
+        panel.set_ylim(0, min(top, np.nanmax(values, initial=1e-9) * 1.05) or 1.0)
+        panel.set_xlim(0, ends[-1])
+        panel.set_xlabel("rows that came")
+        panel.set_title(MEASURES[what], fontsize=11)
+        panel.annotate(
+            f"points: batches of {int(np.median(found.rows))} rows; lines: faded means",
+            (0.99, 0.98),
+            xycoords="axes fraction",
+            ha="right",
+            va="top",
+            fontsize=8,
+            color=NOTE,
+        )
+        quiet(panel)
+    legend_beside(axes[-1])
+    return Picture(axes, *parts)
+
+
+def plot_drift(found: Prequential, m: int, ax: Any = None) -> Picture:
+    """A row for every column, those that moved most at the top; the darker, the farther a batch was."""
+    assert found.drift is not None
+    bits, ends = found.drift[m], np.cumsum(found.rows)
+    with np.errstate(invalid="ignore"):
+        most = np.nan_to_num(np.nanmax(np.where(np.isnan(bits), -1.0, bits), axis=0), nan=-1.0)
+    order = np.argsort(-most, kind="stable")[:_MOST_COLUMNS]
+    names = [words(found.columns[c], WIDEST) for c in order]
+    height = 1.4 + 0.24 * max(4, len(order))
+    panel = new_axes(ax, figsize=(8.0, height), layout="constrained")
+    panel = np.ravel(panel)[0]
+    shown = np.ma.masked_invalid(bits[:, order].T)
+    edges = np.concatenate([[0], ends])
+    mesh = panel.pcolormesh(edges, np.arange(len(order) + 1), shown, cmap="viridis_r", vmin=0, shading="flat")
+    panel.set_yticks(np.arange(len(order)) + 0.5, names, fontsize=8)
+    panel.invert_yaxis()
+    panel.set_xlabel("rows that came")
+    panel.set_title(f"drift of {words(found.names[m], WIDEST)}, by column", fontsize=11)
+    panel.figure.colorbar(mesh, ax=panel, label="bits a cell", shrink=0.9)
+    left = len(found.columns) - len(order)
+    if left:
+        panel.annotate(
+            f"{left} more that moved less", (0, -0.02), xycoords="axes fraction", fontsize=8, color=NOTE, va="top"
+        )
+    return Picture(
+        panel, table_of(("column", "rows", "bits"), [found.columns[c] for c in order], ends.tolist(), bits[:, order].T)
+    )
