@@ -106,6 +106,9 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.networks.prior import BDe as BDe
     from tallybayes.models.networks.tree import learn_tree as learn_tree
+    from tallybayes.models.receipt import Receipt as Receipt
+    from tallybayes.models.receipt import Verification as Verification
+    from tallybayes.models.receipt import verify_receipt as verify_receipt
     from tallybayes.models.regression.answers import TargetPredictive as TargetPredictive
     from tallybayes.models.regression.lines import WeightTable as WeightTable
     from tallybayes.models.regression.regression import Regression as Regression
@@ -195,6 +198,7 @@ _PUBLIC = {
     "Prequential": "insight.prequential",
     "PriorError": "errors",
     "PriorPath": "insight.prior_path",
+    "Receipt": "models.receipt",
     "Regression": "models.regression.regression",
     "RegressionEvaluation": "insight.regression_evaluation",
     "RegressionValidation": "insight.regression_evaluation",
@@ -216,6 +220,7 @@ _PUBLIC = {
     "TooLargeError": "errors",
     "Totals": "statistics.totals",
     "TreeAugmentedNaiveBayes": "models.classifiers.tree_augmented",
+    "Verification": "models.receipt",
     "WeightTable": "models.regression.lines",
     "Window": "models.streams.window",
     "WithMissing": "families.with_missing",
@@ -241,6 +246,7 @@ _PUBLIC = {
     "suggest_columns": "insight.suggest",
     "table": "sources.opening",
     "tokens": "kernels.tokens",
+    "verify_receipt": "models.receipt",
     "write_predictions": "export.predictions",
     "write_rows": "export.rows",
 }

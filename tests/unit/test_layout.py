@@ -45,8 +45,8 @@ ON_REQUEST = {(part, "plots") for part in ("beliefs", "learned", "models", "insi
 ON_REQUEST |= {("models", "apps"), ("models", "export")}
 ANYTHING = {"testing", "__init__", "__main__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
-SHARED = {"inputs", "fitted", "estimator", "model"}
-ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "near_misses": set()}
+SHARED = {"inputs", "fitted", "estimator", "model", "receipt"}
+ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "near_misses": set(), "receipt": set()}
 ROOMS["estimator"] = {"near_misses"}
 ROOMS["model"] = {"model_file", "estimator"}
 ROOMS |= dict.fromkeys(("networks", "regression"), SHARED)

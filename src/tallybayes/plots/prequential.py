@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.insight.prequential import MEASURES
 from tallybayes.plots.picture import Picture, table_of
-from tallybayes.plots.style import NOTE, WIDEST, legend_beside, looks, new_axes, panels, quiet, words
+from tallybayes.plots.style import NOTE, WIDEST, legend_beside, looks, new_axes, note_above, panels, quiet, words
 
 if TYPE_CHECKING:
     from tallybayes.insight.prequential import Prequential
@@ -34,17 +34,11 @@ def plot_prequential(found: Prequential, wanted: Sequence[str], ax: Any = None) 
         panel.set_xlim(0, ends[-1])
         panel.set_xlabel("rows that came")
         panel.set_title(MEASURES[what], fontsize=11)
-        panel.annotate(
-            f"points: batches of {int(np.median(found.rows))} rows; lines: faded means",
-            (0.99, 0.98),
-            xycoords="axes fraction",
-            ha="right",
-            va="top",
-            fontsize=8,
-            color=NOTE,
-        )
         quiet(panel)
     legend_beside(axes[-1])
+    if ax is None:
+        size = f"{int(np.median(found.rows)):,} rows"
+        note_above(axes[0].figure, f"Points are batches of {size}, lines are means in which the rows before fade")
     return Picture(axes, *parts)
 
 
@@ -61,7 +55,7 @@ def plot_drift(found: Prequential, m: int, ax: Any = None) -> Picture:
     panel = np.ravel(panel)[0]
     shown = np.ma.masked_invalid(bits[:, order].T)
     edges = np.concatenate([[0], ends])
-    mesh = panel.pcolormesh(edges, np.arange(len(order) + 1), shown, cmap="viridis_r", vmin=0, shading="flat")
+    mesh = panel.pcolormesh(edges, np.arange(len(order) + 1), shown, cmap="Blues", vmin=0, shading="flat")
     panel.set_yticks(np.arange(len(order)) + 0.5, names, fontsize=8)
     panel.invert_yaxis()
     panel.set_xlabel("rows that came")

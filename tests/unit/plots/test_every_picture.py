@@ -134,6 +134,13 @@ def numbers_of_states(n):
     return tb.choose_states(model, steps, range(1, n + 1), by="bic")
 
 
+def streamed(n):
+    rng = np.random.default_rng(0)
+    rows = {f"{LONG} {k}": rng.normal(size=60) for k in range(n)} | {"y": np.arange(60) % 2}
+    models = {f"{LONG} {k}": tb.NaiveBayes() for k in range(min(n, 9))}
+    return tb.prequential(models, rows, "y", batch=10, drift=True)
+
+
 def check(n):
     rows, y = labels(n, 3, 4)
     return tb.predictive_check(tb.NaiveBayes().fit(rows, y), rows, y, n_draws=5)
@@ -230,6 +237,8 @@ DRAWN = {
     ).plot(),
     ("LearningCurves", "plot"): lambda n: curve(n).plot(),
     ("PredictiveCheck", "plot"): lambda n: check(n).plot(),
+    ("Prequential", "plot"): lambda n: streamed(n).plot(),
+    ("Prequential", "plot_drift"): lambda n: streamed(n).plot_drift(),
     ("PriorPath", "plot"): lambda n: path(n).plot(),
 }
 

@@ -22,6 +22,7 @@ from tallybayes.models.fitted.climbing import initial_model, refuse_other_number
 from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.sequences import Sequences, open_labels, open_sequences, step_weights
+from tallybayes.models.receipt import receipted
 from tallybayes.sources.collect import count
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.opening import open_source
@@ -163,6 +164,7 @@ def partial_fit(
     return model._adopt(model.tally_ + _count_labelled(model, X, y, lengths, sequence, order, sample_weight))
 
 
+@receipted
 def forget(
     model: H,
     X: Any,

@@ -23,6 +23,7 @@ from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.parts import asked_parts, check_names, joined_columns
 from tallybayes.models.inputs.shape import Shape, read_first, read_more, with_weight
+from tallybayes.models.receipt import receipted
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.collect import check_size, check_weight, count
 from tallybayes.sources.frames import frame_kind
@@ -77,6 +78,7 @@ def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes
     return model._update(total if classes is None else total.declare(model._target, list(classes)))
 
 
+@receipted
 def forget(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
     """Take rows out again, exactly: as if they had never been seen.
 

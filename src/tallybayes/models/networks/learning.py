@@ -16,6 +16,7 @@ from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.networks.factors import check_sizes, check_structure, check_sum, in_order, make_factors
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.prior import BDe
+from tallybayes.models.receipt import receipted
 from tallybayes.sources.collect import check_weight, count
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.opening import open_source
@@ -79,6 +80,7 @@ def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = Non
     return model._adopt(model.tally_ + more)
 
 
+@receipted
 def forget(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
     """Take rows out again, exactly: as if they had never been seen.
 

@@ -12,6 +12,7 @@ from tallybayes.errors import DataError
 from tallybayes.models.inputs.features import feature_names, free_name, open_features
 from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.inputs.shape import with_weight
+from tallybayes.models.receipt import receipted
 from tallybayes.models.regression.counting import check_counted, count_rows, united, without
 from tallybayes.models.regression.design import Design
 from tallybayes.sources.arrays import as_array
@@ -77,6 +78,7 @@ def partial_fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None) 
     return model._adopt(mine + more)
 
 
+@receipted
 def forget(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model:
     """Take rows out again, exactly: as if they had never been seen.
 

@@ -33,6 +33,7 @@ from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.inputs.shape import Shape, open_columns, read_first, read_more
 from tallybayes.models.model_file import model_from_parts, model_to_parts, save_model
+from tallybayes.models.receipt import receipted
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.store import refuse_rest
@@ -184,6 +185,7 @@ class Chosen(ClassifierMixin, Estimator):
         self._change("partial_fit", X, y, sample_weight)
         return self if classes is None else self._declared(classes)
 
+    @receipted
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take rows out of every member, exactly. What they had a part in choosing, and the weights, stay.
 

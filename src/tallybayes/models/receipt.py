@@ -1,0 +1,283 @@
+"""Receipts: what was taken out of a model, without a word of the rows, so that others can check it."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes import __version__
+from tallybayes.errors import DataError, FileError, printable
+from tallybayes.replacing import replacing
+from tallybayes.sources.encode import is_missing
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.tally import Tally
+from tallybayes.tally.tally_file import tally_to_parts
+
+_FORMAT = 1
+_LARGEST = 2**24  # bytes of a file
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What ``model.forget(..., receipt=True)`` took out: counts and digests, and nothing of the rows themselves.
+
+    Attributes
+    ----------
+    model : str
+        The class of the model.
+    when : str
+        In UTC.
+    rows : float
+        What the rows counted: their number, unless they had weights.
+    classes : dict
+        Of a classifier, what was taken out of each class.
+    before, after : str
+        SHA-256 digests of the model's counts, levels in order: equal ones are of equal counts, to the last bit.
+    may_remain : tuple of str
+        What the rows may have had a part in, and forgetting does not change.
+    version : str
+        Of this package.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"sky": ["sun", "rain", "fog"], "picnic": ["yes", "no", "no"]}
+    >>> model = tb.NaiveBayes().fit(rows, "picnic")
+    >>> receipt = model.forget({"sky": ["fog"], "picnic": ["no"]}, "picnic", receipt=True)
+    >>> receipt.rows, receipt.classes
+    (1.0, {'no': 1.0})
+    >>> never = tb.NaiveBayes().fit({"sky": ["sun", "rain"], "picnic": ["yes", "no"]}, "picnic")
+    >>> tb.verify_receipt(receipt, model, never).ok
+    True
+    """
+
+    model: str
+    when: str
+    rows: float
+    classes: dict[str, float]
+    before: str
+    after: str
+    may_remain: tuple[str, ...] = ()
+    version: str = __version__
+    format: int = field(default=_FORMAT, repr=False)
+
+    def save(self, path: Any) -> None:
+        """Write it as JSON that people and programs can read, and `Receipt.load`.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        with replacing(path) as file:
+            file.write((json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: Any) -> Self:
+        """A receipt that `save` wrote; from whomever, it is only read.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        with Path(path).open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        try:
+            found = json.loads(content) if len(content) <= _LARGEST else None
+            if not isinstance(found, dict) or found.get("format") != _FORMAT:
+                raise ValueError("no receipt")
+            receipt = cls(**{**found, "may_remain": tuple(map(str, found["may_remain"]))})
+            texts = (receipt.model, receipt.when, receipt.before, receipt.after, receipt.version)
+            good = all(isinstance(text, str) for text in texts) and isinstance(receipt.classes, dict)
+            if not good or not isinstance(receipt.rows, int | float):
+                raise ValueError("no receipt")
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise FileError(f"{path} is no receipt; expected what Receipt.save wrote.") from error
+        return receipt
+
+    def __repr__(self) -> str:
+        lines = [f"Receipt: {self.rows:.12g} row{'s' * (self.rows != 1)} taken out of a {self.model}, {self.when}"]
+        lines += [f"  {printable(label)}: {rows:.12g}" for label, rows in list(self.classes.items())[:12]]
+        lines += [f"  … {len(self.classes) - 12} more classes"] if len(self.classes) > 12 else []
+        lines += [f"  counts before  {self.before}", f"  counts after   {self.after}"]
+        if self.may_remain:
+            lines += ["  may still show what they were:", *(f"    {what}" for what in self.may_remain)]
+        return "\n".join(lines)
+
+
+class Verification(NamedTuple):
+    """What `verify_receipt` found."""
+
+    is_after: bool  # the model has the very counts that the receipt ends with
+    never_saw: bool | None  # and those of a model that never saw the rows; None where there was none to compare
+
+    @property
+    def ok(self) -> bool:
+        """Whether all that was looked at holds."""
+        return self.is_after and self.never_saw is not False
+
+    def __repr__(self) -> str:
+        words = {True: "yes", False: "NO", None: "not compared"}
+        return (
+            f"the model has the counts that the receipt ends with: {words[self.is_after]}\n"
+            f"its counts are those of a model that never saw the rows: {words[self.never_saw]}"
+        )
+
+
+def verify_receipt(receipt: Receipt, model: Any, never_saw: Any = None, *, tolerance: float = 1e-9) -> Verification:
+    """Check a receipt against a model, and the model against one that never saw the rows.
+
+    Counts are compared to the last bit with the receipt. A model that was fitted without the rows has the same counts;
+    its sums of measured numbers may differ in the last digits, so these are compared to a tolerance.
+
+    Parameters
+    ----------
+    receipt : Receipt
+    model : fitted model
+        The one that forgot, as it was right afterwards.
+    never_saw : fitted model, optional
+        Fitted on the rows that remain, with the same choices (``model.without_rows().partial_fit(...)``).
+    tolerance : float, default 1e-9
+        Of the largest number in play.
+
+    Returns
+    -------
+    Verification
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> model = tb.Regression().fit([[1.0], [2.0], [3.0], [9.0]], [1.0, 2.1, 2.9, 0.0])
+    >>> receipt = model.forget([[9.0]], [0.0], receipt=True)
+    >>> tb.verify_receipt(receipt, model, tb.Regression().fit([[1.0], [2.0], [3.0]], [1.0, 2.1, 2.9]))
+    the model has the counts that the receipt ends with: yes
+    its counts are those of a model that never saw the rows: yes
+    """
+    if not isinstance(receipt, Receipt):
+        raise DataError.wrong_type("receipt", repr(receipt)[:60], "a Receipt", "Read one with tb.Receipt.load(path).")
+    same = None
+    if never_saw is not None:
+        mine, its = _tallies(model), _tallies(never_saw)
+        same = type(model) is type(never_saw) and len(mine) == len(its)
+        same = same and all(one.isclose(other, tolerance) for one, other in zip(mine, its, strict=True))
+    return Verification(digest(model) == receipt.after, same)
+
+
+def digest(model: Any) -> str:
+    """SHA-256 of what a model has counted, its levels sorted: whatever order they came in."""
+    return _digest(_tallies(model))
+
+
+def _digest(tallies: list[Tally]) -> str:
+    total = hashlib.sha256()
+    for tally in tallies:
+        manifest, arrays = tally_to_parts(tally.align({name: _sorted(one) for name, one in tally.domains.items()}))
+        total.update(json.dumps(manifest, sort_keys=True).encode())
+        for name in sorted(arrays):
+            array = np.ascontiguousarray(arrays[name])
+            array = array + 0 if array.dtype.kind == "f" else array  # −0 and 0 are one number
+            total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+            total.update(array.tobytes())
+    return total.hexdigest()
+
+
+def _sorted(domain: Domain) -> Domain:
+    """The same levels in their own order; words stay as they came."""
+    if not isinstance(domain.levels, list | tuple):
+        return domain
+    levels = sorted(domain.levels, key=lambda level: (level is not None, isinstance(level, str), level))
+    return domain.having(levels)
+
+
+def _tallies(model: Any) -> list[Tally]:
+    check_is_fitted(model)
+    return [member.model.tally_ for member in model.members_] if hasattr(model, "members_") else [model.tally_]
+
+
+def receipted(method: Method) -> Method:
+    """A method that takes rows out, made to give a `Receipt` of it where that is asked for."""
+
+    @wraps(method)
+    def forget(model: Any, *given: Any, receipt: bool = False, **named: Any) -> Any:
+        if not receipt:
+            return method(model, *given, **named)
+        before, rows, classes = _tallies(model), model.n_rows_, _classes(model)
+        found = method(model, *given, **named)
+        left = _classes(model)
+        taken = {label: n - left.get(label, 0.0) for label, n in classes.items()}
+        return Receipt(
+            type(model).__name__,
+            datetime.now(UTC).isoformat(timespec="seconds"),
+            float(rows - found.n_rows_),
+            {str(label): float(n) for label, n in taken.items() if n},
+            _digest(before),
+            digest(model),
+            tuple(_may_remain(model)),
+        )
+
+    known = inspect.signature(method)
+    asked = inspect.Parameter("receipt", inspect.Parameter.KEYWORD_ONLY, default=False, annotation="bool")
+    vars(forget)["__signature__"] = known.replace(parameters=[*known.parameters.values(), asked])
+    forget.__doc__ = (method.__doc__ or "").replace("    Returns\n    -------\n    self\n", _DOCUMENTED)
+    return forget  # type: ignore[return-value]
+
+
+_DOCUMENTED = """    receipt : bool, default False
+        Give a `Receipt` of what was taken out, for others to check, instead of the model.
+
+    Returns
+    -------
+    self, or Receipt
+"""
+
+
+def _classes(model: Any) -> dict[Any, float]:
+    """What was counted of every class, of a model that has some."""
+    if not hasattr(model, "target_"):
+        return {}
+    tally = _tallies(model)[0]
+    levels = tally.domains[tally.schema.domain(model.target_)].levels
+    return dict(zip(levels, tally[model.target_].table.tolist(), strict=True))
+
+
+def _may_remain(model: Any) -> list[str]:
+    """What rows that were taken out may have had a part in, and what forgetting leaves as it is."""
+    found = []
+    if hasattr(model, "choice_"):
+        found.append("choice_: which members there are, their weights, bins and calibration")
+    if getattr(model, "columns", None) == "suggest" or _says_suggest(getattr(model, "columns", None)):
+        found.append("columns_: the families that were chosen from the first rows")
+    binned = [name for tally in _tallies(model) for f in tally.factors if f.family.bins for name in f.columns]
+    if hasattr(model, "columns_") and not binned:
+        binned = [name for name, one in model.columns_.items() if getattr(one, "bins", None)]
+    if binned:
+        more = f" and {len(binned) - 5} more" if len(binned) > 5 else ""
+        found.append(f"bin edges of {', '.join(map(printable, binned[:5]))}{more}")
+    if getattr(model, "calibration_", None) is not None:
+        found.append("calibration_: how probabilities are corrected")
+    if isinstance(getattr(model, "metric", None), str) and model.metric == "learned":
+        found.append("the learned metric")
+    if hasattr(model, "_pairs") and hasattr(model, "parents_"):
+        found.append("parents_: the tree that was chosen")
+    prior = getattr(model, "prior", None)
+    if prior is not None and not isinstance(prior, str) and not is_missing(prior):
+        found.append("prior=, if it was held from the rows before")
+    declared = [name for tally in _tallies(model) for name, one in tally.domains.items() if one.declared]
+    if declared:
+        found.append(f"levels that were declared: {', '.join(map(printable, declared[:5]))}")
+    found.append("copies, files and predictions that were made before")
+    return found
+
+
+def _says_suggest(columns: Any) -> bool:
+    return isinstance(columns, Mapping) and "suggest" in [one for one in columns.values() if isinstance(one, str)]
