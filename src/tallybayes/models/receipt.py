@@ -22,6 +22,7 @@ from tallybayes.sources.encode import is_missing
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.tally_file import tally_to_parts
+from tallybayes.tally.vocabulary import Vocabulary
 
 _FORMAT = 1
 _LARGEST = 2**24  # bytes of a file
@@ -116,7 +117,14 @@ class Receipt:
 
 
 class Verification(NamedTuple):
-    """What `verify_receipt` found."""
+    """What `verify_receipt` found.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.Verification(is_after=True, never_saw=None).ok
+    True
+    """
 
     is_after: bool  # the model has the very counts that the receipt ends with
     never_saw: bool | None  # and those of a model that never saw the rows; None where there was none to compare
@@ -193,7 +201,7 @@ def _digest(tallies: list[Tally]) -> str:
 
 def _sorted(domain: Domain) -> Domain:
     """The same levels in their own order; words stay as they came."""
-    if not isinstance(domain.levels, list | tuple):
+    if isinstance(domain, Vocabulary):
         return domain
     levels = sorted(domain.levels, key=lambda level: (level is not None, isinstance(level, str), level))
     return domain.having(levels)
@@ -247,7 +255,8 @@ def _classes(model: Any) -> dict[Any, float]:
         return {}
     tally = _tallies(model)[0]
     levels = tally.domains[tally.schema.domain(model.target_)].levels
-    return dict(zip(levels, tally[model.target_].table.tolist(), strict=True))
+    counts: Any = tally[model.target_]
+    return dict(zip(levels, counts.table.tolist(), strict=True))
 
 
 def _may_remain(model: Any) -> list[str]:
