@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tallybayes.errors import TooLargeError as TooLargeError
     from tallybayes.export.predictions import write_predictions as write_predictions
     from tallybayes.export.rows import write_rows as write_rows
+    from tallybayes.families.autoregressive import Autoregressive as Autoregressive
     from tallybayes.families.bernoulli import Bernoulli as Bernoulli
     from tallybayes.families.bernoulli import Binomial as Binomial
     from tallybayes.families.binned import Binned as Binned
@@ -173,6 +174,7 @@ _PUBLIC = {
     "LabelError": "errors",
     "Learned": "learned",
     "LearningCurves": "insight.learning_curves",
+    "Autoregressive": "families.autoregressive",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
     "LinearNormalInverseGamma": "beliefs.linear_normal_inverse_gamma",

@@ -46,6 +46,7 @@ VALUES = [
     tb.NormalInverseGamma(0, 1, 2, 3),
     tb.NormalInverseGamma([0.0, 1.0], 1, 2, 3, shared=("groups",)),
     tb.NormalInverseWishart([0.0, 1.0], 1, 4, np.eye(2)),
+    tb.Autoregressive(order=2),
     tb.LinearGaussian(),
     tb.LinearGaussianThroughOrigin(),
     tb.LinearNormalInverseGamma([0.0, 1.0], np.eye(2), 1, 2, level=3.0, strength=0.5, centre=[1.0, 2.0]),

@@ -17,6 +17,7 @@ from tallybayes.models.chains.components import Mixed
 from tallybayes.models.chains.decoding import open_asked
 from tallybayes.models.chains.held_out import states_of
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+from tallybayes.models.chains.lags import refuse_past
 from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.fitted.generate import n_columns, sample_factor
 from tallybayes.models.fitted.plan import check_cells
@@ -110,6 +111,8 @@ def _of_chain(model: HiddenMarkovModel, data: Any, target: Any, rng: np.random.G
     """Steps drawn given their state or, where none is given, paths of states and then their steps."""
     sequences, counted = open_asked(model, data, None, None, None), model._counted
     table, chain = _some(sequences.table), counted.answering
+    why = "replicas would need the steps before them.\n    Draw whole sequences with sample."
+    refuse_past((factor for factor, _ in counted.emissions), "a predictive check", why)
     if target is not None:
         groups, labels = states_of(model, open_labels(target, sequences, data), sequences), model.states_
         given = _as_observed(groups)

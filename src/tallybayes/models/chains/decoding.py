@@ -12,6 +12,7 @@ from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.chain import Chain
+from tallybayes.models.chains.lags import lagged
 from tallybayes.models.chains.learning import open_labelled, read_states
 from tallybayes.models.fitted.measures import weighted_sum
 from tallybayes.models.inputs.outside import answering, tolerated
@@ -83,7 +84,7 @@ def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, 
     if y is None:
         return float(score_samples(model, X, lengths, **where).mean())
     sequences, y = open_labelled(X, y, lengths, where.get("sequence"), where.get("order"))
-    sequences = sequences.with_gaps(model.gaps)
+    sequences = read_steps(model, sequences.with_gaps(model.gaps))
     codes, domain = read_states(y)
     assert codes is not None
     paths, _ = answers(model._counted.answering, kernels.viterbi, sequences)
@@ -272,14 +273,13 @@ def log_joint(
     ndarray of shape (sequences,)
     """
     sequences, y = open_labelled(X, y, lengths, sequence, order)
-    sequences = sequences.with_gaps(model.gaps)
+    sequences = read_steps(model, sequences.with_gaps(model.gaps))
     labels, domain = read_states(y)
     if labels is None or (labels < 0).any():
         raise DataError("every step needs its state here.\n    Use score_samples where some are not known.")
     path, chain = model._counted.states.positions_of(domain.levels)[labels], model._counted.answering
     start, transition, end = chain.arguments
-    table = tolerated(bound_texts(model, sequences.table), lambda: _parts(chain))
-    emission = dense(chain.emission(table)) if len(path) else np.zeros((0, len(start)))
+    emission = dense(chain.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
     known = path >= 0
     terms = np.where(known, emission[np.arange(len(path)), path], -np.inf)
     if sequences.gaps is not None:  # the states of silent steps are summed out
@@ -316,13 +316,23 @@ def open_asked(
     absent = [name for name in known if name not in table.columns and table.source_of(name) is None]
     if absent:
         raise DataError.unknown_column(absent, sequences.table.columns)
-    table = tolerated(bound_texts(model, sequences.table), lambda: _parts(model._counted.answering))
+    sequences = read_steps(model, sequences)
+    table = sequences.table
     absence = [name for name in known if name not in table.columns]
     unseen = model._counted.meaning_of_unseen
     if absence and unseen != "error":
         levels = {n: model.tally_.domains[str(n)] for f, _ in model._counted.emissions for n in f.level_columns}
         table = with_unknown(table, absence, levels if unseen == "missing" else {})
     return sequences if table is sequences.table else sequences._replace(table=table)
+
+
+def read_steps(model: HiddenMarkovModel, sequences: Sequences) -> Sequences:
+    """The sequences as the model reads them: text in its words, and the past beside steps that depend on it."""
+    if not sequences.table.n_rows:
+        return sequences
+    table = tolerated(bound_texts(model, sequences.table), lambda: _parts(model._counted.answering))
+    read = sequences if table is sequences.table else sequences._replace(table=table)
+    return lagged(read, [factor for factor, _ in model._counted.emissions])
 
 
 def _parts(chain: Chain) -> list[Any]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes.errors import DataError, printable
+from tallybayes.families.autoregressive import Autoregressive
 from tallybayes.families.distribution import mixture_quantile
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.html import html_table
 from tallybayes.inference.em import is_whole
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.decoding import answers, open_asked, warn_impossible
+from tallybayes.models.chains.lags import orders_of, refuse_past
 from tallybayes.models.inputs.outside import answering
 
 if TYPE_CHECKING:
@@ -57,7 +62,8 @@ def forecast(
     chain = model._counted.answering
     filtered, score = answers(chain, kernels.filter, sequences)
     warn_impossible(model, sequences, score)
-    found = []
+    found, orders = [], orders_of(factor for factor, _ in model._counted.emissions)
+    blocks = {name: np.asarray(sequences.table.columns[name]) for name in orders if sequences.table.n_rows}
     for steps, start in zip(filtered, sequences.offsets.tolist(), strict=False):
         first = np.exp(chain.start) if not len(steps) else steps[-1] @ np.exp(chain.transition)
         past = {
@@ -65,7 +71,9 @@ def forecast(
             for name, column in sequences.table.columns.items()
             if len(steps) and np.ndim(column) == 1
         }
-        found.append(forecast_from(model, first, horizon, level, past, len(steps)))
+        last = {name: block[start + len(steps) - 1] for name, block in blocks.items() if len(steps)}
+        past |= {name: block[start : start + len(steps), -1][-_PAST:] for name, block in blocks.items()}
+        found.append(forecast_from(model, first, horizon, level, past, len(steps), last))
     return found
 
 
@@ -78,11 +86,24 @@ def check_asked(horizon: Any, level: Any) -> None:
 
 
 def forecast_from(
-    model: HiddenMarkovModel, first: np.ndarray, horizon: int, level: float, past: dict[Any, np.ndarray], n_steps: int
+    model: HiddenMarkovModel,
+    first: np.ndarray,
+    horizon: int,
+    level: float,
+    past: dict[Any, np.ndarray],
+    n_steps: int,
+    last: Mapping[Any, np.ndarray] = MappingProxyType({}),
 ) -> Forecast:
-    """The forecast from p(state) of the first step ahead."""
+    """The forecast from p(state) of the first step ahead, and the last step of columns that depend on their past."""
     counted, chain = model._counted, model._counted.answering
     moves = np.exp(chain.transition)
+    if horizon > 1:
+        factors = (factor for factor, _ in counted.emissions)
+        refuse_past(
+            factors,
+            f"a forecast of {horizon} steps",
+            "a step after the next depends on all ways there.\n    Ask horizon=1, or draw ways with sample.",
+        )
     proba = np.empty((int(horizon), len(first)))
     for step in range(len(proba)):
         proba[step] = first if step == 0 else proba[step - 1] @ moves
@@ -105,10 +126,15 @@ def forecast_from(
                 labels[name] = dict(zip(domain.levels, (shares @ table).T, strict=True))
             continue
         known = ~np.isnan(total[:, 0]) & (total[:, 0] > 0)
-        ends = np.full((3, len(shares), int(statistics.n_columns)), np.nan)
-        ends[0][known] = shares[known] @ np.asarray(family.expected(part.parameters))
+        width, parameters = int(statistics.n_columns), part.parameters
+        if isinstance(family, Autoregressive):
+            before = np.roll(last.get(names[0], np.full(width, np.nan)), 1)[:-1]
+            parameters, family, width = family.ahead(parameters, before), Gaussian(), 1
+            known &= bool(len(before)) and not np.isnan(before).any()
+        ends = np.full((3, len(shares), width), np.nan)
+        ends[0][known] = shares[known] @ np.asarray(family.expected(parameters))
         for place, share in enumerate([(1 - level) / 2, (1 + level) / 2]):
-            ends[place + 1][known] = mixture_quantile(family, part.parameters, shares[known], share)
+            ends[place + 1][known] = mixture_quantile(family, parameters, shares[known], share)
         if len(part.constant):
             ends[..., part.constant] = family.pooled_value(statistics)[part.constant]
         for place in range(ends.shape[-1]):

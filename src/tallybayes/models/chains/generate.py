@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.families.autoregressive import Autoregressive
 from tallybayes.families.text import Text
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.decoding import answers, open_asked
+from tallybayes.models.chains.lags import refuse_past
 from tallybayes.models.fitted.generate import expected_cells, sample_factor, written
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.models.inputs.outside import answering
@@ -57,6 +59,11 @@ def _drawn(model: HiddenMarkovModel, path: np.ndarray, rng: np.random.Generator)
     counted, mixed = model._counted, model._counted.answering.mixed
     path = path if mixed is None else mixed.drawn(path, rng)
     for part, levels, (factor, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
+        if isinstance(factor.family, Autoregressive):  # what lies before the first step is like what was seen
+            mean, covariance = factor.family.like_rows(statistics)["inputs"]
+            before = rng.multivariate_normal(mean, covariance)
+            columns[factor.columns[0]] = factor.family.follow(part.parameters, path, before, rng)
+            continue
         drawn = sample_factor(part, path, statistics, rng)
         if factor.columns[0] in model._kept_words:
             columns[factor.columns[0]] = written(drawn, model._names_within(factor.columns[0]))
@@ -88,6 +95,7 @@ def fill(
     """
     sequences = open_asked(model, X, lengths, sequence, order, silent=True)
     counted = model._counted
+    refuse_past((factor for factor, _ in counted.emissions), "what is missing", "steps before and after it both tell.")
     found, _ = answers(counted.answering, kernels.posterior, sequences)
     shares = np.concatenate([np.zeros((0, len(counted.states.levels))), *found])  # p(state) at every step
     shares = counted.answering.emitted(sequences.table, shares)

@@ -8,11 +8,10 @@ import numpy as np
 from sklearn.base import clone
 
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chains.decoding import answers
+from tallybayes.models.chains.decoding import answers, read_steps
 from tallybayes.models.chains.learning import count_more, open_labelled, read_states
 from tallybayes.models.fitted.held_out import Held, Split
 from tallybayes.models.inputs.sequences import Sequences, step_weights
-from tallybayes.models.inputs.shape import bound_texts
 from tallybayes.sources.table import Table
 from tallybayes.tally.tally import Tally
 
@@ -68,7 +67,7 @@ class HeldSequences(Held):
 
 def told(model: Any, sequences: Sequences) -> Told:
     """What a model says of sequences; of the states of an impossible one, nothing: its path is the first one."""
-    sequences = sequences._replace(table=bound_texts(model, sequences.table))
+    sequences = read_steps(model, sequences)
     shares, log_likelihood = answers(model._counted.answering, kernels.posterior, sequences)
     paths, _ = answers(model._counted.answering, kernels.viterbi, sequences)
     path = np.maximum(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), 0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
+from tallybayes.models.chains.lags import orders_of
 from tallybayes.models.chains.names import PARTS, free_names, state_schema
 from tallybayes.models.inputs.columns import Columns, read_columns
 from tallybayes.sources.opening import open_source
@@ -38,6 +39,8 @@ class Steps(NamedTuple):
     def counted(self, model: HiddenMarkovModel, names: dict[str, str], emissions: list[Factor]) -> Tally | None:
         """The tally of all steps; None where the database cannot count them alone."""
         columns = [name for factor in emissions for name in factor.columns]
+        if orders_of(emissions):
+            return None  # what lies before a step is laid beside it here
         if {str(name).lower() for name in columns} & {names[part].lower() for part in PARTS}:
             return None  # databases do not tell capitals apart
         moves, steps = self.query.in_sequences(self.state, self.sequence, self.order, names)

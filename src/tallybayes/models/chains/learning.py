@@ -16,6 +16,7 @@ from tallybayes.families.family import Family
 from tallybayes.inference.em import is_whole
 from tallybayes.models.chains.components import most_components
 from tallybayes.models.chains.in_database import Steps, steps_there
+from tallybayes.models.chains.lags import lagged, own_factors
 from tallybayes.models.chains.names import emission_given, free_names, names_in, state_schema
 from tallybayes.models.chains.structure import Structure
 from tallybayes.models.fitted.climbing import initial_model, refuse_other_number
@@ -90,7 +91,8 @@ def fit(
     if y is not None:
         given, table = names["state"], table.with_column(names["state"], y)
     found = read_columns(model.columns, table, [names["state"]], given, weight)
-    emissions = [Factor(columns, emission_given(names), family) for columns, family in found.blocks]
+    emissions = own_factors(found.blocks, emission_given(names))
+    sequences = lagged(sequences, emissions)
     labels, domain = read_states(y)
     if initial is not None:
         labels, domain = _states_of_initial(model, initial, labels, domain)
@@ -116,7 +118,7 @@ def fit(
 def _learn_there(model: HiddenMarkovModel, steps: Steps) -> bool:
     """Learn from steps that a database counts; False where it cannot."""
     names, found = steps.columns_of(model)
-    emissions = [Factor(columns, (names["state"],), family) for columns, family in found.blocks]
+    emissions = own_factors(found.blocks, (names["state"],))
     model._check_prior(emissions)
     tally = steps.counted(model, names, emissions)
     if tally is None:
@@ -295,6 +297,7 @@ def count_more(
 ) -> Tally:
     """The tally of labelled sequences that are added to others, or taken out of them."""
     emissions = model._with_prior(model.tally_)
+    sequences = lagged(sequences, emissions)
     if "component" in model._names:
         raise LabelError(
             "which component of its state a step is of is not known, so that sequences cannot be counted one by one.\n"

@@ -13,6 +13,7 @@ from tallybayes.cautions import warn
 from tallybayes.errors import FileError, printable
 from tallybayes.models.chains.decoding import dense, labelled, open_asked
 from tallybayes.models.chains.forecast import Forecast, check_asked, forecast_from
+from tallybayes.models.chains.lags import refuse_past
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.model_file import model_from_parts, model_to_parts
 
@@ -70,6 +71,10 @@ class OnlineFilter:
 
     def __init__(self, model: HiddenMarkovModel) -> None:
         chain = model._counted.answering
+        factors = (factor for factor, _ in model._counted.emissions)
+        refuse_past(
+            factors, "filtering step by step", "nothing is kept of the steps.\n    Ask filter_proba of all of them."
+        )
         self._model = copy.copy(model)  # which learns by taking another tally: this one keeps its own
         self._start, transition, _ = chain.arguments
         self._log_moves, self._moves = transition, np.exp(transition)

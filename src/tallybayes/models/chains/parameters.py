@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from tallybayes.errors import DataError, NoCountsError
+from tallybayes.families.autoregressive import Autoregressive
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.chains.chain import Chain, log_shares, meaning_of, read_prior, share_of_new, with_kept, with_new
@@ -237,8 +238,9 @@ def told(counted: Counted, model: Any) -> list[Told]:
             scored, more = with_kept(scored, share_of_new(counts)), (UNSEEN,)
         levels = [(*counted.tally.domains[str(name)].levels, *more) for name in factor.level_columns]
         names = [(name,) if name in counted.parts else name for name in factor.columns]
-        within = within_of(model, scored, counts.n_columns)
-        found.append(Told(scored, *axes, levels, names, within, posterior=posterior))
+        past = isinstance(factor.family, Autoregressive)  # one column, whose line is given the steps before
+        within = () if past else within_of(model, scored, counts.n_columns)
+        found.append(Told(scored, *axes, levels, names, within, posterior=posterior, whole=past))
     return found
 
 

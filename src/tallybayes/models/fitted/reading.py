@@ -46,6 +46,8 @@ class Told:
         The parameters that the model uses, if not all.
     posterior : callable, optional
         Makes the belief about all its parameters; None where there is none.
+    whole : bool
+        Whether its one column has a line in others, which is believed of as a whole.
     """
 
     scored: Scored
@@ -56,6 +58,7 @@ class Told:
     within: Sequence[Any] = ()
     only: tuple[str, ...] = ()
     posterior: Callable[[], Any] | None = None
+    whole: bool = False
 
     @property
     def columns(self) -> Sequence[Any]:
@@ -176,7 +179,7 @@ class Told:
         """The belief about one column, or about all together."""
         assert self.posterior is not None
         found = self.posterior()
-        if place is None:
+        if place is None or self.whole:
             return found
         if self.family.tokens and isinstance(found, Dirichlet):  # of one share, whatever the others are
             alpha = np.asarray(found.concentration)

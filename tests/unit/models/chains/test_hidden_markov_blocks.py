@@ -113,6 +113,13 @@ def test_nothing_is_asked_of_text():
     assert model.score_samples([[], []]).tolist() == [0, 0]
 
 
+def test_states_are_scored_by_text():
+    steps = [{"said": ["good fine", "bad", "awful bad"]}, {"said": ["fine", "good", "bad"]}]
+    states = [["p", "n", "n"], ["p", "p", "n"]]
+    model = tb.HiddenMarkovModel(columns={"said": tb.Text()}).fit(steps, states)
+    assert model.score(steps, states) == tb.evaluate(model, steps, states).accuracy.value == 1.0
+
+
 def test_nothing_is_asked():
     model = tb.HiddenMarkovModel(columns=tb.Gaussian()).fit(*measured())
     assert model.score_samples([]).shape == (0,)
