@@ -133,6 +133,7 @@ __version__ = "0.1.0"
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
     "Answer": "models.networks.answer",
+    "Autoregressive": "families.autoregressive",
     "AveragedOneDependence": "models.classifiers.one_dependence",
     "BDe": "models.networks.prior",
     "BDeu": "families.priors",
@@ -174,7 +175,6 @@ _PUBLIC = {
     "LabelError": "errors",
     "Learned": "learned",
     "LearningCurves": "insight.learning_curves",
-    "Autoregressive": "families.autoregressive",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
     "LinearNormalInverseGamma": "beliefs.linear_normal_inverse_gamma",
