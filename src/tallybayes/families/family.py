@@ -48,6 +48,7 @@ class Family(Value):
     measured: ClassVar[bool] = False  # whether a column has a density, not probabilities
     shared: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
     sums_cells: ClassVar[bool] = False  # whether its statistics add up the cells themselves
+    order: int = 0  # how many steps before a step of a sequence it is given: the first columns, the last one first
     has_words: bool = False  # whether the words of its text are levels that are found
     tokens: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
     transforms: ClassVar[bool] = False  # whether its form is of something else than the cells

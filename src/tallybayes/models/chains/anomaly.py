@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.families.autoregressive import Autoregressive
 from tallybayes.families.distribution import mixture_cumulative
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.decoding import dense, open_asked, warn_impossible
@@ -83,7 +82,7 @@ def tail_proba(
             continue
         cells = rows_of(sequences.table, names, family, domains, chain.unseen) if n_steps else np.zeros((0, len(names)))
         width = int(part.parameters.table.shape[-1]) if family.reads == "codes" else int(statistics.n_columns)
-        alone = isinstance(family, Autoregressive)  # a step given those before it: of its own cells the last
+        alone = family.order > 0  # a step given those before it: of its own cells the last
         found = np.zeros((0, 1 if alone else len(names) if family.reads == "codes" else width))
         step = chunk_rows(chain.n_emitting, width)
         for start in range(0, n_steps, step):
@@ -99,7 +98,7 @@ def _tail(part: Scored, statistics: Any, shares: np.ndarray, cells: np.ndarray) 
     """Twice the smaller tail of every number."""
     family = part.family
     at_most = mixture_cumulative(family, part.parameters, shares, cells)
-    if isinstance(family, Autoregressive):
+    if family.order:
         return np.minimum(2 * np.minimum(at_most, 1 - at_most), 1.0)
     below = at_most if family.measured else mixture_cumulative(family, part.parameters, shares, cells - 1)
     found = np.minimum(2 * np.minimum(at_most, 1 - below), 1.0)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError, printable
-from tallybayes.families.autoregressive import Autoregressive
 from tallybayes.families.distribution import mixture_quantile
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.html import html_table
@@ -127,9 +126,10 @@ def forecast_from(
             continue
         known = ~np.isnan(total[:, 0]) & (total[:, 0] > 0)
         width, parameters = int(statistics.n_columns), part.parameters
-        if isinstance(family, Autoregressive):
+        if family.order:
+            line: Any = family
             before = np.roll(last.get(names[0], np.full(width, np.nan)), 1)[:-1]
-            parameters, family, width = family.ahead(parameters, before), Gaussian(), 1
+            parameters, family, width = line.ahead(parameters, before), Gaussian(), 1
             known &= bool(len(before)) and not np.isnan(before).any()
         ends = np.full((3, len(shares), width), np.nan)
         ends[0][known] = shares[known] @ np.asarray(family.expected(parameters))

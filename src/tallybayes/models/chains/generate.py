@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.families.autoregressive import Autoregressive
 from tallybayes.families.text import Text
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.decoding import answers, open_asked
@@ -59,10 +58,11 @@ def _drawn(model: HiddenMarkovModel, path: np.ndarray, rng: np.random.Generator)
     counted, mixed = model._counted, model._counted.answering.mixed
     path = path if mixed is None else mixed.drawn(path, rng)
     for part, levels, (factor, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
-        if isinstance(factor.family, Autoregressive):  # what lies before the first step is like what was seen
-            mean, covariance = factor.family.like_rows(statistics)["inputs"]
+        if factor.family.order:  # what lies before the first step is like what was seen
+            family: Any = factor.family
+            mean, covariance = family.like_rows(statistics)["inputs"]
             before = rng.multivariate_normal(mean, covariance)
-            columns[factor.columns[0]] = factor.family.follow(part.parameters, path, before, rng)
+            columns[factor.columns[0]] = family.follow(part.parameters, path, before, rng)
             continue
         drawn = sample_factor(part, path, statistics, rng)
         if factor.columns[0] in model._kept_words:

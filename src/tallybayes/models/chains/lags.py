@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.families.autoregressive import Autoregressive
 from tallybayes.families.family import Family
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.tally.factor import Factor, Name
@@ -18,14 +17,14 @@ def own_factors(blocks: Iterable[tuple[tuple[Name, ...], Family]], given: tuple[
     """A factor for every block of columns; every column that depends on its past is one by itself."""
     found = []
     for columns, family in blocks:
-        apart = [(name,) for name in columns] if isinstance(family, Autoregressive) else [columns]
+        apart = [(name,) for name in columns] if family.order else [columns]
         found += [Factor(names, given, family) for names in apart]
     return found
 
 
 def orders_of(factors: Iterable[Factor]) -> dict[Name, int]:
     """How many steps back every column looks that does."""
-    return {f.columns[0]: f.family.order for f in factors if isinstance(f.family, Autoregressive)}
+    return {f.columns[0]: f.family.order for f in factors if f.family.order}
 
 
 def lagged(sequences: Sequences, factors: Iterable[Factor]) -> Sequences:

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import xlogy
 
 from tallybayes.errors import DataError, NoCountsError
-from tallybayes.families.autoregressive import Autoregressive
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.chains.chain import Chain, log_shares, meaning_of, read_prior, share_of_new, with_kept, with_new
@@ -238,7 +237,7 @@ def told(counted: Counted, model: Any) -> list[Told]:
             scored, more = with_kept(scored, share_of_new(counts)), (UNSEEN,)
         levels = [(*counted.tally.domains[str(name)].levels, *more) for name in factor.level_columns]
         names = [(name,) if name in counted.parts else name for name in factor.columns]
-        past = isinstance(factor.family, Autoregressive)  # one column, whose line is given the steps before
+        past = factor.family.order > 0  # one column, whose line is given the steps before
         within = () if past else within_of(model, scored, counts.n_columns)
         found.append(Told(scored, *axes, levels, names, within, posterior=posterior, whole=past))
     return found
