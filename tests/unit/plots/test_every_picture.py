@@ -215,6 +215,7 @@ DRAWN = {
     ("Learned", "plot"): lambda n: learned(n).plot(),
     ("BayesianNetwork", "plot"): lambda n: network(n)[0].plot(),
     ("BayesianNetwork", "plot_posteriors"): lambda n: network(n)[0].plot_posteriors({f"{LONG} 0": 1}),
+    ("Sensitivity", "plot"): lambda n: network(n)[0].sensitivity({f"{LONG} 0": 1}, {f"{LONG} 1": 1}).plot(),
     ("Dependence", "plot"): lambda n: tb.dependence(*numbers(2, n)).plot(),
     ("Evaluation", "plot_confusion"): lambda n: evaluated(n).plot_confusion(),
     ("Evaluation", "plot_reliability"): lambda n: evaluated(n).plot_reliability(),

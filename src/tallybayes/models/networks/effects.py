@@ -231,7 +231,8 @@ class Effect(Mapping[Any, Any]):
         def shown(value: float, sign: str = "") -> str:
             return "unknown" if math.isnan(value) else f"{value + 0.0:{sign}{form}}"
 
-        rows = [[*map(repr, key), shown(a), shown(b), shown(c, "+")] for key, (a, b, c) in self._lines()]
+        lines = self._lines()
+        rows = [[*map(repr, key), shown(a), shown(b), shown(round(c, 12), "+")] for key, (a, b, c) in lines]
         return head, rows
 
     def __repr__(self) -> str:

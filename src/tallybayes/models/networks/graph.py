@@ -167,6 +167,31 @@ class Graph(NamedTuple):
                 waiting += [(parent, False) for parent in self.parents[place]]
         return found
 
+    def bearing_on(self, nodes: Iterable[Name], observed: Iterable[Name], hinted: Iterable[Name] = ()) -> set[Name]:
+        """The nodes whose p(node | parents) can move the posterior of some: those whose `reached` holds one of them.
+
+        Parameters
+        ----------
+        nodes : nodes that are not known
+        observed, hinted
+            As for `reached`.
+        """
+        known, some, children = set(observed), set(hinted), self.children()
+        found: set[Name] = set()
+        seen: set[tuple[Name, bool]] = set()
+        waiting = [(node, False) for node in nodes]
+        while waiting:
+            place, from_parent = step = waiting.pop()
+            if step in seen:
+                continue
+            seen.add(step)
+            if (place in known or place in some) if from_parent else place not in known:
+                found.add(place)
+                waiting += [(parent, False) for parent in self.parents[place]]
+            if place not in known:
+                waiting += [(child, True) for child in children[place]]
+        return found
+
     def cut(self, nodes: Iterable[Name]) -> Graph:
         """The graph in which some nodes depend on nothing: they are set from outside."""
         free = set(nodes)

@@ -25,6 +25,7 @@ from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.next_question import next_question
 from tallybayes.models.networks.parameters import Network, nodes_of
+from tallybayes.models.networks.sensitivity import sensitivity
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.reading import as_read
 from tallybayes.tally.tally import Tally
@@ -140,6 +141,7 @@ class BayesianNetwork(Model):
     sample = questions.sample
     next_question = next_question
     effect = effect
+    sensitivity = sensitivity
 
     # What the graph says alone
     separated = separation.separated

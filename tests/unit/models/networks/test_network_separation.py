@@ -47,6 +47,17 @@ def test_separation_is_that_of_the_moral_graph(data):
             assert bool(graph.descendants(node) & set(known)) if meets else node not in known
 
 
+@settings(max_examples=100)
+@hypothesis_given(st.data())
+def test_the_tables_that_bear_on_a_node_are_those_that_reach_it(data):
+    graph = data.draw(graphs())
+    nodes = data.draw(st.permutations(graph.nodes))
+    n_known = data.draw(st.integers(0, len(nodes) - 1))
+    known, hinted = nodes[1 : 1 + n_known], data.draw(st.sets(st.sampled_from(nodes[:1] + nodes[1 + n_known :])))
+    expected = {node for node in nodes if nodes[0] in graph.reached(node, known, hinted)}
+    assert graph.bearing_on([nodes[0]], known, hinted) == expected
+
+
 @settings(max_examples=60, deadline=None)
 @hypothesis_given(st.data())
 def test_what_is_separated_is_independent_and_what_is_not_depends(data):
