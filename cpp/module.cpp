@@ -190,6 +190,42 @@ nb::object python_count_joint(nb::handle columns, nb::handle sizes, const std::v
   return to_array(std::move(tables), {n_cells});
 }
 
+nb::object python_sum_joint(nb::handle columns, nb::handle sizes, const std::vector<std::vector<size_t>>& sets,
+                            const std::vector<double>& cell_starts, const std::vector<double>& line_starts,
+                            nb::handle weight, size_t threads) {
+  const BorrowedRows rows = borrow_rows(nb::none(), 1, weight);
+  const BorrowedTable borrowed = borrow_table(columns, rows.n_rows);
+  const Table& table = borrowed.table;
+  check_rows(rows, table.n_rows);
+  if (rows.weights.soft) throw nb::value_error("expected one weight for every row");
+  const Borrowed levels(sizes);
+  const int64_t* level = check_levels(levels, table);
+  const bool lines = !line_starts.empty();
+  if (cell_starts.size() != sets.size() || (lines && line_starts.size() != sets.size())) {
+    throw nb::value_error("expected a start for every set");
+  }
+  std::vector<JointSum> joint;
+  for (size_t k = 0; k < sets.size(); k++) {
+    uint64_t cells = 1;
+    bool empty = false;
+    if (sets[k].empty()) throw nb::value_error("expected at least one column in every set");
+    for (const size_t j : sets[k]) {
+      if (j >= table.n_columns) throw nb::value_error("a set names a column that does not exist");
+      const uint64_t size = static_cast<uint64_t>(std::max<int64_t>(level[j], 1));
+      empty |= level[j] == 0;
+      if (cells > (uint64_t{1} << 63) / size) throw nb::value_error("expected fewer than 2**63 cells in a set");
+      cells *= size;
+    }
+    joint.push_back({sets[k], empty ? 0 : cells, cell_starts[k], lines ? line_starts[k] : 0.0});
+  }
+  const Input input{*chosen, rows.groups, rows.weights, threads};
+  Vector sums;
+  run(input, 0, 0, [&] { return sum_joint(input, table, level, joint, lines, sums); },
+      [&] { return find_bad_code(input, table, level); });
+  const size_t n_sets = sets.size();
+  return to_array(std::move(sums), {n_sets});
+}
+
 nb::tuple give_sums(CountSums& sums, Kind kind, size_t n_groups, size_t n_columns) {
   const bool by_cell = sums.any_missing;
   return nb::make_tuple(
@@ -411,6 +447,8 @@ NB_MODULE(_compiled, module) {
              nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("count_joint", &python_count_joint, nb::arg("columns"), nb::arg("sizes"), nb::arg("sets"),
              nb::arg("weight").none(), nb::arg("threads"));
+  module.def("sum_joint", &python_sum_joint, nb::arg("columns"), nb::arg("sizes"), nb::arg("sets"),
+             nb::arg("cell_starts"), nb::arg("line_starts"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("sum_dense", &python_sum_dense, nb::arg("columns"), nb::arg("kind"), nb::arg("group").none(),
              nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("sum_csr", &python_sum_csr, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"), nb::arg("n_columns"),

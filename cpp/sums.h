@@ -45,6 +45,16 @@ struct JointSet {
 };
 // The tables of all sets, one after another.
 bool count_joint(const Input&, const Table&, const int64_t* sizes, const std::vector<JointSet>& sets, Vector& tables);
+// A joint table of which only a sum is wanted: over its cells the terms log Γ(start + n) − log Γ(start), n log n where
+// the start is 0, and less the same over its lines, in which the cells of the last column are added up. Fewer than 2⁶³
+// cells.
+struct JointSum {
+  std::vector<size_t> columns;
+  uint64_t n_cells;
+  double cell_start, line_start;
+};
+bool sum_joint(const Input&, const Table&, const int64_t* sizes, const std::vector<JointSum>& sets, bool lines,
+               Vector& sums);
 bool count_groups(const Input&, size_t n_rows, std::vector<int64_t>& rows, Vector& weight);
 
 struct CountSums {

@@ -106,6 +106,11 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.answer import Answer as Answer
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.networks.prior import BDe as BDe
+    from tallybayes.models.networks.search.equivalence import EquivalenceClass as EquivalenceClass
+    from tallybayes.models.networks.search.equivalence import equivalence_class as equivalence_class
+    from tallybayes.models.networks.search.equivalence import structural_distance as structural_distance
+    from tallybayes.models.networks.search.learn import learn_structure as learn_structure
+    from tallybayes.models.networks.search.structure import Structure as Structure
     from tallybayes.models.networks.tree import learn_tree as learn_tree
     from tallybayes.models.receipt import Receipt as Receipt
     from tallybayes.models.receipt import Verification as Verification
@@ -158,6 +163,7 @@ _PUBLIC = {
     "Difference": "insight.difference",
     "Dirichlet": "beliefs.dirichlet",
     "DirichletMultinomial": "families.multinomial",
+    "EquivalenceClass": "models.networks.search.equivalence",
     "EstimateError": "errors",
     "Evaluation": "insight.evaluation",
     "Explanation": "models.classifiers.answers.explain",
@@ -210,6 +216,7 @@ _PUBLIC = {
     "Source": "sources.source",
     "SphericalGaussian": "families.gaussian",
     "StatisticsError": "errors",
+    "Structure": "models.networks.search.structure",
     "Suggestion": "insight.suggest",
     "Tally": "tally.tally",
     "TallybayesError": "errors",
@@ -234,8 +241,10 @@ _PUBLIC = {
     "cross_validate": "insight.cross_validation",
     "dependence": "insight.dependence",
     "difference": "insight.difference",
+    "equivalence_class": "models.networks.search.equivalence",
     "evaluate": "insight.evaluate",
     "learn": "learned",
+    "learn_structure": "models.networks.search.learn",
     "learn_tree": "models.networks.tree",
     "learning_curves": "insight.learning_curves",
     "leave_one_out": "insight.cross_validation",
@@ -245,6 +254,7 @@ _PUBLIC = {
     "prior_path": "insight.prior_path",
     "set_threads": "kernels.threads",
     "show_versions": "versions",
+    "structural_distance": "models.networks.search.equivalence",
     "suggest_columns": "insight.suggest",
     "table": "sources.opening",
     "tokens": "kernels.tokens",

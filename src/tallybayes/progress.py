@@ -25,9 +25,14 @@ def progress(items: Sequence[T], what: str, after: float = 2.0) -> Iterator[T]:
 
 
 def progress_of(
-    items: Iterable[T], what: str, size: Callable[[T], int], total: int | None = None, after: float = 1.0
+    items: Iterable[T],
+    what: str,
+    size: Callable[[T], int],
+    total: int | None = None,
+    after: float = 1.0,
+    unit: str = "rows",
 ) -> Iterator[T]:
-    """As `progress`, for batches of rows, of which it may not be known how many there are."""
+    """As `progress`, for batches of rows, of which it may not be known how many there are, or of something else."""
     start = shown = time.monotonic()
     done = 0
     for item in items:
@@ -39,10 +44,10 @@ def progress_of(
             if total:
                 filled = min(24, 24 * done // total)
                 left = f"{max(0, total - done) / rate:.0f} s left"
-                bar = f"[{'█' * filled}{'░' * (24 - filled)}] {done:,} of {total:,} rows, {left}"
+                bar = f"[{'█' * filled}{'░' * (24 - filled)}] {done:,} of {total:,} {unit}, {left}"
             else:
-                bar = f"{done:,} rows, {rate:,.0f} a second"
+                bar = f"{done:,} {unit}, {rate:,.0f} a second"
             sys.stderr.write(f"\r{what}: {bar}   ")
             sys.stderr.flush()
     if shown > start:
-        sys.stderr.write(f"\r{what}: {done:,} rows in {time.monotonic() - start:.1f} s{' ' * 60}\n")
+        sys.stderr.write(f"\r{what}: {done:,} {unit} in {time.monotonic() - start:.1f} s{' ' * 60}\n")

@@ -130,6 +130,9 @@ MODULE = {
     **dict.fromkeys(["Normal", "normal", "gaussian"], "Gaussian"),
     **dict.fromkeys(["AutoML", "auto", "fit"], "choose"),
     **dict.fromkeys(["chow_liu", "ChowLiu"], "learn_tree"),
+    **dict.fromkeys(["HillClimbSearch", "hill_climb", "PC", "GES", "BNLearner", "structure_search"], "learn_structure"),
+    **dict.fromkeys(["shd", "SHD", "structural_hamming_distance"], "structural_distance"),
+    **dict.fromkeys(["cpdag", "CPDAG"], "equivalence_class"),
     **dict.fromkeys(["learning_curve", "validation_curve", "LearningCurveDisplay"], "learning_curves"),
 }
 

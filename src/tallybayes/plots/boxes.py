@@ -94,8 +94,8 @@ class Brush:
         patch.set(edgecolor=edge, facecolor=face, linewidth=line * self.scale, zorder=3)
         self.ax.add_artist(patch)
 
-    def arrow(self, route: list[Point], *, cut: bool) -> None:
-        """An arrow along a route; dashed where the child does not listen."""
+    def arrow(self, route: list[Point], *, cut: bool = False, width: float = 1.0, head: bool = True) -> None:
+        """An arrow along a route; dashed where the child does not listen, a mere line without a head."""
         from matplotlib.patches import FancyArrowPatch
         from matplotlib.path import Path
 
@@ -110,9 +110,10 @@ class Brush:
                 half = (start[1] + end[1]) / 2
                 points += [(start[0], half), (end[0], half), end]
                 codes += [Path.CURVE4] * 3
-        head = f"-|>,head_length={4.5 * self.scale},head_width={2.2 * self.scale}"
-        arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=head, mutation_scale=1.0, shrinkA=0, shrinkB=0)
-        arrow.set(color="#BBBBBB" if cut else _ARROW, linewidth=self.scale, joinstyle="miter", zorder=2)
+        size = self.scale * (0.7 + 0.3 * width)
+        style = f"-|>,head_length={4.5 * size},head_width={2.2 * size}" if head else "-"
+        arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=style, mutation_scale=1.0, shrinkA=0, shrinkB=0)
+        arrow.set(color="#BBBBBB" if cut else _ARROW, linewidth=width * self.scale, joinstyle="miter", zorder=2)
         arrow.set_linestyle((0, (2, 2)) if cut else "-")
         self.ax.add_artist(arrow)
 

@@ -12,7 +12,20 @@ from tallybayes.errors import DataError, printable
 from tallybayes.models.networks.observed import read_given
 from tallybayes.models.networks.questions import refuse_impossible
 from tallybayes.models.networks.rows import require_labels
-from tallybayes.plots.boxes import AFTER, BEFORE, NOTE, ROOMY, TIGHT, Bars, Box, Brush, box_size, draw_box, text_width
+from tallybayes.plots.boxes import (
+    AFTER,
+    BEFORE,
+    NOTE,
+    ROOMY,
+    TIGHT,
+    Bars,
+    Box,
+    Brush,
+    Type,
+    box_size,
+    draw_box,
+    text_width,
+)
 from tallybayes.plots.layered import lay_out
 from tallybayes.plots.picture import Part, Picture
 from tallybayes.plots.style import new_axes, quiet
@@ -37,22 +50,41 @@ def plot_network(model: Any, ax: Any = None, *, given: Any = None, do: Any = Non
     tables : bool, default True
     """
     nodes = model.graph_.nodes
-    style = ROOMY if len(nodes) <= _MANY else TIGHT
     asked = any(part is not None and (not isinstance(part, Mapping) or len(part) > 0) for part in (given, do))
     if asked:
         check_is_fitted(model, "tally_")
         after, before = _told(model, given, do), _told(model)
         known = model._inference, given or {}, do or {}
         boxes = {node: _posterior_box(node, before.get(node), after.get(node), *known) for node in nodes}
-    elif tables and hasattr(model, "tally_") and style is ROOMY:
+    elif tables and hasattr(model, "tally_") and style_for(nodes) is ROOMY:
         boxes = {node: _table_box(model, node) for node in nodes}
     else:
-        boxes = {node: Box(_cut(node, 24)) for node in nodes}
+        boxes = {node: Box(cut(node, 24)) for node in nodes}
+    title = f"pale: before, strong: given {_known(given, do)}" if asked else ""
+    looks = {edge: {"cut": edge[1] in (do or {})} for edge in model.graph_.edges}
+    ax = draw_graph(model.graph_.parents, boxes, looks, title, ax)
+    return Picture(ax, _edges(model.graph_.parents) if not asked else _moved(model, before, after, nodes))
+
+
+def draw_graph(
+    parents: Mapping[Any, Any], boxes: Mapping[Any, Box], looks: Mapping[Any, Mapping[str, Any]], title: str, ax: Any
+) -> Any:
+    """A graph, parents above children, on axes of its size.
+
+    Parameters
+    ----------
+    parents : mapping from node to its parents
+        Parents come before their children.
+    boxes : mapping from node to Box
+    looks : mapping from (parent, child) to what `Brush.arrow` takes
+    title : str
+    ax : matplotlib Axes, optional
+    """
+    style = style_for(parents)
     sizes = {node: box_size(box, style) for node, box in boxes.items()}
-    layout = lay_out(model.graph_.parents, sizes)
+    layout = lay_out(parents, sizes)
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     shrunk = min(1.0, _INCHES * 72 / max(width, height))
-    title = f"pale: before, strong: given {_known(given, do)}" if asked else ""
     room = 2.4 * _TITLE if title else 0.0
     long = text_width(title, _TITLE)
     figsize = (max(width * shrunk, long) / 72 + 0.1, (height * shrunk + room) / 72 + 0.1)
@@ -66,11 +98,16 @@ def plot_network(model: Any, ax: Any = None, *, given: Any = None, do: Any = Non
     brush = Brush(ax, _scale(ax, width, height))
     if title:
         ax.title.set_fontsize(_TITLE * min(1.0, ax.get_window_extent().width * 72 / ax.figure.dpi / long))
-    for (_, child), route in layout.routes.items():
-        brush.arrow(route, cut=child in (do or {}))
+    for edge, route in layout.routes.items():
+        brush.arrow(route, **looks[edge])
     for node, box in boxes.items():
         draw_box(brush, box, layout.centres[node], sizes[node], style)
-    return Picture(ax, _edges(model.graph_.parents) if not asked else _moved(model, before, after, nodes))
+    return ax
+
+
+def style_for(nodes: Any) -> Type:
+    """How large things are written: many nodes are drawn small."""
+    return ROOMY if len(nodes) <= _MANY else TIGHT
 
 
 def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *, do: Any = None) -> Picture:
@@ -112,7 +149,7 @@ def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *
     ticks: dict[float, str] = {}
     down = 0.0
     for node, part in bars.items():
-        ax.text(0.006, down, _cut(node, 40), weight="bold", fontsize=10, va="center", parse_math=False)
+        ax.text(0.006, down, cut(node, 40), weight="bold", fontsize=10, va="center", parse_math=False)
         ax.text(1.0, down, _learned(*found[node]), fontsize=9, va="center", ha="right", color=NOTE)
         places = down + 1 + np.arange(len(part.labels))
         for side, shift, colour in ((part.before, -0.2, BEFORE), (part.after, 0.2, AFTER)):
@@ -203,33 +240,33 @@ def _table_box(model: Any, node: Any) -> Box:
     if not label and model._inference.widths[node] > 1:
         sizes = [str(len(model.levels_[parent])) for parent in model.graph_.parents[node]]
         told = f", given {' × '.join(sizes)} levels" if sizes else ""
-        return Box(_cut(node, 24), note=f"{model._inference.widths[node]} columns{told}")
+        return Box(cut(node, 24), note=f"{model._inference.widths[node]} columns{told}")
     if len(lines) > _LINES or len(found.columns) > _LEVELS:
         sizes = [str(size) for size in (*found.values.shape[:-1], *([len(found.columns)] * label))]
         what = "" if label else "measured"
         levels = f"{' × '.join(sizes)} levels" if sizes else ""
-        return Box(_cut(node, 24), note=", given ".join(part for part in (what, levels) if part))
-    head = [_cut(parent, 12) for parent in found.given] + [_cut(column, 12) for column in found.columns]
+        return Box(cut(node, 24), note=", given ".join(part for part in (what, levels) if part))
+    head = [cut(parent, 12) for parent in found.given] + [cut(column, 12) for column in found.columns]
     above = found.given_levels
     table = [head]
     for place, line in zip(np.ndindex(*map(len, above)), lines, strict=True):
-        given = [_cut(levels[k], 12) for levels, k in zip(above, place, strict=True)]
+        given = [cut(levels[k], 12) for levels, k in zip(above, place, strict=True)]
         table.append(
             given + [_number(value) if label else "unknown" if np.isnan(value) else f"{value:.4g}" for value in line]
         )
-    return Box(_cut(node, 24), table=table, shares=lines if label else np.zeros((0, 0)))
+    return Box(cut(node, 24), table=table, shares=lines if label else np.zeros((0, 0)))
 
 
 def _posterior_box(
     node: Any, before: Any, after: Any, inference: Any, given: Mapping[Any, Any], do: Mapping[Any, Any]
 ) -> Box:
     """The node's distribution before and after; of a measured node, its mean."""
-    title, kind = _cut(node, 24), "free"
+    title, kind = cut(node, 24), "free"
     if node in do:
-        title, kind = f"do({title} = {_cut(do[node], 16)})", "set"
+        title, kind = f"do({title} = {cut(do[node], 16)})", "set"
     elif node in given:
         soft = isinstance(given[node], Mapping)
-        title, kind = f"{title}: hinted at" if soft else f"{title} = {_cut(given[node], 16)}", "observed"
+        title, kind = f"{title}: hinted at" if soft else f"{title} = {cut(given[node], 16)}", "observed"
     lost = _not_known(before, after)
     if node in inference.levels:
         bars = _bars(inference.levels[node], before, after)
@@ -253,14 +290,14 @@ def _not_known(before: Any, after: Any) -> str:
 
 def _bars(levels: tuple[Any, ...], before: np.ndarray | None, after: np.ndarray | None) -> Bars:
     """A bar for every level, or for the most probable and one for all others; none where neither side is known."""
-    labels, sides = [_cut(level, 16) for level in levels], (before, after)
+    labels, sides = [cut(level, 16) for level in levels], (before, after)
     known = [side for side in sides if side is not None]
     if len(labels) <= _BARS or not known:
         return Bars(labels if known else [], before, after)
     kept = np.sort(np.argsort(-np.max(known, axis=0), kind="stable")[: _BARS - 1])
     rest = np.delete(np.arange(len(labels)), kept)
-    cut = [None if side is None else np.append(side[kept], side[rest].sum()) for side in sides]
-    return Bars([*(labels[k] for k in kept), f"{len(rest)} others"], *cut)
+    shares = [None if side is None else np.append(side[kept], side[rest].sum()) for side in sides]
+    return Bars([*(labels[k] for k in kept), f"{len(rest)} others"], *shares)
 
 
 def _bits(before: np.ndarray, after: np.ndarray) -> float:
@@ -290,10 +327,11 @@ def _known(given: Any, do: Any) -> str:
     parts = [f"{node} {'hinted at' if isinstance(v, Mapping) else f'= {v}'}" for node, v in (given or {}).items()]
     parts += [f"do({node} = {value})" for node, value in (do or {}).items()]
     shown = parts if len(parts) <= 3 else [*parts[:2], f"{len(parts) - 2} more"]
-    return ", ".join(_cut(part, 40) for part in shown) or "nothing"
+    return ", ".join(cut(part, 40) for part in shown) or "nothing"
 
 
-def _cut(value: Any, most: int) -> str:
+def cut(value: Any, most: int) -> str:
+    """A name, cut where it is long."""
     text = printable(value)  # its pictures draw all text without mathematics
     return text if len(text) <= most else text[: most - 1] + "…"
 

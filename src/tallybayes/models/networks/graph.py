@@ -33,10 +33,13 @@ class Graph(NamedTuple):
 
     @classmethod
     def read(cls, source: Any) -> Self:
-        """A graph from {node: parents}, edges (parent, child), or a networkx DiGraph.
+        """A graph from {node: parents}, edges (parent, child), a networkx DiGraph, or whatever has a `graph_`.
 
         Nodes that are named only as parents have none of their own.
         """
+        source = getattr(source, "graph_", source)
+        if isinstance(source, cls):
+            return source
         given: dict[Name, list[Name]] = {}
         if isinstance(source, Mapping):
             for node, parents in source.items():

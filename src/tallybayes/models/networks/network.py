@@ -44,8 +44,8 @@ class BayesianNetwork(Model):
 
     Parameters
     ----------
-    parents : mapping from node to its parents, list of edges (parent, child), or networkx DiGraph
-        Nodes are columns of the data. Those named only as parents have none of their own.
+    parents : mapping from node to its parents, list of edges (parent, child), networkx DiGraph, or Structure
+        Nodes are columns of the data. Those named only as parents have none of their own. `learn_structure` finds one.
     columns : "auto", a Family, or a mapping from nodes to families, default "auto"
         ``"auto"`` reads types, never values: nodes are labels, whole numbers included; floats without children are
         Gaussian. Nodes with children are always labels; others may be of any family, given their parents.

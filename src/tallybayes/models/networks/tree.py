@@ -92,7 +92,7 @@ def learn_tree(
     information = np.full((len(labels), len(labels)), -np.inf)
     for first, second in pairs:
         statistics: Any = tally.statistics[found[(*given, first), second]]
-        shared = _information(statistics.table if given else statistics.table[None])
+        shared = conditional_information(statistics.table if given else statistics.table[None])
         places = labels.index(first), labels.index(second)
         information[places] = information[places[::-1]] = shared
     joined = _spanning_tree(information)
@@ -118,7 +118,7 @@ def learn_tree(
     return model.fit_tally(whole)
 
 
-def _information(table: np.ndarray) -> float:
+def conditional_information(table: np.ndarray) -> float:
     """The mutual information of two columns given a third, in nats, from counts (given, first, second)."""
     rows, columns, total = table.sum(axis=2), table.sum(axis=1), table.sum(axis=(1, 2))
     parts = xlogy(table, table).sum() - xlogy(rows, rows).sum() - xlogy(columns, columns).sum()
