@@ -153,14 +153,19 @@ class Counting:
 
     def _expected(self, X: np.ndarray, offsets: np.ndarray) -> tuple[list[Any], float]:
         """The E-step: what the parameters expect of the sequences, and the log likelihood of these."""
-        done = chain.expected(*self._logs(), None, self._emission(X), offsets)
+        done = self._done(self._emission(X), offsets)
+        return self._summed(X, done), float(done.log_likelihood.sum())
+
+    def _done(self, emission: Any, offsets: np.ndarray) -> Any:
+        """What the kernel expects; a sequence that cannot be is refused."""
+        done = chain.expected(*self._logs(), None, emission, offsets)
         lost = np.flatnonzero(np.isneginf(done.log_likelihood))
         if len(lost):
             raise tb.DataError(
                 f"sequence {lost[0]} is impossible under the parameters that EM has come to; expected a likelihood "
                 "above 0.\n    Give no step the probability 0: look at startprob_, transmat_ and the emissions."
             )
-        return self._summed(X, done), float(done.log_likelihood.sum())
+        return done
 
     def _summed(self, X: np.ndarray, done: Any) -> list[Any]:
         """The statistics of starts, transitions and emissions."""
@@ -181,7 +186,7 @@ class Counting:
     def _maximise(self, counts: list[Any], *, labelled: bool = False) -> None:
         """The M-step: hmmlearn's formulas; a state that no step was in, or left, keeps what it had."""
         self._do_mstep({"start": counts[0].table, "trans": counts[1].table})
-        self._emit(counts[2])
+        self._emit(*counts[2:])
         self._counts, self._labelled, self._learned = counts, labelled, self._current()
 
     def _do_mstep(self, stats: dict[str, Any]) -> None:
@@ -253,23 +258,25 @@ class Counting:
         check_is_fitted(self, "startprob_")
         self._check()
         stated = self._stated()
-        now, learned = self._current(), self._learned
+        now, learned, family = self._current(), self._learned, self._family()
         if (
             self._counts is None
+            or family is None
             or not set(self._letters) <= set(self.params)
             or not all(np.array_equal(value, learned[name]) for name, value in now.items())
         ):
             return stated
-        like = stated.tally_
-        columns, given, family = like.factors[2].columns, like.factors[2].given, self._family()
-        factors = [*like.factors[:2], tb.Factor(columns, given, family)]
-        tally = tb.Tally(factors, self._counts, like.domains, like.schema, soft=not self._labelled)
-        return tb.HiddenMarkovModel(self.n_components, {columns: family}, estimate="mle").fit_tally(tally)
+        like, factors = stated.tally_, list(stated.tally_.factors)
+        columns = factors[2].columns
+        factors[2] = tb.Factor(columns, factors[2].given, family)
+        tally = tb.Tally(factors, self._counts[: len(factors)], like.domains, like.schema, soft=not self._labelled)
+        settings: Any = {"estimate": "mle", "components": stated.components}
+        return tb.HiddenMarkovModel(self.n_components, {columns: family}, **settings).fit_tally(tally)
 
     # ---- What a subclass says -------------------------------------------------------------------------------------
 
-    def _family(self) -> tb.Family:
-        """What a step is in every state."""
+    def _family(self) -> tb.Family | None:
+        """What a step is in every state; None where no family says it."""
         raise NotImplementedError
 
     def _emission(self, X: np.ndarray) -> Any:
@@ -280,7 +287,7 @@ class Counting:
         """The statistics of steps that are in every state in part."""
         raise NotImplementedError
 
-    def _emit(self, counts: Any) -> None:
+    def _emit(self, counts: Any, *more: Any) -> None:
         """The parameters of the emissions, from these statistics."""
         raise NotImplementedError
 

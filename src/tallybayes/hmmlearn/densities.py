@@ -10,6 +10,12 @@ from scipy.linalg import solve_triangular
 import tallybayes as tb
 from tallybayes.kernels import Scorer, squared_lengths
 
+FAMILIES = {
+    "full": tb.MultivariateGaussian,
+    "tied": tb.TiedMultivariateGaussian,
+    "diag": tb.Gaussian,
+    "spherical": tb.SphericalGaussian,
+}
 _MENDED = 1e-7  # what hmmlearn adds to the diagonal of a matrix that is not positive-definite
 
 

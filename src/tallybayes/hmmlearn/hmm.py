@@ -1,4 +1,4 @@
-"""`CategoricalHMM`, `GaussianHMM` and `PoissonHMM` of `hmmlearn.hmm`: its starts and formulas, our kernels."""
+"""The models of `hmmlearn.hmm`: its starts and formulas, our kernels."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ from sklearn.utils.validation import check_array
 
 import tallybayes as tb
 from tallybayes.hmmlearn.counting import Counting, stated, whole
-from tallybayes.hmmlearn.densities import log_densities, mended, outer, over_states, refuse_parts
+from tallybayes.hmmlearn.densities import FAMILIES, log_densities, mended, outer, over_states, refuse_parts
+from tallybayes.hmmlearn.gmm import GMMHMM
 
-__all__ = ["CategoricalHMM", "GaussianHMM", "PoissonHMM"]
-
-_FAMILIES = {
-    "full": tb.MultivariateGaussian,
-    "tied": tb.TiedMultivariateGaussian,
-    "diag": tb.Gaussian,
-    "spherical": tb.SphericalGaussian,
-}
+__all__ = ["GMMHMM", "CategoricalHMM", "GaussianHMM", "PoissonHMM"]
 
 
 class CategoricalHMM(Counting, theirs.CategoricalHMM):
@@ -98,7 +92,7 @@ class CategoricalHMM(Counting, theirs.CategoricalHMM):
         sums = [np.bincount(codes[codes >= 0], share[codes >= 0], self.n_features) for share in shares.T]
         return tb.Counts(np.stack(sums))
 
-    def _emit(self, counts: Any) -> None:
+    def _emit(self, counts: Any, *more: Any) -> None:
         if "e" in self.params:
             table = np.maximum(self.emissionprob_prior - 1 + counts.table, 0)
             total = table.sum(axis=1, keepdims=True)
@@ -172,7 +166,7 @@ class GaussianHMM(Counting, theirs.GaussianHMM):
             refuse_parts(X, f"covariance_type={self.covariance_type!r}")
 
     def _family(self) -> tb.Family:
-        return _FAMILIES[self.covariance_type]()
+        return FAMILIES[self.covariance_type]()
 
     def _emission(self, X: np.ndarray) -> Any:
         return log_densities(X, self.means_, self._variances())
@@ -180,13 +174,13 @@ class GaussianHMM(Counting, theirs.GaussianHMM):
     _compute_log_likelihood = _emission
 
     def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
-        family, n = self._family(), self.n_components
         if self.covariance_type in ("full", "tied"):
             holes = np.isnan(X).any(axis=1)
             X, shares = (X[~holes], shares[~holes]) if holes.any() else (X, shares)
-        return family.collect(X, None, n, shares)
+        like = None if self._counts is None else self._counts[2]  # anchors are chosen once
+        return self._family().collect(X, None, self.n_components, shares, like=like)
 
-    def _emit(self, counts: Any) -> None:
+    def _emit(self, counts: Any, *more: Any) -> None:
         weight, wanted = counts.weight, self.means_weight + counts.weight
         if "m" in self.params:
             found = (self.means_weight * self.means_prior + weight * counts.mean) / np.where(wanted == 0, 1, wanted)
@@ -276,7 +270,7 @@ class PoissonHMM(Counting, theirs.PoissonHMM):
     def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
         return self._family().collect(X, None, self.n_components, shares)
 
-    def _emit(self, counts: Any) -> None:
+    def _emit(self, counts: Any, *more: Any) -> None:
         if "l" in self.params:
             weight = np.broadcast_to(counts.weight, counts.total.shape)
             mean, n = counts.total / np.where(weight == 0, 1, weight), weight.sum(axis=0)  # n: of all states, as theirs

@@ -297,3 +297,62 @@ def test_nothing_underflows():
     model.means_, model.covars_ = [[0.0], [2.0]], [[1.0], [1.0]]
     assert np.isfinite(model.score(X))
     assert np.isfinite(model.fit(X).means_).all()
+
+
+# ---- Mixtures -------------------------------------------------------------------------------------------------------
+
+
+def heaps():
+    rng = np.random.default_rng(4)
+    states = np.repeat(rng.integers(0, 2, 400), rng.integers(1, 7, 400))[:400]
+    means = np.array([[[0.0, 0.0], [8.0, 8.0]], [[4.0, 0.0], [0.0, 4.0]]])
+    return means[states, rng.integers(0, 2, 400)] + rng.normal(size=(400, 2)), states
+
+
+@pytest.mark.parametrize("n_mix", [1, 2])
+@pytest.mark.parametrize("covariance_type", ["spherical", "diag", "full", "tied"])
+def test_the_model_inside_is_a_mixture(covariance_type, n_mix):
+    X, _ = heaps()
+    mine = ours.GMMHMM(2, n_mix, covariance_type=covariance_type, random_state=0, n_iter=1).fit(X, [150, 250])
+    given = ours.GMMHMM(2, n_mix, covariance_type=covariance_type)
+    for name in ("startprob_", "transmat_", "weights_", "means_", "covars_"):
+        setattr(given, name, getattr(mine, name))
+    assert given.model_.log_likelihood(X) == pytest.approx(mine.score(X), rel=1e-10)
+    np.testing.assert_array_equal(given.model_.predict(X)[0], mine.predict(X))
+    counted = mine.model_  # its covariances are about the means of this step, theirs about those before
+    if covariance_type == "tied":
+        assert counted.log_likelihood(X) == pytest.approx(mine.score(X), rel=1e-10)
+    else:
+        np.testing.assert_allclose(counted.means_, mine.means_ if n_mix > 1 else mine.means_[:, 0], rtol=1e-12)
+        assert counted.log_likelihood(X, lengths=[150, 250]) >= mine.score(X, [150, 250])
+        assert counted.tally_.statistics[0].table.sum() == pytest.approx(2)
+
+
+def test_mixtures_of_missing_steps_and_parts():
+    X, states = heaps()
+    mine = ours.GMMHMM(2, 2, random_state=0, n_iter=4).fit(X, [150, 250])
+    X[7] = np.nan
+    one = ours.GMMHMM(2, 2, random_state=0, n_iter=4).fit(X, [150, 250])
+    np.testing.assert_allclose(one.means_, mine.means_, atol=0.1)
+    assert one.predict(X)[7] in (0, 1)
+    X[7, 0] = 1.0
+    assert np.isfinite(one.score(X))
+    with pytest.raises(tb.DataError, match="step 7 lacks some"):
+        one.fit(X)
+    with pytest.raises(tb.DataError, match="which of its Gaussians"):
+        one.fit(X, states=states)
+    with pytest.raises(tb.NotForgettableError):
+        one.forget(X, states)
+
+
+def test_a_step_of_em_of_mixtures_may_be_taken_in_parts():
+    X, _ = heaps()
+    start, parts = ours.GMMHMM(2, 2, covariance_type="full", random_state=0, n_iter=2).fit(X, [150, 250]), []
+    for some, lengths in ((X[:150], [150]), (X[150:], [250]), (X, [150, 250])):
+        one = ours.GMMHMM(2, 2, covariance_type="full", init_params="", n_iter=1)
+        for name in ("startprob_", "transmat_", "weights_", "means_", "covars_"):
+            setattr(one, name, getattr(start, name))
+        parts.append(one.fit(some, lengths))
+    total = sum(parts[:2])
+    same(total, parts[2])
+    np.testing.assert_allclose(total.weights_, parts[2].weights_, rtol=1e-12)

@@ -22,6 +22,7 @@ WRITTEN_FOR = "0.3"  # the version whose tests the table was written for
 
 # Of what is hmmlearn's own here, too (monitors, the base class, helpers), there is nothing to test.
 FILES = ["test_categorical_hmm", "test_gaussian_hmm", "test_poisson_hmm"]
+FILES += ["test_gmm_hmm_new", "test_gmm_hmm_multisequence"]
 
 # The tests that cannot pass, by the name of the function or of one of its parametrisations, and why.
 CANNOT_PASS = {
