@@ -216,6 +216,22 @@ def misled() -> tb.Picture:
     return model.plot_explanation(strange.iloc[[0]])
 
 
+@cache
+def streamed() -> tb.Prequential:
+    """Classes that change places half-way, and a column that drifts."""
+    rng, n = np.random.default_rng(0), 4000
+    stream: dict[str, Any] = {f"c{k:02}": rng.normal(size=n) for k in range(20)}
+    label = rng.choice(["ham", "spam"], n)
+    stream["c03"] += 2.5 * np.where(np.arange(n) < n / 2, label == "ham", label == "spam")
+    stream["c07"] += np.linspace(0, 3, n)
+    models = {
+        "all rows": tb.NaiveBayes(),
+        "the last 400": tb.Window(tb.NaiveBayes(), rows=400),
+        "half-life 200": tb.Decayed(tb.NaiveBayes(), half_life=200),
+    }
+    return tb.prequential(models, stream | {"label": label}, "label", batch=50, drift=True)
+
+
 def late_digit() -> tb.NaiveBayes:
     """Nine digits, and the tenth later."""
     images, digits = DIGITS.data, DIGITS.target
@@ -300,6 +316,8 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
         candidates={"degree": range(1, 10)},
         noise=0.5,
     ).plot(),
+    "stream": lambda: streamed().plot(),
+    "drift": lambda: streamed().plot_drift(),
     "misled": misled,
     "late-digit": lambda: late_digit().plot_classes((8, 8)),
     "alarm-network": lambda: tb.BayesianNetwork.from_bif(ALARM).plot(given={"HRBP": "HIGH", "BP": "LOW"}),
