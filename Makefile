@@ -5,6 +5,8 @@ CLANG ?= clang++
 RUNS ?= 100000
 CORES ?= 2
 BIN := $(VENV)/bin
+# Tests start hundreds of processes, and none shall compile the package again.
+export PYTHONDONTWRITEBYTECODE =
 # The Pythons that run here, newest first; PYENV_VERSION says to pyenv which one its `python3.x` is.
 PYTHONS = $(foreach v,3.15 3.14 3.13 3.12 3.11,$(shell PYENV_VERSION=$(v) python$(v) -c 'print($(v))' 2>/dev/null))
 NEWEST = $(firstword $(PYTHONS))
