@@ -25,6 +25,17 @@ def test_every_link_leads_to_a_file(page):
     assert not broken
 
 
+def test_the_measured_figures_of_the_front_page_are_those_of_the_results():
+    rows = {
+        name: (DOCS.parent / name).read_text(encoding="utf-8").split("\n")
+        for name in ("README.md", "benchmarks/RESULTS.md")
+    }
+    start = rows["README.md"].index("| promise | measured |")
+    shown = [line for line in rows["README.md"][start : start + 40] if line.startswith("| ")]
+    assert len(shown) > 5
+    assert set(shown) <= set(rows["benchmarks/RESULTS.md"])
+
+
 def test_every_page_is_in_the_contents():
     assert {page.name for page in PAGES} - {"README.md"} <= set(links(DOCS / "README.md"))
 
