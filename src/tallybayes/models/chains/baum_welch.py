@@ -19,6 +19,7 @@ from tallybayes.models.chains.chain import Chain, is_coded, log_shares, meaning_
 from tallybayes.models.chains.components import Mixed, component_domain, refuse_others
 from tallybayes.models.chains.learning import n_unnamed
 from tallybayes.models.chains.names import state_schema
+from tallybayes.models.chains.seeding import by_company, emitting, in_pieces
 from tallybayes.models.chains.stationary_start import most_likely_moves, stationary_shares
 from tallybayes.models.chains.structure import Structure
 from tallybayes.models.fitted.climbing import Hill, started, widened
@@ -35,9 +36,6 @@ from tallybayes.statistics.totals import Totals
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-
-_STEPS = 1 << 16  # whose nearest centres are found at a time
-
 
 # What an E-step expects: the statistics of starts, transitions, perhaps ends and components, and then of the emissions.
 Expected = list[Any]
@@ -284,35 +282,31 @@ class _Learner:
         """Where to start: at what labelled steps expect of the others or, if a state has none, at nearest centres."""
         if len(np.unique(self.codes[self.codes >= 0])) == self.n_states:
             for _ in range(1 if self.components is None else self.model.n_init):
-                emitting = self._emitting(self.codes, rng)
-                yield from (partial(self._from_labels, emitting, n_steps) for n_steps in self.hill.ways)
+                parts = self._emitting(self.codes, rng)
+                yield from (partial(self._from_labels, parts, n_steps) for n_steps in self.hill.ways)
             return
         # The priors are found from the first start and held for all, so it had better be the best one.
         data, n_starts = (self.sequences.table, self.codes, self.per_step), self.model.n_init
         for nearest in self.counter.seeds(*data, n_starts, rng, self.n_states):
             path = self._arranged(self._nearest_path(nearest, rng))
-            emitting = self._emitting(path, rng)
-            yield from (partial(self._from_path, path, emitting, n_steps) for n_steps in self.hill.ways)
+            parts = self._emitting(path, rng)
+            yield from (partial(self._from_path, path, parts, n_steps) for n_steps in self.hill.ways)
+            if self.components is not None and not self.clamped and self.n_states > 1:
+                path = self._arranged(by_company(self.sequences, self.counter, self.n_states, self.per_step, rng))
+                parts = self._emitting(path, rng)
+                yield from (partial(self._from_path, path, parts, n_steps) for n_steps in self.hill.ways)
 
     def _emitting(self, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The component of every step of a path, where states are mixtures: that of the nearest centre in its state."""
+        """What emits at every step of a path: its state or, where states are mixtures, a component of it."""
         if self.components is None:
             return path
-        out, first = np.full(len(path), -1), np.searchsorted(self.components.owner, np.arange(self.n_states))
-        for state, n_components in enumerate(self.components.numbers.tolist()):
-            mine = np.flatnonzero(path == state)
-            out[mine] = first[state]
-            if n_components > 1 and len(mine):
-                table, unknown = self.sequences.table.rows(mine), np.full(len(mine), -1)
-                (nearest,) = self.counter.seeds(table, unknown, self.per_step[mine], 1, rng, n_components)
-                out[mine] += _in_pieces(nearest, self.sequences.table, mine)
-        return out
+        return emitting(self.components, self.counter, self.sequences.table, path, self.per_step, rng)
 
-    def _started(self, path: np.ndarray, emitting: np.ndarray) -> Expected:
+    def _started(self, path: np.ndarray, parts: np.ndarray) -> Expected:
         """The statistics of steps in the states of a path, −1 left out; those of the first path settle the priors."""
         known, n = path >= 0, self.n_states
         shares = np.zeros((len(path), self.counter.n_groups))
-        shares[np.flatnonzero(known), emitting[known]] = self.per_step[known]
+        shares[np.flatnonzero(known), parts[known]] = self.per_step[known]
         first, last, after = self.sequences.places()
         after = after[known[after] & known[after - 1]]
         if self.sequences.gaps is not None:
@@ -342,9 +336,9 @@ class _Learner:
         self.settled = True
         self.hill.hold(self.structure.read(known), self.priors)
 
-    def _from_labels(self, emitting: np.ndarray, n_steps: int) -> Expected:
+    def _from_labels(self, parts: np.ndarray, n_steps: int) -> Expected:
         """What a model of the labelled steps expects of all; under default priors where it finds some impossible."""
-        start = self._started(self.codes, emitting)
+        start = self._started(self.codes, parts)
         expected = self.expect(self._for_new_labels(start))[0] if self.hill.has_prior else None
         whole = self.weight[self.sequences.lengths > 0].sum()
         if expected is None or expected[0].table.sum() < (1 - 1e-9) * whole:
@@ -382,16 +376,16 @@ class _Learner:
             scored.append(part)
         return found._replace(scored=scored)
 
-    def _from_path(self, path: np.ndarray, emitting: np.ndarray, n_steps: int) -> Expected:
+    def _from_path(self, path: np.ndarray, parts: np.ndarray, n_steps: int) -> Expected:
         """The statistics of a path; under maximum likelihood, what default priors expect from there."""
-        start = self._started(path, emitting)
+        start = self._started(path, parts)
         return start if self.hill.has_prior else self._by_defaults(start, n_steps)
 
     def _nearest_path(self, nearest: Nearest, rng: np.random.Generator) -> np.ndarray:
         """Labelled steps in their states, the others in that of the nearest centre."""
         path, free = self.codes.copy(), np.flatnonzero(self.codes < 0)
         asked, place = self._unlike(free)
-        path[free] = _in_pieces(nearest, self.sequences.table, asked)[place]
+        path[free] = in_pieces(nearest, self.sequences.table, asked)[place]
         for k in np.flatnonzero(np.bincount(path, minlength=self.n_states) == 0):
             # No step is nearest to it, as where there are fewer kinds of steps than states: some at random instead.
             path[rng.choice(free, max(1, len(free) // (10 * self.n_states)))] = k
@@ -438,12 +432,3 @@ class _Learner:
             domains[name] = component_domain(name, self.components.most)
         factors, statistics = [every[k] for k in order], [expected[k] for k in order]
         return Tally(factors, statistics, domains, state_schema(self.names), soft=True)
-
-
-def _in_pieces(nearest: Nearest, table: Table, steps: np.ndarray) -> np.ndarray:
-    """The nearest centre of some steps."""
-    found = np.empty(len(steps), dtype=np.intp)
-    for start in range(0, len(steps), _STEPS):
-        part = slice(start, start + _STEPS)
-        found[part] = nearest(table.rows(steps[part]))
-    return found

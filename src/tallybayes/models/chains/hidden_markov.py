@@ -79,7 +79,8 @@ class HiddenMarkovModel(Model):
     allowed : "left-to-right", "banded", matrix of booleans, list of pairs (state, next state), mapping, or None
         Which states may follow which; all others never do, whatever the prior adds: zeros stay zeros. From left to
         right a state is followed by itself or a later one, in a band by itself or its neighbours, in the order of
-        ``states_``, which is that of a matrix, too. A mapping has the next states of each.
+        ``states_``, which is that of a matrix, too. A mapping has the next states of each. Where sequences begin, only
+        `start` says.
     start : "stationary", list of states, or None
         Where sequences begin. ``"stationary"``: as they go on, in the stationary distribution of the transitions, which
         are the most likely ones under that constraint. A list: in these alone.

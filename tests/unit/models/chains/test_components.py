@@ -287,7 +287,7 @@ def test_where_em_starts():
     X, _ = drawn(7, (80, 60))
     few = {"x": tb.Gaussian(), "n": tb.Poisson()}
     first = fitted(X, columns=few, n_init=3, estimate="mle")
-    assert len(first.objectives_) == 6
+    assert len(first.objectives_) == 12  # by values and by company, and both with and without priors at first
     on = tb.HiddenMarkovModel(2, few, components=2, max_iter=500, estimate="mle").fit(X, initial=first)
     assert on.history_[0] >= first.history_[-1] - 1e-9 * abs(first.history_[-1])
     assert on.history_[0] == pytest.approx(first.log_likelihood(X), abs=1e-8)
@@ -295,6 +295,16 @@ def test_where_em_starts():
         tb.HiddenMarkovModel(2, few, components=3).fit(X, initial=first)
     with pytest.raises(DataError, match="initial= has components in its states: none"):
         tb.HiddenMarkovModel(2, few, components=2).fit(X, initial=fitted(X, columns=few, components=None))
+
+
+def test_states_are_found_whose_components_lie_between_each_other():
+    rng = np.random.default_rng(6)
+    runs, fast = np.cumsum(rng.random(600) < 0.03) % 2 == 1, rng.random(600) < 0.3
+    hum = np.where(runs, np.where(fast, 8.0, 4.0), np.where(fast, 6.0, 2.0)) + rng.normal(0, 0.4, 600)
+    for seed in range(3):
+        model = tb.HiddenMarkovModel(2, tb.Gaussian(), components=2, random_state=seed).fit([hum])
+        same = model.predict([hum])[0] == runs
+        assert max(same.mean(), 1 - same.mean()) > 0.99
 
 
 def test_given_with_a_strength_they_are_a_prior():
