@@ -48,7 +48,7 @@ class Box(NamedTuple):
     Attributes
     ----------
     title : str
-    kind : {"free", "observed", "set"}
+    kind : {"free", "observed", "set"}, or a colour
     table : list of lines, the first of them the head
     shares : ndarray of shape (lines, levels)
         The probabilities among the table's cells, for their colour.
@@ -88,13 +88,15 @@ class Brush:
         """A rounded box, from its upper left corner."""
         from matplotlib.patches import FancyBboxPatch
 
-        edge, face, line = _KINDS[kind]
+        edge, face, line = _KINDS[kind] if kind in _KINDS else (kind, pale(kind), 2.2)
         shape = "round,pad=0,rounding_size=5"
         patch = FancyBboxPatch((x, y), width, height, boxstyle=shape)
         patch.set(edgecolor=edge, facecolor=face, linewidth=line * self.scale, zorder=3)
         self.ax.add_artist(patch)
 
-    def arrow(self, route: list[Point], *, cut: bool = False, width: float = 1.0, head: bool = True) -> None:
+    def arrow(
+        self, route: list[Point], *, cut: bool = False, width: float = 1.0, head: bool = True, colour: str = _ARROW
+    ) -> None:
         """An arrow along a route; dashed where the child does not listen, a mere line without a head."""
         from matplotlib.patches import FancyArrowPatch
         from matplotlib.path import Path
@@ -113,9 +115,17 @@ class Brush:
         size = self.scale * (0.7 + 0.3 * width)
         style = f"-|>,head_length={4.5 * size},head_width={2.2 * size}" if head else "-"
         arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=style, mutation_scale=1.0, shrinkA=0, shrinkB=0)
-        arrow.set(color="#BBBBBB" if cut else _ARROW, linewidth=width * self.scale, joinstyle="miter", zorder=2)
+        arrow.set(color="#BBBBBB" if cut else colour, linewidth=width * self.scale, joinstyle="miter", zorder=2)
         arrow.set_linestyle((0, (2, 2)) if cut else "-")
         self.ax.add_artist(arrow)
+
+
+def pale(colour: str) -> str:
+    """The same colour, with four parts of white."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    red, green, blue = (0.8 + 0.2 * part for part in to_rgb(colour))
+    return to_hex((red, green, blue))
 
 
 def text_width(text: str, size: float, weight: str = "normal") -> float:

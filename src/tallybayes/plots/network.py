@@ -12,6 +12,7 @@ from tallybayes.errors import DataError, printable
 from tallybayes.models.networks.observed import read_given
 from tallybayes.models.networks.questions import refuse_impossible
 from tallybayes.models.networks.rows import require_labels
+from tallybayes.models.networks.separation import listed
 from tallybayes.plots.boxes import (
     AFTER,
     BEFORE,
@@ -24,11 +25,12 @@ from tallybayes.plots.boxes import (
     Type,
     box_size,
     draw_box,
+    pale,
     text_width,
 )
 from tallybayes.plots.layered import lay_out
 from tallybayes.plots.picture import Part, Picture
-from tallybayes.plots.style import new_axes, quiet
+from tallybayes.plots.style import COLOURS, new_axes, quiet
 
 _MANY = 16  # more nodes than this are drawn small, with their names only
 _LINES, _LEVELS = 8, 4  # larger tables are not written out
@@ -36,9 +38,13 @@ _BARS = 6  # levels with a bar
 _MOVED = 12  # nodes in the picture of what moved
 _INCHES = 30.0  # a figure is not made larger
 _MARGIN, _TITLE = 6.0, 10.0
+_PATH = COLOURS[5]
+_MARKS = (COLOURS[0], COLOURS[5], COLOURS[2], COLOURS[3], COLOURS[1], "#888888")  # of nodes that are highlighted
 
 
-def plot_network(model: Any, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Picture:
+def plot_network(
+    model: Any, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True, highlight: Any = None
+) -> Picture:
     """The graph, parents above children; in the boxes tables, or posteriors where something is known.
 
     Parameters
@@ -48,8 +54,11 @@ def plot_network(model: Any, ax: Any = None, *, given: Any = None, do: Any = Non
     given, do : mappings, optional
         As for `BayesianNetwork.query`.
     tables : bool, default True
+    highlight : what `BayesianNetwork.plot` takes, optional
     """
     nodes = model.graph_.nodes
+    marks = _marks(model, highlight)
+    colours = dict(zip(marks, _MARKS * (1 + len(marks) // len(_MARKS)), strict=False))
     asked = any(part is not None and (not isinstance(part, Mapping) or len(part) > 0) for part in (given, do))
     if asked:
         check_is_fitted(model, "tally_")
@@ -61,13 +70,22 @@ def plot_network(model: Any, ax: Any = None, *, given: Any = None, do: Any = Non
     else:
         boxes = {node: Box(cut(node, 24)) for node in nodes}
     title = f"pale: before, strong: given {_known(given, do)}" if asked else ""
-    looks = {edge: {"cut": edge[1] in (do or {})} for edge in model.graph_.edges}
-    ax = draw_graph(model.graph_.parents, boxes, looks, title, ax)
+    for word, marked in marks.items():
+        boxes |= {node: boxes[node]._replace(kind=colours[word]) for node in marked}
+    looks: dict[Any, dict[str, Any]] = {edge: {"cut": edge[1] in (do or {})} for edge in model.graph_.edges}
+    looks |= {edge: {"colour": _PATH, "width": 2.4} for edge in getattr(highlight, "edges", ())}
+    ax = draw_graph(model.graph_.parents, boxes, looks, title, ax, legend=colours)
     return Picture(ax, _edges(model.graph_.parents) if not asked else _moved(model, before, after, nodes))
 
 
 def draw_graph(
-    parents: Mapping[Any, Any], boxes: Mapping[Any, Box], looks: Mapping[Any, Mapping[str, Any]], title: str, ax: Any
+    parents: Mapping[Any, Any],
+    boxes: Mapping[Any, Box],
+    looks: Mapping[Any, Mapping[str, Any]],
+    title: str,
+    ax: Any,
+    *,
+    legend: Mapping[str, str] | None = None,
 ) -> Any:
     """A graph, parents above children, on axes of its size.
 
@@ -79,19 +97,23 @@ def draw_graph(
     looks : mapping from (parent, child) to what `Brush.arrow` takes
     title : str
     ax : matplotlib Axes, optional
+    legend : mapping from words to the colours of boxes, optional
     """
     style = style_for(parents)
     sizes = {node: box_size(box, style) for node, box in boxes.items()}
     layout = lay_out(parents, sizes)
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     shrunk = min(1.0, _INCHES * 72 / max(width, height))
-    room = 2.4 * _TITLE if title else 0.0
-    long = text_width(title, _TITLE)
+    words = {cut(word, 24): colour for word, colour in (legend or {}).items()}
+    room = 2.4 * _TITLE * (bool(title) + bool(words))
+    long = max(text_width(title, _TITLE), sum(text_width(word, _TITLE) + 5.5 * _TITLE for word in words))
     figsize = (max(width * shrunk, long) / 72 + 0.1, (height * shrunk + room) / 72 + 0.1)
     ax = new_axes(ax, figsize=figsize, layout="constrained")
     ax.axis("off")
     if title:
-        ax.set_title(title, fontsize=_TITLE, parse_math=False)
+        ax.set_title(title, fontsize=_TITLE, parse_math=False, pad=6.0 + 2.4 * _TITLE * bool(words))
+    if words:
+        _draw_legend(ax, words)
     ax.set_xlim(-_MARGIN, layout.width + _MARGIN)
     ax.set_ylim(layout.height + _MARGIN, -_MARGIN)
     ax.set_aspect("equal")
@@ -170,6 +192,28 @@ def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *
         text.set_parse_math(False)
     quiet(ax)
     return Picture(ax, _moved(model, before, after, wanted))
+
+
+def _marks(model: Any, highlight: Any) -> dict[str, list[Any]]:
+    """The nodes to be shown in colour, by the word for each colour; words without nodes are left out."""
+    if highlight is None:
+        return {}
+    found = getattr(highlight, "marks", highlight)
+    found = found if isinstance(found, Mapping) else {"highlighted": found}
+    marks = {str(word): listed(nodes) for word, nodes in found.items()}
+    model.graph_.require([node for nodes in marks.values() for node in nodes])
+    return {word: nodes for word, nodes in marks.items() if nodes}
+
+
+def _draw_legend(ax: Any, colours: Mapping[str, str]) -> None:
+    """What the colours of boxes stand for, above the picture."""
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor=pale(colour), edgecolor=colour, label=word) for word, colour in colours.items()]
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
+    legend = ax.legend(handles=handles, ncols=len(handles), frameon=False, fontsize=_TITLE, **place)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def _edges(parents: Mapping[Any, Any]) -> Part:

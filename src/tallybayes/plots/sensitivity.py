@@ -10,7 +10,7 @@ from tallybayes.errors import DataError
 from tallybayes.plots.picture import Picture
 from tallybayes.plots.style import COLOURS, new_axes, quiet, set_title, words
 
-_WIDEST, _TITLE = 44, 100
+_WIDEST, _TITLE = 56, 100
 
 
 def plot_sensitivity(found: Any, ax: Any = None, *, most: int = 15) -> Picture:
@@ -26,14 +26,14 @@ def plot_sensitivity(found: Any, ax: Any = None, *, most: int = 15) -> Picture:
     if not isinstance(most, int | np.integer) or most < 1:
         raise DataError.wrong_type("most", repr(most), "a whole number of at least 1")
     entries = found[: int(most)]
-    ax = new_axes(ax, figsize=(7.5, 1.3 + 0.27 * max(len(entries), 1)), layout="constrained")
+    ax = new_axes(ax, figsize=(8.0, 1.3 + 0.36 * max(len(entries), 1)), layout="constrained")
     here = found.probability
     for place, entry in enumerate(entries):
         rises = entry.slope >= 0  # blue where a larger entry gives it, orange where a smaller one does
         for end, larger in ((entry.low, not rises), (entry.high, rises)):
             ax.barh(place, end - here, 0.7, left=here, color=COLOURS[0] if larger else COLOURS[1])
     ax.axvline(here, color="#444444", linewidth=1)
-    ax.set_yticks(range(len(entries)), [words(entry.name, _WIDEST) for entry in entries], fontsize=8)
+    ax.set_yticks(range(len(entries)), [_label(entry) for entry in entries], fontsize=8)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(len(entries), 1) - 0.4, -0.6)
     low, high = min([here, *(e.low for e in entries)]), max([here, *(e.high for e in entries)])
@@ -54,3 +54,9 @@ def plot_sensitivity(found: Any, ax: Any = None, *, most: int = 15) -> Picture:
             "slope": [entry.slope for entry in entries],
         },
     )
+
+
+def _label(entry: Any) -> str:
+    """The entry above the levels of the parents, of which there may be many."""
+    name, _, parents = entry.name.removesuffix(")").partition(" | ")
+    return "\n".join([words(f"{name})", _WIDEST), *([words(f"given {parents}", _WIDEST)] if parents else [])])

@@ -221,7 +221,9 @@ class BayesianNetwork(Model):
         n_nodes, n_edges = len(self.graph_.nodes), len(self.graph_.edges)
         return f"BayesianNetwork of {rows}, {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}"
 
-    def plot(self, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True) -> Picture:
+    def plot(
+        self, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True, highlight: Any = None
+    ) -> Picture:
         """A picture of the network, parents above children; needs matplotlib.
 
         Parameters
@@ -231,6 +233,8 @@ class BayesianNetwork(Model):
             As for `query`. With either, the boxes show every node before and after; without, their tables.
         tables : bool, default True
             Whether small tables are written into the boxes; never of more than 16 nodes.
+        highlight : ActivePath, MarkovBlanket, Effect, names, or a mapping from words to names, optional
+            What is shown in colour, each word in its own.
 
         Returns
         -------
@@ -238,7 +242,7 @@ class BayesianNetwork(Model):
         """
         from tallybayes.plots.network import plot_network
 
-        return plot_network(self, ax, given=given, do=do, tables=tables)
+        return plot_network(self, ax, given=given, do=do, tables=tables, highlight=highlight)
 
     def plot_posteriors(
         self,

@@ -190,3 +190,56 @@ def test_questions_that_have_no_answer_have_no_picture():
     for draw in (lambda: sure.plot(given={"b": 1}), lambda: sure.plot_posteriors({"b": 1})):
         with pytest.raises(ImpossibleError):
             draw()
+
+
+def edge_colours(ax):
+    """The boxes' edges, by what is written into them first."""
+    ax.figure.canvas.draw()
+    found = {}
+    for box in boxes_in(ax):
+        frame = box.get_window_extent()
+        inside = [text for text in ax.texts if frame.contains(*text.get_window_extent().get_points().mean(axis=0))]
+        found[max(inside, key=lambda text: text.get_window_extent().y1).get_text()] = to_hex(box.get_edgecolor())
+    return found
+
+
+@pytest.mark.parametrize("given", [None, {"report": True}])
+def test_a_path_a_blanket_and_an_effect_are_shown_in_colour(given):
+    network = fire_alarm()
+    plain = edge_colours(network.plot().axes[0])["fire"]
+    for shown, words in (
+        (network.active_path("tampering", "smoke", "report"), ["ends", "active path", "given"]),
+        (network.markov_blanket("fire"), ["node", "children", "spouses"]),
+        (network.effect("alarm", "smoke"), ["of", "on"]),
+        ({"a cause": "fire", "others": ["smoke", "report"]}, ["a cause", "others"]),
+        (["fire", "smoke"], ["highlighted"]),
+    ):
+        ax = network.plot(highlight=shown, given=given).axes[0]
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == words
+        colours = edge_colours(ax)
+        marks = getattr(shown, "marks", shown)
+        nodes = marks.values() if isinstance(marks, dict) else [marks]
+        marked = {node for some in nodes for node in ([some] if isinstance(some, str) else some)}
+        names = {node: next(name for name in colours if name.split(" ")[0] == node) for node in network.graph_.nodes}
+        if given is None:
+            assert {node for node, name in names.items() if colours[name] != plain} == marked
+        assert len({colours[names[node]] for node in marked}) == len(words)
+        assert_words_are_in_boxes(ax)
+
+
+def test_the_arrows_of_a_path_are_thick():
+    network = fire_alarm()
+    path = network.active_path("tampering", "smoke", "report")
+    arrows = [patch for patch in network.plot(highlight=path).axes[0].patches if isinstance(patch, FancyArrowPatch)]
+    widths = sorted(arrow.get_linewidth() for arrow in arrows)
+    assert sum(width > 2 * widths[0] for width in widths) == len(path.edges) == 3
+
+
+def test_eighty_nodes_are_highlighted_and_what_is_no_node_is_refused():
+    network = random_network(80, 1)
+    ax = network.plot(highlight=network.markov_blanket("node 5")).axes[0]
+    assert_words_are_in_boxes(ax)
+    assert len(boxes_in(ax)) == 80
+    assert network.plot(highlight=[]).axes[0].get_legend() is None
+    with pytest.raises(DataError, match="no node 'flood'"):
+        network.plot(highlight={"water": "flood"})
