@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
+from scipy.special import log_expit, logit
 
 from tallybayes.kernels.tempering import EIGHT, sum_tempered
 from tallybayes.models.fitted.bayes_rule import normalised
@@ -40,21 +41,30 @@ def doubted(log_proba: np.ndarray, doubt: float, base: np.ndarray) -> np.ndarray
 
 def mended(log_proba: np.ndarray, found: Tempering) -> np.ndarray:
     """Probabilities as `tempered` and `doubted` would have them, from their logarithms: (n, classes)."""
-    score = log_proba - log_proba.max(axis=1, keepdims=True)
+    score = _below_the_best(log_proba)
     score *= found.sharpness
     np.exp(score, out=score)
-    score *= ((1 - found.doubt) / score.sum(axis=1))[:, None]
-    score += found.doubt * found.base
-    return score
+    score *= (1 - found.doubt) / score.sum(axis=0)
+    score += found.doubt * found.base[:, None]
+    return score.T
 
 
 def log_told(log_proba: np.ndarray, codes: np.ndarray, found: Tempering) -> np.ndarray:
     """log p of the true class of every row, as `tempered` and `doubted` would have it: (n,)."""
-    score = log_proba - log_proba.max(axis=1, keepdims=True)
-    truth = found.sharpness * score[np.arange(len(codes)), codes]
+    score = _below_the_best(log_proba)
     score *= found.sharpness
-    told = truth - np.log(np.exp(score, out=score).sum(axis=1))
+    told = score[codes, np.arange(len(codes))]
+    told -= np.log(np.exp(score, out=score).sum(axis=0))
     return np.logaddexp(np.log1p(-found.doubt) + told, np.log(found.doubt * found.base[codes])) if found.doubt else told
+
+
+def _below_the_best(log_proba: np.ndarray, more: int = 0) -> np.ndarray:
+    """Log probabilities less the largest of every row, (classes, n + more): NumPy is quick a class at a time."""
+    n, n_classes = log_proba.shape
+    turned = np.zeros((n_classes, n + more))
+    turned[:, :n] = log_proba.T
+    turned -= turned.max(axis=0)
+    return turned
 
 
 def fit_tempering(
@@ -74,17 +84,15 @@ def fit_tempering(
     weights = np.ones(len(codes)) if weight is None else weight
     shares = np.bincount(codes, weights, minlength=log_proba.shape[1]) + 1.0
     base = shares / shares.sum()
-    score = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), -LOG_ODDS)  # what is impossible adds 0
-    parts = score, score[np.arange(len(codes)), codes], base[codes], weights
-    rows = _Judged.of(*parts)
+    rows = _Judged.of(log_proba, codes, base, weights)
     if start is not None:
-        at = _climbed(np.array([np.log(start.sharpness), logit(start.doubt)]), rows, close)
+        at = _climbed((math.log(start.sharpness), float(logit(start.doubt))), rows, close)
     else:
         step = thinning(len(codes))
-        some = rows if step == 1 else _Judged.of(*(part[::step] for part in parts))
+        some = rows if step == 1 else _Judged.of(log_proba[::step], codes[::step], base, weights[::step])
         at = _climbed(_start(some), some, close)
         at = at if some is rows else _climbed(at, rows, close)  # most steps are taken with some rows
-    return Tempering(float(np.exp(at[0])), float(expit(at[1])), base)
+    return Tempering(math.exp(at[0]), _expit(at[1]), base)
 
 
 def thinning(n_rows: int) -> int:
@@ -92,42 +100,57 @@ def thinning(n_rows: int) -> int:
     return max(1, n_rows // _SOME)
 
 
-def _start(rows: _Judged) -> np.ndarray:
+Place = tuple[float, float]  # log(1/T), and the log-odds of doubt
+
+
+def _start(rows: _Judged) -> Place:
     """The place of a grid at which the log posterior is highest."""
     odds = logit(np.array(_DOUBTS))
-    best, found = -np.inf, np.zeros(2)
+    best, found = -np.inf, (0.0, 0.0)
     for sharpness in _SHARPNESS:
         power = np.exp(np.exp(sharpness) * rows.score)
         told = np.exp(np.exp(sharpness) * rows.truth) / power.sum(axis=0)
         log_told = np.log(told + np.array(_DOUBTS)[:, None] * (rows.base - told))
-        heights = log_told @ rows.weights + _log_prior(sharpness, odds)
+        prior = -0.5 * sharpness**2 + _DOUBTED * log_expit(odds) + _TRUSTED * log_expit(-odds)
+        heights = log_told @ rows.weights + prior
         if heights.max() > best:
-            best, found = heights.max(), np.array([sharpness, odds[heights.argmax()]])
+            best, found = heights.max(), (sharpness, float(odds[heights.argmax()]))
     return found
 
 
-def _log_prior(sharpness: float, odds: np.ndarray) -> np.ndarray:
-    """The log prior of log(1/T) and of the log-odds of doubt."""
-    return np.asarray(-0.5 * sharpness**2 + _DOUBTED * log_expit(odds) + _TRUSTED * log_expit(-odds))
+def _expit(odds: float) -> float:
+    return 1 / (1 + math.exp(-odds)) if odds > 0 else math.exp(odds) / (1 + math.exp(odds))
 
 
-def _climbed(at: np.ndarray, rows: _Judged, close: float) -> np.ndarray:
+def _climbed(at: Place, rows: _Judged, close: float) -> Place:
     """The top that Newton's steps lead to."""
     found = _Told(at, rows)
     for _ in range(100):
-        slope, curve = found.derivatives()
-        values, vectors = np.linalg.eigh(curve)
-        step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-9))  # uphill, where it is no top either
-        step *= min(1.0, 2.0 / np.abs(step).max(initial=1e-300))
-        while np.abs(step).max() > close:
-            higher = _Told(at + step, rows)
+        step = _uphill(*found.derivatives())
+        size = max(map(abs, step))
+        shrink = min(1.0, 2.0 / max(size, 1e-300))
+        while size * shrink > close:
+            higher = _Told((at[0] + shrink * step[0], at[1] + shrink * step[1]), rows)
             if higher.objective >= found.objective:
                 break
-            step /= 4
+            shrink /= 4
         else:
-            return at + step
-        at, found = at + step, higher
+            return at[0] + shrink * step[0], at[1] + shrink * step[1]
+        at, found = higher.at, higher
     return at
+
+
+def _uphill(slope: Place, curve: tuple[float, float, float]) -> Place:
+    """|C|⁻¹ slope, of C = [[a, b], [b, c]]: Newton's step, uphill where it is no top either."""
+    a, b, c = curve
+    middle, half = (a + c) / 2, (a - c) / 2
+    spread = math.hypot(half, b)  # the eigenvalues are the middle ± this
+    first, second = (1 / max(abs(value), 1e-9) for value in (middle + spread, middle - spread))
+    both, apart = (first + second) / 2, (first - second) / 2 / max(spread, 1e-300)
+    return (
+        both * slope[0] + apart * (half * slope[0] + b * slope[1]),
+        both * slope[1] + apart * (b * slope[0] - half * slope[1]),
+    )
 
 
 class _Judged(NamedTuple):
@@ -139,26 +162,28 @@ class _Judged(NamedTuple):
     weights: np.ndarray
 
     @classmethod
-    def of(cls, score: np.ndarray, truth: np.ndarray, base: np.ndarray, weights: np.ndarray) -> _Judged:
+    def of(cls, log_proba: np.ndarray, codes: np.ndarray, base: np.ndarray, weights: np.ndarray) -> _Judged:
         """Rows as the kernel reads them."""
-        n, more = len(truth), -len(truth) % EIGHT
-        turned = np.zeros((score.shape[1], n + more))
-        turned[:, :n] = score.T
-        ends = [np.concatenate([part, np.full(more, end)]) for part, end in ((truth, 0.0), (base, 1.0), (weights, 0.0))]
-        return cls(turned, *ends)
+        n, more = len(codes), -len(codes) % EIGHT
+        score = _below_the_best(log_proba, more)
+        np.maximum(score, -LOG_ODDS, out=score)  # what is impossible adds 0
+        truth, share, weight = np.zeros(n + more), np.ones(n + more), np.zeros(n + more)
+        truth[:n], share[:n], weight[:n] = score[codes, np.arange(n)], base[codes], weights
+        return cls(score, truth, share, weight)
 
 
 class _Told:
     """How probable the classes of rows are at log(1/T) and the log-odds of doubt."""
 
-    def __init__(self, at: np.ndarray, rows: _Judged) -> None:
-        self.at, self.doubt = at, float(expit(at[1]))
-        self.sums = sum_tempered(*rows, float(np.exp(at[0])), self.doubt).tolist()
-        self.objective = float(self.sums[0] + _log_prior(at[0], at[1]))  # the log posterior
+    def __init__(self, at: Place, rows: _Judged) -> None:
+        self.at, self.doubt = at, _expit(at[1])
+        self.sums = sum_tempered(*rows, math.exp(at[0]), self.doubt).tolist()
+        doubted = min(at[1], 0.0) - math.log1p(math.exp(-abs(at[1])))  # its logarithm
+        prior = -0.5 * at[0] ** 2 + _DOUBTED * doubted + _TRUSTED * (doubted - at[1])
+        self.objective = self.sums[0] + prior  # the log posterior
 
-    def derivatives(self) -> tuple[np.ndarray, np.ndarray]:
-        """The slope of the objective, and minus its curvature."""
+    def derivatives(self) -> tuple[Place, tuple[float, float, float]]:
+        """The slope of the objective, and minus its curvature: by the first, by both, by the second."""
         (_, lean, doubted, bend, both, torn), doubt = self.sums, self.doubt
-        slope = [lean - self.at[0], doubted + _DOUBTED * (1 - doubt) - _TRUSTED * doubt]
         doubts = torn - (_DOUBTED + _TRUSTED) * doubt * (1 - doubt)
-        return np.array(slope), np.array([[1 - bend, both], [both, -doubts]])
+        return (lean - self.at[0], doubted + _DOUBTED * (1 - doubt) - _TRUSTED * doubt), (1 - bend, both, -doubts)
