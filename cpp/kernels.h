@@ -160,6 +160,9 @@ struct Kernels {
 
   // Joint tables. masks[level · n_words + word]: which of the n rows hold that level, as bits.
   void (*level_masks)(const uint8_t* codes, size_t n, size_t n_levels, uint64_t* masks, size_t n_words);
+  // counts[first · n_second + second] = rows that both masks have, of n_words each.
+  void (*count_mask_pairs)(const uint64_t* first, size_t n_first, const uint64_t* second, size_t n_second,
+                           size_t n_words, uint32_t* counts);
   // counts[cell] (eight partial sums each) += rows of that cell. n_words is a multiple of joint_strip.
   void (*count_joint_masks)(const JointMember*, size_t n_members, size_t n_words, uint64_t* counts);
   // counts[Σ code · stride] += 1, or counts[n_cells] where a code is missing. Four tables take turns, `pitch` apart, so

@@ -57,6 +57,7 @@ const std::vector<Tier>& tiers() {
     if (v4_runs) list.push_back({"v4", v4::kernels});
     if (v4_runs && !__builtin_cpu_supports("avx512vpopcntdq")) {
       list.back().kernels.count_masks = nullptr;
+      list.back().kernels.count_mask_pairs = v3::kernels.count_mask_pairs;
       list.back().kernels.count_joint_masks = v3::kernels.count_joint_masks;
     }
 #else
@@ -347,6 +348,27 @@ nb::tuple python_sum_squares(nb::handle columns, nb::handle anchor, nb::handle g
                         second(sums.second.low));
 }
 
+// Whole counts are exact as floats, which take half the memory, below 2²⁴.
+nb::object python_count_pairs(nb::handle columns, nb::handle sizes, nb::handle group, size_t n_groups,
+                              nb::handle weight) {
+  const BorrowedRows rows = borrow_rows(group, n_groups, weight);
+  const BorrowedTable borrowed = borrow_table(columns, rows.n_rows);
+  const Table& table = borrowed.table;
+  check_rows(rows, table.n_rows);
+  if (rows.weights.soft) throw nb::value_error("expected one weight for every row");
+  const Borrowed levels(sizes);
+  const int64_t* level = check_levels(levels, table);
+  const size_t n_levels = static_cast<size_t>(std::accumulate(level, level + table.n_columns, int64_t{0}));
+  const Input input{*chosen, rows.groups, rows.weights, 1};
+  const auto counted = [&](auto counts) {
+    run(input, 0, 0, [&] { return count_every_pair(input, table, level, counts); },
+        [&] { return find_bad_code(input, table, level); });
+    return to_array(std::move(counts), {n_groups, n_levels, n_levels});
+  };
+  const bool exact = !rows.weights.given() && table.n_rows < size_t{1} << 24;
+  return exact ? counted(std::vector<float>()) : counted(Vector());
+}
+
 nb::object python_climb_dirichlet(nb::handle counts, nb::handle rows, nb::handle many, nb::handle sizes,
                                   nb::handle n_levels, size_t n_groups) {
   const Borrowed of_cells(counts), of_columns(rows), times(many), parts(sizes), levels(n_levels);
@@ -464,6 +486,8 @@ NB_MODULE(_compiled, module) {
              nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("squared_lengths", &python_squared_lengths, nb::arg("columns"), nb::arg("centre"), nb::arg("roots"),
              nb::arg("shifts"), nb::arg("n_classes"), nb::arg("threads"));
+  module.def("count_pairs", &python_count_pairs, nb::arg("columns"), nb::arg("sizes"), nb::arg("group").none(),
+             nb::arg("n_groups"), nb::arg("weight").none());
   module.def("climb_dirichlet", &python_climb_dirichlet, nb::arg("counts"), nb::arg("rows"), nb::arg("many"),
              nb::arg("sizes"), nb::arg("n_levels"), nb::arg("n_groups"));
   module.def("best_cuts", &python_best_cuts, nb::arg("table"), nb::arg("n_classes"), nb::arg("n_log_n"));

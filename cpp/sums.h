@@ -55,6 +55,9 @@ struct JointSum {
 };
 bool sum_joint(const Input&, const Table&, const int64_t* sizes, const std::vector<JointSum>& sets, bool lines,
                Vector& sums);
+// How often every group has each pair of levels of two columns, (groups, levels, levels); 0 within a column.
+template <class Count>
+bool count_every_pair(const Input&, const Table&, const int64_t* sizes, std::vector<Count>& out);
 bool count_groups(const Input&, size_t n_rows, std::vector<int64_t>& rows, Vector& weight);
 
 struct CountSums {

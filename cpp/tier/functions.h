@@ -22,6 +22,7 @@ void count_weighted(const uint32_t*, const uint32_t*, const double*, size_t, uin
 void load_weights(const Weights&, size_t, size_t, size_t, double*, size_t, uint8_t*);
 void count_soft(const uint32_t*, size_t, size_t, const double*, size_t, size_t, double* const*);
 void level_masks(const uint8_t*, size_t, size_t, uint64_t*, size_t);
+void count_mask_pairs(const uint64_t*, size_t, const uint64_t*, size_t, size_t, uint32_t*);
 void count_joint_masks(const JointMember*, size_t, size_t, uint64_t*);
 void count_joint_bytes(const JointMember*, size_t, size_t, uint16_t, uint32_t*, size_t);
 void join_codes(const JointMember*, size_t, size_t, uint32_t, uint32_t*);

@@ -123,6 +123,21 @@ void count_joint_masks(const JointMember* members, size_t n_members, size_t n_wo
   }
 }
 
+TALLYBAYES_COUNT_BITS
+void count_mask_pairs(const uint64_t* first, size_t n_first, const uint64_t* second, size_t n_second, size_t n_words,
+                      uint32_t* counts) {
+  for (size_t a = 0; a < n_first; a++, first += n_words) {
+    for (size_t b = 0; b < n_second; b++) {
+      const uint64_t* other = second + b * n_words;
+      uint64_t sum = 0;
+      for (size_t word = 0; word < n_words; word++) {
+        sum += static_cast<uint64_t>(__builtin_popcountll(first[word] & other[word]));
+      }
+      *counts++ = static_cast<uint32_t>(sum);
+    }
+  }
+}
+
 namespace {
 
 // Functions of their own, or the compiler takes two members at a time and leaves the vectors.

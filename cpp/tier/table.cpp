@@ -12,7 +12,7 @@ const Kernels kernels = {
     nullptr,
 #endif
     count_pairs,      count_single,   count_weighted, load_weights,      count_soft,
-    level_masks,      count_joint_masks, count_joint_bytes, join_codes,
+    level_masks,      count_mask_pairs, count_joint_masks, count_joint_bytes, join_codes,
     sum_binary_bytes,
     sum_dense,        multinomial_terms, sum_moments,
     sum_plain_moments, judge_plain_moments, move_centre, add_plain_moments,

@@ -27,6 +27,9 @@ def count_codes(
 def count_joint(
     columns: Columns, sizes: Int64Array, sets: list[tuple[int, ...]], weight: Float64Array | None, threads: int
 ) -> Float64Array: ...
+def count_pairs(
+    columns: Columns, sizes: Int64Array, group: AnyArray | None, n_groups: int, weight: Float64Array | None
+) -> AnyArray: ...
 def climb_dirichlet(
     counts: Float64Array,
     rows: Float64Array,

@@ -1,4 +1,4 @@
-"""Scores of one-dependence estimators: every column in turn is the parent of all others, and the terms are added up."""
+"""Pairs of columns: their counts, and scores by every column in turn as the parent of all others."""
 
 from __future__ import annotations
 
@@ -9,12 +9,58 @@ import numpy as np
 
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels import reference_pairs as _reference_pairs
-from tallybayes.kernels.arguments import Columns, Float64Array, Int64Array
+from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
 from tallybayes.kernels.threads import threads as n_threads
 
-__all__ = ["panels_of", "score_pairs"]
+__all__ = ["count_pairs", "panels_of", "score_pairs"]
 
 _CLASSES = 8  # rows of the tables are padded to whole lines of the cache
+
+
+def count_pairs(
+    columns: Columns,
+    sizes: Sequence[int] | Int64Array,
+    group: AnyArray | None,
+    n_groups: int,
+    weight: Float64Array | None = None,
+) -> AnyArray:
+    """Count how often every group has each pair of levels of two columns.
+
+    Parameters
+    ----------
+    columns : (n, d) array or list of d (n,) arrays, bool or any integer type
+        Codes in ``[0, size)``. −1, or the largest value of an unsigned type where it is no valid code, is a missing
+        cell, which is in no pair.
+    sizes : sequence of d int
+        The number of levels of every column.
+    group, n_groups : as everywhere in `tallybayes.kernels`
+    weight : float64 array of shape (n,), optional
+
+    Returns
+    -------
+    float32 array of shape (n_groups, levels, levels), float64 under weights and of 2²⁴ rows or more
+        All levels of all columns with each other, in both orders; 0 for two levels of one column.
+
+    Raises
+    ------
+    CellError
+        At the first cell, by row then column, whose code is neither valid nor missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.kernels.pairs import count_pairs
+    >>> count_pairs(np.array([[0, 1], [0, 1], [1, 0], [0, -1]]), [2, 2], None, 1)[0, :2, 2:]
+    array([[0., 2.],
+           [1., 0.]], dtype=float32)
+    """
+    n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, _arguments.known_rows(group, weight))
+    levels = _arguments.check_sizes(sizes, d)
+    _arguments.check_groups(group, n_groups, weight, n)
+    if weight is not None and weight.ndim != 1:
+        raise ValueError(f"weight has shape {weight.shape}, expected ({n},)")
+    counted: AnyArray = _implementation().count_pairs(columns, levels, group, n_groups, weight)
+    return counted
 
 
 def panels_of(n_levels: int, n_classes: int) -> Float64Array:

@@ -1,10 +1,44 @@
-"""One-dependence scores in NumPy: the truth the compiled ones are tested against."""
+"""Pairs of columns in NumPy: the truth the compiled ones are tested against."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tallybayes.kernels.arguments import Columns, Float64Array, Int64Array
+from tallybayes.errors import CellError
+from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.reference_rows import present_rows, rows_of, valid_codes
+
+_EXACT = 1 << 24  # whole numbers up to here are exact in 32 bits
+
+
+def count_pairs(
+    columns: Columns, sizes: Int64Array, group: AnyArray | None, n_groups: int, weight: Float64Array | None
+) -> AnyArray:
+    """Count two columns at a time."""
+    each = columns.T if isinstance(columns, np.ndarray) else columns
+    n = rows_of(columns, group, weight)
+    present, known, culprits = present_rows(group, n_groups, weight, n), [], []
+    for j, size in enumerate(sizes.tolist()):
+        valid, bad = valid_codes(each[j], size)
+        bad &= present
+        if bad.any():
+            culprits.append((int(bad.argmax()), j))
+        known.append(valid & present)
+    if culprits:
+        raise CellError(*min(culprits))
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    out = np.zeros((n_groups, total, total), dtype=np.float32 if weight is None and n < _EXACT else np.float64)
+    for j in range(len(sizes)):
+        for i in range(j):
+            rows = np.flatnonzero(known[i] & known[j])
+            keys = np.zeros(len(rows), np.int64) if group is None else group[rows].astype(np.int64)
+            keys = (keys * sizes[i] + each[i][rows]) * sizes[j] + each[j][rows]
+            shape = (n_groups, int(sizes[i]), int(sizes[j]))
+            found = np.bincount(keys, None if weight is None else weight[rows], int(np.prod(shape))).reshape(shape)
+            first, second = slice(ends[i] - sizes[i], ends[i]), slice(ends[j] - sizes[j], ends[j])
+            out[:, first, second], out[:, second, first] = found, found.swapaxes(1, 2)
+    return out
 
 
 def score_pairs(

@@ -1,4 +1,4 @@
-"""Scores of one-dependence estimators: compiled against NumPy, and both against the sum written out."""
+"""Pairs of columns, counted and scored: compiled against NumPy, and both against the sum written out."""
 
 import itertools
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from kernel_cases import TIERS, _compiled
 
+from tallybayes.errors import CellError
 from tallybayes.kernels import pairs, reference_pairs
-from tallybayes.kernels.pairs import score_pairs
+from tallybayes.kernels.pairs import count_pairs, score_pairs
 
 
 def panels_of(terms):
@@ -87,3 +88,49 @@ def test_no_rows_and_no_columns():
 def test_wrong_tables_are_refused(sizes, panels, match):
     with pytest.raises(ValueError, match=match):
         score_pairs(np.zeros((2, len(sizes)), dtype=int), sizes, panels, 2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sizes", [[3, 2, 4, 1], [8, 0, 40, 300, 5], [254, 255, 2]])  # by bits, one by one, and both
+def test_pairs_are_counted(sizes, weighted):
+    rng = np.random.default_rng(len(sizes))
+    n, n_groups, ends = 9000, 3, np.cumsum(sizes)  # more rows than are looked at together
+    codes = np.stack([rng.integers(-1, size, n) for size in sizes], axis=1).astype(np.int16)
+    group = rng.choice([-1, 0, 2, 2, 2], n)  # one group has no row
+    weight = rng.choice([0.0, 0.25, 3.5], n) if weighted else None
+    written = np.zeros((n_groups, ends[-1], ends[-1]))
+    for (i, first), (j, second) in itertools.permutations(enumerate(ends - sizes), 2):
+        there = (codes[:, i] >= 0) & (codes[:, j] >= 0) & (group >= 0)
+        place = group[there], first + codes[there, i], second + codes[there, j]
+        np.add.at(written, place, 1.0 if weight is None else weight[there])
+    given = np.array(sizes), group, n_groups, weight
+    slow = reference_pairs.count_pairs(codes, *given)
+    assert slow.dtype == (np.float64 if weighted else np.float32)
+    np.testing.assert_array_equal(slow, written)  # quarters add up exactly
+    for tier in TIERS:
+        _compiled.use_tier(tier)
+        try:
+            for layout in (codes, np.asfortranarray(codes), [column.astype(np.int64) for column in codes.T]):
+                found = count_pairs(layout, *given)
+                assert found.dtype == slow.dtype
+                np.testing.assert_array_equal(found, written)
+        finally:
+            _compiled.use_tier(TIERS[-1])
+
+
+def test_pairs_of_what_is_no_level_are_refused():
+    codes = np.array([[0, 0], [1, 2], [0, 5]])
+    for count in (reference_pairs.count_pairs, _compiled.count_pairs):
+        with pytest.raises(CellError) as error:
+            count(codes, np.array([2, 2]), None, 1, None)
+        assert error.value.args == (1, 1)
+        skipped = count(codes, np.array([2, 2]), np.array([0, -1, -1]), 1, None)  # rows that do not count may say it
+        assert skipped.sum() == 2
+    with pytest.raises(ValueError, match="expected"):
+        count_pairs(codes, [2, 6], None, 1, np.ones((3, 1)))
+    with pytest.raises(ValueError, match="agree"):
+        count_pairs(codes, [2, 6], np.zeros(2, np.int64), 1)
+    with pytest.raises(IndexError):
+        count_pairs(codes, [2, 6], np.array([0, 1, 0]), 1)
+    assert count_pairs(np.zeros((0, 2), np.int8), [2, 1], None, 1).tolist() == np.zeros((1, 3, 3)).tolist()
+    assert count_pairs([], [], np.zeros(4, np.int64), 2).shape == (2, 0, 0)

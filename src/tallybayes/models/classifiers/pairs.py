@@ -125,8 +125,12 @@ def _check_parameters(model: Any) -> None:
 
 
 def cut(model: Any, table: Table) -> Table:
-    """The rows as they are counted: numbers by their bins."""
-    return model._columns.cut(table)
+    """The rows as they are counted: numbers by their bins, once for all who ask."""
+    columns, found = table.made.get("cut", (None, None))
+    if columns is not model._columns:
+        found = model._columns.cut(table)
+        table.made["cut"] = model._columns, found
+    return found
 
 
 def parts(model: Any) -> list[tuple[Any, Any, Any]]:

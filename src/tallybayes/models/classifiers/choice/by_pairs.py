@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.kernels.pairs import panels_of
+from tallybayes.kernels.pairs import count_pairs, panels_of
 from tallybayes.models.classifiers.choice.by_columns import level_shares
 from tallybayes.models.classifiers.choice.folds import Folds
 from tallybayes.models.classifiers.pairs import Pairs
@@ -49,7 +49,7 @@ def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tup
     Parameters
     ----------
     codings : sequence of Coding
-        For every fold. Where they are one and the same, pairs are counted once and those of a fold are taken out.
+        For every fold.
     folds : Folds
     strength : float
         What the prior of a pair is worth, in rows.
@@ -98,36 +98,6 @@ def _singles(codings: Sequence[Coding], folds: Folds) -> tuple[list[np.ndarray],
 
 def _joints(codings: Sequence[Coding], folds: Folds) -> Iterator[np.ndarray]:
     """How often every class has each pair of levels without each fold, (classes, levels, levels)."""
-    parts, whole = None, np.zeros(0)
-    if all(coding is codings[0] for coding in codings):
-        parts = [_upper(codings[0], folds, test) for test in folds.tests]
-        whole = np.sum(parts, axis=0)
     for k, coding in enumerate(codings):
-        if parts is None:
-            joint = _upper(coding, folds, np.flatnonzero(folds.fold != k))
-        else:
-            joint = np.subtract(whole, parts[k], out=parts[k])
-            if folds.weight is not None:
-                joint[joint < 1e-9 * whole] = 0.0  # what rounding left
-        offsets = coding.offsets
-        for i in range(len(coding.sizes) - 1):
-            mine, later = slice(offsets[i], offsets[i + 1]), slice(offsets[i + 1], None)
-            joint[:, later, mine] = joint[:, mine, later].swapaxes(1, 2)
-        yield joint
-
-
-def _upper(coding: Coding, folds: Folds, rows: np.ndarray) -> np.ndarray:
-    """How often every class has each pair of levels in some rows, those of an earlier column first."""
-    offsets, sizes, n_classes = coding.offsets, coding.sizes, folds.n_classes
-    counts = np.float32 if folds.weight is None else np.float64  # whole numbers, of few rows: half the memory
-    joint = np.zeros((n_classes, offsets[-1], offsets[-1]), dtype=counts)
-    columns, codes = coding.columns[:, rows], folds.codes[rows]
-    weight = None if folds.weight is None else folds.weight[rows]
-    missing = not coding.whole
-    for i in range(len(sizes) - 1):
-        group = codes * sizes[i] + columns[i]
-        if missing:
-            group[columns[i] < 0] = -1
-        found = kernels.count_codes(columns[i + 1 :].T, sizes[i + 1 :], group, n_classes * sizes[i], weight)
-        joint[:, offsets[i] : offsets[i + 1], offsets[i + 1] :] = found.reshape(n_classes, sizes[i], -1)
-    return joint
+        rest = np.where(folds.fold == k, -1, folds.codes)
+        yield count_pairs(coding.columns.T, coding.sizes, rest, folds.n_classes, folds.weight)
