@@ -53,13 +53,21 @@ def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> t
     log_det, k = log_determinants(root), mean.shape[-1]
     if not k:
         return np.zeros((len(rows), *mean.shape[:-1])), log_det
-    if root.size == mean.size * k:
-        lengths = kernels.squared_lengths(rows, centre, inverse.reshape(-1, k, k), shift.reshape(-1, k))
-        return lengths.reshape(len(rows), *mean.shape[:-1]), log_det
-    turned = (rows - centre) @ inverse.reshape(k, k).T
-    square = np.einsum("ij,ij->i", turned, turned)[:, None] - 2 * turned @ shift.reshape(-1, k).T
-    square += (shift**2).sum(axis=-1).ravel()
-    return np.maximum(square, 0.0).reshape(len(rows), *mean.shape[:-1]), log_det
+    lengths = turned_lengths(rows, centre, inverse.reshape(-1, k, k), shift.reshape(-1, k))
+    return lengths.reshape(len(rows), *mean.shape[:-1]), log_det
+
+
+def turned_lengths(rows: np.ndarray, centre: np.ndarray, inverse: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Squared lengths (n, groups) of rows turned about a centre, from shifts (groups, k) that are turned already.
+
+    `inverse` has the inverse root of every group, or a single one that all groups share.
+    """
+    if len(inverse) == len(shift):
+        return kernels.squared_lengths(rows, centre, inverse, shift)
+    turned = (rows - centre) @ inverse[0].T
+    square = np.einsum("ij,ij->i", turned, turned)[:, None] - 2 * turned @ shift.T
+    square += (shift**2).sum(axis=-1)
+    return np.maximum(square, 0.0)
 
 
 def by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.beliefs.log_gamma import log_rising
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
-from tallybayes.families.squared_lengths import squared_distances
+from tallybayes.families.squared_lengths import invert_lower, log_determinants, turned_lengths
 from tallybayes.models.classifiers.choice.folds import Folds
 from tallybayes.models.classifiers.discriminant import oas_of
 from tallybayes.statistics.double_double import DoubleDouble
@@ -92,10 +92,13 @@ def _scores(
 ) -> np.ndarray:
     """log p(class) and the multivariate t of every row, by its fold's own parameters."""
     root, k = np.linalg.cholesky(scale), rows.shape[1]
-    log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi * widen)
+    centre, inverse = location.mean(axis=1), invert_lower(root)
+    shift = (inverse @ (location - centre[:, None])[..., None])[..., 0]
+    log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi * widen) - log_determinants(root) / 2
+    start, power = folds.log_prior + log_norm, np.broadcast_to((freedom + k) / 2, widen.shape)
     out = np.empty((len(rows), folds.n_classes))
     for fold, test in enumerate(folds.tests):
-        squares, log_det = squared_distances(rows[test], location[fold], root[fold])
-        density = log_norm[fold] - log_det / 2 - (freedom[fold] + k) / 2 * np.log1p(squares / widen[fold])
-        out[test] = folds.log_prior[fold] + density
+        squares = turned_lengths(rows[test], centre[fold], inverse[fold], shift[fold])
+        squares /= widen[fold]
+        out[test] = start[fold] - power[fold] * np.log1p(squares, out=squares)
     return out

@@ -241,6 +241,13 @@ def _middle(column: np.ndarray) -> float | None:
     known = np.sort(column[~np.isnan(column)])
     if not len(known) or known[0] == known[-1]:
         return None
-    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
-    spread = float(high - low) or float(known[-1] - known[0])
-    return float(round(float(middle), 2 - int(np.floor(np.log10(spread)))))
+    low, middle, high = (_quantile(known, share) for share in (0.25, 0.5, 0.75))
+    spread = high - low or float(known[-1] - known[0])
+    return float(round(middle, 2 - int(np.floor(np.log10(spread)))))
+
+
+def _quantile(ordered: np.ndarray, share: float) -> float:
+    """As NumPy's, which takes longer to begin than to find it."""
+    place, part = divmod((len(ordered) - 1) * share, 1.0)
+    low, high = ordered[int(place)], ordered[min(int(place) + 1, len(ordered) - 1)]
+    return float(low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part))
