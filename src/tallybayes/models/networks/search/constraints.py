@@ -30,6 +30,11 @@ class Constraints(NamedTuple):
     most: int
     told: list[str]
 
+    @property
+    def known(self) -> np.ndarray:
+        """Arrows whose direction is known, wherever they are."""
+        return self.required | ~self.allowed.T
+
 
 def read_constraints(
     names: Sequence[Name], required: Any, forbidden: Any, tiers: Any, max_parents: int | None

@@ -128,10 +128,10 @@ def _joined(graph: Any) -> tuple[dict[frozenset[Name], Any], set[Name]]:
 # ---- Marks: [a, b] where b may be the child; both ways where the edge can be turned ------------------------------
 
 
-def completed(edges: np.ndarray) -> np.ndarray:
-    """The class of a graph as marks, from its arrows [parent, child]."""
+def completed(edges: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
+    """The class of a graph as marks, from its arrows [parent, child]; `known` are those whose direction is."""
     joined = edges | edges.T
-    marks = joined.copy()
+    marks = joined.copy() if known is None else joined & ~(edges & known).T
     for child in range(len(edges)):
         for a, b in combinations(np.flatnonzero(edges[:, child]).tolist(), 2):
             if not joined[a, b]:

@@ -145,11 +145,14 @@ def learn_structure(
     families = Families(rows, scoring)
     _refuse_large(families, first)
     arrows, counted = search(families, "the search")
-    strengths = _strengths(rows, bootstrap, rng, lambda some: search(Families(some, scoring), "")[0])
+    strengths = _strengths(rows, constraints.known, bootstrap, rng, lambda some: search(Families(some, scoring), "")[0])
     masks = [sum(1 << k for k in np.flatnonzero(arrows[:, child]).tolist()) for child in range(len(arrows))]
     total = float(np.sum(families.of(list(enumerate(masks)))))
     worth = _worth(families, masks)
-    named: dict[tuple[Name, Name], float] = {(rows.names[a], rows.names[b]): value for (a, b), value in worth.items()}
+    marks = completed(arrows, constraints.known)
+    named: dict[tuple[Name, Name], tuple[float, bool]] = {
+        (rows.names[a], rows.names[b]): (value, bool(marks[b, a])) for (a, b), value in worth.items()
+    }
     graph = Graph.read(
         {rows.names[child]: [rows.names[k] for k in places_of(mask)] for child, mask in enumerate(masks)}
     )
@@ -159,7 +162,7 @@ def learn_structure(
         "what": "tests" if method == "pc" else "families",
         "method": _METHODS[method],
         "score": scoring.name,
-        "rows": len(rows.codes[0]),
+        "rows": rows.total,
         "bootstrap": bootstrap,
         "constraints": constraints.told,
     }
@@ -219,14 +222,14 @@ def _worth(families: Families, masks: list[int]) -> dict[tuple[int, int], float]
 
 
 def _strengths(
-    rows: Rows, bootstrap: int, rng: np.random.Generator, search: Callable[[Rows], np.ndarray]
+    rows: Rows, known: np.ndarray, bootstrap: int, rng: np.random.Generator, search: Callable[[Rows], np.ndarray]
 ) -> np.ndarray | None:
     """How often searches of drawn rows have every arrow; half of it each way where it can be turned."""
     if not bootstrap:
         return None
     found = np.zeros((len(rows.names), len(rows.names)))
     for _ in progress(range(bootstrap), "searches in drawn rows"):
-        marks = completed(search(rows.drawn(rng)))
+        marks = completed(search(rows.drawn(rng)), known)
         found += np.where(marks & marks.T, 0.5, marks)
     return found / bootstrap
 

@@ -59,12 +59,13 @@ class Rows(NamedTuple):
         return float(rows.mean() if self.weight is None else self.weight[rows].sum() / self.total)
 
     def drawn(self, rng: np.random.Generator) -> Self:
-        """As many rows, drawn from these with replacement."""
-        n = len(self.codes[0])
-        chosen = np.sort(rng.integers(0, n, n))
-        weight = None if self.weight is None else self.weight[chosen]
+        """As many rows, drawn from these with replacement; a weight is how many rows there are of one."""
+        if self.weight is not None:
+            n = max(1, round(self.total))
+            return self._replace(weight=rng.multinomial(n, self.weight / self.total) * (self.total / n))
+        chosen = np.sort(rng.integers(0, len(self.codes[0]), len(self.codes[0])))
         known = None if self.known is None else [column[chosen] for column in self.known]
-        return self._replace(codes=[column[chosen] for column in self.codes], weight=weight, known=known)
+        return self._replace(codes=[column[chosen] for column in self.codes], known=known)
 
     def distinct(self) -> Self:
         """The different rows with their weights, where these are far fewer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,9 @@ _MOST = 40  # lines of a printed table
 class FoundEdge(NamedTuple):
     """An arrow, what the score loses without it in nats, and how often searches of drawn rows found it.
 
-    ``free`` tells whether it can be turned; ``direction`` is the share of those searches that had it this way, one half
-    where they left it open. Both shares are NaN where no rows were drawn.
+    ``free`` tells whether it can be turned: neither rows nor constraints tell its direction. ``direction`` is the share
+    of those searches that had it this way, one half where they left it open. Both shares are NaN where no rows were
+    drawn.
     """
 
     parent: Name
@@ -62,16 +64,18 @@ class Structure:
     """
 
     def __init__(
-        self, graph: Graph, score: float, worth: dict[tuple[Name, Name], float], strengths: Any, told: dict[str, Any]
+        self,
+        graph: Graph,
+        score: float,
+        edges: Mapping[tuple[Name, Name], tuple[float, bool]],
+        strengths: dict[tuple[Name, Name], tuple[float, float]] | None,
+        told: dict[str, Any],
     ) -> None:
         self.graph_, self.score, self.strengths, self._told = graph, score, strengths, told
         self.seconds: float = told["seconds"]
         self.n_counted: int = told["counted"]
-        free = {frozenset(edge) for edge in self.equivalence_class.undirected}
-        self.edges = sorted(
-            (FoundEdge(*edge, worth[edge], frozenset(edge) in free, *self._strength(edge)) for edge in graph.edges),
-            key=lambda edge: -edge.worth,
-        )
+        found = (FoundEdge(*edge, *what, *self._strength(edge)) for edge, what in edges.items())
+        self.edges = sorted(found, key=lambda edge: -edge.worth)
 
     def _strength(self, edge: tuple[Name, Name]) -> tuple[float, float]:
         if self.strengths is None:
@@ -143,7 +147,7 @@ class Structure:
         lines = [
             f"Structure of {len(self.graph_.nodes)} columns: {n_edges} arrow{'s' * (n_edges != 1)}, "
             f"{told['score']} {self.score:.2f}",
-            f"  by {told['method']} from {told['rows']:,} rows in {self.seconds:.2g} s, "
+            f"  by {told['method']} from {told['rows']:,.10g} rows in {self.seconds:.2g} s, "
             f"{self.n_counted:,} {told['what']}",
         ]
         if self.strengths is not None:

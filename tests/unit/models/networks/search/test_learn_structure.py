@@ -274,3 +274,29 @@ def test_nothing_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tb.learn_structure(ROWS, bootstrap=2).plot()
+
+
+def test_constraints_tell_directions():
+    # Two columns can be turned, unless a tier or an arrow that must not be there says otherwise; so can what follows.
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 400)
+    y = np.where(rng.random(400) < 0.9, x, 1 - x)
+    data = {"x": x, "y": y, "z": np.where(rng.random(400) < 0.9, y, 1 - y)}
+    assert [edge.free for edge in tb.learn_structure(data).edges] == [True, True]
+    for told in ({"tiers": [["x"], ["y", "z"]]}, {"required": [("x", "y")]}, {"forbidden": [("y", "x")]}):
+        found = tb.learn_structure(data, bootstrap=5, **told)
+        assert set(found.graph_.edges) == {("x", "y"), ("y", "z")}
+        assert [edge.free for edge in found.edges] == [False, False]  # z → y ← x would say something else
+        assert found.strengths["x", "y"] == (1.0, 1.0)
+        assert found.equivalence_class.directed == ()
+
+
+def test_drawn_rows_of_a_table_of_counts():
+    data = pd.DataFrame(rows_of(9, 500))
+    counted = data.value_counts().rename("n").reset_index()
+    long = tb.learn_structure(data, bootstrap=40, restarts=0)
+    short = tb.learn_structure(counted, sample_weight="n", bootstrap=40, restarts=0)
+    assert "from 500 rows" in repr(short)
+    for pair, (strength, _) in long.strengths.items():
+        other, _ = short.strengths.get(pair) or short.strengths.get(pair[::-1], (0.0, 0.5))
+        assert abs(strength - other) < 0.35

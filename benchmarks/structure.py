@@ -1,0 +1,124 @@
+"""Searches for the structure of ALARM, Insurance and Hepar II against pgmpy's and pyAgrum's: time, score and distance.
+
+Run it with ``python benchmarks/structure.py [scale]``; it needs ``pip install pyagrum pgmpy``, which nothing else here
+does, and the networks in ``../shared/data/networks``. A scale below 1 takes that share of the 20,000 rows. pgmpy is
+asked once a network and score; its first search of Hepar II takes minutes.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness import Timing, table
+
+import tallybayes as tb
+from tallybayes import kernels
+
+try:
+    import pandas as pd
+    import pgmpy.estimators
+    import pyagrum as gum
+except ImportError:
+    sys.exit("this benchmark compares with pyAgrum and pgmpy: pip install pyagrum pgmpy")
+
+NETWORKS = Path(__file__).parents[2] / "shared" / "data" / "networks"
+NAMES = ("alarm", "insurance", "hepar2")
+SCORES = {"bdeu": tb.BDeu(10), "bic": "bic"}
+N_ROWS = 20_000
+
+
+def searched(rows: Any, frame: pd.DataFrame, score: str) -> dict[str, Callable[[], Any]]:
+    """The contenders; each gives something that has edges."""
+    coded = frame.apply(lambda column: column.cat.codes.astype(str))
+
+    def theirs() -> Any:
+        search = pgmpy.estimators.HillClimbSearch(frame)
+        if score == "bdeu":
+            scoring: Any = pgmpy.estimators.BDeu(frame, equivalent_sample_size=10)
+        else:
+            scoring = pgmpy.estimators.BIC(frame)
+        return [*search.estimate(scoring_method=scoring, show_progress=False).edges()]
+
+    def agrum(tabu: bool) -> Any:
+        learner = gum.BNLearner(coded)
+        learner.useNoPrior()
+        if score == "bdeu":
+            learner.useScoreBDeu()
+            learner.useBDeuPrior(10)
+        else:
+            learner.useScoreBIC()
+        if tabu:
+            learner.useLocalSearchWithTabuList()
+        else:
+            learner.useGreedyHillClimbing()
+        found = learner.learnBN()
+        return [(found.variable(a).name(), found.variable(b).name()) for a, b in found.arcs()]
+
+    how = SCORES[score]
+    return {
+        "tallybayes": lambda: tb.learn_structure(rows, score=how).graph_.edges,
+        "tallybayes, one climb": lambda: tb.learn_structure(rows, score=how, restarts=0, tabu=0).graph_.edges,
+        "pgmpy HillClimbSearch": theirs,
+        "pyAgrum hill climbing": lambda: agrum(False),
+        "pyAgrum tabu list": lambda: agrum(True),
+    }
+
+
+def compare(name: str, n_rows: int, score: str) -> None:
+    """Time, score and distance from the truth of every search."""
+    path = NETWORKS / f"{name}.bif.gz"
+    if not path.exists():
+        sys.exit(f"{path} is not there")
+    truth = tb.BayesianNetwork.from_bif(path)
+    rows = truth.sample(n_rows, random_state=0)
+    frame = pd.DataFrame(rows).astype("category")
+    timings, lines = [], []
+    for contender, search in searched(rows, frame, score).items():
+        seconds, edges = [], None
+        for _ in range(1 if contender.startswith("pgmpy") else 3):
+            start = time.perf_counter()
+            edges = search()
+            seconds.append(time.perf_counter() - start)
+        graph = {node: [a for a, b in edges or () if b == node] for node in truth.graph_.nodes}
+        same = tb.learn_structure(rows, score=SCORES[score], start=graph, max_parents=20, restarts=0, tabu=0)
+        worth = _score(rows, graph, score)
+        classes = tb.equivalence_class(truth), tb.equivalence_class(graph)
+        timings.append(Timing(contender, tuple(seconds)))
+        lines.append(
+            f"{contender:<24}{len(edges or ()):4} arrows, score {worth:12.1f} ({same.score - worth:+.1f} by climbing "
+            f"on), distance {tb.structural_distance(truth, graph):3}, of classes {tb.structural_distance(*classes):3}"
+        )
+    what = f"{name}, {len(truth.graph_.nodes)} nodes, {len(truth.graph_.edges)} arrows, {n_rows:,} rows, {score}"
+    for reference in ("pgmpy HillClimbSearch", "pyAgrum hill climbing"):
+        print(table(what, timings, reference))
+    print("\n".join(lines), "\n", flush=True)
+
+
+def _score(rows: Any, graph: Any, score: str) -> float:
+    """What a structure is worth, by the network itself."""
+    if score == "bic":
+        return -0.5 * tb.BayesianNetwork(graph, estimate="mle").fit(rows).bic_
+    return float(tb.BayesianNetwork(graph, prior=SCORES[score]).fit(rows).log_evidence())
+
+
+def main() -> None:
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.INFO)
+    np.random.seed(0)  # noqa: NPY002 - pgmpy's
+    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    names = sys.argv[2:] or NAMES
+    print(f"kernels: {kernels.implementation()}\n")
+    for name in names:
+        for score in SCORES:
+            compare(name, round(N_ROWS * scale), score)
+
+
+if __name__ == "__main__":
+    main()
