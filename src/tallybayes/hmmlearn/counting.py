@@ -62,9 +62,9 @@ class Counting:
         offsets = offsets_of(lengths, X)
         if states is not None:
             return self._fit_counted(X, offsets, states)
+        self._refuse(X)
         self._init(self._known(X), np.diff(offsets))
         self._check()
-        self._refuse_holes(X)
         self.monitor_.iter = 0
         self.monitor_.history.clear()
         self._counts = None
@@ -96,7 +96,7 @@ class Counting:
         """What counting goes by: how many columns there are, and which starts and transitions cannot be."""
         n = self.n_components
         self._check_and_set_n_features(self._known(X))
-        self._refuse_holes(X)
+        self._refuse(X)
         for letter, name, shape in (("s", "startprob_", (n,)), ("t", "transmat_", (n, n))):
             if self._needs_init(letter, name):
                 setattr(self, name, np.full(shape, 1 / n))
@@ -119,6 +119,7 @@ class Counting:
                 "    Fit it with states=, or fit again without these sequences."
             )
         X = self._read(X)
+        self._check_and_set_n_features(self._known(X))
         gone, total = self._counted(X, offsets_of(lengths, X), self._states(states, len(X))), deepcopy(self)
         total._maximise([held - part for held, part in zip(self._counts, gone, strict=True)], labelled=True)
         return self._become(total)
@@ -304,8 +305,8 @@ class Counting:
         holed = np.isnan(X).any(axis=1)
         return X[~holed] if holed.any() else X
 
-    def _refuse_holes(self, X: np.ndarray) -> None:
-        """Refuse missing cells that cannot be counted without."""
+    def _refuse(self, X: np.ndarray) -> None:
+        """Refuse cells that cannot be learned from."""
 
     def _states(self, states: Any, n_steps: int) -> np.ndarray:
         """Known states, checked."""

@@ -72,7 +72,7 @@ class GMMHMM(Counting, theirs.GMMHMM):
             "    Use tb.HiddenMarkovModel(components=…), which expects the latter, or GaussianHMM."
         )
 
-    def _refuse_holes(self, X: np.ndarray) -> None:
+    def _refuse(self, X: np.ndarray) -> None:
         refuse_parts(X, "mixtures")
 
     def _family(self) -> tb.Family | None:

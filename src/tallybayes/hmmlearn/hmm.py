@@ -161,7 +161,7 @@ class GaussianHMM(Counting, theirs.GaussianHMM):
     def _variances(self) -> np.ndarray:
         return over_states(self._covars_, self.covariance_type, self.n_components, np.shape(self.means_)[1])
 
-    def _refuse_holes(self, X: np.ndarray) -> None:
+    def _refuse(self, X: np.ndarray) -> None:
         if self.covariance_type in ("full", "tied"):
             refuse_parts(X, f"covariance_type={self.covariance_type!r}")
 
@@ -248,6 +248,14 @@ class PoissonHMM(Counting, theirs.PoissonHMM):
     lambdas_: Any
     _letters = "stl"
     _parameters = ("lambdas_",)
+
+    def _refuse(self, X: np.ndarray) -> None:
+        wrong = np.argwhere((X < 0) | ((np.floor(X) != X) & ~np.isnan(X)))
+        if len(wrong):
+            step, column = wrong[0]
+            raise tb.DataError(
+                f"step {step} has {X[step, column]} in column {column}; expected whole numbers of at least 0, or NaN."
+            )
 
     def _family(self) -> tb.Family:
         return tb.Poisson()

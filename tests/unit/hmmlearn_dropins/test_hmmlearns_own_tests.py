@@ -52,6 +52,11 @@ def load_against_ours(name: str) -> ModuleType:
         spec.loader.exec_module(loaded)
     if hasattr(loaded, "hmm"):
         loaded.hmm = ours  # whose names are looked up when a test runs
+    for kind in [thing for thing in vars(loaded).values() if isinstance(thing, type)]:
+        for function in vars(kind).values():  # what hmmlearn expects to fail has to pass here
+            marks = getattr(function, "pytestmark", None)
+            if marks is not None:
+                function.pytestmark = [mark for mark in marks if mark.name != "xfail"]
     return loaded
 
 
