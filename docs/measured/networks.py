@@ -31,6 +31,16 @@ def fire_alarm() -> tb.BayesianNetwork:
     return network(0.02, 0.01, [[0.0001, 0.99], [0.85, 0.5]], [0.01, 0.9], [0.001, 0.88], [0.01, 0.75])
 
 
+def clinic() -> tb.BayesianNetwork:
+    """ASIA, a chest clinic: Lauritzen and Spiegelhalter's numbers."""
+    parents = {"tub": "asia", "lung": "smoke", "bronc": "smoke", "either": ["lung", "tub"], "xray": "either"}
+    parents |= {"dysp": ["bronc", "either"]}
+    chances = {"asia": 0.01, "smoke": 0.5, "tub": [0.01, 0.05], "lung": [0.01, 0.1], "bronc": [0.3, 0.6]}
+    chances |= {"either": [[0, 1], [1, 1]], "xray": [0.05, 0.98], "dysp": [[0.1, 0.7], [0.8, 0.9]]}
+    tables = {node: np.stack([1 - np.array(p), np.array(p)], axis=-1) for node, p in chances.items()}
+    return tb.BayesianNetwork.from_tables(parents, dict.fromkeys(tables, ("no", "yes")), tables)
+
+
 def guessed() -> tb.BayesianNetwork:
     """What somebody might have said who has seen the building, but no data."""
     return network(0.05, 0.02, [[0.01, 0.9], [0.9, 0.9]], [0.05, 0.9], [0.05, 0.9], [0.05, 0.8])

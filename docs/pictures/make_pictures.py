@@ -32,7 +32,7 @@ sys.path.append(str(HERE.parent / "measured"))
 import generative_or_discriminative as pairs  # noqa: E402
 from adult import adult  # noqa: E402
 from hidden_markov import climbed, ice_cream, quakes  # noqa: E402
-from networks import ALARM, fire_alarm  # noqa: E402
+from networks import ALARM, clinic, fire_alarm  # noqa: E402
 from real_data import DATA, mnist  # noqa: E402
 
 # ---- What is drawn --------------------------------------------------------------------------------------------------
@@ -320,6 +320,8 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "drift": lambda: streamed().plot_drift(),
     "misled": misled,
     "late-digit": lambda: late_digit().plot_classes((8, 8)),
+    "asia-effect": lambda: clinic().plot(highlight=clinic().effect("bronc", "dysp")),
+    "asia-tornado": lambda: clinic().sensitivity({"lung": "yes"}, {"xray": "yes", "dysp": "yes"}).plot(),
     "alarm-network": lambda: tb.BayesianNetwork.from_bif(ALARM).plot(given={"HRBP": "HIGH", "BP": "LOW"}),
 }
 

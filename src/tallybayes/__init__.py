@@ -104,13 +104,18 @@ if TYPE_CHECKING:
     from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes as TreeAugmentedNaiveBayes
     from tallybayes.models.fitted.parameter_table import ParameterTable as ParameterTable
     from tallybayes.models.networks.answer import Answer as Answer
+    from tallybayes.models.networks.effects import Effect as Effect
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
+    from tallybayes.models.networks.next_question import NextQuestion as NextQuestion
     from tallybayes.models.networks.prior import BDe as BDe
     from tallybayes.models.networks.search.equivalence import EquivalenceClass as EquivalenceClass
     from tallybayes.models.networks.search.equivalence import equivalence_class as equivalence_class
     from tallybayes.models.networks.search.equivalence import structural_distance as structural_distance
     from tallybayes.models.networks.search.learn import learn_structure as learn_structure
     from tallybayes.models.networks.search.structure import Structure as Structure
+    from tallybayes.models.networks.sensitivity import Sensitivity as Sensitivity
+    from tallybayes.models.networks.separation import ActivePath as ActivePath
+    from tallybayes.models.networks.separation import MarkovBlanket as MarkovBlanket
     from tallybayes.models.networks.tree import learn_tree as learn_tree
     from tallybayes.models.receipt import Receipt as Receipt
     from tallybayes.models.receipt import Verification as Verification
@@ -137,6 +142,7 @@ __version__ = "0.1.0"
 
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
+    "ActivePath": "models.networks.separation",
     "Answer": "models.networks.answer",
     "Autoregressive": "families.autoregressive",
     "AveragedOneDependence": "models.classifiers.one_dependence",
@@ -163,6 +169,7 @@ _PUBLIC = {
     "Difference": "insight.difference",
     "Dirichlet": "beliefs.dirichlet",
     "DirichletMultinomial": "families.multinomial",
+    "Effect": "models.networks.effects",
     "EquivalenceClass": "models.networks.search.equivalence",
     "EstimateError": "errors",
     "Evaluation": "insight.evaluation",
@@ -185,6 +192,7 @@ _PUBLIC = {
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
     "LinearNormalInverseGamma": "beliefs.linear_normal_inverse_gamma",
     "LogNormal": "families.log_normal",
+    "MarkovBlanket": "models.networks.separation",
     "Measure": "insight.intervals",
     "Mixture": "models.classifiers.mixture",
     "Moments": "statistics.moments",
@@ -193,6 +201,7 @@ _PUBLIC = {
     "NaiveBayes": "models.classifiers.naive_bayes",
     "Named": "sources.named",
     "NearestClassMean": "models.classifiers.nearest_mean",
+    "NextQuestion": "models.networks.next_question",
     "NoCountsError": "errors",
     "NormalInverseGamma": "beliefs.normal_inverse_gamma",
     "NormalInverseWishart": "beliefs.normal_inverse_wishart",
@@ -212,6 +221,7 @@ _PUBLIC = {
     "RegressionValidation": "insight.regression_evaluation",
     "Schema": "tally.factor",
     "Selection": "insight.selection",
+    "Sensitivity": "models.networks.sensitivity",
     "SequenceValidation": "insight.validation",
     "Source": "sources.source",
     "SphericalGaussian": "families.gaussian",

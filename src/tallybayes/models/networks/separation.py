@@ -173,6 +173,13 @@ class MarkovBlanket(Set[Name]):
     node : name
     parents, children, spouses : tuple
         Spouses are other parents of the children.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> blanket = tb.BayesianNetwork({"wet": ["rain", "hose"]}).markov_blanket("rain")
+    >>> sorted(blanket), blanket.spouses, blanket == {"hose", "wet"}
+    (['hose', 'wet'], ('hose',), True)
     """
 
     def __init__(
