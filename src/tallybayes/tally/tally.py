@@ -231,6 +231,42 @@ class Tally:
         domain = Domain(kept, old.name, declared=old.declared - {level}, ordered=old.ordered, absent=old.absent)
         return self.align(self.domains | {name: domain}).pruned()
 
+    def small_counts(self, below: float = 5.0) -> list[tuple[str, float]]:
+        """What was counted of few rows, the fewest first: what to look at before a tally is handed on.
+
+        A tally holds no row, but a count of one is one row's, and so are the sums of a group of one.
+
+        Parameters
+        ----------
+        below : float, default 5
+            More than 0 and less than this is few.
+
+        Returns
+        -------
+        list of pairs
+            Where, in words, and how many.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> factors = [tb.Factor("ward", (), tb.Categorical()), tb.Factor("age", "ward", tb.Gaussian())]
+        >>> tb.count({"ward": ["A", "A", "B"], "age": [40.0, 50.0, 73.0]}, factors).small_counts(2)
+        [("ward 'B'", 1.0), ("ward 'B', column 'age'", 1.0)]
+        """
+        found = []
+        for factor, statistic in zip(self.factors, self.statistics, strict=True):
+            parts = {**statistic.nonnegative(), **factor.family.nonnegative(statistic)}
+            names = (
+                ["total"] if factor.word_columns else ["total", "failures"] if "failures" in parts else list(parts)[:1]
+            )
+            for name in names:
+                held = np.asarray(parts[name])
+                said = {"failures": " = no", "total": " = yes"}.get(name, "") if "failures" in parts else ""
+                for index in np.argwhere((held > 0) & (held < below)):
+                    place = tuple(int(i) for i in index)
+                    found.append((self._place(factor, statistic, place) + said, float(held[place])))
+        return sorted(found, key=lambda one: one[1])
+
     def save(self, path: Any) -> None:
         """Write this tally to a sealed file that `tb.load` reads.
 

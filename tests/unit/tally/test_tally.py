@@ -340,3 +340,27 @@ def test_anchors_of_another_tally_are_used():
     np.testing.assert_array_equal(one["x"].anchor, held["x"].anchor)
     with pytest.raises(StatisticsError, match="the factors differ"):
         tb.count({"x": [3.0]}, factors, like=labels(["a"]))
+
+
+def test_small_counts_are_told_of_every_kind_of_statistic():
+    rows = {
+        "ward": ["A"] * 6 + ["B"],
+        "age": [50.0, 51.0, 49.0, 52.0, 50.0, None, 73.0],
+        "cough": [0, 0, 0, 0, 0, 1, 1],
+        "note": ["fine"] * 6 + ["rare word"],
+    }
+    factors = [
+        tb.Factor("ward", (), tb.Categorical()),
+        tb.Factor("age", "ward", tb.Gaussian()),
+        tb.Factor("cough", "ward", tb.Bernoulli()),
+        tb.Factor("note", "ward", tb.Text()),
+    ]
+    found = dict(tb.count(rows, factors).small_counts(2))
+    assert set(found.values()) == {1.0}
+    assert "ward 'B'" in found
+    assert "ward 'B', column 'age'" in found
+    assert "ward 'A', column 'cough' = yes" in found
+    assert "ward 'A', column 'cough' = no" not in found
+    assert "ward 'B', word 'rare' of 'note'" in found
+    assert dict(tb.count(rows, factors).small_counts(6))["ward 'A', column 'age'"] == 5
+    assert tb.count(rows, factors).small_counts(1) == []
