@@ -16,7 +16,7 @@ from tallybayes.models.classifiers.pairs_plan import ParentsPlan
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored
 from tallybayes.models.inputs.presence import is_presence
-from tallybayes.sources.table import sources_of
+from tallybayes.sources.absence import sources_of
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 

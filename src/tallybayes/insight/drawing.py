@@ -27,6 +27,7 @@ from tallybayes.models.inputs.shape import bound_texts, read_more
 from tallybayes.models.inputs.shape import open_rows as open_features_of
 from tallybayes.models.networks.learning import open_rows
 from tallybayes.models.networks.network import BayesianNetwork
+from tallybayes.models.networks.observed import with_absent_levels
 from tallybayes.sources.table import Table
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
@@ -153,7 +154,7 @@ def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Sour
             "a network needs no target: every node is drawn given its parents as observed.\n    Leave target out."
         )
     table, network = bound_texts(model, _some(open_rows(model, data))), model._network
-    _ = model._inference  # refuses a network without levels
+    table = with_absent_levels(model._inference.domains, table)  # refuses a network without levels
     for (name, node), used in zip(network.nodes.items(), network.fitted.used, strict=True):
         parents, flat = node.factor.given, node.flat()
         where, known = np.zeros(table.n_rows, dtype=np.intp), np.ones(table.n_rows, dtype=bool)
@@ -162,7 +163,7 @@ def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Sour
             codes = rows_of(table, [parent], Categorical(), [domain], "missing")[:, 0].astype(np.intp)
             known &= codes >= 0
             where = where * len(domain.levels) + np.maximum(codes, 0)
-        if not {name, *parents} <= set(table.columns) or not known.any():
+        if not all(map(table.has, (name, *parents))) or not known.any():
             continue  # hidden, or given what is
         if node.is_label:
             scored, domains = _label_node(network, name, used), [model.tally_.domains[str(name)]]

@@ -177,7 +177,8 @@ def _evaluate_network(model: Any, table: Table, target: Any, options: dict[str, 
     if target is None:
         return DensityEvaluation(answer_rows(model, table, None).log_density, **options)
     require_labels(model, [target])
-    codes = _codes_of(table._column(target), model.levels_[target], options["weight"])
+    absent = model._network.domains[target].index.get(None, -1)
+    codes = _codes_of(table._column(target), model.levels_[target], options["weight"], absent)
     scores = answer_rows(model, table, target)
     lost = np.flatnonzero(scores.impossible)
     if len(lost):
@@ -218,8 +219,11 @@ def _features(model: Any, data: Any, table: Table, names: list[str]) -> Any:
     return table
 
 
-def _codes_of(labels: Any, levels: tuple[Any, ...], weight: np.ndarray | None) -> np.ndarray:
-    """The position of every label among the model's classes; rows without weight may have any."""
+def _codes_of(labels: Any, levels: tuple[Any, ...], weight: np.ndarray | None, absent: int = -1) -> np.ndarray:
+    """The position of every label among the model's classes; rows without weight may have any.
+
+    A missing one has the position of absence, where that is a class.
+    """
     try:
         codes, domain = encode(labels, "target", ordered=True)
     except LabelError as error:
@@ -227,7 +231,7 @@ def _codes_of(labels: Any, levels: tuple[Any, ...], weight: np.ndarray | None) -
     codes = np.asarray(codes).astype(np.intp)
     where = {level: place for place, level in enumerate(levels)}
     known = type(levels[0]) if levels else None  # True is not 1 here
-    places = np.array([where.get(x, -1) if type(x) is known else -1 for x in domain.levels] + [-1], dtype=np.intp)
+    places = np.array([where.get(x, -1) if type(x) is known else -1 for x in domain.levels] + [absent], dtype=np.intp)
     found = places[codes]  # code −1, a missing label, finds the last
     wrong = found < 0 if weight is None else (found < 0) & (weight > 0)
     if wrong.any():

@@ -119,9 +119,9 @@ def _summary(model: Any, factor: Any, statistics: Any) -> tuple[np.ndarray, np.n
 
 
 def _label_means(model: Any, factor: Any, statistics: Counts) -> np.ndarray | None:
-    """The means (classes, columns) of labels that are numbers; None for other labels, and for bins."""
+    """The means (classes, columns) of labels that are numbers; None for other labels, absence and bins."""
     domains = [model.tally_.domains[model.tally_.schema.domain(name)] for name in factor.level_columns]
-    if not domains or any(domain.kind not in ("int", "bool") for domain in domains):
+    if not domains or any(domain.absent or domain.kind not in ("int", "bool") for domain in domains):
         return None
     levels = np.concatenate([np.array(domain.levels, dtype=np.float64) for domain in domains])
     total = statistics.weight

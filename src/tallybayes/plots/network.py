@@ -64,7 +64,7 @@ def plot_network(
         check_is_fitted(model, "tally_")
         after, before = _told(model, given, do), _told(model)
         known = model._inference, given or {}, do or {}
-        boxes = {node: _posterior_box(node, before.get(node), after.get(node), *known) for node in nodes}
+        boxes = {node: _posterior_box(node, before, after, *known) for node in nodes}
     elif tables and hasattr(model, "tally_") and style_for(nodes) is ROOMY:
         boxes = {node: _table_box(model, node) for node in nodes}
     else:
@@ -280,17 +280,21 @@ def _table_box(model: Any, node: Any) -> Box:
     """The node's table, or how large it is."""
     found = model.table(node)
     label = node in model.levels_
-    lines = found.values.reshape(-1, len(found.columns))
+    values, columns = found.values, list(found.columns)
+    if node in model._network.presence:  # whether it is there, beside what it is
+        there = model.table(model._network.presence[node]).values[..., -1:]
+        values, columns = np.concatenate([values, there], axis=-1), [*columns, "there"]
+    lines = values.reshape(-1, len(columns))
     if not label and model._inference.widths[node] > 1:
         sizes = [str(len(model.levels_[parent])) for parent in model.graph_.parents[node]]
         told = f", given {' × '.join(sizes)} levels" if sizes else ""
         return Box(cut(node, 24), note=f"{model._inference.widths[node]} columns{told}")
-    if len(lines) > _LINES or len(found.columns) > _LEVELS:
-        sizes = [str(size) for size in (*found.values.shape[:-1], *([len(found.columns)] * label))]
+    if len(lines) > _LINES or len(columns) > _LEVELS:
+        sizes = [str(size) for size in (*values.shape[:-1], *([len(columns)] * label))]
         what = "" if label else "measured"
         levels = f"{' × '.join(sizes)} levels" if sizes else ""
         return Box(cut(node, 24), note=", given ".join(part for part in (what, levels) if part))
-    head = [cut(parent, 12) for parent in found.given] + [cut(column, 12) for column in found.columns]
+    head = [cut(parent, 12) for parent in found.given] + [cut(column, 12) for column in columns]
     above = found.given_levels
     table = [head]
     for place, line in zip(np.ndindex(*map(len, above)), lines, strict=True):
@@ -302,9 +306,15 @@ def _table_box(model: Any, node: Any) -> Box:
 
 
 def _posterior_box(
-    node: Any, before: Any, after: Any, inference: Any, given: Mapping[Any, Any], do: Mapping[Any, Any]
+    node: Any,
+    told_before: Mapping[Any, Any],
+    told_after: Mapping[Any, Any],
+    inference: Any,
+    given: Mapping[Any, Any],
+    do: Mapping[Any, Any],
 ) -> Box:
-    """The node's distribution before and after; of a measured node, its mean."""
+    """The node's distribution before and after; of a measured node, its mean, and whether it is there."""
+    before, after = told_before.get(node), told_after.get(node)
     title, kind = cut(node, 24), "free"
     if node in do:
         title, kind = f"do({title} = {cut(do[node], 16)})", "set"
@@ -321,8 +331,19 @@ def _posterior_box(
         return Box(title, note=f"{inference.widths[node]} columns" + (f", {lost}" if lost else ""))
     if before is None and after is None:
         return Box(title, note=lost)
-    shown = ["not known" if side is None else f"{side[0] + 0.0:.5g}" for side in (before, after)]  # -0 is 0
-    return Box(title, note=f"mean {' → '.join(shown)}")
+    note = f"mean {_shift(before, after)}"
+    beside = inference.presence.get(node)
+    there = "" if beside is None else f", there {_shift(told_before.get(beside), told_after.get(beside))}"
+    return Box(title, note=note + there)
+
+
+def _shift(before: Any, after: Any) -> str:
+    """A number before and after; the mean of what is rather absent is none."""
+    shown = []
+    for side in (before, after):
+        known = "not known" if side is None else f"{side[0] + 0.0:.5g}"  # -0 is 0
+        shown.append("absent" if known == "nan" else known)
+    return " → ".join(shown)
 
 
 def _not_known(before: Any, after: Any) -> str:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tallybayes.errors import CellError, DataError, LabelError
+from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.block import Block, Codes, Dense, Sparse, cell, n_columns
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.kernels.joint import MOST_CELLS, count_joint
 from tallybayes.memory import SMALL, require_memory
+from tallybayes.sources.absence import check_absence, presence_name, sources_of, with_absence
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import located, parts_of
-from tallybayes.sources.table import Table, open_table, sources_of
+from tallybayes.sources.table import Table, open_table
 from tallybayes.sources.texts import FEW_GROUPS
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
@@ -45,16 +47,19 @@ def count(
 ) -> Tally:
     """Count a table: the statistics of every factor, in one pass.
 
-    A row with a missing cell is left out of the factors that need the cell, and of no other.
+    A row with a missing cell is left out of the factors that need the cell, and of no other; unless absence is a level
+    of its column (``Schema(absent=...)``).
 
     Parameters
     ----------
     data : array, sparse matrix, data frame, mapping of columns or blocks, list of dicts, rows or values; path or source
     factors : iterable of Factor
+        One in `WithMissing` becomes two: of the cells that are there, and, of columns called ``"age (there)"``, whether
+        they are.
     weight : array-like of shape (n,), optional
         How often every row counts; of a source, the name of a column.
     schema : Schema, optional
-        Which columns share a domain of levels, and which domains are kept sorted.
+        Which columns share a domain of levels, which domains are kept sorted, and of which absence is a level.
     like : Tally, optional
         A tally this one will be added to or taken from: its numeric anchors are used.
 
@@ -67,8 +72,16 @@ def count(
     >>> import tallybayes as tb
     >>> tb.count({"x": ["a", "b", "a"]}, [tb.Factor("x", (), tb.Categorical())])["x"]
     Counts([2., 1.])
+    >>> tb.count({"x": [3.0, None, 4.0]}, [tb.Factor("x", (), tb.WithMissing(tb.Gaussian()))])["x (there)"]
+    Totals(weight=[3.], total=[2.])
     """
     factors, source = tuple(factors), open_source(data)
+    absence = [name for factor in factors if factor.family.inner is not None for name in factor.columns]
+    if absence:
+        data = open_table(data) if source is None else data
+        for name in absence:
+            check_absence(data if source is None else open_table(source.first()), name)
+        factors = tuple(part for factor in factors for part in _with_presence(factor))
     if source is None:
         return Collector(open_table(data), factors, weight, schema, like).collect()
     if weight is not None and not isinstance(weight, str):
@@ -87,6 +100,14 @@ def count(
             part = Collector(table, factors, weights, schema, like if total is None else total).collect()
         total = part if total is None else total + part
     return Collector(open_table(source.first()), factors, None, schema, like).collect() if total is None else total
+
+
+def _with_presence(factor: Factor) -> list[Factor]:
+    """A factor, and whether its cells are there where that is a value, too."""
+    if factor.family.inner is None:
+        return [factor]
+    there = Factor(tuple(map(presence_name, factor.columns)), factor.given, Bernoulli())
+    return [factor.replace(family=factor.family.inner), there]
 
 
 def numbers_of(table: Table, names: Sequence[Name], family: Family) -> Dense | Sparse:
@@ -121,6 +142,10 @@ class Collector:
 
     def collect(self) -> Tally:
         """The tally, over the levels of all columns of every domain."""
+        if self.schema.absent:
+            labels = dict.fromkeys(name for factor in self.factors for name in self._level_columns(factor))
+            absent = [name for name in labels if self.schema.domain(name) in self.schema.absent]
+            self.table = with_absence(self.table, absent, self._is_ordered)
         hard = [f for f in self.factors if f.given and self._are_single(self._level_columns(f))]
         sets = [(*f.given, column) for f in hard for column in f.level_columns or f.given[:1]]
         self.table = self.table.compacted(sets, self._is_ordered)

@@ -14,9 +14,10 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.aggregates import Column
 from tallybayes.families.family import Family
+from tallybayes.sources.absence import sources_of
 from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.source import BATCH, Source
-from tallybayes.sources.table import Table, open_table, sources_of
+from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
 
@@ -256,7 +257,7 @@ class Query(Source):
         columns: dict[Name, Any] = {}
         for axis, name in enumerate(factor.given):
             columns[name] = _values_of([row[axis] for _, rows in parts for row in rows])
-        first = 0
+        first, others = 0, {}
         for place, rows in parts:
             name, values = factor.columns[place], _values_of([row[len(given)] for row in rows])
             if factor.family.grouped_by(Column(0)) is not None:
@@ -266,13 +267,16 @@ class Query(Source):
                 values = pa.array(codes, from_pandas=True)
             gaps = pa.nulls(first, values.type), pa.nulls(n_rows - first - len(values), values.type)
             columns[name] = pa.concat_arrays([gaps[0], values, gaps[1]])
+            others[name] = ~((first <= np.arange(n_rows)) & (np.arange(n_rows) < first + len(values)))
             first += len(values)
         times = np.array([row[-1] or 0 for _, rows in parts for row in rows], dtype=float)
-        return open_table(
+        table = open_table(
             pa.table({str(k): v for k, v in enumerate(columns.values())}).rename_columns(
                 [str(name) for name in columns]
             )
-        ), times
+        )
+        table.unknown = others  # what is not asked of a row is not absent in it
+        return table, times
 
     def _grouped(
         self, given: list[str], columns: list[str], counted: str

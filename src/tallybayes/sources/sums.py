@@ -55,12 +55,13 @@ def _tally(
     """The tally of groups, each of which has its sums about its own point."""
     if not np.isfinite(sums).all():
         raise DataError(f"sums of {factor.columns} are not finite: the columns hold numbers that are too large.")
-    known = [k for k, group in enumerate(groups) if None not in group]
+    may_lack = [schema.domain(name) in schema.absent for name in factor.given]
+    known = [k for k, group in enumerate(groups) if not any(map(_lacks, group, may_lack))]
     domains = {}
     for axis, name in enumerate(factor.given):
         key = schema.domain(name)
         levels = dict.fromkeys(_plain(groups[k][axis]) for k in known)
-        domains[key] = Domain(levels, key, ordered=key in schema.ordered)
+        domains[key] = Domain(levels, key, ordered=key in schema.ordered, absent=may_lack[axis])
     sizes = [len(domains[schema.domain(name)].levels) for name in factor.given]
     empty = np.zeros((*sizes, sums.shape[1]))
     tables: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
@@ -73,6 +74,11 @@ def _tally(
         statistics = factor.family.from_aggregates(table.reshape(-1, sums.shape[1]), point)
         found.append(Tally((factor,), [statistics.reshape_groups(tuple(sizes))], domains, schema))
     return sum(found[1:], found[0]).pruned()
+
+
+def _lacks(value: Any, may_lack: bool) -> bool:
+    """Whether a row is in no group: something that it is given is missing, and that is no level."""
+    return value is None and not may_lack
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from tallybayes.errors import DataError, brief, turned
 from tallybayes.families.block import Codes, Dense, Sparse
 from tallybayes.families.text import Text
+from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing
 from tallybayes.sources.named import Named
@@ -25,22 +26,6 @@ from tallybayes.tally.factor import Name
 
 _FLOATS = ("float", "double", "halffloat", "decimal")
 _LARGE = 4096  # cells of a table that are worth finding out which labels occur
-
-
-_THERE = " (there)"  # after the name of a column: whether its cells are
-
-
-def presence_name(name: Any) -> str:
-    """What the column is called that says whether the cells of another are there."""
-    return f"{name}{_THERE}"
-
-
-def sources_of(name: Any) -> list[Name]:
-    """The columns whose presence a name may stand for."""
-    if not isinstance(name, str) or not name.endswith(_THERE):
-        return []
-    source = name.removesuffix(_THERE)
-    return [source, int(source)] if source.isdecimal() else [source]
 
 
 class Table:
@@ -151,6 +136,13 @@ class Table:
         table._encoded[name, True] = table._encoded[name, False] = codes, domain
         return table
 
+    def recoded(self, found: Mapping[tuple[Name, bool], tuple[np.ndarray, Domain]]) -> Table:
+        """The same rows, where some columns of labels are encoded otherwise: by name, and whether levels are sorted."""
+        table = Table(self.columns)  # without its matrix, which is not to be taken for their codes
+        table._encoded = {**self._encoded, **found}
+        table.unknown, table.place, table.made = self.unknown, self.place, self.made
+        return table
+
     def without(self, name: Name) -> Table:
         """The same rows without one column."""
         table = Table({other: column for other, column in self.columns.items() if other != name})
@@ -183,6 +175,10 @@ class Table:
                 return self._there(source)
             raise DataError.unknown_column([name], self.columns)
         return self.columns[name]
+
+    def has(self, name: Name) -> bool:
+        """Whether a column is there, or the one whose presence the name stands for."""
+        return name in self.columns or self.source_of(name) is not None
 
     def source_of(self, name: Name) -> Name | None:
         """The column whose presence another name stands for, or None."""
@@ -270,8 +266,7 @@ class Table:
         large = {n for members in wanted if math.prod(sizes[m] for m in members) > _LARGE for n in members}
         if not large:
             return self
-        table = Table(self.columns)
-        table._encoded = dict(self._encoded)
+        found = {}
         for name in large:
             codes, domain = self._encode(name, ordered(name))
             counts = count_levels(codes, len(domain.levels))
@@ -281,8 +276,8 @@ class Table:
             where = np.full(len(counts) + 1, -1, dtype=np.int32)  # code −1 finds the last
             where[seen] = np.arange(len(seen))
             kept = domain.having(domain.levels[k] for k in seen)
-            table._encoded[name, ordered(name)] = where[codes.astype(np.intp)], kept
-        return table
+            found[name, ordered(name)] = where[codes.astype(np.intp)], kept
+        return self.recoded(found)
 
     def _encode(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
         """Codes of one column, made once however many factors need them."""

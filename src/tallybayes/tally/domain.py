@@ -57,6 +57,11 @@ class Domain:
         self.declared = frozenset(stays)
         found = _plain_levels(levels, name, absent)
         seen = set(found)
+        if absent and MISSING in seen:
+            raise LabelError(
+                f"column {name!r} has the label {MISSING!r}, which is what absence is called; expected another.\n"
+                "    Rename it, or make those cells missing; or take tb.Categorical() without tb.WithMissing."
+            )
         found += dict.fromkeys(level for level in stays if level not in seen)
         kinds = _kinds(found)
         if ordered and len(kinds) < 2:

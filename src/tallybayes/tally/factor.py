@@ -87,7 +87,7 @@ def _names(value: Any, what: str) -> tuple[Name, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Schema(Value):
-    """Which domain the levels of a column belong to; by default its own, named after it.
+    """Which domain the levels of a column belong to (by default its own, named after it), and what is kept of them.
 
     Parameters
     ----------
@@ -95,6 +95,8 @@ class Schema(Value):
         From column to the name of its domain, for columns that share one.
     ordered : tuple of str
         The domains whose levels are kept sorted.
+    absent : tuple of str
+        The domains of which absence is a level: there a missing cell is counted, not left out.
 
     Examples
     --------
@@ -105,11 +107,13 @@ class Schema(Value):
 
     domains: Any = ()
     ordered: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         pairs = self.domains.items() if hasattr(self.domains, "items") else self.domains
         object.__setattr__(self, "domains", tuple((column, str(domain)) for column, domain in pairs))
         object.__setattr__(self, "ordered", tuple(self.ordered))
+        object.__setattr__(self, "absent", tuple(self.absent))
         object.__setattr__(self, "_domain_of", dict(self.domains))
 
     def domain(self, column: Name) -> str:

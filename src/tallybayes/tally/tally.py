@@ -176,9 +176,10 @@ class Tally:
         domains = self._unite_domains(other)
         pairs = dict(self.schema.domains) | dict(other.schema.domains)
         ordered = tuple(dict.fromkeys(self.schema.ordered + other.schema.ordered))
+        absent = tuple(dict.fromkeys(self.schema.absent + other.schema.absent))
         mine, its = self.align(domains), other.align(domains)
         statistics = mine.statistics + its.statistics
-        factors, schema = self.factors + other.factors, Schema(pairs, ordered)
+        factors, schema = self.factors + other.factors, Schema(pairs, ordered, absent)
         return Tally(factors, statistics, domains, schema, soft=self.soft or other.soft)
 
     def scale(self, factor: float) -> Tally:

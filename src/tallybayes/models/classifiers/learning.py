@@ -24,6 +24,7 @@ from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.parts import asked_parts, check_names, joined_columns
 from tallybayes.models.inputs.shape import Shape, read_first, read_more, with_weight
 from tallybayes.models.receipt import receipted
+from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.collect import check_size, check_weight, count
 from tallybayes.sources.frames import frame_kind
@@ -31,7 +32,7 @@ from tallybayes.sources.named import names_of_blocks
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import located, parts_of
 from tallybayes.sources.source import Source
-from tallybayes.sources.table import Table, open_table, sources_of
+from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally

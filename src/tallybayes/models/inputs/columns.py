@@ -15,7 +15,8 @@ from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.presence import is_presence
 from tallybayes.models.inputs.suggesting import choose_families, default_family
-from tallybayes.sources.table import Table, presence_name
+from tallybayes.sources.absence import check_absence, presence_name
+from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
 
 Block = tuple[tuple[Name, ...], Family]
@@ -112,11 +113,7 @@ def _found(
     blocks = _gathered([(names, family.inner or family) for names, family in families], table)
     absence = [name for names, family in families if family.inner is not None for name in names]
     for name in absence:
-        if table.is_block(name) or presence_name(name) in table.columns:
-            what = "a block of columns" if table.is_block(name) else f"beside a column {presence_name(name)!r}"
-            raise DataError.wrong_type(
-                f"{name!r}, WithMissing(...),", what, "one column, whose name leaves that one free"
-            )
+        check_absence(table, name)
     if absence:  # a yes or no beside them
         blocks.append((tuple(map(presence_name, absence)), Bernoulli()))
     return Columns(blocks, left_out)
@@ -181,7 +178,7 @@ def _listed(names: list[Any]) -> str:
 
 def refuse_other_choice(model: Any, other: Any) -> None:
     """Refuse to add models whose columns are not in the same families: what they counted does not add up."""
-    mine, its = columns_of(model), columns_of(other)
+    mine, its = model.columns_, other.columns_
     for name in dict.fromkeys([*mine, *its]):
         if name not in mine or name not in its or mine[name].layout != its[name].layout:
             first, second = (repr(one[name]) if name in one else "left out" for one in (mine, its))

@@ -14,6 +14,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.columns import by_word, read_columns
 from tallybayes.models.inputs.suggesting import identifiers
+from tallybayes.sources.absence import with_absence
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
@@ -30,23 +31,20 @@ class LevelColumns(NamedTuple):
 
     def cut(self, table: Table) -> Table:
         """The same rows with the bins of their numbers as labels, by number; and absence as a level where it is one."""
-        found = {}
+        labels = [name for name, family in self.families.items() if family.inner is not None and not family.bins]
+        seen, found = with_absence(table, labels), {}
         for name, family in self.families.items():
             if family.bins:
                 cells = table.numbers([name])
                 column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
                 codes = _codes(family.inner or family, column, name)
-                domain = Domain(range(len(family.bins)), str(name))
+                if family.inner is not None:  # the last level
+                    absent = codes < 0
+                    absent &= ~table.unknown.get(name, np.zeros(len(codes), dtype=bool))
+                    codes[absent] = len(family.bins) - 1
+                found[name] = codes, Domain(range(len(family.bins)), str(name))
             elif family.inner is not None:
-                codes, seen = table._encode(name, False)
-                codes, domain = codes.astype(np.int32), Domain(seen.levels, str(name), absent=True)
-            else:
-                continue
-            if family.inner is not None:  # the last level
-                absent = codes < 0
-                absent &= ~table.unknown.get(name, np.zeros(len(codes), dtype=bool))
-                codes[absent] = len(domain.levels) - 1
-            found[name] = codes, domain
+                found[name] = seen._encode(name, False)
         if not found:
             return table
         out = Table({**table.columns, **{name: codes for name, (codes, _) in found.items()}})

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
 from tallybayes.progress import progress_of
+from tallybayes.sources.absence import sources_of
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import parts_of
 from tallybayes.sources.source import Source
-from tallybayes.sources.table import Table, open_table, sources_of
+from tallybayes.sources.table import Table, open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.sources.table import Table, presence_name, sources_of
+from tallybayes.sources.absence import presence_name, sources_of
+from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 

@@ -21,9 +21,10 @@ from tallybayes.models.inputs.features import (
 )
 from tallybayes.models.inputs.outside import tolerated
 from tallybayes.models.inputs.presence import is_presence, with_unknown
+from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.frames import as_frame
-from tallybayes.sources.table import Table, sources_of
+from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 from tallybayes.value import from_json, to_json

@@ -88,7 +88,7 @@ class _Expectation:
         levels = self.network.levels
         parents = self.network.graph.parents
         even = {name: np.ones([len(levels[other]) for other in (*parents[name], name)]) for name in levels}
-        self.inference = NetworkInference(self.network.graph, levels, even, {})
+        self.inference = NetworkInference(self.network.graph, self.network.domains, even, {})
         known = self._known(table)
         self.seen = set(known.codes)
         rest = np.flatnonzero(~known.whole(levels))

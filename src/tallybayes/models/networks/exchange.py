@@ -9,11 +9,12 @@ import numpy as np
 
 from tallybayes.errors import DataError, EstimateError, FileError
 from tallybayes.families.categorical import Categorical, Probabilities
+from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.stated import tally_of_none
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def from_tables(
     ----------
     parents : as for the constructor
     levels : mapping from node to its labels
+        None among them is the level of cells that are not there, as of `WithMissing`.
     tables : mapping from node to an array of shape (*levels of its parents, levels)
         Rows that sum to 1.
 
@@ -66,11 +68,15 @@ def from_bif(cls: type[BayesianNetwork], path: Any) -> BayesianNetwork:
 
 def _from(cls: type[BayesianNetwork], given: NetworkTables) -> BayesianNetwork:
     """A network with these tables, and no counts."""
-    families = {node: Categorical(levels) for node, levels in given.levels.items()}
-    model = cls(dict(given.parents), columns=families)
-    domains = {str(node): Domain(found, str(node), declared=found) for node, found in given.levels.items()}
+    families, columns, domains = {}, {}, {}
+    for node, found in given.levels.items():
+        families[node] = Categorical(tuple(level for level in found if level is not None))
+        columns[node] = WithMissing(families[node]) if None in found else families[node]
+        domains[str(node)] = Domain(found, str(node), declared=found, absent=None in found)
+    model = cls(dict(given.parents), columns=columns)
     factors = [Factor(node, parents, families[node]) for node, parents in given.parents.items()]
-    tally = tally_of_none(factors, [1] * len(factors), domains)
+    schema = Schema(absent=tuple(name for name, domain in domains.items() if domain.absent))
+    tally = tally_of_none(factors, [1] * len(factors), domains, schema)
     return model._adopt(tally)._state(_parameters(given))
 
 
@@ -94,7 +100,7 @@ def to_tables(model: BayesianNetwork) -> NetworkTables:
             "    Use reestimate(estimate='bayes'), where a prior speaks for them."
         )
     parents = {node: model.graph_.parents[node] for node in found.levels}
-    return NetworkTables(parents, found.levels, found.tables)
+    return NetworkTables(parents, {node: domain.levels for node, domain in found.domains.items()}, found.tables)
 
 
 def to_bif(model: BayesianNetwork, path: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tallybayes.errors import DataError, StatisticsError, TooLargeError
+from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
@@ -15,6 +16,7 @@ from tallybayes.memory import available_memory
 from tallybayes.models.inputs.columns import read_family
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.parameters import nodes_of
+from tallybayes.sources.absence import check_absence, presence_name
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
@@ -22,14 +24,30 @@ from tallybayes.tally.tally import Tally
 _MOST_PARENTS = 60  # NumPy's arrays have 64 axes at most
 
 
-def make_factors(graph: Graph, columns: Any, table: Table) -> list[Factor]:
-    """One factor for the nodes that have the same parents and family."""
+def make_factors(graph: Graph, columns: Any, table: Table) -> tuple[list[Factor], tuple[str, ...]]:
+    """One factor for the nodes that have the same parents and family; and the labels of which absence is a level.
+
+    Of measured nodes whose absence is a value, whether they are there is a yes or no given the same parents.
+    """
     families = node_families(graph, columns, table)
     blocks: dict[Any, list[Name]] = {}
     for node, parents in graph.parents.items():
-        alone = not families[node].columnwise or table.is_block(node)
-        blocks.setdefault((parents, families[node], node if alone else None), []).append(node)
-    return [Factor(tuple(nodes), parents, family) for (parents, family, _), nodes in blocks.items()]
+        family = families[node].inner or families[node]
+        alone = not family.columnwise or table.is_block(node)
+        blocks.setdefault((parents, family, node if alone else None), []).append(node)
+    absence = [node for node, family in families.items() if family.inner is not None]
+    for node in absence:
+        check_absence(table, node)
+    levels = tuple(str(node) for node in absence if reads_labels(families[node]))
+    for node in absence:
+        if str(node) not in levels:
+            blocks.setdefault((graph.parents[node], Bernoulli(), ...), []).append(presence_name(node))
+    return [Factor(tuple(nodes), parents, family) for (parents, family, _), nodes in blocks.items()], levels
+
+
+def reads_labels(family: Family) -> bool:
+    """Whether a node of this family has levels, absence perhaps among them."""
+    return (family.inner or family).reads == "codes"
 
 
 def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family]:
@@ -38,12 +56,6 @@ def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family
     read_family(other, "columns")
     graph.require([node for node in given if node is not ...])
     named = {node: read_family(given.get(node, other), f"the family of {node!r}") for node in graph.nodes}
-    absence = [node for node, family in named.items() if isinstance(family, Family) and family.inner is not None]
-    if absence:
-        hint = "Make whether it is there a node of its own."
-        raise DataError.wrong_type(
-            f"the family of {absence[0]!r}", repr(named[absence[0]]), "one of its cells alone", hint
-        )
     if "suggest" in named.values():
         raise DataError.wrong_type("columns", "'suggest'", "'auto', a family, or {node: family}: networks choose none")
     children = graph.children()
@@ -52,7 +64,7 @@ def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family
         measured = not children[node] and (table.is_block(node) or table.is_float(node))  # whole numbers are labels
         default = (Multinomial() if table.kind(node) == "sparse" else Gaussian()) if measured else Categorical()
         found[node] = default if named[node] == "auto" else named[node]
-        if children[node] and found[node].reads != "codes":
+        if children[node] and not reads_labels(found[node]):
             raise DataError(
                 f"node {node!r} is {found[node]!r} and has the child {children[node][0]!r}; expected labels: only "
                 "then are all questions answered exactly.\n    Cut it into bins, or turn the edge round."
@@ -64,6 +76,9 @@ def check_structure(graph: Graph, tally: Tally) -> None:
     """Refuse a tally of another structure."""
     wanted = {node: set(parents) for node, parents in graph.parents.items()}
     found = {name: set(factor.given) for factor in tally.factors for name in factor.columns}
+    for node in graph.nodes:
+        if presence_name(node) in found:
+            wanted.setdefault(presence_name(node), wanted[node])
     whole = [factor.columns for factor in tally.factors if not factor.family.columnwise]
     if found != wanted or any(len(columns) > 1 for columns in whole):
         raise StatisticsError(
@@ -88,13 +103,14 @@ def _shown(parents: Mapping[Name, set[Name]]) -> str:
 def in_order(graph: Graph, tally: Tally) -> Tally:
     """The same counts with the parents of every node in the order of the graph."""
     factors, statistics = [], []
+    above = {presence_name(node): parents for node, parents in graph.parents.items()} | graph.parents
     for factor, counted in zip(tally.factors, tally.statistics, strict=True):
-        if {graph.parents[name] for name in factor.columns} == {factor.given}:
+        if {above[name] for name in factor.columns} == {factor.given}:
             factors.append(factor)
             statistics.append(counted)
             continue
         for name, node in nodes_of([factor], [counted]).items():
-            parents = graph.parents[name]
+            parents = above[name]
             factors.append(Factor(name, parents, factor.family))
             statistics.append(node.statistics.transpose_groups([factor.given.index(parent) for parent in parents]))
     return Tally(factors, statistics, tally.domains, tally.schema, soft=tally.soft)

@@ -11,6 +11,7 @@ from tallybayes.errors import DataError
 from tallybayes.models.fitted.bayes_rule import Normalised
 from tallybayes.models.fitted.held_out import HeldRows
 from tallybayes.models.networks.learning import named_weights, open_rows
+from tallybayes.models.networks.observed import with_absent_levels
 from tallybayes.models.networks.rows import answer_node
 from tallybayes.sources.collect import check_weight
 from tallybayes.tally.factor import Name
@@ -71,6 +72,7 @@ def codes_of(model: Any, table: Any, target: Name) -> np.ndarray:
         )
     if target not in table.columns:
         raise DataError.unknown_column([target], table.columns)
-    found, (local,) = table.levels([target], lambda _: True)
+    table = with_absent_levels(model._inference.domains, table)
+    found, (local,) = table.levels([target], lambda _: False)
     where = np.append(model.tally_.domains[str(target)].positions_of(local.levels), -1)
     return where[np.asarray(found.columns[0]).astype(np.intp)]

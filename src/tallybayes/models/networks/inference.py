@@ -41,8 +41,8 @@ class NetworkInference:
     Parameters
     ----------
     graph : Graph
-    levels : mapping from node to a tuple of labels
-        Of the nodes that have labels.
+    domains : mapping from node to Domain
+        The levels of the nodes that have labels.
     tables : mapping from node to an array of shape (*parents, levels)
         NaN in rows that are not known.
     leaves : mapping from measured node to Scored
@@ -50,20 +50,24 @@ class NetworkInference:
         How many columns each has.
     readers : mapping from node to WordReader, optional
         How those are read that are text.
+    presence : mapping from measured node to another, optional
+        Which says whether it is there, where absence is a value.
     """
 
     def __init__(
         self,
         graph: Graph,
-        levels: Mapping[Name, tuple[Any, ...]],
+        domains: Mapping[Name, Domain],
         tables: Mapping[Name, np.ndarray],
         leaves: Mapping[Name, Scored],
         widths: Mapping[Name, int] | None = None,
         readers: Mapping[Name, WordReader] | None = None,
+        presence: Mapping[Name, Name] | None = None,
     ) -> None:
-        self.graph, self.levels, self.widths, self.readers = graph, levels, widths or {}, readers or {}
+        self.graph, self.domains, self.widths, self.readers = graph, domains, widths or {}, readers or {}
+        self.presence, levels = presence or {}, {node: domain.shown for node, domain in domains.items()}
+        self.levels: dict[Name, tuple[Any, ...]] = levels
         self.leaves = {node: _without_flat_groups(scored) for node, scored in leaves.items()}
-        self.domains = {node: Domain(found, str(node)) for node, found in levels.items()}
         self.index = {node: place for place, node in enumerate(levels)}
         self.sizes = [len(found) for found in levels.values()]
         self.unknown = {node: np.isnan(table).any(axis=-1) for node, table in tables.items()}
@@ -74,7 +78,7 @@ class NetworkInference:
 
     def with_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, Scored]) -> NetworkInference:
         """The same network with other numbers: its trees are kept."""
-        other = NetworkInference(self.graph, self.levels, tables, leaves, self.widths, self.readers)
+        other = NetworkInference(self.graph, self.domains, tables, leaves, self.widths, self.readers, self.presence)
         other.trees = self.trees
         return other
 
@@ -291,9 +295,12 @@ class NetworkInference:
         return group
 
     def expected(self, node: Name, found: Propagated, known: Known, rows: slice) -> np.ndarray:
-        """The mean of a measured node in every row; where it is known, what it is."""
+        """The mean of a measured node in every row; where it is known, what it is; NaN where it is rather absent."""
         scored, n_rows = self.leaves[node], len(found.log_likelihood)
         shares = self.shares(self.graph.parents[node], found, known, rows)
+        absent = np.zeros(n_rows, dtype=bool)
+        if node in self.presence:
+            shares, absent = self._if_there(node, shares, known, rows)
         means = scored.family.expected(scored.parameters).reshape(self.n_groups(node), -1)
         if node not in known.cells:
             out = shares.T @ np.nan_to_num(means)
@@ -303,7 +310,25 @@ class NetworkInference:
             cells = np.asarray(chunk_of(known.cells[node], rows), dtype=float).reshape(n_rows, means.shape[1])
             each = scored.family.conditional_means(scored.parameters, cells).reshape(n_rows, len(means), -1)
             out = np.where(np.isnan(cells), np.einsum("gn,ngc->nc", shares, np.nan_to_num(each)), cells)
+        out[absent] = np.nan
         return out if out.shape[1] > 1 else out[:, 0]
+
+    def _if_there(self, node: Name, shares: np.ndarray, known: Known, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """The shares of the combinations of parents' levels if a node is there, and the rows in which it rather is not.
+
+        Where it is known, nothing but that is asked; a node that is set from outside is there unless it is set to be
+        absent.
+        """
+        beside = self.leaves[self.presence[node]]
+        there = np.nan_to_num(beside.family.expected(beside.parameters).reshape(-1, 1))
+        total = (shares * there).sum(axis=0)
+        absent, n_rows = total < 0.5, shares.shape[1]
+        if self.presence[node] in known.cells:
+            told = chunk_of(known.cells[self.presence[node]], rows).reshape(n_rows)
+            absent = np.where(np.isnan(told), absent, told == 0)
+        elif node in known.cells:
+            absent = np.isnan(chunk_of(known.cells[node], rows)).reshape(n_rows)
+        return shares * there / np.where(total > 0, total, 1.0), absent
 
     def _not_known(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
         pairs = zip(self.graph.parents[node], place, strict=True)

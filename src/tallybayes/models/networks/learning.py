@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -128,10 +128,10 @@ def _learn(model: N, table: Table, sample_weight: Any, initial: Any = None) -> N
         raise DataError(f"{found}; expected at least 1 that counts.")
     graph = Graph.read(model.parents)
     table = _with_hidden(model, graph, table)
-    factors = make_factors(graph, model.columns, table)
+    factors, absent = make_factors(graph, model.columns, table)
     model._check_prior(factors)
-    tally, climbed = _count(table, table, weight, factors), None
-    may_miss = any(_may_miss(table.columns[name]) for factor in factors for name in factor.level_columns)
+    tally, climbed = _count(table, table, weight, factors, absent), None
+    may_miss = any(_may_miss(table._column(name)) for factor in factors for name in factor.level_columns)
     tally = _with_all_levels(model, tally, count(table, _labels_of(factors) if may_miss else [], weight=weight))
     if model.missing == "em":
         from tallybayes.models.networks.em import learn_network
@@ -147,9 +147,9 @@ def _learn_there(model: N, source: Source, sample_weight: Any) -> N:
     if table.n_rows == 0:
         raise DataError("there are 0 rows to learn from; expected at least 1 that counts.")
     source.check_columns(graph.nodes)
-    factors = make_factors(graph, model.columns, table)
+    factors, absent = make_factors(graph, model.columns, table)
     model._check_prior(factors)
-    seen = _count(source, table, sample_weight, [*factors, *_labels_of(factors)])  # in one pass
+    seen = _count(source, table, sample_weight, [*factors, *_labels_of(factors)], absent)  # in one pass
     tally = Tally(tuple(factors), seen.statistics[: len(factors)], seen.domains, seen.schema).pruned()
     return model._adopt(_with_all_levels(model, tally, seen))
 
@@ -162,7 +162,7 @@ def _count_all(model: BayesianNetwork, X: Any, sample_weight: Any, names: Any) -
     check_names(source, sample_weight=sample_weight)
     with source.snapshot():
         first = open_table(source.first())
-        return _count(source, first, sample_weight, list(model.tally_.factors), model.tally_)
+        return _count(source, first, sample_weight, model.tally_.factors, like=model.tally_)
 
 
 def open_rows(model: BayesianNetwork, X: Any, names: Any = None) -> Table:
@@ -208,7 +208,10 @@ def _labels_of(factors: list[Factor]) -> list[Factor]:
 
 def _with_all_levels(model: BayesianNetwork, tally: Tally, seen: Tally) -> Tally:
     """The tally with levels that only rows with missing parents have: EM counts them, otherwise no table does."""
-    known = {n: Domain(domain.levels, n, ordered=tally.domains[n].ordered) for n, domain in seen.domains.items()}
+    known = {
+        n: Domain(domain.levels, n, ordered=tally.domains[n].ordered, absent=domain.absent)
+        for n, domain in seen.domains.items()
+    }
     more = tally.domains | {n: tally.domains[n].union(domain) for n, domain in known.items()}
     if model.missing == "em":
         tally = tally.align(more)
@@ -248,10 +251,18 @@ def _may_miss(column: Any) -> bool:
 # ---- Counting ---------------------------------------------------------------------------------------------------
 
 
-def _count(rows: Table | Source, table: Table, weight: Any, factors: list[Factor], like: Tally | None = None) -> Tally:
+def _count(
+    rows: Table | Source,
+    table: Table,
+    weight: Any,
+    factors: Sequence[Factor],
+    absent: tuple[str, ...] = (),
+    like: Tally | None = None,
+) -> Tally:
     """The tally of rows, of which `table` is all or the first; labels without declared levels are sorted."""
     free = {name for f in factors if getattr(f.family, "levels", None) is None for name in f.level_columns}
-    schema = Schema(ordered=tuple(str(name) for name in table.columns if name in free))
+    absent = absent if like is None else like.schema.absent
+    schema = Schema(ordered=tuple(str(name) for name in table.columns if name in free), absent=absent)
     table = _check_tables(table, factors, free)
     return count(rows if isinstance(rows, Source) else table, factors, weight=weight, schema=schema, like=like)
 
@@ -259,16 +270,17 @@ def _count(rows: Table | Source, table: Table, weight: Any, factors: list[Factor
 def count_more(model: BayesianNetwork, table: Table, sample_weight: Any) -> Tally:
     """The tally of rows that are added to others, or taken out of them."""
     if model.missing == "em":
-        for name in (name for factor in model.tally_.factors for name in factor.level_columns):
+        absent = model.tally_.schema.absent
+        for name in (n for factor in model.tally_.factors for n in factor.level_columns if str(n) not in absent):
             if (np.asarray(table.levels([name], lambda _: True)[0].columns[0]) < 0).any():
                 raise DataError(
                     f"column {name!r} has missing cells, which under missing='em' are expected from all rows "
                     "at once.\n    Use fit on all rows, or leave the incomplete ones out."
                 )
-    return _count(table, table, named_weights(table, sample_weight), list(model.tally_.factors), model.tally_)
+    return _count(table, table, named_weights(table, sample_weight), model.tally_.factors, like=model.tally_)
 
 
-def _check_tables(table: Table, factors: list[Factor], free: set[Name]) -> Table:
+def _check_tables(table: Table, factors: Sequence[Factor], free: set[Name]) -> Table:
     """Refuse tables that memory cannot hold, before they are made; the rows, with labels ready to be counted."""
     labels = {name: factor.family for factor in factors for name in factor.level_columns}
     absent = [name for name in labels if name not in table.columns]

@@ -11,6 +11,8 @@ import numpy as np
 
 from tallybayes.errors import printable, shortened
 from tallybayes.families.estimates import ESTIMATE_WORDS
+from tallybayes.families.family import Family
+from tallybayes.families.with_missing import WithMissing
 from tallybayes.inference.em import Climbed
 from tallybayes.models.fitted import measures, reading
 from tallybayes.models.fitted.climbing import plot_climb
@@ -49,7 +51,8 @@ class BayesianNetwork(Model):
     columns : "auto", a Family, or a mapping from nodes to families, default "auto"
         ``"auto"`` reads types, never values: nodes are labels, whole numbers included; floats without children are
         Gaussian. Nodes with children are always labels; others may be of any family, given their parents.
-        ``tb.Categorical(levels=...)`` declares levels.
+        ``tb.Categorical(levels=...)`` declares levels. ``tb.WithMissing(family)`` makes absence a value: of labels one
+        more level, of others a yes or no given the same parents, called ``"age (there)"`` for ``"age"``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` takes the posterior mean of every table and integrates the parameters of measured nodes out.
     prior : Belief, number, rule, "empirical", Tally, BDe, mapping from nodes to these, or None
@@ -180,12 +183,15 @@ class BayesianNetwork(Model):
 
     @property
     def graph_(self) -> Graph:
-        """Who depends on whom."""
-        return self._network.graph if hasattr(self, "tally_") else Graph.read(self.parents)
+        """Who depends on whom; whether a measured node is there depends on what it itself depends on."""
+        if not hasattr(self, "tally_"):
+            return Graph.read(self.parents)
+        beside, graph = set(self._network.presence.values()), self._network.graph
+        return Graph({n: above for n, above in graph.parents.items() if n not in beside}) if beside else graph
 
     @property
     def levels_(self) -> dict[Name, tuple[Any, ...]]:
-        """The levels of every node that has labels, in the order of the tables."""
+        """The levels of every node that has labels, in the order of the tables; absence is shown as (missing)."""
         return dict(self._network.levels)
 
     @property
@@ -279,10 +285,10 @@ class BayesianNetwork(Model):
             f"BayesianNetwork: {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}, "
             f"{self.n_parameters_} parameters (a table of all labels: {n_joint})"
         ]
-        for name, node in list(self._network.nodes.items())[:12]:
-            parents = ", ".join(map(printable, node.factor.given))
+        for name, given in list(self.graph_.parents.items())[:12]:
+            parents = ", ".join(map(printable, given))
             n_levels = len(self.levels_.get(name, ()))
-            shown = f"{n_levels} level{'s' * (n_levels != 1)}" if node.is_label else repr(node.family)
+            shown = f"{n_levels} level{'s' * (n_levels != 1)}" if name in self.levels_ else repr(self.columns_[name])
             lines.append(f"  p({printable(name)}{' | ' + parents if parents else ''})  {shown}")
         if n_nodes > 12:
             lines.append(f"  … {n_nodes - 12} more")
@@ -351,7 +357,19 @@ class BayesianNetwork(Model):
         """The columns that rows may have."""
         return list(self.graph_.nodes)
 
-    columns_ = property(columns_of)
+    @property
+    def columns_(self) -> dict[Any, Family]:
+        """The family of every node."""
+        return {name: self._family(name, family) for name, family in columns_of(self).items()}
+
+    def _family_of(self, factor: Factor, name: Any) -> Family:
+        return self._family(name, factor.family)
+
+    def _family(self, name: Any, family: Family) -> Family:
+        """The family of a node as it is told of: with absence where that is one of its levels."""
+        domain = self._network.domains.get(name)
+        return WithMissing(family) if domain is not None and domain.absent else family
+
     _check_added = refuse_other_choice
 
     def _take_from(self, other: Any) -> Self:

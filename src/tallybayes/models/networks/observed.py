@@ -11,9 +11,13 @@ import numpy as np
 from tallybayes.errors import DataError, LabelError
 from tallybayes.families.block import Sparse, cell
 from tallybayes.families.categorical import Categorical
+from tallybayes.families.with_missing import MISSING
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
+from tallybayes.models.inputs.presence import with_unknown
+from tallybayes.sources.absence import with_absence
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table
+from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
@@ -70,8 +74,9 @@ class Known(NamedTuple):
 
 
 def read_rows(network: NetworkInference, table: Table, unseen: str, without: Iterable[Name] = ()) -> Known:
-    """What the rows of a table tell; columns that are absent are not known."""
-    left_out = set(without)
+    """What the rows of a table tell; columns that are not there are not known, cells that are missing may be absent."""
+    left_out = {*without, *(network.presence[node] for node in without if node in network.presence)}
+    table = with_absent_levels(network.domains, table)
     labels = [node for node in network.levels if node in table.columns and node not in left_out]
     codes = {}
     for node in labels:
@@ -79,12 +84,18 @@ def read_rows(network: NetworkInference, table: Table, unseen: str, without: Ite
         if (found >= 0).any():
             codes[node] = found
     cells = {}
+    measured = with_unknown(table, network.presence.values(), {}) if network.presence and table.unknown else table
     for node, scored in network.leaves.items():
-        if node in table.columns and node not in left_out:
+        if measured.has(node) and node not in left_out:
             reader = network.readers.get(node)
-            rows = table if reader is None else table.replaced({node: reader.read(table.columns[node], node)})
+            rows = measured if reader is None else table.replaced({node: reader.read(table.columns[node], node)})
             cells[node] = _read_leaf(network, node, rows_of(rows, [node], scored.family, [], unseen))
     return Known(table.n_rows, codes, {}, cells)
+
+
+def with_absent_levels(domains: Mapping[Name, Domain], table: Table) -> Table:
+    """The rows, with absence as a level of the nodes of which it is one."""
+    return with_absence(table, [node for node, domain in domains.items() if domain.absent and node in table.columns])
 
 
 def _read_leaf(network: NetworkInference, node: Name, found: Any) -> Any:
@@ -103,7 +114,10 @@ def _read_leaf(network: NetworkInference, node: Name, found: Any) -> Any:
 def read_given(
     network: NetworkInference, given: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None
 ) -> Known:
-    """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells."""
+    """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells.
+
+    Absence, where it is a value, is spelled as in rows (None, NaN) or as it is shown.
+    """
     for name, value in (("given", given), ("do", do)):
         if value is not None and not isinstance(value, Mapping):
             raise DataError.wrong_type(name, repr(value)[:60], "a mapping, as in {'fire': True}")
@@ -117,9 +131,13 @@ def read_given(
     cells: dict[Name, Any] = {}
     for node, value in (seen | done).items():
         if node in network.leaves:
-            if is_missing(value) or isinstance(value, Mapping):
+            beside = network.presence.get(node)
+            absent = beside is not None and _is_absent(value)
+            if isinstance(value, Mapping) or (is_missing(value) and not absent):
                 raise DataError(f"node {node!r} is measured, and known as {value!r}; expected a number.")
-            cells |= read_rows(network, Table({node: np.asarray([value])}), "error").cells
+            cells |= read_rows(network, Table({node: np.asarray([np.nan if absent else value])}), "error").cells
+            if node in done and beside is not None:  # what is set tells nothing
+                del cells[beside]
         elif isinstance(value, Mapping):
             if node in done:
                 raise DataError(f"do= sets {node!r} to {value!r}; expected one level.")
@@ -131,15 +149,22 @@ def read_given(
 
 def _code(network: NetworkInference, node: Name, level: Any) -> int:
     domain = network.domains[node]
+    if domain.absent and _is_absent(level):
+        return domain.index[None]
     plain = level.item() if isinstance(level, np.generic) else level
     plain = int(plain) if isinstance(plain, float) and plain.is_integer() else plain
     known = domain.index.get(plain) if isinstance(plain, bool | int | float | str) else None
     if known is None or type(domain.levels[known]) is not type(plain):
         raise LabelError(
-            f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.levels[:8]))}).\n"
+            f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.shown[:8]))}).\n"
             "    Check its spelling and type, or leave the node out where it is not known."
         )
     return known
+
+
+def _is_absent(value: Any) -> bool:
+    """Whether something that is given of a node says that it is absent."""
+    return is_missing(value) or (isinstance(value, str) and value == MISSING)
 
 
 def _likelihood(network: NetworkInference, node: Name, value: Mapping[Any, Any]) -> np.ndarray:

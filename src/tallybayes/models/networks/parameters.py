@@ -21,7 +21,9 @@ from tallybayes.models.inputs.column_priors import check_priors, prior_for
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.prior import BDe
+from tallybayes.sources.absence import presence_name
 from tallybayes.sources.texts import WordReader
+from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.reading import in_family_of_words
 from tallybayes.tally.tally import Tally
@@ -92,9 +94,26 @@ class Network:
         return {node: found[node] for node in self.graph.nodes}
 
     @cached_property
+    def domains(self) -> dict[Name, Domain]:
+        """The domain of every node that has labels."""
+        return {name: self.tally.domains[str(name)] for name, node in self.nodes.items() if node.is_label}
+
+    @cached_property
     def levels(self) -> dict[Name, tuple[Any, ...]]:
-        """The levels of every node that has labels, in the order of the tables."""
-        return {name: self.tally.domains[str(name)].levels for name, node in self.nodes.items() if node.is_label}
+        """The levels of every node that has labels, as they are shown, in the order of the tables."""
+        return {name: domain.shown for name, domain in self.domains.items()}
+
+    @cached_property
+    def presence(self) -> dict[Name, Name]:
+        """By measured node whose absence is a value: the node that says whether it is there."""
+        return {
+            name: presence_name(name)
+            for name, node in self.nodes.items()
+            if (beside := self.nodes.get(presence_name(name))) is not None
+            and not node.is_label
+            and beside.family.is_yes_no
+            and beside.factor.given == node.factor.given
+        }
 
     @cached_property
     def fitted(self) -> Fitted:
@@ -111,7 +130,8 @@ class Network:
         """The prior meant for a node; a tally was seen before, so it updates the default."""
         name = node.factor.columns[0]
         if isinstance(self.prior, BDe):
-            return self.prior.concentration(name, node.factor.given, self.levels) if node.is_label else None
+            levels = {name: domain.levels for name, domain in self.domains.items()}
+            return self.prior.concentration(name, node.factor.given, levels) if node.is_label else None
         if isinstance(self.prior, Tally):
             before = self.prior.over(self.tally)
             seen = nodes_of(before.factors, before.statistics)[name]
@@ -142,7 +162,7 @@ class Network:
                 "    Learn from rows, or declare levels: tb.Categorical(levels=[...])."
             )
         widths = {name: self.nodes[name].statistics.n_columns for name in self.leaves}
-        return NetworkInference(self.graph, self.levels, self.tables, self.leaves, widths, self.readers)
+        return NetworkInference(self.graph, self.domains, self.tables, self.leaves, widths, self.readers, self.presence)
 
     def over(self, tally: Tally) -> Network:
         """The same over other counts of the same levels, its priors held."""

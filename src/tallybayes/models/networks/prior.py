@@ -66,7 +66,7 @@ class BDe(Value):
         tally : Tally
         """
         for name, levels in self.network.levels.items():
-            domain = tally.domains.get(str(name))
+            domain, levels = tally.domains.get(str(name)), tuple(level for level in levels if level is not None)
             if domain is None or all(level in domain.declared for level in levels):
                 continue
             if domain.levels and not any(level in domain.index for level in levels):

@@ -10,6 +10,7 @@ import numpy as np
 from tallybayes.errors import DataError, ImpossibleError
 from tallybayes.inference.junction import Propagated
 from tallybayes.models.fitted.generate import sample_factor
+from tallybayes.models.inputs.presence import with_absences
 from tallybayes.models.networks.answer import Answer, MostProbable
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.marginal_map import most_probable_of
@@ -175,20 +176,23 @@ def sample(
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
     rng = np.random.default_rng(random_state)
     found = model._inference
-    _, answer = ask(found, found.graph.nodes, given, do)
+    known, answer = ask(found, found.graph.nodes, given, do)
     codes = dict(zip(found.levels, answer.sample(int(n), rng), strict=True))
     measured = {**(given or {}), **(do or {})}
     out: dict[Name, np.ndarray] = {}
     for node in found.graph.nodes:
         if node in found.levels:
-            out[node] = labels_of(found.levels[node], None)[codes[node]]
+            out[node] = labels_of(found.domains[node].levels, None)[codes[node]]
         elif node in measured:
-            out[node] = np.repeat(np.asarray([measured[node]]), n, axis=0)
+            whole = found.presence.get(node) is None
+            out[node] = np.repeat(np.asarray([measured[node]]) if whole else known.cells[node][:, 0], n, axis=0)
+        elif any(node == beside and other in measured for other, beside in found.presence.items()):
+            continue  # it is known to be there, or not
         else:
             group = found.group(node, codes, int(n))
             drawn = sample_factor(found.leaves[node], group, model._network.nodes[node].flat(), rng)
             out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
-    return as_frame(out, model._frame)
+    return as_frame(with_absences(out) if found.presence else out, model._frame)
 
 
 def _check_asked(asked: tuple[Name, ...]) -> None:

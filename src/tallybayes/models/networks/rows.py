@@ -17,7 +17,7 @@ from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.learning import named_weights, open_rows
-from tallybayes.models.networks.observed import Known, read_given, read_rows
+from tallybayes.models.networks.observed import Known, read_given, read_rows, with_absent_levels
 from tallybayes.models.networks.separation import listed
 from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.frames import as_frame, frame_kind
@@ -162,7 +162,7 @@ def predict(
     array([1, 0])
     """
     asked = listed(columns)
-    model.graph_.require(asked)
+    model._inference.graph.require(asked)
     out = _best(model, X, columns, asked, do, names)
     return out[columns] if isinstance(columns, str | int) else as_frame(out, frame_kind(X))
 
@@ -190,6 +190,7 @@ def fill(model: BayesianNetwork, X: Any, *, do: Mapping[Name, Any] | None = None
     {'rain': array([1, 0]), 'wet': array([1, 0])}
     """
     out, table = _best(model, X, None, list(model.graph_.nodes), do, names), _asked(model, X, names)
+    table = with_absent_levels(model._inference.domains, table)
     for node in model._inference.levels:
         if node in table.columns and node not in (do or {}):
             out[node] = _keeping(table, node, out[node])
@@ -201,7 +202,8 @@ def _best(
 ) -> dict[Name, np.ndarray]:
     """The most probable level, or the mean, of each node by itself."""
     posteriors, means, _ = _predict(model, X, columns, asked, do, names)
-    labels = {node: labels_of(model.levels_[node], None)[found.argmax(axis=1)] for node, found in posteriors.items()}
+    domains = model._inference.domains
+    labels = {node: labels_of(domains[node].levels, None)[found.argmax(axis=1)] for node, found in posteriors.items()}
     return {node: (labels | means)[node] for node in asked}
 
 
@@ -214,9 +216,10 @@ def _predict(
     posteriors = {node: np.empty((known.n_rows, len(found.levels[node]))) for node in asked if node in found.levels}
     means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if node in found.leaves}
     log_likelihood = np.empty(known.n_rows)
+    needed = [*asked, *(found.presence[node] for node in asked if node in found.presence)]
     for rows, answer in found.batches(known, done, what="predicting", look_up=True):
         log_likelihood[rows] = answer.log_likelihood
-        found.refuse_unknown(answer, known, rows, asked, done)
+        found.refuse_unknown(answer, known, rows, needed, done)
         for node, table in posteriors.items():
             table[rows] = found.shares([node], answer, known, rows).T
         for node, parts in means.items():
@@ -251,7 +254,7 @@ def _asked(model: BayesianNetwork, X: Any, names: Any) -> Table:
 
 def require_labels(model: BayesianNetwork, nodes: Sequence[Name]) -> None:
     """Refuse to ask for probabilities of nodes without levels."""
-    model.graph_.require(nodes)
+    model._inference.graph.require(nodes)
     measured = [node for node in nodes if node in model._inference.leaves]
     if measured:
         raise DataError(

@@ -24,6 +24,7 @@ class NetworkTables(Value):
     parents : mapping from node to a tuple of nodes
         Every node is a key.
     levels : mapping from node to a tuple of labels
+        None where absence is a level.
     tables : mapping from node to an array of shape (*levels of the parents, levels of the node)
 
     Examples
@@ -48,7 +49,10 @@ class NetworkTables(Value):
             lacking = [n for n in graph.nodes if not isinstance(given, Mapping) or given.get(n) is None]
             if lacking:
                 raise DataError.wrong_type(name, f"without {lacking[0]!r}", "a mapping with every node")
-        levels = {node: Domain(self.levels[node], str(node)).levels for node in graph.nodes}
+        levels = {}
+        for node in graph.nodes:
+            labels = tuple(self.levels[node])
+            levels[node] = Domain(labels, str(node), absent=any(label is None for label in labels)).levels
         tables: dict[Name, np.ndarray] = {}
         for node in graph.nodes:
             shape = tuple(len(levels[name]) for name in (*graph.parents[node], node))

@@ -10,7 +10,7 @@ from scipy.special import xlogy
 from tallybayes.errors import DataError, TooLargeError, shortened
 from tallybayes.families.categorical import Categorical
 from tallybayes.memory import available_memory
-from tallybayes.models.networks.factors import node_families
+from tallybayes.models.networks.factors import node_families, reads_labels
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.learning import named_weights
 from tallybayes.models.networks.network import BayesianNetwork
@@ -63,7 +63,7 @@ def learn_tree(
         raise DataError.unknown_column([target], table.columns)
     model = BayesianNetwork(dict.fromkeys(table.columns, ()), **parameters)
     families = {} if not table.columns else node_families(Graph.read(model.parents), model.columns, table)
-    measured = [name for name in table.columns if name != target and families[name].reads != "codes"]
+    measured = [name for name in table.columns if name != target and not reads_labels(families[name])]
     if measured and target is None:
         raise DataError(
             f"column {measured[0]!r} is measured, and a tree joins labels only.\n"
@@ -77,7 +77,7 @@ def learn_tree(
     factors = [Factor(name, given, Categorical()) for name in labels]
     factors += [Factor(second, (*given, first), Categorical()) for first, second in pairs]
     factors += [Factor(name, (), Categorical()) for name in given] + [
-        Factor(name, given, families[name]) for name in measured
+        Factor(name, given, families[name].inner or families[name]) for name in measured
     ]
     sizes = {name: len(table.levels([name], lambda _: True)[1][0].levels) for name in (*given, *labels)}
     cells = sum(int(np.prod([sizes.get(name, 1) for name in (*f.given, *f.columns)], dtype=object)) for f in factors)
@@ -86,7 +86,8 @@ def learn_tree(
             f"the tables of all pairs of {len(labels)} columns would have {shortened(cells)} cells: too many.\n"
             "    Merge rare levels, or leave columns with very many levels out."
         )
-    schema = Schema(ordered=tuple(str(name) for name in (*given, *labels)))
+    absent = tuple(str(name) for name in (*given, *labels) if families[name].inner is not None)
+    schema = Schema(ordered=tuple(str(name) for name in (*given, *labels)), absent=absent)
     tally = count(table, factors, weight=sample_weight, schema=schema)
     found = {(factor.given, factor.columns[0]): place for place, factor in enumerate(tally.factors)}
     information = np.full((len(labels), len(labels)), -np.inf)

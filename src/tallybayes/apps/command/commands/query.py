@@ -70,7 +70,9 @@ def _known(model: Any, pairs: Sequence[str], option: str) -> dict[str, Any]:
             raise UsageError(f"--{option} has {text!r}; expected COLUMN=LEVEL.")
         model.graph_.require([node])
         levels = model.levels_.get(node)
-        if levels is None:
+        if levels is None and value == "(missing)":  # the library says so where that cannot be
+            found[node] = value
+        elif levels is None:
             try:
                 found[node] = float(value)
             except ValueError:

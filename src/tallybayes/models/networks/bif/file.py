@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any
 
 from tallybayes.errors import DataError, FileError
+from tallybayes.families.with_missing import MISSING
 from tallybayes.models.networks.bif.blocks import BlockReader
 from tallybayes.models.networks.bif.text import Scanner, written
 from tallybayes.models.networks.tables import NetworkTables
@@ -130,7 +131,7 @@ def write_bif(tables: NetworkTables, target: FilePath) -> None:
 def _pieces(tables: NetworkTables) -> Iterator[str]:
     yield "network unknown {\n}\n"
     names = {node: written(node) for node in tables.parents}
-    levels = {node: [written(level) for level in tables.levels[node]] for node in tables.parents}
+    levels = {n: [written(MISSING if x is None else x) for x in tables.levels[n]] for n in tables.parents}
     for node, known in levels.items():
         yield f"variable {names[node]} {{\n  type discrete [ {len(known)} ] {{ {', '.join(known)} }};\n}}\n"
     for node, parents in tables.parents.items():
