@@ -90,8 +90,8 @@ if TYPE_CHECKING:
     from tallybayes.insight.validation import SequenceValidation as SequenceValidation
     from tallybayes.kernels.threads import set_threads as set_threads
     from tallybayes.kernels.tokens import tokens as tokens
-    from tallybayes.learned import Learned as Learned
-    from tallybayes.learned import learn as learn
+    from tallybayes.learned.learned import Learned as Learned
+    from tallybayes.learned.learned import learn as learn
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
     from tallybayes.models.classifiers.answers.explain import Explanation as Explanation
     from tallybayes.models.classifiers.choice.chosen import Chosen as Chosen
@@ -186,7 +186,7 @@ _PUBLIC = {
     "ImpossibleError": "errors",
     "K2": "families.priors",
     "LabelError": "errors",
-    "Learned": "learned",
+    "Learned": "learned.learned",
     "LearningCurves": "insight.learning_curves",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
@@ -253,7 +253,7 @@ _PUBLIC = {
     "difference": "insight.difference",
     "equivalence_class": "models.networks.search.equivalence",
     "evaluate": "insight.evaluate",
-    "learn": "learned",
+    "learn": "learned.learned",
     "learn_structure": "models.networks.search.learn",
     "learn_tree": "models.networks.tree",
     "learning_curves": "insight.learning_curves",

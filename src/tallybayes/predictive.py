@@ -17,7 +17,7 @@ from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain, labels_of
 
 if TYPE_CHECKING:
-    from tallybayes.learned import Learned
+    from tallybayes.learned.learned import Learned
 
 VALUE = "value"
 

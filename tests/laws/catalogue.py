@@ -100,6 +100,8 @@ MODEL = (
     tb.Factor("hits", (), tb.Binomial(3)),
     tb.Factor(("length", "spots"), ("kind", "shape"), tb.Binned((-1, 0, 2))),
     tb.Factor("price", ("shape", "kind"), tb.LogNormal()),
+    tb.Factor(("length", "price"), "shape", tb.WithMissing(tb.LogNormal())),
+    tb.Factor(("colour", "ripe"), (), tb.WithMissing(tb.Categorical())),
     tb.Factor("note", "kind", tb.Text()),
     tb.Factor("title", ("kind", "shape"), tb.Text(tb.Bernoulli(), ngrams=(1, 2))),
     tb.Factor("label", (), tb.Text(tb.Poisson(), hashing=3, distinct=True)),
@@ -134,7 +136,18 @@ def models(draw, max_rows=10):
         "price": draw(columns(cells(tb.LogNormal()), n)),
         **{name: draw(texts(n)) for name in ("note", "title", "label")},
     }
-    schema = draw(st.sampled_from([None, tb.Schema(ordered=("kind",)), tb.Schema({"colour": "word", "shape": "word"})]))
+    shared, absent = {"colour": "word", "shape": "word"}, ("kind", "colour", "grade")
+    schema = draw(
+        st.sampled_from(
+            [
+                None,
+                tb.Schema(ordered=("kind",)),
+                tb.Schema(shared),
+                tb.Schema(ordered=("colour",), absent=absent),
+                tb.Schema(shared, absent=("word",)),
+            ]
+        )
+    )
     if schema is not None and schema.domains:
         drawn["shape"] = draw(labels(n, ["red", "round", "square"]))
         drawn["colour"] = draw(labels(n, ["red", "green"]))

@@ -19,9 +19,9 @@ class WithMissing(Family):
 
     p(cell) = p(there) · p(value) of a cell that is there, and p(not there) of one that is missing. A model of such a
     column counts a yes or no beside it, a column of its own, called ``"age (there)"`` for ``"age"``: `explain`,
-    ``prior=`` and ``prior_`` name it so. To classifiers that count pairs of columns absence is one more level of the
-    column itself, shown as ``(missing)``. Cells that are not known for another reason when something is asked, as a
-    label that nobody has seen, are neither.
+    ``prior=`` and ``prior_`` name it so. To classifiers that count pairs of columns, and for the labels of a
+    `BayesianNetwork`, absence is one more level of the column itself, shown as ``(missing)``. Cells that are not known
+    for another reason when something is asked, as a label that nobody has seen, are neither.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ class WithMissing(Family):
         return ("WithMissing", *self.family.layout)
 
     def collect(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: models count two columns for it."""
+        """Refused: models, `learn` and `count` count two columns for it, or one more level."""
         raise DataError(
-            f"{self!r} is a family of columns= of classifiers, tb.Mixture and tb.HiddenMarkovModel.\n"
+            f"{self!r} is a family of columns=, of tb.learn and of tb.count, which count two columns for it.\n"
             f"    Here take {self.family!r}, and whether a cell is there as a column of its own."
         )

@@ -32,7 +32,7 @@ from tallybayes.plots.style import (
 )
 
 if TYPE_CHECKING:
-    from tallybayes.learned import Learned
+    from tallybayes.learned.learned import Learned
 
 PRIOR, LIKELIHOOD, POSTERIOR = COLOURS[1], COLOURS[2], COLOURS[0]
 _ESTIMATES = {"mle": ("maximum likelihood", COLOURS[2], ":"), "map": ("posterior mode", COLOURS[5], "--")}

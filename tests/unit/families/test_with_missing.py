@@ -200,14 +200,12 @@ def test_families_that_it_does_not_take(family):
 
 def test_refusals():
     frame, y = draw()
-    with pytest.raises(DataError, match="family of columns= of classifiers"):
-        tb.learn([1.0, np.nan], tb.WithMissing(tb.Gaussian()))
+    with pytest.raises(DataError, match="which count two columns for it"):
+        tb.WithMissing(tb.Gaussian()).collect(np.ones((3, 1)))
     with pytest.raises(DataError, match=r"beside a column 'x \(there\)'"):
         tb.NaiveBayes(both(tb.Gaussian())).fit(frame.assign(**{"x (there)": 1.0}), y)
     with pytest.raises(DataError, match="a block of columns"):
         tb.NaiveBayes({"b": tb.WithMissing(tb.Gaussian())}).fit({"b": np.ones((120, 2))}, y)
-    with pytest.raises(DataError, match="a node of its own"):
-        tb.BayesianNetwork([("word", "x")], columns={"x": tb.WithMissing(tb.Gaussian())}).fit(frame[["word", "x"]])
     with pytest.raises(DataError, match="found inf in row 0, column 'x'"):
         tb.NaiveBayes(both(tb.Gaussian())).fit(frame.assign(x=np.inf), y)
 

@@ -15,7 +15,7 @@ from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import DataError, EstimateError, NoCountsError
 from tallybayes.families.empirical import GroupsOrOne, default_in_groups, is_found
 from tallybayes.families.estimates import read_estimate
-from tallybayes.learned import Bits
+from tallybayes.learned.learned import Bits
 from tallybayes.models.fitted.scoring import NOTHING, Resolved, Scored, check_spread_within, prepare, resolve
 from tallybayes.tally.factor import Factor
 

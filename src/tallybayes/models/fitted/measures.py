@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import EstimateError
-from tallybayes.learned import Bits
+from tallybayes.learned.learned import Bits
 from tallybayes.models.fitted.fitted import Evidence, Fitted
 from tallybayes.sources.collect import check_weight
 

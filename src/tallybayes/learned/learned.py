@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def learn(
     values : array-like of shape (n,) or (n, columns)
         One column, or a block of like columns; None and NaN are missing.
     family : Family
-        What the values mean.
+        What the values mean; in `WithMissing` it is learned, too, whether they are there.
     counts : mapping from value to number, optional
         Instead of `values`: how often each occurred; of a `Multinomial` how often each word did; by group if it is a
         mapping from group to such mappings. A value that occurred 0 times is a level all the same.
@@ -60,6 +60,7 @@ def learn(
     Returns
     -------
     Learned
+        Or, in `WithMissing`, a `LearnedWithMissing`.
 
     Examples
     --------
@@ -104,8 +105,12 @@ def learn(
     rows = Table(columns, table.matrix if not single else None)
     factor = Factor(names, given, family)
     tally = count(rows, [factor], weight=weight, schema=Schema(ordered=given))
-    if empty and family.reads == "codes":
-        tally = tally.declare(names[0], empty)
+    if empty and (family.inner or family).reads == "codes":
+        tally = tally.declare(names[0], [level for level in empty if level is not None])
+    if family.inner is not None:
+        from tallybayes.learned.with_missing import LearnedWithMissing
+
+        return LearnedWithMissing(tally, single=single)
     return Learned(tally, single=single)
 
 
@@ -269,18 +274,18 @@ class Learned:
 
         return plot_learned(self, prior, ax)
 
-    def __add__(self, other: Learned) -> Learned:
+    def __add__(self, other: Learned) -> Self:
         if not isinstance(other, Learned):
             return NotImplemented
-        return Learned(self.tally + self._like(other), single=self.single)
+        return type(self)(self.tally + self._like(other), single=self.single)
 
-    def __radd__(self, other: object) -> Learned:
+    def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
-    def __sub__(self, other: Learned) -> Learned:
+    def __sub__(self, other: Learned) -> Self:
         if not isinstance(other, Learned):
             return NotImplemented
-        return Learned(self.tally - self._like(other), single=self.single)
+        return type(self)(self.tally - self._like(other), single=self.single)
 
     def _like(self, other: Learned) -> Tally:
         if other.family != self.family:
@@ -299,9 +304,9 @@ class Learned:
     __hash__ = None  # type: ignore[assignment]
 
     def _title(self) -> str:
-        weight = float(np.max(self.family.row_weight(self.statistics.pooled()), initial=0.0))
+        weight = float(np.max(self._pooled_weight(), initial=0.0))
         groups = f", {len(self.groups)} groups" if self._grouped else ""
-        return f"Learned: {self.family!r}, weight {weight:.12g}{groups}"
+        return f"{type(self).__name__}: {self.family!r}, weight {weight:.12g}{groups}"
 
     def _estimates(self) -> list[tuple[str, str]]:
         """What is learned, by name and as text."""
@@ -330,6 +335,10 @@ class Learned:
     def _row_weight(self) -> np.ndarray:
         """The weight behind every log likelihood, in rows."""
         return self._squeeze(self.family.row_weight(self.statistics))
+
+    def _pooled_weight(self) -> np.ndarray:
+        """The weight of the rows of all groups, by column."""
+        return self.family.row_weight(self.statistics.pooled())
 
     def _require_data(self, estimate: str) -> None:
         weight = self.family.row_weight(self.statistics)

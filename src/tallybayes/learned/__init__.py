@@ -1,0 +1,1 @@
+"""Learned: one family, and what it was shown."""
