@@ -52,8 +52,8 @@ class Rows:
     @property
     def exact(self) -> tuple[bool, ...]:
         """For every factor, whether its sums are exact: whole weights and whole cells, so that no bit may differ."""
-        whole = bool((self.weights % 1 == 0).all())
-        return tuple(whole and all(_is_whole(self.columns[name]) for name in f.columns) for f in self.factors)
+        whole, there = bool((self.weights % 1 == 0).all()), self.columns  # whether a cell is there is a whole number
+        return tuple(whole and all(_is_whole(there[n]) for n in f.columns if n in there) for f in self.factors)
 
     def count(self, like: Tally | None = None) -> Tally:
         """The tally of these rows."""
@@ -120,7 +120,10 @@ def rename_tally(tally: Tally, names: Mapping[str, Mapping[Any, Any]]) -> Tally:
         key: domain
         if isinstance(domain, Vocabulary)
         else Domain(
-            _through(names.get(key), domain.levels), domain.name, declared=_through(names.get(key), domain.declared)
+            _through(names.get(key), domain.levels),
+            domain.name,
+            declared=_through(names.get(key), domain.declared),
+            absent=domain.absent,
         )
         for key, domain in tally.domains.items()
     }
@@ -128,7 +131,7 @@ def rename_tally(tally: Tally, names: Mapping[str, Mapping[Any, Any]]) -> Tally:
 
 
 def _through(new: Mapping[Any, Any] | None, levels: Iterable[Any]) -> list[Any]:
-    return list(levels) if new is None else [new[level] for level in levels]
+    return list(levels) if new is None else [None if level is None else new[level] for level in levels]
 
 
 def _is_whole(column: np.ndarray) -> bool:
