@@ -228,7 +228,7 @@ class _Expectation:
             counts, shares, log_likelihood = part.expect(inference)
             value += log_likelihood
             labels = [before + more for before, more in zip(labels, counts, strict=True)]
-            for factor in self.measured:
+            for factor in (factor for factor in self.measured if factor.given in shares):
                 place = self.available.factors.index(factor)
                 soft = self._soft(factor, part, shares[factor.given], out[place].pooled())
                 out[place] = out[place] + soft.reshape_groups(out[place].given_shape)

@@ -32,11 +32,15 @@ class PartlyKnownRows:
         self.weight = np.ones(known.n_rows) if weight is None else np.ascontiguousarray(weight)
         families = [(*network.graph.parents[node], node) for node in levels]
         above = (network.graph.parents[node] for node in known.cells)
-        self.given = list(dict.fromkeys(parents for parents in above if parents))  # of measured nodes
         codes = np.full((known.n_rows, len(levels)), -1, dtype=np.int32)
         for place, node in enumerate(levels):
             if node in known.codes:
                 codes[:, place] = known.codes[node]
+        lacking = {
+            parents: np.flatnonzero((codes[:, network.scope(parents)] < 0).any(axis=1)) for parents in above if parents
+        }
+        self.lacking = {parents: rows for parents, rows in lacking.items() if len(rows)}
+        self.given = list(self.lacking)  # of measured nodes that some row lacks a parent of
         scopes = [network.scope(nodes) for nodes in (*families, *self.given)]
         self.rows = PartlyKnown(
             codes,
@@ -46,9 +50,6 @@ class PartlyKnownRows:
             by_row=len(self.given),
             weight=np.ascontiguousarray(self.weight),
         )
-        self.lacking = {
-            parents: np.flatnonzero((codes[:, network.scope(parents)] < 0).any(axis=1)) for parents in self.given
-        }
         needed, here = int(16 * min(self.rows.cells, 2.0**100)), available_memory()
         if needed > here:
             raise TooLargeError.of(

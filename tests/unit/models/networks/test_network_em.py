@@ -295,3 +295,16 @@ def test_a_network_too_large_for_a_clique_tree_is_learned_where_little_is_missin
         model.query("n0", {"n119": True})
     with pytest.raises(TooLargeError, match=r"what is missing in some row would need"):
         tb.BayesianNetwork(parents, columns=columns, missing="em").fit({n: [True, None] for n in parents})
+
+
+def test_a_measured_node_whose_parents_are_all_known():
+    """No row lacks what it depends on, so its own counts are those of the rows as they are."""
+    rng = np.random.default_rng(0)
+    rows = {
+        "job": np.where(rng.random(80) < 0.3, None, rng.choice(["a", "b"], 80)),
+        "paid": rng.choice(["x", "y"], 80),
+        "salary": rng.normal(size=80),
+    }
+    model = tb.BayesianNetwork({"paid": ["job"], "salary": ["paid"]}, missing="em").fit(rows)
+    alone = tb.BayesianNetwork({"salary": ["paid"]}).fit(rows)
+    np.testing.assert_allclose(model.table("salary").values, alone.table("salary").values, rtol=1e-12)
