@@ -32,7 +32,7 @@ sys.path.append(str(HERE.parent / "measured"))
 import generative_or_discriminative as pairs  # noqa: E402
 from adult import adult  # noqa: E402
 from hidden_markov import climbed, ice_cream, quakes  # noqa: E402
-from networks import ALARM, clinic, fire_alarm  # noqa: E402
+from networks import ALARM, clinic, fire_alarm, workers  # noqa: E402
 from real_data import DATA, mnist  # noqa: E402
 
 # ---- What is drawn --------------------------------------------------------------------------------------------------
@@ -42,6 +42,7 @@ BIRD = {"island": ["Dream"], "bill_mm": [44.5], "mass_g": [None], "sex": ["femal
 IRIS, DIGITS, CELLS = load_iris(), load_digits(), load_breast_cancer(as_frame=True)
 SPECIES = IRIS.target_names[IRIS.target]
 TUMOUR = CELLS.target.map({0: "malignant", 1: "benign"})
+TIERS = [["family"], ["mental work", "physical work"], ["smoking"], ["pressure", "proteins"]]
 FIVE, OF_FIVE = {"x": [-2.0, -1.0, 0.0, 1.0, 2.0]}, [5.0, 0.0, 1.0, 1.0, 4.0]
 DOZEN = np.linspace(-2, 2, 12)[:, None]
 WAVE = {"x": np.sort(np.random.default_rng(3).uniform(-1, 1, 15))}
@@ -322,6 +323,9 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "late-digit": lambda: late_digit().plot_classes((8, 8)),
     "asia-effect": lambda: clinic().plot(highlight=clinic().effect("bronc", "dysp")),
     "asia-tornado": lambda: clinic().sensitivity({"lung": "yes"}, {"xray": "yes", "dysp": "yes"}).plot(),
+    "workers": lambda: tb.learn_structure(
+        workers()[0], sample_weight=workers()[1], method="exact", tiers=TIERS, bootstrap=100
+    ).plot(),
     "alarm-network": lambda: tb.BayesianNetwork.from_bif(ALARM).plot(given={"HRBP": "HIGH", "BP": "LOW"}),
 }
 

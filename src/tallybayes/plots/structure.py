@@ -28,8 +28,8 @@ def plot_structure(found: Structure, ax: Any = None) -> Picture:
     looks = {
         edge: {"width": _THIN + (_THICK - _THIN) * share, "head": not free[edge]} for edge, share in strengths.items()
     }
-    thick = f"found in more of {found._told['bootstrap']} drawn samples" if drawn else "worth more"
-    title = f"thicker: {thick}" + ("; without a head: can be turned" if any(free.values()) else "")
+    title = "thicker: surer" if drawn else "thicker: worth more"
+    title += "; no head: can be turned" if any(free.values()) else ""
     boxes = {node: Box(cut(node, 24)) for node in found.graph_.nodes}
     ax = draw_graph(found.graph_.parents, boxes, looks, title if found.edges else "", ax)
     return Picture(ax, {name: list(values) for name, values in _columns(found).items()})

@@ -46,6 +46,7 @@ def read_constraints(
     asked = np.zeros_like(allowed)
     for parent, child in must_not:
         allowed[index[parent], index[child]] = False
+    tiers = tiers if tiers is None or isinstance(tiers, str | bytes) or not isinstance(tiers, Iterable) else list(tiers)
     tier = _tiers(tiers, index)
     for first, level in tier.items():
         for second, other in tier.items():
@@ -119,5 +120,11 @@ def _told(must: Sequence[Any], must_not: Sequence[Any], tiers: Any, max_parents:
             shown = ", ".join(f"{parent} → {child}" for parent, child in edges[:4])
             told.append(f"{what}: {shown}" + (f", … {len(edges) - 4} more" if len(edges) > 4 else ""))
     if tiers is not None:
-        told.append(f"tiers: {' < '.join(str(len(list(members))) + ' columns' for members in tiers)}")
+        told.append(f"tiers: {' < '.join(map(_tier, tiers))}")
     return told + ([] if max_parents is None else [f"at most {max_parents} parents"])
+
+
+def _tier(members: Any) -> str:
+    """A tier: its columns, or how many these are."""
+    names = list(map(str, members))
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]}, … {len(names) - 2} more"
