@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.kernels.joint import MOST_SUMMED_CELLS
-from tallybayes.models.networks.factors import node_families
+from tallybayes.models.networks.factors import node_families, reads_labels
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.learning import named_weights
 from tallybayes.sources.collect import check_weight
@@ -92,7 +92,7 @@ def read_rows(data: Any, columns: Any, sample_weight: Any, names: Any, missing: 
         raise DataError("there is no column to learn from; expected at least 1.")
     nodes = list(table.columns)
     families = node_families(Graph.read(dict.fromkeys(nodes, ())), columns, table)
-    measured = [name for name in nodes if families[name].reads != "codes"]
+    measured = [name for name in nodes if not reads_labels(families[name])]
     if measured:
         raise DataError(
             f"column {measured[0]!r} is measured, and a structure is searched among labels.\n    Cut it into bins, "
@@ -112,7 +112,7 @@ def read_rows(data: Any, columns: Any, sample_weight: Any, names: Any, missing: 
             f"column {name!r} lacks {n:,} of {table.n_rows:,} cells"
             + (f", and so do {len(lacking) - 1} other columns" if len(lacking) > 1 else "")
             + "; expected every cell to be there.\n    Fill them in (model.fill of a network or tree), make what is "
-            "missing a level of its own, leave such rows out, or pass missing='available'."
+            "missing a level (columns={...: tb.WithMissing(tb.Categorical())}), or pass missing='available'."
         )
     return Rows(nodes, list(codes), list(levels), weight, list(known) if lacking else None)
 
@@ -126,7 +126,7 @@ def _coded(table: Table, name: Name, family: Any) -> tuple[np.ndarray, tuple[Any
     n = len(domain.levels)
     known = (found >= 0) & (found < n)
     occurs = np.bincount(found[known], minlength=n) > 0
-    declared = getattr(family, "levels", None) or ()
+    declared = getattr(family.inner or family, "levels", None) or ()
     unseen = [level for level in declared if level not in domain.index]
     kept = [level for level, there in zip(domain.levels, occurs, strict=True) if there or level in declared]
     if not kept and not unseen:
@@ -134,6 +134,8 @@ def _coded(table: Table, name: Name, family: Any) -> tuple[np.ndarray, tuple[Any
     place = {level: k for k, level in enumerate(kept)}
     moved = np.array([place.get(level, -1) for level in domain.levels] + [-1], dtype=np.int64)
     levels = (*kept, *unseen)
+    if family.inner is not None:  # absence is a level, whether or not a row has it
+        moved[n], known, found, levels = len(levels), np.ones_like(known), np.where(known, found, n), (*levels, None)
     dtype = np.uint8 if len(levels) <= _BYTES else np.uint32
     codes = moved[np.where(known, found, n)]
     return np.where(known, codes, np.iinfo(dtype).max).astype(dtype), levels, known

@@ -300,3 +300,14 @@ def test_drawn_rows_of_a_table_of_counts():
     for pair, (strength, _) in long.strengths.items():
         other, _ = short.strengths.get(pair) or short.strengths.get(pair[::-1], (0.0, 0.5))
         assert abs(strength - other) < 0.35
+
+
+def test_absence_may_be_a_level():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 300)
+    data = {"x": x, "y": np.where((x == 1) & (rng.random(300) < 0.7), None, rng.integers(0, 2, 300))}
+    columns = {"y": tb.WithMissing(tb.Categorical())}
+    found = tb.learn_structure(data, columns=columns)
+    assert len(found.edges) == 1  # that it is missing tells of x
+    model = tb.BayesianNetwork(found, columns=columns, prior=tb.BDeu(1)).fit(data)
+    assert found.score == pytest.approx(model.log_evidence(), rel=1e-12)
