@@ -340,6 +340,9 @@ def test_a_learned_tree_sees_what_absence_tells():
     tree = tb.learn_tree(rows, columns={"note": tb.WithMissing(tb.Categorical())})
     assert ("note", "flag") in tree.graph_.edges
     assert tree.query("flag", {"note": None})[True] > 0.98
+    columns = {"note": tb.WithMissing(tb.Categorical())}
+    graph = tb.BayesianNetwork(tb.learn_structure(rows, columns=columns)).graph_
+    assert {frozenset(edge) for edge in graph.edges} == {frozenset(("note", "flag"))}
 
 
 def test_refusals():

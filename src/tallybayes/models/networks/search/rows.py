@@ -12,6 +12,7 @@ from tallybayes.kernels.joint import MOST_SUMMED_CELLS
 from tallybayes.models.networks.factors import node_families, reads_labels
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.learning import named_weights
+from tallybayes.sources.absence import with_absence
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
@@ -98,6 +99,9 @@ def read_rows(data: Any, columns: Any, sample_weight: Any, names: Any, missing: 
             f"column {measured[0]!r} is measured, and a structure is searched among labels.\n    Cut it into bins, "
             f"leave it out, or, if its numbers are labels, pass columns={{{measured[0]!r}: tb.Categorical()}}."
         )
+    absence = [name for name in nodes if families[name].inner is not None]
+    families = {name: family.inner or family for name, family in families.items()}
+    table = with_absence(table, absence, lambda _: True)
     weight = check_weight(sample_weight, table.n_rows)
     if weight is not None and not (weight > 0).all():
         table, weight = table.rows(np.flatnonzero(weight > 0)), weight[weight > 0]
