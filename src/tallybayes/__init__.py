@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from tallybayes.families.text import Text as Text
     from tallybayes.families.with_missing import WithMissing as WithMissing
     from tallybayes.files import load as load
+    from tallybayes.insight.audit import audit as audit
+    from tallybayes.insight.audited import Audit as Audit
     from tallybayes.insight.bias_variance import BiasVariance as BiasVariance
     from tallybayes.insight.bias_variance import bias_variance as bias_variance
     from tallybayes.insight.choose_states import ChosenStates as ChosenStates
@@ -144,6 +146,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "ActivePath": "models.networks.separation",
     "Answer": "models.networks.answer",
+    "Audit": "insight.audited",
     "Autoregressive": "families.autoregressive",
     "AveragedOneDependence": "models.classifiers.one_dependence",
     "BDe": "models.networks.prior",
@@ -243,6 +246,7 @@ _PUBLIC = {
     "WeightTable": "models.regression.lines",
     "Window": "models.streams.window",
     "WithMissing": "families.with_missing",
+    "audit": "insight.audit",
     "bias_variance": "insight.bias_variance",
     "choose": "models.classifiers.choice.chosen",
     "choose_states": "insight.choose_states",

@@ -63,29 +63,37 @@ def drift(model: Any, data: Any, target: Any = None, mass: float = _SURE) -> lis
     for block in np.array_split(np.arange(table.n_rows), min(_BLOCKS, table.n_rows)):
         rest = copy.copy(whole).forget(table.rows(block), **_told(y, block))
         without.append({one.column: one.bits for one in difference(model, rest).columns})
+    # What was counted before differs by chance, too: the more, the fewer rows that were.
+    counted, n_rows = float(model.n_rows_), float(whole.n_rows_)
+    both = 1 + n_rows / counted if counted > 0 else 1.0
     drifts = []
     for name, one in found.items():
         left_out = np.array([some.get(name, np.nan) for some in without])
-        told = _jackknifed(one, left_out[~np.isnan(left_out)], _n_parameters(whole, name), mass)
+        k = _n_parameters(whole, name)
+        least = k / (2 * np.log(2) * n_rows)  # on the mean, where the column is what its family says
+        told = _jackknifed(one, left_out[~np.isnan(left_out)], k, least, both, mass)
         drifts += [] if told is None else [told]
     return sorted(drifts, key=lambda one: (one.chance, -one.bits))
 
 
-def _jackknifed(one: ColumnDifference, left_out: np.ndarray, k: int, mass: float) -> ColumnDrift | None:
+def _jackknifed(
+    one: ColumnDifference, left_out: np.ndarray, k: int, least: float, both: float, mass: float
+) -> ColumnDrift | None:
     """A column's drift without what few rows differ by chance; None where it cannot be told.
 
     What n blocks differ by chance is on the mean what leaving one out adds, times n − 1: a quadratic form of the k
     parameters within blocks. The bits are the same form of their mean; had the column not moved, their ratio would be
-    distributed as F with k and k(n − 1) degrees of freedom, whether or not the column is what its family says.
+    distributed as F with k and k(n − 1) degrees of freedom, whether or not the column is what its family says. All of
+    it is `both` times as much where the counts to compare with are of rows themselves, not of ever more. What is found
+    by leaving out is uncertain itself, and may be negative: it is not taken below what the family alone says.
     """
     n = len(left_out)
     if np.isnan(one.bits) or n < 2:
         return None
-    by_chance = (n - 1) * (left_out.mean() - one.bits)
+    by_chance = both * max((n - 1) * (left_out.mean() - one.bits), least)
     bits = float(one.bits - by_chance)
-    spread = np.sqrt((n - 1) * np.mean((left_out - left_out.mean()) ** 2)) * stdtrit(n - 1, 0.5 + mass / 2)
-    ratio = one.bits / by_chance if by_chance > 0 else np.inf if one.bits > 1e-12 else 0.0
-    chance = float(fdtrc(k, k * (n - 1), ratio)) if np.isfinite(ratio) else 0.0
+    spread = np.sqrt(both * (n - 1) * np.mean((left_out - left_out.mean()) ** 2)) * stdtrit(n - 1, 0.5 + mass / 2)
+    chance = float(fdtrc(k, k * (n - 1), max(one.bits, 0.0) / by_chance))
     low, high = float(bits - spread), float(bits + spread)
     return ColumnDrift(one.column, bits, low, high, chance, one.group, one.new_levels)
 

@@ -61,3 +61,22 @@ def test_networks_covariances_and_mixtures_that_chose_themselves(model):
         drift(tb.AveragedOneDependence().fit(before, "y"), after.drop(columns="y"))
     with pytest.raises(tb.DataError, match="at least 2"):
         drift(model, before[:1], "y")
+
+
+def test_a_model_of_few_rows_differs_by_chance_itself():
+    moved = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        small = tb.NaiveBayes(prior=1).fit(rows(200, rng), "y")
+        moved += any(one.chance < 1e-3 / 3 for one in drift(small, rows(2000, rng), "y"))
+    assert moved <= 1
+
+
+def test_no_column_is_sure_to_have_moved_because_leaving_out_adds_nothing():
+    def of(n, rng):
+        y = rng.integers(2, size=n)
+        return {"a": rng.normal(size=n) + y, "c": rng.choice(list("pqr"), n), "y": y}
+
+    rng = np.random.default_rng(45)
+    before = tb.NaiveBayes().fit(of(500, rng), "y")
+    assert min(one.chance for one in drift(before, of(500, rng), "y")) > 1e-3

@@ -185,6 +185,14 @@ def climbed(model, *data):
         return model.set_params(max_iter=4).fit(*data)
 
 
+def audited(n):
+    rows, y = numbers(2, n, 300)
+    model = tb.NaiveBayes().fit({name: column[:150] for name, column in rows.items()}, y[:150])
+    first = next(iter(rows))
+    late = {name: column[150:] + (name == first) for name, column in rows.items()}
+    return tb.audit(model, late, y[150:])
+
+
 DRAWN = {
     ("Mixture", "plot_climb"): lambda n: climbed(
         tb.Mixture(2, n_init=n, random_state=0), numbers(2, 3)[0]
@@ -198,6 +206,7 @@ DRAWN = {
         tb.BayesianNetwork({"b": ["a"]}, missing="em"),
         {"a": [None, *"xyyyx"] * n, "b": [*"xyxyx", None] * n},
     ).plot_climb(),
+    ("Audit", "plot"): lambda n: audited(n).plot(),
     ("Beta", "plot"): lambda n: tb.Beta(np.arange(1, n + 1.0), 2.0).plot(),
     ("Dirichlet", "plot"): lambda n: tb.Dirichlet(np.arange(1.0, n + 1)).plot(),
     ("Gamma", "plot"): lambda n: tb.Gamma(np.arange(1, n + 1.0), 2.0).plot(),

@@ -86,6 +86,17 @@ def tolerated(table: Table, parts: Callable[[], Iterable[tuple[Sequence[Name], F
     return kept
 
 
+def strange_cells(
+    table: Table, parts: Callable[[], Iterable[tuple[Sequence[Name], Family, Sequence[Domain]]]]
+) -> dict[Name, np.ndarray]:
+    """Which cells cannot be what their columns were counted as, by column; `parts` as for `tolerated`."""
+    token = _ASKED.set({})
+    try:
+        return tolerated(table, parts).unknown
+    finally:
+        _ASKED.reset(token)
+
+
 def _mended(
     column: Any, name: Name, family: Family, domain: Domain | None, found: Found, unknown: dict[Name, np.ndarray]
 ) -> Any:

@@ -1,0 +1,183 @@
+"""Faults that were planted in rows are found, and clean rows are left alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tallybayes as tb
+
+SKY = list("pqrs")
+
+
+def rows(n, rng):
+    y = rng.choice(["a", "b"], n, p=[0.4, 0.6])
+    return pd.DataFrame(
+        {
+            "size": rng.normal(size=n) + 4 * (y == "a"),
+            "eggs": rng.poisson(3 + 6 * (y == "a"), n),
+            "sky": rng.choice(SKY, n),
+            "y": y,
+            "shop": rng.choice(["north", "south", "west"], n),
+        }
+    )
+
+
+COLUMNS = {"size": tb.Gaussian(), "eggs": tb.Poisson(), "sky": tb.Categorical()}
+MODELS = {
+    "naive": lambda data: tb.NaiveBayes(COLUMNS).fit(data, "y"),
+    "strict": lambda data: tb.NaiveBayes(COLUMNS, unseen="error").fit(data, "y"),
+    "tree": lambda data: tb.TreeAugmentedNaiveBayes("suggest").fit(data, "y"),
+    "one-dependence": lambda data: tb.AveragedOneDependence("suggest").fit(data, "y"),
+    "chosen": lambda data: tb.Chosen(single=True, folds=2).fit(data, "y"),
+    "window": lambda data: tb.Window(tb.NaiveBayes(COLUMNS), rows=900).partial_fit(data, "y"),
+    "decayed": lambda data: tb.Decayed(tb.NaiveBayes(COLUMNS), half_life=5000).partial_fit(data, "y"),
+    "network": lambda data: tb.BayesianNetwork({"y": [], "size": ["y"], "eggs": ["y"], "sky": ["y"]}).fit(data),
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return MODELS["naive"](rows(2000, np.random.default_rng(0)).drop(columns="shop"))
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+def test_clean_rows_are_left_alone(model, n):
+    found = [tb.audit(model, rows(n, np.random.default_rng(seed)), "y", by="shop") for seed in range(8)]
+    assert sum(one.ok for one in found) >= 6
+    assert all(one.expected_rows <= 0.051 for one in found)
+    assert repr(found[0]).startswith(f"{n} rows: ")
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_planted_faults_are_found_by_every_model(kind):
+    rng = np.random.default_rng(1)
+    model = MODELS[kind](rows(900, rng).drop(columns="shop"))
+    data = rows(400, rng)
+    data["sky"] = rng.choice(SKY, 400, p=[0.6, 0.2, 0.1, 0.1])
+    swapped = np.flatnonzero((data["size"] > 4) & (data["eggs"] > 8) & (data["y"] == "a"))[:3]
+    data.loc[swapped, "y"] = "b"
+    data.loc[11, "sky"] = "zebra"
+    data.loc[33, "size"] = 60.0
+    found = tb.audit(model, data.drop(columns="shop"), "y", by=data["shop"].to_numpy())
+    assert not found.ok
+    assert "sky" in found.moved
+    assert set(swapped) <= {one.row for one in found.labels}
+    assert {(one.label, one.suggested) for one in found.labels if one.row in swapped} == {("b", "a")}
+    assert [(c.column, c.value, c.rows, c.first, c.new_level) for c in found.cells] == [("sky", "zebra", 1, 11, True)]
+    if kind not in ("tree", "one-dependence", "chosen"):  # bins know nothing beyond the last edge
+        assert (found.rows[0].row, found.rows[0].column) == (33, "size")
+    assert {one.group for one in found.groups} == {"north", "south", "west"}
+    for part in ("rows", "cells", "columns", "labels", "groups"):
+        assert len(found.to_frame(part)) == len(getattr(found, part))
+    assert "zebra" in found._repr_html_()
+    assert "zebra" in repr(found)
+
+
+def test_without_labels(model):
+    rng = np.random.default_rng(2)
+    data = rows(500, rng).drop(columns=["y", "shop"])
+    data["size"] += 1.5
+    data.loc[3, "eggs"] = 90
+    found = tb.audit(model, data)
+    assert found.moved == ["size"]
+    assert (found.rows[0].row, found.rows[0].column) == (3, "eggs")
+    assert not found.labels
+
+
+def test_an_absurd_row_does_not_hide_that_its_column_moved(model):
+    data = rows(500, np.random.default_rng(2))
+    data["size"] += 0.5
+    data.loc[4, "size"] = 40.0
+    found = tb.audit(model, data, "y")
+    assert found.moved == ["size"]
+    assert found.rows[0].row == 4
+
+
+def test_a_group_that_fares_worse_is_named(model):
+    data = rows(900, np.random.default_rng(3))
+    north = np.flatnonzero(data["shop"] == "north")
+    data.loc[north[::3], "y"] = np.where(data.loc[north[::3], "y"] == "a", "b", "a")
+    found = tb.audit(model, data, "y", by="shop")
+    assert [one.group for one in found.groups if one.worse] == ["north"]
+    assert any("group 'north' fares worse" in said for said in found.findings)
+
+
+def test_rows_that_were_learned_are_judged_without_themselves():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 4))
+    y = np.array(["a", "b"] * 30)
+    X[y == "b"] += 3
+    X[6] += 3
+    model = tb.GaussianDiscriminant("diagonal").fit(X, y)
+    found = tb.audit(model, X, y, learned=True)
+    assert 6 in [one.row for one in found.labels]
+    expected = tb.leave_one_out(model, X, y)
+    own = np.exp(expected.log_proba[np.arange(60), expected.codes])
+    assert [one.probability for one in found.labels] == sorted(own[[one.row for one in found.labels]])
+    assert found.labels[0].probability < tb.audit(model, X, y).labels[0].probability
+
+
+def test_as_many_unlikely_labels_as_there_are_by_chance_are_no_finding(model):
+    data = rows(20_000, np.random.default_rng(10))
+    found = tb.audit(model, data, "y")
+    assert len(found.labels) > 3
+    assert 0.3 < found.expected_labels / len(found.labels) < 3
+    assert not any("disagree" in said for said in found.findings)
+    clear = int(np.flatnonzero((data["size"] > 5) & (data["eggs"] > 10) & (data["y"] == "a"))[0])
+    data.loc[clear, "y"] = "b"
+    found = tb.audit(model, data, "y")
+    assert found.labels[0].row == clear
+    assert any("disagree" in said for said in found.findings)
+
+
+def test_missing_cells_do_not_make_rows_improbable_nor_hide_them(model):
+    rng = np.random.default_rng(5)
+    data = rows(800, rng)
+    data["eggs"] = data["eggs"].astype(float)
+    data["sky"] = data["sky"].astype(object)
+    for name in ("size", "eggs", "sky"):
+        data.loc[rng.random(800) < 0.3, name] = None
+    data.loc[5, ["size", "eggs", "sky"]] = [np.nan, 70.0, None]
+    found = tb.audit(model, data, "y")
+    assert [(one.row, one.column) for one in found.rows] == [(5, "eggs")]
+    assert not found.moved
+
+
+def test_cells_that_cannot_be_and_labels_that_are_not_known(model):
+    data = rows(200, np.random.default_rng(6))
+    data["y"] = data["y"].astype(object)
+    data.loc[4, "eggs"] = -3
+    data.loc[[7, 8], "y"] = "c"
+    data.loc[9, "y"] = None
+    found = tb.audit(model, data, "y")
+    assert [(c.column, c.value, c.first, c.new_level) for c in found.cells] == [("eggs", -3.0, 4, False)]
+    assert any("labels that were never counted: 'c' (2 rows)" in said for said in found.findings)
+    assert any("1 row has no label" in note for note in found.notes)
+
+
+def test_words_are_compared_but_rows_are_not():
+    rng = np.random.default_rng(7)
+    texts = [" ".join(rng.choice(["tea", "milk", "sugar"], 6)) for _ in range(80)]
+    found = tb.audit(tb.NaiveBayes(tb.Text()).fit(texts, ["a", "b"] * 40), texts[:40], ["a", "b"] * 20)
+    assert any("words" in note for note in found.notes)
+
+
+def test_what_is_refused(model):
+    data = rows(20, np.random.default_rng(8))
+    with pytest.raises(tb.DataError, match="whole rows"):
+        tb.audit(tb.Regression().fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 3.0]), [[1.0]])
+    with pytest.raises(tb.DataError, match="0 rows"):
+        tb.audit(model, data[:0], "y")
+    with pytest.raises(tb.DataError, match="part"):
+        tb.audit(model, data, "y").to_frame("cats")
+    with pytest.raises(tb.DataError, match="no labels"):
+        tb.audit(tb.Mixture(1).fit(np.arange(9.0)[:, None]), np.arange(9.0)[:, None], np.arange(9))
+
+
+def test_a_file_is_read(model, tmp_path):
+    data = rows(300, np.random.default_rng(9))
+    data["sky"] = "p"
+    data.to_csv(tmp_path / "late.csv", index=False)
+    found = tb.audit(model, tmp_path / "late.csv", "y", by="shop")
+    assert found.moved == ["sky"]
+    assert not tb.audit(tb.Mixture(2, random_state=0).fit(data[["size"]]), data[["size"]], by=data["shop"]).labels
