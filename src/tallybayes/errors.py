@@ -298,7 +298,8 @@ class TooLargeError(TallybayesError, MemoryError):
         return cls(
             f"exact inference would need {_bytes(needed)}, but {_bytes(available)} are free: these {len(nodes)} nodes "
             f"have to be in one table of {shortened(n_cells)} cells: {_listed(nodes)}.\n"
-            "    Leave out edges between them, or merge levels of those that have most."
+            "    Leave out edges between them, merge levels of those that have most, or draw: query(..., "
+            "inference='sampling')."
         )
 
     @classmethod

@@ -265,7 +265,7 @@ def _unsure(inference: Any, answer: Any, known: Any, done: Mapping[Any, Any]) ->
     """The nodes whose answers a table's rows that are not known have a say in: those that `query` refuses."""
     graph = inference.graph.cut(done)
     found: set[Any] = set()
-    for node, lost in inference._unknown_rows().items():
+    for node, lost in inference.unknown_lines().items():
         parents = graph.parents[node]
         some = answer.marginal(inference.scope(parents))[lost] if parents else np.ones(1)
         if node not in done and (some > 0).any():

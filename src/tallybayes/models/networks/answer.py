@@ -108,15 +108,19 @@ class Answer(Mapping[Any, float]):
     def _repr_html_(self) -> str:
         cells, numbers = list(product(*self.levels)), self.probabilities.ravel()
         order = range(len(cells)) if len(cells) <= _SHOWN else np.argsort(-numbers, kind="stable").tolist()
-        rows = ([*cells[k], f"{numbers[k]:.4f}", "█" * round(_BAR * numbers[k])] for k in order)
+        rows = ([*cells[k], f"{numbers[k]:.4f}", self._shown(k)] for k in order)
         return html_parts((self._title(), [*self.nodes, "probability", ""], rows))
+
+    def _shown(self, place: int) -> str:
+        """What is shown beside a probability."""
+        return "█" * round(_BAR * float(self.probabilities.ravel()[place]))
 
     def __repr__(self) -> str:
         names = [repr(level) if len(self.nodes) == 1 else ", ".join(map(repr, level)) for level in self]
         numbers = self.probabilities.ravel()
         order = range(len(names)) if len(names) <= _SHOWN else np.argsort(-numbers, kind="stable")[:_SHOWN].tolist()
         width = max((len(names[k]) for k in order), default=0)
-        lines = [f"  {names[k]:<{width}}  {numbers[k]:.4f}  {'█' * round(_BAR * numbers[k])}".rstrip() for k in order]
+        lines = [f"  {names[k]:<{width}}  {numbers[k]:.4f}  {self._shown(k)}".rstrip() for k in order]
         if len(names) > _SHOWN:
             lines.append(f"  … {len(names) - _SHOWN} less probable, {1 - numbers[list(order)].sum():.4f} together")
         return "\n".join([self._title(), *lines])

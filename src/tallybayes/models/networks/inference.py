@@ -250,7 +250,7 @@ class NetworkInference:
             asked = np.flatnonzero(unknown & ~np.isneginf(out))  # an impossible row is so whatever the others say
             if len(asked):
                 where = [int(some.codes[name][asked[0]]) for name in self.graph.parents[node]]
-                raise self._not_known(node, where, f" (row {int(rows[asked[0]])})")
+                raise self.not_known(node, where, f" (row {int(rows[asked[0]])})")
         return out
 
     def leaf_logs(self, node: Name, cells: Any, rows: slice = slice(None)) -> np.ndarray:
@@ -330,7 +330,8 @@ class NetworkInference:
             absent = np.isnan(chunk_of(known.cells[node], rows)).reshape(n_rows)
         return shares * there / np.where(total > 0, total, 1.0), absent
 
-    def _not_known(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
+    def not_known(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
+        """That an answer depends on a line of a table that nothing is known of, by the levels of its parents."""
         pairs = zip(self.graph.parents[node], place, strict=True)
         shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs) or "nothing is given"
         spread = ", or none with any spread" if node in self.leaves else ""
@@ -349,7 +350,7 @@ class NetworkInference:
 
         Asked for are the posteriors of some nodes or, if None, the probability of what is known.
         """
-        lost_rows = self._unknown_rows()
+        lost_rows = self.unknown_lines()
         if not lost_rows:
             return
         graph, cut = self.graph.cut(do), set(do)
@@ -373,9 +374,9 @@ class NetworkInference:
                 if depends[key]:
                     place = int(np.flatnonzero(some[:, row])[0])
                     of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""
-                    raise self._not_known(node, np.argwhere(lost)[place].tolist() if parents else [], of_row)
+                    raise self.not_known(node, np.argwhere(lost)[place].tolist() if parents else [], of_row)
 
-    def _unknown_rows(self) -> dict[Name, np.ndarray]:
+    def unknown_lines(self) -> dict[Name, np.ndarray]:
         """Which combinations of parents' levels nothing is known of, by node."""
         found = dict(self.unknown)
         for node, scored in self.leaves.items():

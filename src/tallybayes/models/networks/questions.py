@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.errors import DataError, ImpossibleError
+from tallybayes.errors import DataError, ImpossibleError, TooLargeError
+from tallybayes.inference.em import is_whole
 from tallybayes.inference.junction import Propagated
 from tallybayes.models.fitted.generate import sample_factor
 from tallybayes.models.inputs.presence import with_absences
@@ -16,13 +17,17 @@ from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.marginal_map import most_probable_of
 from tallybayes.models.networks.observed import Known, read_given
 from tallybayes.models.networks.rows import require_labels
+from tallybayes.models.networks.sampling import draw_labels, query_by_sampling
 from tallybayes.models.networks.separation import listed
 from tallybayes.sources.frames import as_frame
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
+from tallybayes.words import Words
 
 if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
+
+_INFERENCE = Words(("exact", "sampling"))
 
 
 def query(
@@ -31,8 +36,11 @@ def query(
     given: Mapping[Name, Any] | None = None,
     *,
     do: Mapping[Name, Any] | None = None,
+    inference: str = "exact",
+    n_draws: int = 200_000,
+    random_state: Any = None,
 ) -> Answer:
-    """p(nodes | given), exactly.
+    """p(nodes | given), exactly or by draws.
 
     Parameters
     ----------
@@ -43,11 +51,18 @@ def query(
         likelihood, p(what was noticed | level), up to a factor (elsewhere called soft or virtual evidence).
     do : mapping from node to level, optional
         Nodes that are set from outside, so that their parents have no say.
+    inference : {"exact", "sampling"}, default "exact"
+        ``"sampling"`` draws from the network and weighs by what is given (likelihood weighting), for networks that
+        exact inference refuses as too large. The less probable what is given is, the more draws are needed.
+    n_draws : int, default 200,000
+    random_state : int, Generator or None
+        Of the draws.
 
     Returns
     -------
     Answer
-        A mapping from levels, or tuples of levels, to probabilities.
+        A mapping from levels, or tuples of levels, to probabilities. Of draws it has ``standard_errors`` and
+        ``effective_size``; few are warned of.
 
     Examples
     --------
@@ -64,6 +79,12 @@ def query(
     require_labels(model, asked)
     _check_asked(asked)
     found = model._inference
+    _INFERENCE.check("inference", inference)
+    if inference == "sampling":
+        if not is_whole(n_draws):
+            raise DataError.wrong_type("n_draws", repr(n_draws), "a whole number of at least 1")
+        known, told = read_given(found, given, do), told_of(given, do)
+        return query_by_sampling(found, asked, known, do or (), told, int(n_draws), random_state)
     _, answer = ask(found, asked, given, do, together=asked)
     table = answer.marginal(found.scope(asked))[..., 0]
     return Answer(asked, tuple(found.levels[node] for node in asked), table, told_of(given, do))
@@ -176,8 +197,14 @@ def sample(
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
     rng = np.random.default_rng(random_state)
     found = model._inference
-    known, answer = ask(found, found.graph.nodes, given, do)
-    codes = dict(zip(found.levels, answer.sample(int(n), rng), strict=True))
+    known = read_given(found, given, do)
+    try:
+        _, answer = ask(found, found.graph.nodes, given, do)
+        codes = dict(zip(found.levels, answer.sample(int(n), rng), strict=True))
+    except TooLargeError:
+        if given:
+            raise
+        codes = draw_labels(found, known, do or (), int(n), rng)  # parents first: as exact
     measured = {**(given or {}), **(do or {})}
     out: dict[Name, np.ndarray] = {}
     for node in found.graph.nodes:
