@@ -66,7 +66,7 @@ class PartlyKnown:
     >>> rain.round(3), wet.round(3)
     (array([0.333, 0.667]), array([[0.   , 0.333],
            [0.   , 0.667]]))
-    >>> round(np.exp(log_likelihood), 3)
+    >>> float(np.exp(log_likelihood).round(3))
     0.24
     >>> (rain,), log_likelihoods = rows.answer(tables, [0])
     >>> rain.round(3), np.exp(log_likelihoods).round(3)

@@ -149,7 +149,7 @@ def draws(
                 codes[node] = np.full(size, known.codes[node][0])
             if node in done or (node in found.leaves and node not in cells):
                 continue
-            above = tuple(codes[name] for name in cut.parents[node])
+            above: Any = tuple(codes[name] for name in cut.parents[node])
             unknown = np.flatnonzero(lost[node][above] & ~np.isneginf(logs)) if node in lost else ()
             if len(unknown):
                 raise found.not_known(node, [int(code[unknown[0]]) for code in above])
