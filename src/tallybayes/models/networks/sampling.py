@@ -149,8 +149,8 @@ def draws(
                 codes[node] = np.full(size, known.codes[node][0])
             if node in done or (node in found.leaves and node not in cells):
                 continue
-            above: Any = tuple(codes[name] for name in cut.parents[node])
-            unknown = np.flatnonzero(lost[node][above] & ~np.isneginf(logs)) if node in lost else ()
+            above = tuple(codes[name] for name in cut.parents[node])
+            unknown = np.flatnonzero(lost[node][above] & ~np.isneginf(logs)) if node in lost else np.zeros(0, np.intp)
             if len(unknown):
                 raise found.not_known(node, [int(code[unknown[0]]) for code in above])
             with np.errstate(divide="ignore"):
