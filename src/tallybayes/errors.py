@@ -298,8 +298,7 @@ class TooLargeError(TallybayesError, MemoryError):
         return cls(
             f"exact inference would need {_bytes(needed)}, but {_bytes(available)} are free: these {len(nodes)} nodes "
             f"have to be in one table of {shortened(n_cells)} cells: {_listed(nodes)}.\n"
-            "    Leave out edges between them, merge levels of those that have most, or draw: query(..., "
-            "inference='sampling')."
+            "    Leave out edges between them, merge levels, or answer by draws: query(..., inference='sampling')."
         )
 
     @classmethod
