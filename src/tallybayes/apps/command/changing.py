@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tallybayes.apps.command.data import Places, Reading
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.models import load, locked, require, save
+from tallybayes.apps.command.models import check_free, load, locked, require, save
 from tallybayes.apps.command.terminal import answer, answer_json, rows, say
 
 
@@ -23,8 +23,11 @@ def change(
     order: str | None,
     json: bool,
     reading: Reading,
+    receipt: str | None = None,
 ) -> None:
-    """Count rows into a model or out of it, and write it."""
+    """Count rows into a model or out of it, and write it; of what is taken out, a receipt where one is asked for."""
+    if receipt is not None:
+        check_free(receipt, force=False)
     with Places() as places:
         require(path)
         source = places.source(data, reading)
@@ -32,12 +35,15 @@ def change(
         with locked(path) if out is None else contextlib.nullcontext():
             model = load(path)
             before = model.n_rows_
-            _count(model, how, source, target, weight, sequence, order)
+            given = _count(model, how, source, target, weight, sequence, order, receipt is not None)
             after = model.n_rows_
             if out is None:
                 model.save(path)
     if out is not None:
         save(model, out, force=force)
+    if receipt is not None:
+        given.save(receipt)
+        say(f"wrote {receipt}")
     kept = _kept(model)
     if json:
         answer_json({"file": out or path, "rows_before": before, "rows": after, "kept": kept})
@@ -49,20 +55,28 @@ def change(
 
 
 def _count(
-    model: Any, how: str, source: Any, target: str | None, weight: str | None, sequence: str | None, order: str | None
-) -> None:
+    model: Any,
+    how: str,
+    source: Any,
+    target: str | None,
+    weight: str | None,
+    sequence: str | None,
+    order: str | None,
+    receipted: bool,
+) -> Any:
+    """Change the model; the receipt where one is asked for."""
+    asked = {"receipt": True} if receipted else {}
     kind = type(model).__name__
     if kind == "HiddenMarkovModel":
         if sequence is None or target is None:
             raise UsageError("a hidden Markov model needs --target, the states, and --sequence (and --order).")
-        getattr(model, how)(source, target, sequence=sequence, order=order)
-    elif sequence or order:
+        return getattr(model, how)(source, target, sequence=sequence, order=order, **asked)
+    if sequence or order:
         raise UsageError(f"--sequence and --order are of hidden Markov models; this is a {kind}.")
-    elif kind == "BayesianNetwork":
-        getattr(model, how)(source, sample_weight=weight)
-    else:
-        more = {} if weight is None else {"sample_weight": weight}
-        getattr(model, how)(source, target or model.target_, **more)
+    if kind == "BayesianNetwork":
+        return getattr(model, how)(source, sample_weight=weight, **asked)
+    more = {} if weight is None else {"sample_weight": weight}
+    return getattr(model, how)(source, target or model.target_, **more, **asked)
 
 
 def _kept(model: Any) -> list[str]:

@@ -21,6 +21,7 @@ def forget(
     weight: str | None = None,
     sequence: str | None = None,
     order: str | None = None,
+    receipt: str | None = None,
     json: bool = False,
     reading: Read = PLAIN,
 ) -> None:
@@ -32,6 +33,7 @@ def forget(
     where a count would turn negative, and nothing is changed then.
 
       tally forget penguins-choose.tally withdrawn.csv
+      tally forget penguins.tally withdrawn.csv --receipt withdrawn.json
       tally forget model.tally sqlite:shop.db --table withdrawn
 
     Parameters
@@ -52,9 +54,11 @@ def forget(
         Of hidden-markov: the column that says which sequence a step belongs to.
     order
         Of hidden-markov: the column that says where in it.
+    receipt
+        Write a receipt to this new file: counts and digests, for 'tally receipt' to check.
     json
         Write what changed as JSON.
     reading
         How DATA is read.
     """
-    change("forget", model, data, out, force, target, weight, sequence, order, json, reading)
+    change("forget", model, data, out, force, target, weight, sequence, order, json, reading, receipt)
