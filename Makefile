@@ -14,7 +14,7 @@ OLDEST = $(lastword $(PYTHONS))
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark demo test test-newest test-oldest setup-others test-all test-clang test-arm floors
+.PHONY: help setup spark demo test test-slow test-newest test-oldest setup-others test-all test-clang test-arm floors
 .PHONY: sanitize fuzz lint types bench pictures clean
 
 help: ## list the targets
@@ -48,8 +48,11 @@ spark: $(VENV)/.spark ## fetch Spark into .venv, half a gigabyte; its tests also
 demo: setup ## set up and show the main job, under ten seconds after set-up
 	$(BIN)/tally demo
 
-test: setup ## set up and run every test, the handbook's examples included (those of Spark after `make spark`)
-	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup $(PYTEST)
+test: setup ## set up and run the tests, the handbook's examples included, but for those that take long
+	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'not slow' $(PYTEST)
+
+test-slow: setup ## the tests that take long, some ten minutes; it stops at the first that fails
+	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m slow -x tests
 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
 # scikit-learn's own checks, pictures, notebooks, what is written about rows.
