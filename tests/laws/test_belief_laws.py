@@ -16,6 +16,7 @@ from tallybayes.testing import strategies
 JOINTLY = ("NormalInverseWishart", "LinearNormalInverseGamma")  # beliefs about whole rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BELIEFS)
 @given(data=st.data())
 def test_learning_in_steps_is_learning_at_once(name, data):

@@ -14,6 +14,7 @@ TABLES = {name: strategies.rows(family) for name, family in FAMILIES.items()} | 
 every_table = pytest.mark.parametrize("tables", TABLES.values(), ids=TABLES)
 
 
+@pytest.mark.slow
 @every_table
 @given(data=st.data())
 def test_addition(tables, data):
@@ -22,6 +23,7 @@ def test_addition(tables, data):
     testing.check_addition(a, b, c, rows.take([]).count(), exact=rows.exact)
 
 
+@pytest.mark.slow
 @every_table
 @given(data=st.data())
 def test_forgetting(tables, data):
@@ -30,6 +32,7 @@ def test_forgetting(tables, data):
     testing.check_forgetting(a, b, rows.take([]).count(), exact=rows.exact)
 
 
+@pytest.mark.slow
 @every_table
 @given(data=st.data())
 def test_never_added_is_refused(tables, data):
@@ -40,6 +43,7 @@ def test_never_added_is_refused(tables, data):
     testing.check_refusal(rows.take(part).count(), extra)
 
 
+@pytest.mark.slow
 @every_table
 @given(data=st.data())
 def test_split(tables, data):
@@ -55,6 +59,7 @@ def test_weights(tables, data):
     testing.check_weights(rows, np.array(times, dtype=int))
 
 
+@pytest.mark.slow
 @every_table
 @given(data=st.data())
 def test_weight_zero(tables, data):
@@ -69,6 +74,7 @@ def test_order(tables, data):
     testing.check_order(rows, data.draw(st.permutations(range(len(rows)))))
 
 
+@pytest.mark.slow
 @every_table
 @given(data=st.data())
 def test_names(tables, data):
@@ -88,6 +94,7 @@ def test_files(tables, data):
     testing.check_file(data.draw(tables).count())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(kernels.implementation() == "reference", reason="only one implementation of the kernels is here")
 @every_table
 @given(data=st.data())

@@ -150,6 +150,7 @@ DRAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_every_family_passes_the_check_that_others_use(family):
     if isinstance(family, tb.Categorical):

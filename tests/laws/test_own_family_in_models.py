@@ -195,6 +195,7 @@ def test_mixtures_chains_and_networks_as_of_the_built_in(family, estimate):
     np.testing.assert_array_equal(found["calls"], expected["calls"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("family", [FormedEvents(), FormedExponential()], ids=repr)
 def test_sparse_rows_stay_sparse_where_a_form_is_said(family, estimate):

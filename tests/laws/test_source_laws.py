@@ -31,6 +31,7 @@ def tables(draw, kinds, missing=True):
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", NUMBERS)
 @given(data=st.data())
@@ -51,6 +52,7 @@ def test_labels_and_numbers(kind, number, data):
     testing.check_sources(table, factors, weight=weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family", [tb.Bernoulli(), tb.Poisson(), tb.Binomial(1), tb.Gaussian(), tb.Binned((0, 0.5, 1))], ids=repr
 )
@@ -61,6 +63,7 @@ def test_counts(family, data):
     testing.check_sources(table, lambda name: [tb.Factor((name["a"], name["b"]), name["c"], family)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [tb.LogNormal(), tb.Binned((0.5, 2, 7, 1e6))], ids=repr)
 @given(data=st.data())
 def test_positive_numbers(family, data):
@@ -69,6 +72,7 @@ def test_positive_numbers(family, data):
     testing.check_sources(table, lambda name: [tb.Factor((name["a"], name["b"]), name["c"], family)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [tb.Multinomial(), tb.DirichletMultinomial(), tb.MultivariateGaussian()], ids=repr)
 @given(data=st.data())
 def test_whole_rows(family, data):

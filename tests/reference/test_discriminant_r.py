@@ -74,6 +74,7 @@ def test_iris_directions():
     np.testing.assert_allclose(sign * model.transform(X), seen, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["lda", "qda"])
 def test_iris_cross_validation_by_forgetting(method):
     """R leaves every row out in turn and keeps the class shares of all; here its row is forgotten and learned again."""

@@ -37,6 +37,7 @@ def posts():
     return train, test
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
 def test_few_labelled_posts(posts):
     (train, labels), (test, answers) = posts

@@ -60,6 +60,7 @@ def test_earthquakes(n_states, log_likelihood):
     assert (np.diff(model.history_) > -1e-9).all()
 
 
+@pytest.mark.slow
 @needs_data
 def test_how_many_states_the_earthquakes_have():
     """The BIC as the handbook has it, 707.1 and 708.5; by the bound of the evidence it is three states."""
@@ -93,6 +94,7 @@ def english(part):
     return [part for part in X if part], [part for part in y if part]
 
 
+@pytest.mark.slow
 @needs_data
 def test_parts_of_speech():
     (X, y), (test, tags) = english("train"), english("test")

@@ -56,6 +56,7 @@ def adult(name):
     return frame.assign(income=frame["income"].str.rstrip("."))
 
 
+@pytest.mark.slow
 def test_adult_mixed_and_missing():
     train, test = adult("adult.data.gz"), adult("adult.test.gz")
     assert (len(train), len(test)) == (32_561, 16_281)
@@ -118,6 +119,7 @@ def exact_proba(X, y, row):
         return [float(share / sum(shares)) for share in shares]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csr", "csc", "dense"])
 def test_newsgroups_are_scikit_learn_s_probabilities(posts, form):
     X, y = posts

@@ -34,6 +34,7 @@ def rows(name):
     return {column: [line[column] for line in lines] for column in lines[0]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCE)
 def test_posteriors(name):
     model = network(name)
@@ -65,6 +66,7 @@ def test_files_there_and_back(name, tmp_path):
     np.testing.assert_array_equal(tb.load(tmp_path / "again.tally").table(node).values, model.table(node).values)
 
 
+@pytest.mark.slow
 def test_tables_of_real_rows_are_counts():
     data = rows("insurance")
     structure = network("insurance").graph_.parents

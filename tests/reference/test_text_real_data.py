@@ -31,6 +31,7 @@ def strings(texts):
     return np.cumsum([0, *map(len, parts)]), np.frombuffer(b"".join(parts), np.uint8), None, 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "part"),
     [
@@ -58,6 +59,7 @@ def test_rows_are_those_of_scikit_learn(posts, rule, part):
         assert rows.counts[span][order].tolist() == expected[row].sorted_indices().data.tolist()
 
 
+@pytest.mark.slow
 def test_counts_and_scores_are_scikit_learn_s_naive_bayes(posts):
     texts, groups = posts
     rule = Rule("sklearn")

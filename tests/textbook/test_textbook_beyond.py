@@ -138,6 +138,7 @@ def test_T22fig_C18b_T40_E_C4_E_T9_few_rows_favour_naive_bayes():
     np.testing.assert_allclose(theirs, [0.225, 0.162], atol=0.015)
 
 
+@pytest.mark.slow
 def test_T22fig_M9_4_1a_the_curves_cross_between_1280_and_2560_rows():
     """The exact error of the rules that m rows give, in the mean of 40 draws, as the textbook's figure has it."""
     apart, found = np.array([0.5, 0.25] * 20), []

@@ -48,6 +48,7 @@ def test_T30_what_the_third_symbol_may_depend_on():
         assert model.n_parameters_ - (3 * 1 + 2 * 2) == expected  # less the others, which depend on nothing
 
 
+@pytest.mark.slow
 def test_T31_what_is_drawn():
     model = diaries()
     X, y = model.sample([100] * 1000, random_state=0)

@@ -38,6 +38,7 @@ def test_m06_under_and_overfitting_from_one_tally(degree, weights, training, kep
     assert squares(model, KEPT_X, KEPT_Y) / 2 == pytest.approx(kept, abs=5e-3)
 
 
+@pytest.mark.slow
 def test_m07_bias_falls_and_variance_rises_with_the_degree():
     """D11 refitted on 1,000 draws of noise: their sum is least at the parabola that is true."""
     rng = np.random.default_rng(0)

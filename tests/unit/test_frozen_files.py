@@ -27,6 +27,7 @@ def test_it_loads_and_answers_as_it_did(name):
     np.testing.assert_allclose(frozen.answers(name, model), ANSWERS[name], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ANSWERS))
 def test_it_is_what_fitting_gives_today(name):
     loaded, fitted = tb.load(FILES / f"{name}.tally"), frozen.models()[name]()

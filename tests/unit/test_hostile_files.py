@@ -144,6 +144,7 @@ def same(first, second) -> bool:
     return type(first) is type(second) and first.tally_ == second.tally_
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MAKERS)
 def test_sealed_nonsense_is_refused_or_loaded_as_it_says(name, tmp_path):
@@ -174,6 +175,7 @@ def test_sealed_nonsense_is_refused_or_loaded_as_it_says(name, tmp_path):
     assert longest < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", MAKERS)
 def test_unknown_entries_are_refused_everywhere(name, tmp_path):
@@ -197,6 +199,7 @@ def test_unknown_entries_are_refused_everywhere(name, tmp_path):
         tb.load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["[]", "{}", '""', '{"a":0}', "[0]", "0.5", '"ab"', "[[]]"])
 def test_a_manifest_of_many_small_things_takes_little_memory(piece, tmp_path):
     n = 60_000_000 // (len(piece) + 1)
@@ -248,6 +251,7 @@ def test_many_shared_domains_load_quickly(tmp_path):
     assert seconds(lambda: tb.load(tmp_path / "a")) < 10  # minutes, once
 
 
+@pytest.mark.slow
 def test_a_node_of_many_parents_is_read_quickly():
     names = [f"x{k}" for k in range(200_000)]
     assert seconds(lambda: Graph.read({"y": names})) < 10
@@ -255,6 +259,7 @@ def test_a_node_of_many_parents_is_read_quickly():
         Graph.read({"y": [*names, "x7"]})
 
 
+@pytest.mark.slow
 def test_a_long_cycle_is_found_quickly_and_told_in_short():
     n = 100_000
     ring = {k: [(k + 1) % n] for k in range(n)}
@@ -278,6 +283,7 @@ def test_a_level_repeated_at_the_end_is_found_quickly(tmp_path):
     assert seconds(refuse) < 10
 
 
+@pytest.mark.slow
 def test_networks_of_many_nodes_take_time_in_proportion(tmp_path):
     def work(n: int) -> float:
         parents = {f"n{k}": [f"n{k // 2}"] if k else [] for k in range(n)}

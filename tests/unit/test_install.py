@@ -35,6 +35,7 @@ def run(site: Path, code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_it_installs_without_the_compiled_kernels(without_compiler: Path) -> None:
     assert list((without_compiler / "tallybayes").glob("**/*.py"))
     assert not list(without_compiler.glob("**/_compiled*.so"))

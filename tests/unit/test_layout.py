@@ -111,6 +111,7 @@ def test_arrows_point_one_way(module):
     assert not wrong, f"{module.relative_to(ROOT)} imports {sorted(wrong)}"
 
 
+@pytest.mark.slow
 def test_imports_inside_functions_point_down_too():
     found = set()
     for module in MODULES:
@@ -327,6 +328,7 @@ def estimates_compared(tree: ast.AST) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_what_a_family_or_an_estimate_is_they_say_themselves(module):
     tree, part, name = parsed(module), part_of(module), module.stem

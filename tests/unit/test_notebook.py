@@ -82,6 +82,7 @@ def test_everything_is_shown_as_a_table(name):
         assert word.strip("()–'+:,") in text or set(word) <= set("█…more"), f"{word} is not shown"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the packages that run it
 def test_a_notebook_runs_and_shows_tables():
     nbformat = pytest.importorskip("nbformat", reason="needs the notebook packages of the test extra")

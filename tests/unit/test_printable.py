@@ -124,6 +124,7 @@ def pictures(labels: list[str]):
     yield network.plot_posteriors({names[2]: labels[3]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [FORMULAS, STEERING], ids=["formulas", "steering"])
 def test_pictures_show_labels_as_they_are(labels):
     import matplotlib.pyplot as plt

@@ -146,6 +146,7 @@ plain = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(names, any_array, max_size=4), st.dictionaries(st.text(), plain, max_size=4))
 def test_round_trip(folder, arrays, manifest):
@@ -189,6 +190,7 @@ def test_memmap_and_odd_booleans(path, tmp_path):
     assert arrays["b"].view(np.uint8).tolist() == [0, 1, 1, 1]
 
 
+@pytest.mark.slow
 def test_many_arrays(path):
     arrays = {str(index): np.array(index) for index in range(66_000)}  # more than 16 bits can number
     store.write(path, "test", {}, arrays)
@@ -377,6 +379,7 @@ def test_manifests_that_cannot_be_stored(path, manifest):
 # ---- What is refused: accidents ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_flipped_bits_are_refused(path):
     content = bytearray(saved(path))
     for bit in range(0, 8 * len(content), 3):  # over 3,000, in every byte
@@ -703,6 +706,7 @@ def test_mutated_files(path):
             refusal(path, content)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     plain | st.fixed_dictionaries({"format": st.just(1)}, optional={"kind": plain, "manifest": plain, "arrays": plain})
@@ -711,6 +715,7 @@ def test_any_json(folder, whole):
     refusal(folder / "any_json", forge(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode(), []))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     plain | st.sampled_from(["<f8", "|b1"]), plain | st.lists(st.integers(-1, 3), max_size=3), st.binary(max_size=40)

@@ -13,6 +13,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_predictions_in_spark_are_those_here(spark):
     rng = np.random.default_rng(2)
     y = rng.choice(["no", "yes"], 300)
@@ -27,6 +28,7 @@ def test_predictions_in_spark_are_those_here(spark):
     pd.testing.assert_frame_equal(found, expected, check_dtype=False, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_node_of_a_network_and_labels_that_are_numbers(spark):
     rows = pa.table({"rain": [0, 0, 1, 1] * 5, "wet": [False, True, True, True] * 5, "id": list(range(20))})
     network = tb.BayesianNetwork({"rain": [], "wet": ["rain"]}).fit(rows.select(["rain", "wet"]))

@@ -163,6 +163,7 @@ def _filled(connection, frame):
     return tb.table(connection, "my.rows")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["file", "database"])
 def test_tables(connect, where, frame, tmp_path, small_batches):
     model = _model().fit(frame, "y")
@@ -277,6 +278,7 @@ def test_no_rows(ending, frame, tmp_path):
     assert len(tb.write_predictions(model, tmp_path / "header.csv", "pandas")) == 0
 
 
+@pytest.mark.slow
 def test_every_model(frame, tmp_path, small_batches):
     rows = frame[["id", "size", 'a "job", or', "y"]].dropna()
     rows.to_parquet(tmp_path / "rows.parquet", index=False)

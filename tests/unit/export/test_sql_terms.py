@@ -56,6 +56,7 @@ def test_densities_of_a_million_rows_keep_their_digits():
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=6, unique=True), TEXT.filter(bool), st.lists(TEXT, min_size=2, max_size=2))
 def test_whatever_names_and_labels_hold(levels, name, asked_for):

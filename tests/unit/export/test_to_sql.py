@@ -192,6 +192,7 @@ def strange(mixed):
     return asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("database", "estimate"), [*((name, how) for name in QUICK for how in ESTIMATES), SPARK], indirect=["database"]
 )
@@ -287,6 +288,7 @@ def test_calibration_by_steps(database, method, mixed):
     assert database.ask(strict.to_sql(database.dialect, "rows", keep="id"), asked)[2][1:] == (None, None, None)
 
 
+@pytest.mark.slow
 def test_more_columns_than_can_be_joined_and_more_levels_than_a_query_is_long(database):
     rng = np.random.default_rng(2)
     rows = pd.DataFrame({f"c{j}": rng.integers(0, 3, 300) for j in range(90)})

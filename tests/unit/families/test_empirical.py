@@ -169,6 +169,7 @@ def test_what_made_the_data_is_recovered(model):
     assert evidence(belief, learned) > evidence(default, learned)
 
 
+@pytest.mark.slow
 def test_no_grid_finds_a_better_beta_or_dirichlet():
     for table in ([[30, 70], [60, 40]], [[3, 9], [8, 2], [5, 5]], [[1, 0], [4, 2], [0, 7]]):
         counts = tb.Counts(np.array(table, dtype=float))

@@ -153,6 +153,7 @@ def test_every_answer_is_given():
     assert again.columns_ == model.columns_
 
 
+@pytest.mark.slow
 def test_mixtures_and_sequences():
     frame, y = draw(200)
     mixture = tb.Mixture(2, both(tb.Gaussian()), random_state=0).fit(frame)

@@ -153,6 +153,7 @@ def incomplete(seed, names):
     return rows, columns, labels, rng.uniform(0.1, 3, len(k))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.integers(0, 10_000),
@@ -190,6 +191,7 @@ def test_the_objective_never_falls(seed, names, start, estimate, prior, class_pr
     np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0, rtol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.integers(0, 10_000),

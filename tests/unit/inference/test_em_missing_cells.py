@@ -67,6 +67,7 @@ def unpack(flat, d):
     return flat[:d], root @ root.T
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 10_000),
     st.sampled_from(COVARIANCES),

@@ -76,6 +76,7 @@ def half_labelled(seed=0, n=24):
     return np.where(gone, np.nan, rows), np.where((rng.random(n) < 0.5) & (np.arange(n) > 5), -1, k)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance", ["full", "tied"])
 def test_missing_cells_and_missing_labels_against_brute_force(covariance):
     """The log posterior of known cells and labels, maximised by SciPy over all parameters at once."""
@@ -194,6 +195,7 @@ class TestWhatHasNoTop:
             tb.Mixture(3, estimate="mle", random_state=0, max_iter=5000).fit(x)
         assert tb.Mixture(3, random_state=0).fit(x).converged_
 
+    @pytest.mark.slow
     def test_another_start_may_do_better(self):
         x = np.random.default_rng(13).normal(size=(25, 1))
         x[0] = 4.0

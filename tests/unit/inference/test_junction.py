@@ -15,6 +15,7 @@ from tallybayes.inference.triangulate import find_cliques, find_order, n_cells
 scopes = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True), min_size=1, max_size=10)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(scopes, st.lists(st.integers(1, 4), min_size=8, max_size=8))
 def test_cliques_form_a_tree_that_holds_every_scope(wanted, sizes):
@@ -50,6 +51,7 @@ def _grid(n_rows, n_columns):
     return [(k, *up, *((k - 1,) if k % n_columns else ())) for k, up in enumerate(above)]
 
 
+@pytest.mark.slow
 def test_a_grid_is_swept():
     """The least fill and the smallest clique need 1.2 · 10⁹ cells, which memory refused."""
     cliques, above = find_cliques([2] * 340, _grid(17, 20))
@@ -78,6 +80,7 @@ def test_the_order_is_that_of_the_cliques():
     assert sorted(find_order([3] * 30, [tuple(range(k, k + 20)) for k in range(10)], most=9)) == list(range(30))
 
 
+@pytest.mark.slow
 def test_triangulation_stops_where_a_clique_is_too_large():
     everyone = [tuple(range(2000))]
     assert find_cliques([2] * 2000, everyone, most=1e9) == ([frozenset(range(2000))], [-1])

@@ -40,6 +40,7 @@ def model():
     return MODELS["naive"](rows(2000, np.random.default_rng(0)).drop(columns="shop"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 3000])
 def test_clean_rows_are_left_alone(model, n):
     found = [tb.audit(model, rows(n, np.random.default_rng(seed)), "y", by="shop") for seed in range(8)]

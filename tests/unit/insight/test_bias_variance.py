@@ -21,6 +21,7 @@ def closed(degree, noise):
     return float(((hat @ squared(X) - squared(X)) ** 2).mean()), noise**2 * float(np.diag(hat).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.5, 2.0])
 def test_least_squares_in_closed_form(noise):
     found = tb.bias_variance(

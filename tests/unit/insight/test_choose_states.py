@@ -24,6 +24,7 @@ def choose(data, *given, columns=None, **options):
     return tb.choose_states(model, data, *given, **{"folds": 3, "n_init": 2, **options})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", CRITERIA)
 @pytest.mark.parametrize("n_sequences", [1, 6])
 def test_the_number_that_made_them_is_found_again(by, n_sequences):
@@ -81,6 +82,7 @@ def test_the_icl_takes_the_entropy_and_the_bound_is_that_of_the_model():
     assert frame.icl[0] == pytest.approx(frame.bic[0])  # one state is known
 
 
+@pytest.mark.slow
 def test_every_way_sequences_come_with_weights_and_empty_ones():
     data = calls(4, 30)
     by_list = choose([*data, []], [1, 2], sample_weight=[1, 1, 1, 1, 5])
@@ -181,6 +183,7 @@ def test_of_chains_only():
         tb.choose_states(tb.Mixture(), [[1.0], [2.0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["held_out", "bic"])
 def test_the_picture(by):
     found = choose(calls(4, 30), [1, 3, 2], by)

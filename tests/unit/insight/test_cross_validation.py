@@ -96,6 +96,7 @@ def check_folds(model, X, y, weight, tolerance=1e-9):
         np.testing.assert_allclose(found.log_density[held], expected.score_samples(X[held]), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:row")  # under maximum likelihood some rows are impossible without themselves
 @pytest.mark.parametrize("weight", WEIGHTS, ids=str)
 @pytest.mark.parametrize("estimate", ESTIMATES)
@@ -108,6 +109,7 @@ def test_naive_bayes_is_scored_as_if_refitted(place, estimate, weight):
     check_folds(model, X, y, make_weight(weight, len(y)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", WEIGHTS, ids=str)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("covariance", COVARIANCES)

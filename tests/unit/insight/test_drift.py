@@ -25,6 +25,7 @@ def model():
     return tb.NaiveBayes(prior=1).fit(rows(20_000, np.random.default_rng(0)), "y")
 
 
+@pytest.mark.slow
 def test_what_did_not_move_is_rarely_called_a_drift(model):
     rng = np.random.default_rng(1)
     chances = [one.chance for _ in range(25) for one in drift(model, rows(400, rng), "y")]
@@ -63,6 +64,7 @@ def test_networks_covariances_and_mixtures_that_chose_themselves(model):
         drift(model, before[:1], "y")
 
 
+@pytest.mark.slow
 def test_a_model_of_few_rows_differs_by_chance_itself():
     moved = 0
     for seed in range(12):

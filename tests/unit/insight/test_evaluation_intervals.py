@@ -206,6 +206,7 @@ def test_every_interval_holds_its_value():
         assert (found[known, 0] <= found[known, 2]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_coverage(weighted):
     # Two Gaussians one and a half apart, 80 rows; the truths are known or integrated with a million rows.

@@ -26,6 +26,7 @@ def drawn(n_classes, n=400, weight=None):
     return tb.Evaluation(names, codes, np.log(np.maximum(p, 1e-300)), weight=weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 9, 60])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pictures(n_classes, weighted):
@@ -74,6 +75,7 @@ def test_precision_recall_of_two_classes_and_of_many():
         nothing.plot_precision_recall()
 
 
+@pytest.mark.slow
 def test_pictures_go_into_axes_that_are_given():
     found = drawn(3)
     figure, axes = plt.subplots(1, 3, figsize=(15, 5), layout="constrained")

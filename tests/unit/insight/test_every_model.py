@@ -79,6 +79,7 @@ def test_default_priors_are_held_when_a_model_is_fitted_again(name):
         check_row(case, found, row, model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_left_out_are_told_by_the_model_fitted_without_them(name):
     case = CASES[name]
@@ -98,6 +99,7 @@ def test_the_past_foretells_the_future(name):
     check_row(case, found, held[0], model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_candidates_are_what_each_is_alone(name):
     case = CASES[name]
@@ -300,6 +302,7 @@ def test_a_network_of_given_tables_is_evaluated():
 # ---- The strength of priors ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "nearest mean"])
 def test_every_point_of_a_path_is_the_model_with_that_prior(name):
     case = CASES[name]

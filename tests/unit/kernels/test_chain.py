@@ -75,6 +75,7 @@ def test_all_paths(
             near(own + (0.0 if end is None else end[found[-1]]), score[k])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_states", SHAPES)
 @pytest.mark.parametrize("coded", [True, False], ids=["codes", "array"])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "far apart"])

@@ -135,6 +135,7 @@ class TestNothingIsLost:
         table = np.array([[0.0, -800.0, -900.0], [-np.inf, 0.0, 0.0]])
         same_everywhere((logs([0.4, 0.3, 0.3]), transition, None, (np.array([0, -1, 1]), table), [0, 3]))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("gain", [1.0, 20.0])
     def test_two_chains_that_never_meet(self, gain: float) -> None:
         """First all speaks for one, then more for the other."""
@@ -148,6 +149,7 @@ class TestNothingIsLost:
         for stop in (int(1.5 * n), 4 * n):
             same_everywhere((logs([0.25] * 4), transition, None, rows[:stop], [0, stop]), atol=1e-9)
 
+    @pytest.mark.slow
     def test_from_left_to_right_over_a_long_way(self) -> None:
         rng = np.random.default_rng(2)
         moves = np.diag(np.full(5, 0.99)) + np.diag(np.full(4, 0.01), 1)

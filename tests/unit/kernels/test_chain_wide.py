@@ -36,6 +36,7 @@ def sparse(rng: np.random.Generator, n_states: int, kind: str) -> tuple[np.ndarr
 KINDS = ["dense", "banded", "left to right", "random", "one way out"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_states", [65, 130])
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_as_reference(n_states: int, kind: str) -> None:
@@ -57,6 +58,7 @@ def test_probabilities_far_apart(kind: str) -> None:
         same_everywhere((start, transition, None, emission, offsets), rng.random(4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_states", [70, 200])
 @pytest.mark.parametrize("kind", ["dense", "banded"])
 def test_same_bits_for_any_threads_and_company(tier: str, n_states: int, kind: str) -> None:
@@ -131,6 +133,7 @@ class LeftToRight:
         self.path = np.array(path[::-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [1.0, 120.0], ids=["near", "far apart"])
 @pytest.mark.parametrize("coded", [True, False], ids=["codes", "array"])
 def test_long_sequences_in_segments(coded: bool, spread: float) -> None:

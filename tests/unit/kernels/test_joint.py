@@ -73,6 +73,7 @@ def set_lists(draw: st.DrawFn, n_columns: int, most: int) -> list[tuple[int, ...
     return draw(st.lists(members, max_size=12)) if n_columns else []
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), seed=seeds, layout=layouts, missing=st.sampled_from([0.0, 0.0, 0.01, 0.5, 1.0]))
 def test_against_brute_force(data: st.DataObject, seed: int, layout: str, missing: float) -> None:
@@ -108,6 +109,7 @@ SETS = {
 }
 
 
+@pytest.mark.slow
 @every_implementation
 @pytest.mark.parametrize("way", SETS)
 @pytest.mark.parametrize("missing", [0.0, 0.05])

@@ -51,6 +51,7 @@ def by_table(columns: Any, sizes: Any, sets: Any, cells: Any, lines: Any, weight
     return [sum - term(t.sum(axis=-1), start) for sum, t, start in zip(found, tables, lines, strict=True)]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), seed=seeds, layout=layouts)
 def test_sums_are_those_of_the_tables(data: st.DataObject, seed: int, layout: str) -> None:

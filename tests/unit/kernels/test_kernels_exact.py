@@ -92,6 +92,7 @@ def test_whole_counts_are_exact_whatever_the_split(implementation: str) -> None:
     np.testing.assert_array_equal(whole[0], X.sum(axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouping", ["none", "hard", "weighted", "soft"])
 def test_threads_change_no_bit(tier: str, grouping: str) -> None:
     rng = np.random.default_rng(4)

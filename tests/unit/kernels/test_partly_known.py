@@ -100,6 +100,7 @@ def test_what_nothing_is_known_below_is_left_out(seed, implementation):
     assert rows._rows.instances <= PartlyKnown(codes, sizes, scopes, range(d))._rows.instances
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_compiled_and_numpy_agree(seed):

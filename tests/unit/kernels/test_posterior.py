@@ -110,6 +110,7 @@ def test_a_nan_makes_its_row_nan_and_no_other(implementation: str, tier: str, n_
     assert (np.isnan(found[1]) == lost).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_classes", [2, 5, 20])
 def test_same_bits_for_any_threads(tier: str, kind: str, n_classes: int) -> None:

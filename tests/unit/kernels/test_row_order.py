@@ -44,6 +44,7 @@ def test_against_sets(rows, pointer, index):
         assert implementation.row_order(indptr, indices, 131, 0) == by_sets(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 70_000, 149_999])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_one_odd_row_among_many(build, place, threads):

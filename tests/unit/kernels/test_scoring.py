@@ -50,6 +50,7 @@ def test_same_as_reference(tier: str, seed: int, n: int, d: int, n_classes: int,
     np.testing.assert_array_equal(best, found.argmax(axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_classes", [2, 5, 20, 130])
 def test_same_bits_for_any_threads_and_chunks(tier: str, kind: str, n_classes: int) -> None:

@@ -69,6 +69,7 @@ def test_compiled_and_reference_agree(text, rule):
     assert found == [token.decode() for token in reference_tokens(encoded(text), rule)]
 
 
+@pytest.mark.slow
 def test_huge_words():
     assert tb.tokens("x" * 10**6 + " y") == ["x" * 10**6, "y"]
     assert tb.tokens("É" * 10**6) == ["é" * 10**6]

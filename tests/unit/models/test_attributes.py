@@ -70,6 +70,7 @@ def show(model) -> None:
     assert ("</table>" in below or "</pre>" in below) == model.__sklearn_is_fitted__()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("estimate", ESTIMATES)
@@ -160,6 +161,7 @@ FORGET = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("estimate", ["bayes", "mle"])
 @pytest.mark.parametrize("name", FORGET)

@@ -42,6 +42,7 @@ def drawn(family, states, n_groups, rng):
 FAMILIES = [tb.Categorical(), tb.Bernoulli(), tb.Poisson(), tb.Multinomial(), tb.Gaussian()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_loaded_dice_are_found(seed):
     """Labels of which each would be one state's alone: EM could not move, and said that it had converged."""
@@ -58,6 +59,7 @@ def test_loaded_dice_are_found(seed):
     assert np.array(list(found["mle"].emission_[0].values())).max() == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_loaded_dice_against_hmmlearn(seed):
     hmm = pytest.importorskip("hmmlearn.hmm")
@@ -68,6 +70,7 @@ def test_loaded_dice_against_hmmlearn(seed):
     assert ours.score_samples([x])[0] > max(model.score(x[:, None]) for model in theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_steps", [30, 600])
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_a_chain_ends_no_lower_than_under_a_prior(family, n_steps):
@@ -94,6 +97,7 @@ def test_a_chain_with_some_states_known_ends_no_lower_than_under_a_prior(family)
     assert ends["mle"] > ends["bayes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 @pytest.mark.parametrize("share", [0.0, 0.05], ids=["no labels", "some"])
 def test_a_mixture_ends_no_lower_than_under_a_prior(family, share):
@@ -110,6 +114,7 @@ def test_a_mixture_ends_no_lower_than_under_a_prior(family, share):
         assert ends["mle"] > ends["map"]
 
 
+@pytest.mark.slow
 def test_components_that_began_with_zeros():
     """k-means gives whole levels to one component; without a prior it took a lower top and stayed there."""
     rng = np.random.default_rng(3)

@@ -144,6 +144,7 @@ def test_every_shape_that_people_have():
     assert plain.score_samples([[0, 0]])[0] == pytest.approx(np.log(0.5 + 0.125))
 
 
+@pytest.mark.slow
 def test_what_another_model_has_learned_can_be_given():
     rng, n = np.random.default_rng(0), 200
     frame = pd.DataFrame(

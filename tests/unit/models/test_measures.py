@@ -49,6 +49,7 @@ def tb_clone(model):
     return clone(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("estimate", ["bayes", "map"])
 def test_the_prior_that_was_resolved_is_a_prior(name, estimate):
@@ -94,6 +95,7 @@ def test_criteria_at_the_most_likely_parameters(name):
         assert model.bic_ == pytest.approx(-2 * best + model.n_parameters_ * math.log(80), rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Mixture", "Baum-Welch"])
 def test_criteria_where_em_ended(name):
     model, rows = fitted(name, estimate="mle")

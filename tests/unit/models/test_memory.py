@@ -107,6 +107,7 @@ def test_what_fits_is_not_refused_and_pays_little(monkeypatch):
     assert time.process_time() - start < 0.05  # microseconds each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "n_columns"),
     [(tb.Multinomial(), 100_000), (tb.Poisson(), 100_000), (tb.Bernoulli(), 100_000), (tb.MultivariateGaussian(), 300)],

@@ -47,6 +47,7 @@ def numbers(table):
     return np.column_stack(list(table.values())) if isinstance(table, dict) else np.asarray(table, dtype=float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", CLASSIFIERS.values(), ids=CLASSIFIERS)
 def test_whole_numbers_with_constant_columns_are_as_good_as_floats(model):
     """Constant cells were once made NaN in place, which whole numbers cannot hold."""

@@ -64,6 +64,7 @@ def told(value):
     return value.__name__ if isinstance(value, type) else re.sub(r" at 0x\w+", "", str(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name", "value"), list(cases()), ids=told)
 def test_what_makes_no_sense_is_refused_when_fitted(kind, name, value):
     model = kind(*FIRST.get(kind, ()), **{name: value})  # never here: scikit-learn clones and sets what it likes

@@ -474,6 +474,7 @@ def test_learn_says_what_counts_text():
         tb.learn(MAILS, tb.Text())
 
 
+@pytest.mark.slow
 def test_many_words_are_few_objects(tmp_path):
     texts = pa.array([" ".join(f"w{k:x}" for k in range(first, first + 500)) for first in range(0, 100_000, 500)])
     gc.collect()

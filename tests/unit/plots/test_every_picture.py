@@ -93,6 +93,7 @@ def sizes():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "method", "n_classes", "n_columns"), sizes(), ids=str)
 def test_pictures_of_classifiers(kind, method, n_classes, n_columns):
     model, rows, y = (worded if method == "plot_words" else fitted)(kind, n_classes, n_columns)
@@ -222,6 +223,12 @@ DRAWN = {
     ("Regression", "plot"): lambda n: lines(n),
     ("Hypotheses", "plot"): lambda n: tb.Hypotheses({f"{LONG} {k}": (k + 1) / (n + 1) for k in range(n)}).plot(),
     ("Learned", "plot"): lambda n: learned(n).plot(),
+    ("LearnedWithMissing", "plot"): lambda n: tb.learn(
+        [*(f"{LONG} {k}" for k in range(n)), None], tb.WithMissing(tb.Categorical())
+    ).plot(),
+    ("Structure", "plot"): lambda n: tb.learn_structure(
+        {f"{LONG} {k}": (np.arange(60) + k // 2) // 3 % 2 for k in range(n)}, score="bic", restarts=0
+    ).plot(),
     ("BayesianNetwork", "plot"): lambda n: network(n)[0].plot(),
     ("BayesianNetwork", "plot_posteriors"): lambda n: network(n)[0].plot_posteriors({f"{LONG} 0": 1}),
     ("Sensitivity", "plot"): lambda n: network(n)[0].sensitivity({f"{LONG} 0": 1}, {f"{LONG} 1": 1}).plot(),
@@ -253,6 +260,7 @@ DRAWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 30])
 @pytest.mark.parametrize(("kind", "method"), sorted(DRAWN), ids=str)
 def test_pictures_of_all_else(kind, method, n):

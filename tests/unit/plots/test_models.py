@@ -79,6 +79,7 @@ def test_decisions_of_nearest_means():
     np.testing.assert_array_equal((gap**2).sum(axis=2).argmin(axis=1), drawn["predicted"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metric",
     ["euclidean", "mahalanobis", lambda X, mean: np.abs(X - mean).sum(axis=1)],
@@ -126,6 +127,7 @@ def test_decisions_of_a_chosen_mixture_take_the_other_columns_for_missing(pair, 
     assert model.predict(asked).tolist() == drawn["predicted"].tolist()
 
 
+@pytest.mark.slow
 def test_a_chosen_mixture_draws_its_heaviest_member_and_says_so():
     model = mixture_of_kinds()
     said = f"by {model.members_[0].choice.name}, the heaviest of {len(model.members_)}"
@@ -221,6 +223,7 @@ def test_yes_and_no_is_one_bar_a_class():
     assert "40 of 50 classes" in picture.axes[0].get_title()
 
 
+@pytest.mark.slow
 def test_numbers_far_from_zero_and_classes_that_cannot_be():
     y = np.arange(100) % 2
     X = np.column_stack([1e12 + 1e-3 * rng.normal(size=100), 1e-9 * rng.normal(size=100) + y])
@@ -260,6 +263,7 @@ def test_classes_are_images_of_their_means(covariance):
     np.testing.assert_allclose(picture.axes[3].images[0].get_array(), model.means_[3].reshape(8, 8), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_classes_of_yes_and_no_are_shares_and_few_of_many():
     X, y = rng.integers(0, 2, (500, 6)), np.arange(500) % 50
     model = tb.NaiveBayes(tb.Bernoulli()).fit(X, y)
@@ -277,6 +281,7 @@ def test_classes_of_yes_and_no_are_shares_and_few_of_many():
 # ---- Graphs and trellises --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_graphs_with_plates():
     many = {f"a block whose name goes on and on {k}": rng.normal(size=300) for k in range(9)}
     kinds = {name: [tb.Gaussian(), tb.LogNormal(), tb.Poisson()][0] for name in many}
@@ -334,6 +339,7 @@ def test_a_trellis_of_an_impossible_sequence_and_of_a_long_one():
 # ---- Every picture ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_picture_is_a_file_and_shows_itself(tmp_path):
     picture = tb.NaiveBayes().fit(IRIS, SPECIES).plot_columns()
     for ending in ("svg", "pdf", "png"):

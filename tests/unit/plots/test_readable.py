@@ -57,6 +57,7 @@ CLASSES, COLUMNS = [2, 9, 30], [3, 300]
 @pytest.mark.parametrize("n_classes", [2, 30])
 @pytest.mark.parametrize("n_columns", COLUMNS)
 class TestModels:
+    @pytest.mark.slow
     def test_columns_of_numbers(self, n_classes, n_columns):
         rows, y = numbers(n_classes, n_columns)
         model = tb.NaiveBayes().fit(rows, y)
@@ -73,12 +74,14 @@ class TestModels:
             places = [int(name.split()[-1]) for name in picture.to_frame()["column"].unique()]
             assert all(place % 3 for place in places)  # every third says nothing
 
+    @pytest.mark.slow
     def test_columns_of_labels(self, n_classes, n_columns):
         rows, y = labels(n_classes, min(n_columns, 20), 4 if n_columns == 3 else 120)
         picture = tb.NaiveBayes().fit(rows, y).plot_columns()
         assert_readable(picture)
         assert n_columns == 3 or "16 of 120 levels" in picture.axes[0].get_title()
 
+    @pytest.mark.slow
     def test_decision(self, n_classes, n_columns):
         rows, y = numbers(n_classes, n_columns)
         picture = tb.NaiveBayes().fit(rows, y).plot_decision(rows, y)
@@ -94,6 +97,7 @@ class TestModels:
         assert len(picture.to_frame()) == n_columns + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_columns", COLUMNS)
 def test_dependence(n_columns):
     rows, y = numbers(2, n_columns)
@@ -116,6 +120,7 @@ def test_projection(n_classes):
     assert len(legend_of(picture)) == min(n_classes, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", CLASSES)
 def test_predictive_check(n_classes):
     rows, y = labels(n_classes, 1, 40)
@@ -134,6 +139,7 @@ def test_transitions(n_states):
     np.testing.assert_allclose(picture.to_frame()["probability"], model.transition_.ravel())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_states", CLASSES)
 @pytest.mark.parametrize("n_columns", [1, 3, 20])
 def test_states(n_states, n_columns):

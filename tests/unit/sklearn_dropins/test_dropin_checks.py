@@ -29,6 +29,7 @@ def checks():
             yield pytest.param(estimator, check, id=f"{name}-{told}")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_scikit_learns_checks(estimator, check):

@@ -125,6 +125,7 @@ def never_read(monkeypatch):
     monkeypatch.setattr(SparkFrame, "batches", read)
 
 
+@pytest.mark.slow
 @everywhere
 @pytest.mark.parametrize(
     ("query", "weight"), [("my.rows", "weight"), (' with a as (select * from "my.rows") select * from a;', None)]
@@ -134,6 +135,7 @@ def test_a_database_counts_what_an_array_is_counted_as(connect, frame, query, we
     _assert_same(model, tb.NaiveBayes(COLUMNS).fit(frame, "y", sample_weight=weight))
 
 
+@pytest.mark.slow
 @everywhere
 def test_more_rows_and_fewer(connect, frame, never_read):
     columns = {"kids": tb.Poisson(), "far": tb.Gaussian(), 'a "job"': tb.Categorical()}
@@ -147,6 +149,7 @@ def test_more_rows_and_fewer(connect, frame, never_read):
     assert list(model.classes_) == []
 
 
+@pytest.mark.slow
 @everywhere
 def test_covariances(connect, frame, never_read):
     query = 'SELECT far - 1e9 AS far, size, "at", y FROM "my.rows" WHERE far IS NOT NULL'
@@ -174,6 +177,7 @@ def test_pairs_of_labels(connect, frame, never_read):
     _assert_same(model, tb.AveragedOneDependence(columns=columns).fit(frame[names], "y"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
 @pytest.mark.parametrize(("bins", "weight"), [(4, None), ("mdl", None), (3, "weight")])
 def test_pairs_of_bins(connect, frame, kind, bins, weight, never_read):
@@ -198,6 +202,7 @@ def test_infinity_is_in_no_bin(connect, model):
         model.fit(tb.table(connect, query), "y")
 
 
+@pytest.mark.slow
 @everywhere
 def test_tables_of_networks(connect, frame, never_read):
     columns = {"kids": tb.Categorical(), "select": tb.Categorical(), "at": tb.Gaussian()}
@@ -214,6 +219,7 @@ def test_tables_of_networks(connect, frame, never_read):
     assert found.tally_.statistics[0].isclose(expected.tally_.statistics[0], 1e-9)
 
 
+@pytest.mark.slow
 @everywhere
 def test_predicting_reads(connect, frame):
     model = tb.NaiveBayes(COLUMNS).fit(frame, "y")
@@ -431,6 +437,7 @@ def test_a_relation_counts_labelled_sequences(steps, connect, never_read):
     _assert_same(found, tb.HiddenMarkovModel().fit(steps, "tag", sequence="s", order="t"))
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_spark_counts_labelled_sequences(spark, never_read):
     steps = _steps()

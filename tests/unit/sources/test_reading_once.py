@@ -57,6 +57,7 @@ def test_what_makes_batches_is_asked_once_for_one_fit():
         assert len(made) == times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["parquet", "ipc"])
 def test_wide_rows_come_in_small_batches(format, tmp_path):
     path = tmp_path / f"rows.{'arrow' if format == 'ipc' else format}"

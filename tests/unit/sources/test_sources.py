@@ -221,6 +221,7 @@ def test_covariances_with_holes_are_expected_from_all_rows(frame, tmp_path, smal
     np.testing.assert_allclose(found.predict_proba(some), tb.GaussianDiscriminant().fit(some, "y").predict_proba(some))
 
 
+@pytest.mark.slow
 def test_networks_chains_mixtures_and_measures_take_files(frame, tmp_path):
     path = _csv(frame, tmp_path / "rows.csv")
     network = tb.BayesianNetwork({"y": ["kids"]}, columns={"kids": tb.Categorical()})
@@ -240,6 +241,7 @@ def test_networks_chains_mixtures_and_measures_take_files(frame, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "csv", "iterator"])
 def test_evaluations_ask_batch_by_batch(kind, frame, tmp_path, small_batches, never_whole):
     def same(found, expected):

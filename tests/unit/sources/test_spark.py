@@ -34,6 +34,7 @@ def rows():
     )
 
 
+@pytest.mark.slow
 def test_frames_are_sources_whatever_their_columns_are_called(spark, rows):
     frame = spark.createDataFrame(rows)
     columns = {"level": tb.Categorical(), ...: "auto"}
@@ -57,6 +58,7 @@ def test_rows_are_read_in_order_and_in_parts(spark, monkeypatch):
         list(source.batches(["b"]))
 
 
+@pytest.mark.slow
 def test_what_there_is_not(spark):
     for query in ("nope", "no.where", "select * from nope", "with a as (select 1) insert into t select * from a"):
         with pytest.raises(tb.DataError, match=r"no table 'no.*' to be read|the query cannot be asked"):
@@ -69,6 +71,7 @@ def test_what_there_is_not(spark):
         tb.NaiveBayes().fit(none, "y")
 
 
+@pytest.mark.slow
 def test_pairs_of_bins_are_counted_there(spark, monkeypatch):
     rng = np.random.default_rng(7)
     rows = pd.DataFrame(

@@ -106,6 +106,7 @@ def test_a_tally_of_nothing(tmp_path):
     assert_same(roundtrip(tb.Tally([], [], {}), tmp_path), tb.Tally([], [], {}))
 
 
+@pytest.mark.slow
 def test_a_fresh_process_knows_every_public_type(tmp_path):
     factors = [
         tb.Factor("x", (), tb.Gaussian(), tb.NormalInverseGamma(0, 1, 1, 1)),

@@ -3,8 +3,10 @@
 import json
 
 import pandas as pd
+import pytest
 
 
+@pytest.mark.slow
 def test_an_audit_ends_with_1_where_something_was_found(files, frame, done, tally):
     done("fit penguins.csv --target species --model naive-bayes -o naive.tally")
     late = frame[200:].copy()

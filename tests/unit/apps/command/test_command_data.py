@@ -106,6 +106,7 @@ def address():
         yield f"postgresql://{parts['user']}@/{parts['dbname']}?host={parts['host']}"
 
 
+@pytest.mark.slow
 def test_postgresql_counts_and_is_written_to(address, files, frame, done, tally, expected):
     import psycopg
 

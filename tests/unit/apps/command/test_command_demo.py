@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 
+@pytest.mark.slow
 def test_the_demo_shows_what_it_says(done, tmp_path):
     told = done("demo -o page.html")
     assert told.count("True\n") == 3
@@ -12,6 +13,7 @@ def test_the_demo_shows_what_it_says(done, tmp_path):
     assert "Try it" in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_report_from_the_shell(tally, done, files):
     done("fit penguins.csv --target species --model naive-bayes -o m.tally")
     done("report m.tally --data test.csv -o page.html --title", "<b>")

@@ -155,6 +155,7 @@ def test_names_from_the_data_do_not_steer_the_terminal(files, tally):
     assert "\x1b" not in found.out
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(files, frame, done):
     done("fit penguins.csv -t species -m naive-bayes -o m.tally")
     frame.loc[frame.index.repeat(100)].to_csv("long.csv", index=False)

@@ -64,6 +64,7 @@ def start(done, tmp_path):
     return begin
 
 
+@pytest.mark.slow
 @needs_signals
 def test_no_change_is_lost_and_none_is_half_made(start, done, tmp_path):
     rng, started = np.random.default_rng(0), 0
@@ -98,6 +99,7 @@ def test_no_change_is_lost_and_none_is_half_made(start, done, tmp_path):
     assert not (tmp_path / ".m.tally.lock").exists()
 
 
+@pytest.mark.slow
 @needs_signals
 @pytest.mark.parametrize(
     ("before", "name", "counted"), [(True, "fsync", 2), (True, "replace", 2), (False, "replace", 3)]

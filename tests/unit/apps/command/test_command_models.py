@@ -18,6 +18,7 @@ def read(text):
     return pd.read_csv(StringIO(text))
 
 
+@pytest.mark.slow
 def test_by_default_a_model_is_chosen_and_everything_works_with_it(files, frame, done, tally):
     told = tally("fit penguins.csv --target species")
     assert told.code == 0

@@ -41,6 +41,7 @@ def tried(page):
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL).group(1))
 
 
+@pytest.mark.slow
 def test_the_page_says_what_is_measured(page, wine):
     model = tb.NaiveBayes().fit(wine[0], "kind")
     found = tb.evaluate(model, wine[1], "kind")
@@ -49,6 +50,7 @@ def test_the_page_says_what_is_measured(page, wine):
     assert "33% of the cells of hue are missing" in page or "34% of the cells of hue are missing" in page
 
 
+@pytest.mark.slow
 def test_names_are_escaped(page):
     assert BAD not in page
     assert html.escape(BAD) in page
@@ -94,6 +96,7 @@ def test_every_classifier_has_a_page(model, wine):
     assert "Try it" in found.html
 
 
+@pytest.mark.slow
 def test_images_of_classes_and_rows_without_names():
     X, y = load_digits(return_X_y=True)
     found = tb.NaiveBayes(tb.Gaussian()).fit(X[:900], y[:900]).report(X[900:1100], y[900:1100])
@@ -131,6 +134,7 @@ def test_rows_without_labels_and_sparse_rows(wine):
         tb.NaiveBayes(tb.Multinomial()).fit(words, list("abab")).report(words, list("abab"))
 
 
+@pytest.mark.slow
 def test_rows_of_a_file_and_of_an_iterator(wine, tmp_path):
     columns = ["alcohol", "proline", "kind"]
     model, rows = tb.NaiveBayes().fit(wine[0][columns], "kind"), wine[1][columns]
@@ -162,6 +166,7 @@ def in_chromium(page, folder, script):
     return done.stdout, said
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_the_page_works_in_a_browser(page, tmp_path):
     script = """
@@ -193,6 +198,7 @@ def test_the_page_works_in_a_browser(page, tmp_path):
     assert any(name in out[-1] for name in classes)
 
 
+@pytest.mark.slow
 @in_a_browser
 @pytest.mark.parametrize("width", [390, 1100])
 def test_the_page_fits_the_screen(page, tmp_path, width):
@@ -213,6 +219,7 @@ def test_the_page_fits_the_screen(page, tmp_path, width):
     assert wide <= max(there, width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [list, np.array, pd.Series], ids=["list", "array", "series"])
 def test_rows_that_are_one_text_each(given):
     texts, kinds = ["win money", "win now", "read me", "meeting <now>"] * 5, ["spam", "spam", "ham", "ham"] * 5

@@ -190,6 +190,7 @@ def test_other_mails_are_others():
     assert len(found) == len(others) - 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_mail_takes_little_time_and_memory_and_has_tokens(name):
     # In a process of its own: what a mail takes at most is known of a process alone.

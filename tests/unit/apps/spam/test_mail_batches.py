@@ -77,6 +77,7 @@ PLAIN = {
 ODD = {"japanese", "korean", "chinese", "utf-16"}
 
 
+@pytest.mark.slow
 @compiled_alone
 @pytest.mark.parametrize("name", PLAIN)
 def test_plain_mails_have_the_tokens_of_the_reference(name):
@@ -138,6 +139,7 @@ def test_a_batch_is_that_of_python(few, monkeypatch):
     assert_same(read_batch([]), in_python([]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ARCHIVE.exists(), reason=f"the mails of {ARCHIVE} are not here")
 def test_real_mails_all_of_them(tmp_path):
     with tarfile.open(ARCHIVE, "r|xz") as files:

@@ -192,6 +192,7 @@ def log_loss(is_spam: np.ndarray, probability: np.ndarray) -> float:
 needs_corpus = pytest.mark.skipif(not ARCHIVE.exists(), reason="no ../shared/data beside the repo")
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("headers", ["headers in", "headers out"])
 def test_on_real_mail_it_is_better_than_counts_and_multinomial_naive_bayes(corpus, headers):
@@ -214,6 +215,7 @@ def test_on_real_mail_it_is_better_than_counts_and_multinomial_naive_bayes(corpu
     assert promised == pytest.approx(log_loss(is_spam[test], ours), abs=0.05)
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_with_ten_mails_of_each_class_few_are_misjudged_and_probabilities_are_not_bold(corpus):
     raws, is_spam = corpus

@@ -209,6 +209,7 @@ def test_a_process_that_is_killed_is_told(learned):
     assert ran.stderr.startswith("error: a process that took mails apart was killed")
 
 
+@pytest.mark.slow
 def test_killed_while_it_learns_in_bulk(learned, monkeypatch):
     # What was written is whole mails, once each; what is left is learned by the same command again.
     folder = learned / "bulk"
@@ -232,6 +233,7 @@ def test_killed_while_it_learns_in_bulk(learned, monkeypatch):
     assert sum(int(found or 0) for found in numbers.groups()) == 600
 
 
+@pytest.mark.slow
 def test_a_server_serves_as_a_store(mails, done, tally, empty_server):
     done("spam learn --ham train/ham --spam train/spam", "--store", empty_server)
     assert tally("spam check test/spam/50.eml", "--store", empty_server).code == 1

@@ -157,6 +157,7 @@ def test_two_connections_share_ids(place, store):
         assert store.counts_of(["delta", "zeta"]) == {"delta": (0, 2), "zeta": (0, 1)}
 
 
+@pytest.mark.slow
 def test_a_change_that_fails_changes_nothing(store, monkeypatch):
     before = held(store), store.state()
     monkeypatch.setattr(store, "_step", lambda *given, **steps: 1 // 0)
@@ -300,6 +301,7 @@ def test_a_newer_format_is_refused(place, store):
             Store(place, **options)
 
 
+@pytest.mark.slow
 def test_who_asks_sees_whole_messages_while_others_learn(place):
     # Every message has all of ten words, so whoever looks must find ten equal counts, and as many messages.
     words = [f"word{number}" for number in range(10)]
@@ -326,6 +328,7 @@ def test_who_asks_sees_whole_messages_while_others_learn(place):
     assert len(seen) > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 def test_killed_a_hundred_times(place):
     script = Path(__file__).with_name("killing.py")

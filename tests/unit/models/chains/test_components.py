@@ -151,6 +151,7 @@ def fitted(X, y=None, columns=MIXED, **options):
         return model.fit(X, y)
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 50),
     st.sampled_from(["bayes", "map", "mle"]),
@@ -283,6 +284,7 @@ def test_counts_add_travel_and_are_read_otherwise(tmp_path):
         model.partial_fit(X, y)
 
 
+@pytest.mark.slow
 def test_where_em_starts():
     X, _ = drawn(7, (80, 60))
     few = {"x": tb.Gaussian(), "n": tb.Poisson()}

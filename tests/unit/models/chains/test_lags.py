@@ -114,6 +114,7 @@ def test_one_step_of_em_counts_what_all_paths_expect():
     )
 
 
+@pytest.mark.slow
 @given(st.integers(0, 30), st.sampled_from(["bayes", "map", "mle"]), st.integers(1, 2), st.sampled_from([None, 2]))
 def test_the_objective_never_falls(seed, estimate, order, components):
     X, _ = drawn(seed, (60, 40))

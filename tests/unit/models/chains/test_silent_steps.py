@@ -31,6 +31,7 @@ def chain(estimate="bayes", **options):
     return tb.HiddenMarkovModel(2, {"calls": tb.Poisson()}, estimate=estimate, random_state=0, max_iter=20, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["mle", "map", "bayes"])
 @pytest.mark.parametrize("start", [None, "stationary"])
 def test_as_if_they_were_missing(estimate, start):
@@ -98,6 +99,7 @@ def test_without_silent_steps_nothing_changes():
     assert list(model.columns_) == ["calls"]
 
 
+@pytest.mark.slow
 def test_a_frame_an_array_and_cross_validation():
     short, _, _ = calls(6)
     frames = [pd.DataFrame(part) for part in short]

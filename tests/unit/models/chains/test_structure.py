@@ -322,6 +322,7 @@ def test_tied_states_stay_so_through_em(estimate, tmp_path):
 # ---- A stationary start ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 4))
 def test_no_transitions_near_by_are_more_likely(seed, n):
@@ -349,6 +350,7 @@ def test_two_states_by_a_grid():
     np.testing.assert_allclose(most_likely_moves(starts, moves)[[0, 1], [1, 0]], [p[i, j], q[i, j]], atol=1.1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_states", "published"), [(2, -342.3183), (3, -329.4603)])
 @pytest.mark.skipif(not QUAKES.is_file(), reason="no ../shared/data beside the repo")
 def test_earthquakes(n_states, published):
@@ -364,6 +366,7 @@ def test_earthquakes(n_states, published):
     assert model.aic_ == pytest.approx(2 * n_states * n_states - 2 * published, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["mle", "map", "bayes"])
 def test_sequences_begin_as_they_go_on(estimate, tmp_path):
     rng = np.random.default_rng(2)

@@ -71,6 +71,7 @@ def test_it_is_a_level_that_somebody_wrote_out(kind, weighted):
     assert model.parameters_["x"].columns[-1] == "(missing)"
 
 
+@pytest.mark.slow
 @each
 @given(st.integers(0, 2**32 - 1))
 def test_the_laws_of_counting(kind, seed):
@@ -199,6 +200,7 @@ def test_suggest_finds_it_by_evidence(kind):
     assert kind({"x": "suggest", ...: "auto"}).fit(frame, y).columns_["x"] == model.columns_["x"]
 
 
+@pytest.mark.slow
 @each
 def test_every_answer_is_given(kind):
     frame, y = draw()

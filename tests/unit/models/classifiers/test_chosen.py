@@ -236,6 +236,7 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(found.predict_proba(frame), wanted.predict_proba(frame), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_same_bits_every_time(wine, tmp_path):
     X, y, model = wine
     answer = model.predict_proba(X)

@@ -95,6 +95,7 @@ class TestFinds:
         near, far = mixture(2, columns).fit(X), mixture(2, columns).fit(X + 1e9)
         np.testing.assert_allclose(far.predict_proba(X + 1e9), near.predict_proba(X), atol=1e-6)
 
+    @pytest.mark.slow
     def test_the_best_of_its_starts(self):
         rows = np.random.default_rng(2).normal(size=(60, 3)) * [1, 2, 3]
         one = [quiet(mixture(4, n_init=1, random_state=seed), rows).history_[-1] for seed in range(4)]
@@ -270,6 +271,7 @@ class TestMeasures:
         assert bound <= exact - np.log(2) + 1e-9  # the two names of every solution count as two
         assert bound > exact - np.log(2) - 0.7
 
+    @pytest.mark.slow
     def test_the_evidence_bound_prefers_as_many_components_as_there_are_heaps(self):
         rng = np.random.default_rng(7)
         rows = rng.normal(np.repeat([0.0, 8.0, 16.0], 40)[:, None], 1.0, (120, 2))
@@ -277,6 +279,7 @@ class TestMeasures:
         measures = [quiet(mixture(n), rows).bic_ for n in (1, 2, 3, 4, 5)]
         assert np.argmax(bounds) == np.argmin(measures) == 2
 
+    @pytest.mark.slow
     def test_missing_cells_are_in_the_bound(self):
         """Under a full covariance the bound of rows with unknown cells is below that of the rows without them."""
         prior = tb.NormalInverseWishart(np.zeros(2), 0.1, 5.0, np.eye(2))

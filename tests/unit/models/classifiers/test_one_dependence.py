@@ -395,6 +395,7 @@ def test_wrong_parameters(kind, options, match):
         kind(**options).fit([[1.0, 2.0], [3.0, 4.0]], [0, 1])
 
 
+@pytest.mark.slow
 @each
 def test_infinite_cells_and_huge_tables(kind, monkeypatch):
     X, y = load_wine(return_X_y=True)
@@ -453,6 +454,7 @@ def test_a_family_without_levels_is_refused_beside_others_that_are_left_open(kin
     assert set(kind({key: "auto"}).fit(X, y).columns_) == {"size"}
 
 
+@pytest.mark.slow
 @each
 def test_many_columns_are_cut_at_once(kind):
     X = np.random.default_rng(0).normal(size=(20, 300))

@@ -45,6 +45,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["mle", "map", "bayes"])
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("lost", [(), ("x",), ("x", "z"), ("sky", "z")])

@@ -121,6 +121,7 @@ def normalised(log_terms):
     return shares / shares.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(WORLDS))
 def test_intervals_hold_the_truth_as_often_as_they_say(name):
     """The mean coverage over worlds drawn from the prior is `mass`, within four standard errors.
@@ -145,6 +146,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name):
     assert abs(np.mean(missed_low) - 0.05) < 4 * np.std(missed_low) / np.sqrt(len(covered))
 
 
+@pytest.mark.slow
 def test_a_row_without_cells_has_the_interval_of_the_class_shares():
     X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], ["a", "a", "a", "b", "b", "c"]
     model = tb.NaiveBayes().fit(X, y)
@@ -167,6 +169,7 @@ def test_a_class_prior_that_was_given_is_certain(given):
     np.testing.assert_allclose(high, low)
 
 
+@pytest.mark.slow
 def test_one_column_of_yes_and_no_against_integration():
     """P(a | 1) = θ_a / (θ_a + θ_b) with independent Betas: its quantiles by quadrature."""
     model = tb.NaiveBayes(tb.Bernoulli(), prior=1, class_prior="uniform").fit(
@@ -208,6 +211,7 @@ def test_more_rows_make_narrower_intervals_around_what_is_predicted():
     assert 6 < ratio < 16  # about √100
 
 
+@pytest.mark.slow
 def test_the_same_intervals_for_any_chunks_kind_of_input_and_number_of_rows(monkeypatch):
     model = tb.NaiveBayes(FAMILIES).fit(MIXED, LABELS)
     whole = model.predict_interval(MIXED, n_draws=60)
@@ -248,6 +252,7 @@ def test_seeds():
     assert not np.array_equal(model.predict_interval(MIXED, n_draws=40, random_state=None).low, first)
 
 
+@pytest.mark.slow
 def test_unseen_levels():
     train, y = {"sky": ["sun", "rain", "sun", "rain"]}, [0, 1, 0, 0]
     model = tb.NaiveBayes().fit(train, y)
@@ -266,6 +271,7 @@ def test_unseen_levels():
         model.reestimate(unseen="error").predict_interval(odd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance", list(tb.GaussianDiscriminant.families))
 def test_every_covariance_with_missing_cells_offsets_and_constant_columns(covariance):
     rng = np.random.default_rng(4)

@@ -235,6 +235,7 @@ class TestExpectation:
         model = em(MARKED, missing_label=-1, estimate="mle", class_prior=tb.Dirichlet(5.0))
         assert model.objective_ == "log posterior"
 
+    @pytest.mark.slow
     def test_memory_does_not_grow_with_classes_times_rows(self):
         def peak(n):
             rng = np.random.default_rng(0)
@@ -354,6 +355,7 @@ class TestAfterwards:
         assert model.tally_.soft
         assert ((model.predict_proba(X)[:, 2] > 0) & (model.predict(X) != 2)).all()
 
+    @pytest.mark.slow
     def test_rows_are_left_out_by_fitting_again(self):
         model = em(MARKED, missing_label=-1)
         for score in (tb.leave_one_out, tb.cross_validate):

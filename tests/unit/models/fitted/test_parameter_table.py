@@ -156,6 +156,7 @@ def test_names_that_are_not_there():
     assert "warmth" in model.parameters_
 
 
+@pytest.mark.slow
 def test_blocks_of_words_are_lazy_brief_and_have_their_names():
     n_words = 130_000
     words = sp.random(200, n_words, density=1e-3, format="csr", random_state=0)
@@ -341,6 +342,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_saved_models_give_equal_tables(name, tmp_path):

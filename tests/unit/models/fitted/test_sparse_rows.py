@@ -207,6 +207,7 @@ def test_a_corpus_is_held_out_in_little_memory(family, question):
     assert peak(lambda: question(tb.NaiveBayes(FAMILIES[family]), X, y)) < 60
 
 
+@pytest.mark.slow
 def test_a_family_without_a_form_scores_few_rows_at_a_time():
     X, y = corpus(300)
     model = tb.NaiveBayes(Geometric()).fit(X, y)
@@ -242,6 +243,7 @@ def test_an_explanation_holds_what_the_rows_were():
     np.testing.assert_array_equal(found.contributions, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_corpus_is_explained_in_little_memory(family):
     X, y = corpus(ones=family == "Bernoulli")
@@ -258,6 +260,7 @@ def test_a_mixture_of_a_corpus_takes_little_memory(family):
     assert peak(lambda: model.fit(X)) < 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [7, 90])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_mixtures_start_and_end_where_dense_rows_do(family, width):

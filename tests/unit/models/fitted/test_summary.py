@@ -123,6 +123,7 @@ def test_series_beside_blocks_are_read_by_their_types():
     np.testing.assert_array_equal(model.predict_proba(rows), expected.predict_proba(pd.DataFrame(rows)))
 
 
+@pytest.mark.slow
 def test_many_columns_of_labels_do_not_take_the_square_of_their_number():
     model = tb.NaiveBayes(tb.Categorical()).fit(RNG.integers(0, 3, (40, 2000)), Y[:40])
     few = tb.NaiveBayes(tb.Categorical()).fit(RNG.integers(0, 3, (40, 250)), Y[:40])

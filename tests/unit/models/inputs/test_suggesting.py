@@ -117,6 +117,7 @@ def test_cross_validation_holds_the_choice():
     assert left.log_loss.value == held.log_loss.value
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1))
 def test_order_does_not_matter_and_weights_are_repetitions(seed):
     rng = np.random.default_rng(seed)

@@ -233,6 +233,7 @@ def networks(draw):
     return NetworkTables(parents, levels, tables)
 
 
+@pytest.mark.slow
 @given(network=networks(), packed=st.booleans())
 @settings(max_examples=150)
 def test_any_network_survives(network, packed, tmp_path_factory):

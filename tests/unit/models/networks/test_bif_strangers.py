@@ -150,6 +150,7 @@ def test_many_parents():
 N = 200_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -75,6 +75,7 @@ def test_it_is_a_level_or_a_flag_that_somebody_wrote_out(estimate, weighted):
     }
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1))
 def test_the_laws_of_counting(seed):
     frame, rng = draw(40, seed), np.random.default_rng(seed)

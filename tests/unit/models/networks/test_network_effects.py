@@ -35,6 +35,7 @@ def adjusted(network, of, on, some):
     return (weight.sum(axis=0) * table / weight).sum(axis=1)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @hypothesis_given(st.data())
 def test_effects_equal_those_of_the_cut_network_by_the_smallest_set_there_is(data):
@@ -68,6 +69,7 @@ def test_effects_equal_those_of_the_cut_network_by_the_smallest_set_there_is(dat
         assert not enough
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @hypothesis_given(st.data())
 def test_sets_of_ones_own_are_taken_where_they_are_enough(data):

@@ -64,6 +64,7 @@ def _holed(data, tables, n_rows):
     return rows, rng.choice([0.5, 1.0, 2.0], n_rows)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @hypothesis_given(st.data())
 def test_em_equals_summing_over_all_completions(data):
@@ -138,6 +139,7 @@ def test_a_node_that_is_never_seen_is_learned_from_the_others():
     assert sorted(model.table("x").values[:, 0]) == pytest.approx([0.0, 4.0], abs=0.15)
 
 
+@pytest.mark.slow
 def test_a_node_that_is_never_seen_is_learned_from_many_rows():
     """Levels drawn by chance, row by row, differ less and less: EM stopped after two steps as if it had arrived."""
     rng = np.random.default_rng(4)
@@ -153,6 +155,7 @@ def test_a_node_that_is_never_seen_is_learned_from_many_rows():
         assert found._climb.log_likelihood > truth - 100  # where it stopped was 2,300 below
 
 
+@pytest.mark.slow
 def test_a_network_ends_no_lower_than_under_a_prior():
     for seed in range(2):
         rng = np.random.default_rng(seed)
@@ -281,6 +284,7 @@ def test_expected_counts_are_those_of_the_clique_tree(name, share):
         np.testing.assert_allclose(once + expected, wanted, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_network_too_large_for_a_clique_tree_is_learned_where_little_is_missing():
     """What counts is how much of a row is missing in one place, not how large the network is."""
     rng = np.random.default_rng(0)

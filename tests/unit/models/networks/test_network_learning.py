@@ -130,6 +130,7 @@ def _tables(draw):
     return tables.parents, rows, np.array(weight)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:level .* occurs only where a parent is missing")
 @settings(max_examples=100)
 @hypothesis_given(_tables(), st.data())
@@ -398,6 +399,7 @@ def test_evidence_bic_and_bits():
     assert (right.n_parameters_, right.n_parameters_joint_) == (1 + 2 + 2, 11)
 
 
+@pytest.mark.slow
 def test_networks_too_large_are_refused_before_they_are_made():
     names = [f"x{k}" for k in range(60)]
     with pytest.raises(TooLargeError, match=r"the table of 'y' would have 2.31e\+18 cells, .* it has the parents 'x0'"):
@@ -414,6 +416,7 @@ def test_networks_too_large_are_refused_before_they_are_made():
     assert issubclass(TooLargeError, MemoryError)
 
 
+@pytest.mark.slow
 def test_joint_answers_and_sums_too_large_are_refused_before_they_are_made():
     names = [f"p{k}" for k in range(40)]
     model = tb.BayesianNetwork({name: [] for name in names}).fit({name: [0, 1] for name in names})

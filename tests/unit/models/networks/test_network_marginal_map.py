@@ -17,6 +17,7 @@ import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @hypothesis_given(st.data())
 def test_some_nodes_equal_enumeration(data):
@@ -82,6 +83,7 @@ def test_what_is_too_large_is_refused_with_its_size():
     assert some["x44"] == 1
 
 
+@pytest.mark.slow
 def test_long_chains_of_what_is_improbable_do_not_vanish():
     network = hidden_steps(1500)
     known = {f"x{k}": k % 2 for k in range(3, 1500)}

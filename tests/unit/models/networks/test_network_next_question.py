@@ -21,6 +21,7 @@ def entropy(shares):
     return -math.fsum(p * math.log2(p) for p in shares if p > 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @hypothesis_given(st.data())
 def test_bits_and_costs_equal_enumeration(data):

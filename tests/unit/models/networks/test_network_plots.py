@@ -157,6 +157,7 @@ def test_many_levels_become_the_most_probable_and_the_others():
     assert sum(bars) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_pictures_of_any_size_keep_words_in_their_boxes():
     figure, axes = plt.subplots(2, 2, figsize=(7, 5), layout="constrained")
     model = fire_alarm()
@@ -203,6 +204,7 @@ def edge_colours(ax):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [None, {"report": True}])
 def test_a_path_a_blanket_and_an_effect_are_shown_in_colour(given):
     network = fire_alarm()

@@ -26,6 +26,7 @@ def _sums(weights, nodes, asked):
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @hypothesis_given(st.data())
 def test_queries_equal_enumeration(data):
@@ -47,6 +48,7 @@ def test_queries_equal_enumeration(data):
     assert sum(answer.values()) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @hypothesis_given(st.data())
 def test_most_probable_equals_enumeration(data):
@@ -61,6 +63,7 @@ def test_most_probable_equals_enumeration(data):
     assert math.exp(found.log_probability) == pytest.approx(best / total, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worth", [0, 1 << 16])  # whether columns that are always known are looked up
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis_given(data=st.data())
@@ -140,6 +143,7 @@ def test_what_is_impossible_is_named_as_briefly_as_can_be():
     assert model.probability({"a": 0, "b": 1}) == 0.0
 
 
+@pytest.mark.slow
 def test_a_thousand_witnesses_do_not_underflow():
     # Half of the witnesses speak a thousand orders of magnitude for one side, half for the other.
     names = [f"x{k}" for k in range(800)]
@@ -225,6 +229,7 @@ def test_answers_read_as_mappings():
     assert "(known)" in repr(model.most_probable({"a": 0}))
 
 
+@pytest.mark.slow
 def test_rows_and_questions_at_the_edges():
     rng = np.random.default_rng(0)
     model = tb.BayesianNetwork(

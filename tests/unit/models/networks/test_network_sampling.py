@@ -97,6 +97,7 @@ def _tangled(n=150):
     return tb.BayesianNetwork.from_tables(parents, dict.fromkeys(parents, (False, True)), tables)
 
 
+@pytest.mark.slow
 def test_a_network_too_large_for_a_clique_tree_is_drawn_from():
     model = _tangled()
     with pytest.raises(TooLargeError, match=r"inference='sampling'"):

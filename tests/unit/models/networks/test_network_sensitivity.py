@@ -41,6 +41,7 @@ def told(tables, event, observed, do):
     return both / total if total > 0 else math.nan
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @hypothesis_given(st.data())
 def test_functions_equal_questions_to_changed_networks(data):

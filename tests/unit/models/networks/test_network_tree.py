@@ -58,6 +58,7 @@ def test_no_tree_is_more_likely(seed, n):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @hypothesis_given(st.integers(0, 10**6))
 def test_no_tree_given_the_target_is_more_likely(seed):

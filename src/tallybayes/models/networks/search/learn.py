@@ -108,8 +108,7 @@ def learn_structure(
       by hill climbing from 36 rows in ... s, ... families
       forbidden: fire → smoke
                     worth
-      smoke – fire   24.1
-    –: can be turned, no data tell its direction.
+      smoke → fire   24.1
     """
     began = time.perf_counter()
     Words(tuple(_METHODS)).check("method", method)

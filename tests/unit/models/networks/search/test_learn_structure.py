@@ -94,6 +94,7 @@ def test_climbing_never_ends_below_its_start(start, seed, score, tabu):
     assert found.score >= sum(families.of(masks)) - 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 50), shuffle=st.randoms(use_true_random=False))
 def test_rows_may_come_in_any_order_and_by_weight(seed, shuffle):
