@@ -56,9 +56,9 @@ test-slow: setup ## the tests that take long, some ten minutes; it stops at the 
 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
 # scikit-learn's own checks, pictures, notebooks, what is written about rows.
-UNIT = $(addprefix tests/unit/,apps/command apps/report apps/spam/test_spam_command.py sources plots/test_every_picture.py models/inputs models/test_column_types.py models/test_plain_tables.py \
-  models/test_near_misses.py insight/test_evaluate.py insight/test_cross_validation.py test_install.py test_notebook.py \
-  learned sklearn_dropins hmmlearn_dropins kernels/test_parquet.py) $(wildcard tests/unit/models/*/*contract.py)
+UNIT = $(addprefix tests/unit/,apps/command apps/report apps/spam/whole/test_command.py sources plots/whole/test_every_picture.py models/inputs models/whole/test_column_types.py models/whole/test_plain_tables.py models/whole/test_contract.py \
+  models/test_near_misses.py insight/evaluate insight/test_cross_validation.py test_install.py test_notebook.py \
+  learned sklearn hmmlearn kernels/test_parquet.py)
 OTHERS = docs README.md src $(UNIT)
 IN_NEWEST = PYENV_VERSION=$(NEWEST) $(MAKE) PYTHON=python$(NEWEST) VENV=.venv-newest
 test-newest: ## the tests of what other libraries can change, under the newest Python found here, with the newest of all

@@ -26,8 +26,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent / "unit"), str(Path(__file__).parent / "unit" / "models" / "networks")]
-sys.path[:0] = [str(Path(__file__).parent / "unit" / folder) for folder in ("apps/spam", "kernels")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 _SECONDS, _MEGABYTES = 2.0, 256
 Work = Callable[[random.Random], str]
@@ -35,11 +34,10 @@ Work = Callable[[random.Random], str]
 
 def sealed(folder: Path) -> Work:
     """Models, changed and sealed again."""
-    from test_hostile_files import MAKERS, mutated, same, write_any
-
     import tallybayes as tb
     from tallybayes import store
     from tallybayes.errors import FileError
+    from tests.unit.test_hostile_files import MAKERS, mutated, same, write_any
 
     seeds = []
     for number, make in enumerate(MAKERS.values()):
@@ -64,10 +62,9 @@ def sealed(folder: Path) -> Work:
 
 def bytes_(folder: Path) -> Work:
     """Files whose bytes were changed; the seal tells all of them."""
-    from test_hostile_files import MAKERS
-
     import tallybayes as tb
     from tallybayes.errors import FileError
+    from tests.unit.test_hostile_files import MAKERS
 
     seeds = []
     for number, make in enumerate(MAKERS.values()):
@@ -199,14 +196,13 @@ _MAIL_WORDS = [
 
 def mail(folder: Path) -> Work:
     """Mails changed in every way, and read as a file, as a mbox and as bytes."""
-    from mails import HONEST
-
     from tallybayes.apps.spam import mail as reading
     from tallybayes.apps.spam.batching import REFERENCE
     from tallybayes.apps.spam.databases import storable
     from tallybayes.apps.spam.packing import as_words
     from tallybayes.apps.spam.score import UNCALIBRATED, Totals, judge
     from tallybayes.kernels.mail import mail_batch
+    from tests.unit.apps.spam.mails import HONEST
 
     seeds = [*HONEST.values(), *_corpus()]
     path, totals = folder / "mail", Totals(5, 5, 100, 100, 100)
@@ -268,10 +264,9 @@ def _corpus() -> list[bytes]:
 
 def text(folder: Path) -> Work:
     """Texts whose characters and bytes were changed, by every rule: what is compiled, and the reference."""
-    from text_cases import BROKEN, RULES, TEXTS, buffers, encoded
-
     from tallybayes.kernels import reference_text
     from tallybayes.kernels.text import Rule, Vocabulary, text_rows
+    from tests.unit.kernels.text_cases import BROKEN, RULES, TEXTS, buffers, encoded
 
     del folder
     seeds = [encoded(one) for one in (*TEXTS, *BROKEN) if one]
@@ -302,7 +297,8 @@ def pages(folder: Path) -> Work:
     """Columns of Parquet files whose pages were changed: read or left to Arrow, which reads the same."""
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from parquet_cases import FILES, pages_read
+
+    from tests.unit.kernels.parquet_cases import FILES, pages_read
 
     seeds = [(path.read_bytes(), path) for path in (make(folder / name) for name, make in FILES.items())]
     others = [raw for raw, _ in seeds]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from catalogue import BELIEFS, BOUNDARIES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from tallybayes.beliefs.linear_normal_inverse_gamma import Line
 from tallybayes.families.categorical import Probabilities
 from tallybayes.statistics.segments import Segments
 from tallybayes.testing import strategies
+from tests.laws.catalogue import BELIEFS, BOUNDARIES
 
 JOINTLY = ("NormalInverseWishart", "LinearNormalInverseGamma")  # beliefs about whole rows
 

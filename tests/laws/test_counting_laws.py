@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from catalogue import FAMILIES, models
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tallybayes import kernels, testing
 from tallybayes.kernels import reference
 from tallybayes.testing import strategies
+from tests.laws.catalogue import FAMILIES, models
 
 TABLES = {name: strategies.rows(family) for name, family in FAMILIES.items()} | {"whole model": models()}
 every_table = pytest.mark.parametrize("tables", TABLES.values(), ids=TABLES)

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from catalogue import FAMILIES
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
@@ -14,6 +13,7 @@ import tallybayes as tb
 from tallybayes import testing
 from tallybayes.families.family import Family
 from tallybayes.testing import strategies
+from tests.laws.catalogue import FAMILIES
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,11 +5,11 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from own_families import Events, Exponential, FormedEvents, FormedExponential, Geometric
 from scipy.special import betaln, logsumexp
 
 import tallybayes as tb
 from tallybayes import testing
+from tests.laws.own_families import Events, Exponential, FormedEvents, FormedExponential, Geometric
 
 RNG = np.random.default_rng(0)
 Y = np.arange(90) % 3

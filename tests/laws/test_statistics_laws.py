@@ -5,7 +5,6 @@ import pkgutil
 
 import numpy as np
 import pytest
-from catalogue import BELIEFS, FAMILIES, STATISTICS
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.text import Text
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.statistics.statistics import Statistics
+from tests.laws.catalogue import BELIEFS, FAMILIES, STATISTICS
 
 every_statistic = pytest.mark.parametrize("examples", STATISTICS.values(), ids=STATISTICS)
 

@@ -4,11 +4,11 @@ import copy
 
 import numpy as np
 import pytest
-from catalogue import BELIEFS, FAMILIES
 from sklearn.base import BaseEstimator, clone
 
 import tallybayes as tb
 from tallybayes import testing
+from tests.laws.catalogue import BELIEFS, FAMILIES
 
 VALUES = {
     **FAMILIES,

@@ -6,16 +6,15 @@ covariance of one class by n_c − 1: ``estimate="unbiased"``.
 
 import csv
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
 import tallybayes as tb
+from tests.shared import DATA, needs
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "reference"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared reference tables are not at {DATA}")
+pytestmark = needs("reference")
 
 COVARIANCE = {"lda": "tied", "qda": "full"}
 KINDS = ["setosa", "versicolor", "virginica"]
@@ -23,7 +22,7 @@ MEASURES = ["Sepal.Length", "Sepal.Width", "Petal.Length", "Petal.Width"]
 
 
 def table(name):
-    path = DATA / name
+    path = DATA / "reference" / name
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         return list(csv.DictReader(file))
 

@@ -2,7 +2,6 @@
 
 import gzip
 import tarfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import log_loss
 
 import tallybayes as tb
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
+from tests.shared import DATA, needs
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +36,7 @@ def posts():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
+@needs("20newsgroups")
 def test_few_labelled_posts(posts):
     (train, labels), (test, answers) = posts
     words = CountVectorizer().fit(train)
@@ -52,7 +50,7 @@ def test_few_labelled_posts(posts):
     assert log_loss(answers, empirical.predict_proba(rows)) < log_loss(answers, model.predict_proba(rows)) / 2
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
+@needs("sms-spam")
 def test_short_messages_with_words_present_or_absent():
     lines = (DATA / "sms-spam" / "SMSSpamCollection").read_text(encoding="utf-8").splitlines()
     labels, texts = zip(*(line.split("\t", 1) for line in lines), strict=True)
@@ -64,7 +62,7 @@ def test_short_messages_with_words_present_or_absent():
     assert log_loss(answers, empirical.predict_proba(rows)) < log_loss(answers, model.predict_proba(rows)) / 5
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
+@needs("tables")
 def test_dna_with_many_weak_columns():
     lines = gzip.decompress((DATA / "tables" / "splice.arff.gz").read_bytes()).decode("latin-1").splitlines()
     start = next(i for i, line in enumerate(lines) if line.strip().lower() == "@data")

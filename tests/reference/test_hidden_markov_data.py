@@ -2,16 +2,12 @@
 
 import gzip
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tallybayes as tb
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
-
+from tests.shared import DATA, needs
 
 # ---- Eisner's ice-cream diary ---------------------------------------------------------------------------------------
 
@@ -30,7 +26,7 @@ def diary(name):
     return [part for part in X if part], [part for part in y if part]
 
 
-@needs_data
+@needs("ice-cream")
 def test_ice_cream_diary():
     """A teacher's own figures: 87.88 % of 33 days, 3.620 a token of the Viterbi tagging with its end (34 tokens)."""
     (X, y), (test, weather) = diary("ictrain"), diary("ictest")
@@ -46,7 +42,7 @@ def test_ice_cream_diary():
 # ---- Earthquakes ----------------------------------------------------------------------------------------------------
 
 
-@needs_data
+@needs("series")
 @pytest.mark.parametrize(("n_states", "log_likelihood"), [(2, -341.8787), (3, -328.5275)])
 def test_earthquakes(n_states, log_likelihood):
     """Major earthquakes a year, 1900 to 2006, by maximum likelihood with a free start."""
@@ -61,7 +57,7 @@ def test_earthquakes(n_states, log_likelihood):
 
 
 @pytest.mark.slow
-@needs_data
+@needs("series")
 def test_how_many_states_the_earthquakes_have():
     """The BIC as the handbook has it, 707.1 and 708.5; by the bound of the evidence it is three states."""
     years = np.loadtxt(DATA / "series" / "earthquakes_counts_1900_2006.txt")
@@ -95,7 +91,7 @@ def english(part):
 
 
 @pytest.mark.slow
-@needs_data
+@needs("tagging")
 def test_parts_of_speech():
     (X, y), (test, tags) = english("train"), english("test")
     assert (len(X), sum(map(len, X)), len(test)) == (12_544, 204_577, 2_077)

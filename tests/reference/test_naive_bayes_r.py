@@ -5,17 +5,15 @@ and at prediction probabilities of exactly 0 become 0.001. None of the tables us
 underflows, so all posteriors agree.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
 import tallybayes as tb
+from tests.shared import DATA, needs
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
-pytestmark = pytest.mark.skipif(not (DATA / "reference").is_dir(), reason="no ../shared/data/reference beside the repo")
+pytestmark = needs("reference", "tables")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import gzip
 import tarfile
 from decimal import Decimal, localcontext
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 import tallybayes as tb
+from tests.shared import DATA, needs
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
+pytestmark = needs("mnist", "tables", "20newsgroups")
 
 
 def mnist(part, n_rows):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from test_networks import DATA
 
 import tallybayes as tb
+from tests.shared import DATA, needs
 
-pytestmark = pytest.mark.skipif(not (DATA / "networks").exists(), reason="the reference networks are not here")
+pytestmark = needs("networks")
 
 
 def network(name):

@@ -5,15 +5,14 @@ import gzip
 import json
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tallybayes as tb
+from tests.shared import DATA, needs
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
+pytestmark = needs("networks", "reference", "network-samples")
 REFERENCE = ["asia", "cancer", "earthquake", "sachs", "survey", "alarm", "insurance", "hepar2"]
 
 

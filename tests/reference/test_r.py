@@ -6,7 +6,6 @@ missing cells; MASS pools a covariance over n − K.
 
 import csv
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +13,9 @@ from scipy.special import softmax
 from sklearn.datasets import load_iris
 
 import tallybayes as tb
+from tests.shared import DATA, needs
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared data are not at {DATA}")
+pytestmark = needs("reference", "tables")
 
 
 def table(name):

@@ -1,7 +1,6 @@
 """Text of 20 Newsgroups, counted from its bytes: scikit-learn's rule is scikit-learn's, count for count."""
 
 import tarfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +8,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
 from tallybayes.kernels.text import Rule, Vocabulary, count_texts, score_texts, text_rows
+from tests.shared import DATA, needs
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
+pytestmark = needs("20newsgroups")
 
 
 @pytest.fixture(scope="module")

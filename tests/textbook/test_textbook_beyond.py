@@ -2,16 +2,16 @@
 
 import gzip
 from math import ceil, erfc, log
-from pathlib import Path
 
 import numpy as np
 import pytest
-from course import BLUE, CLASS, DAYS, HAM, SPAM, WORDS, X, Y, clouds, columns, digits, mails, near, spam
 from sklearn.linear_model import LogisticRegression
 
 import tallybayes as tb
+from tests.shared import DATA, needs
+from tests.textbook.course import BLUE, CLASS, DAYS, HAM, SPAM, WORDS, X, Y, clouds, columns, digits, mails, near, spam
 
-MNIST = Path(__file__).parents[3] / "shared" / "data" / "mnist"
+MNIST = DATA / "mnist"
 SQUARE = np.array([(0, 0), (2, 0), (0, 2), (2, 2)], dtype=float)
 
 
@@ -94,7 +94,7 @@ def test_M0_1_anomalies():
     digits(model.score_samples([[1, 1], [30, 30]]), [-2.530901, -678.531024])
 
 
-@pytest.mark.skipif(not MNIST.is_dir(), reason="no ../shared/data beside the repo")
+@needs("mnist")
 def test_F9_6_F9_7_M0_13_digits_of_pixels():
     pixels, answers = {}, {}
     for part in ("train", "t10k"):

@@ -4,9 +4,9 @@ from math import comb, exp, lgamma, log, sqrt
 
 import numpy as np
 import pytest
-from course import digits, near
 
 import tallybayes as tb
+from tests.textbook.course import digits, near
 
 COIN = tb.Bernoulli(success="H")
 HH = tb.learn(counts={"H": 2, "T": 0}, family=COIN)

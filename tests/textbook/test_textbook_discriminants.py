@@ -4,10 +4,10 @@ from math import log
 
 import numpy as np
 import pytest
-from course import BLUE, SHARED, SHARED_CLASS, X, Y, clouds, digits, near
 
 import tallybayes as tb
 from tallybayes.models.classifiers.metric import objective
+from tests.textbook.course import BLUE, SHARED, SHARED_CLASS, X, Y, clouds, digits, near
 
 MEANS = [[0, 0], [6, 1], [2, 6]]
 OWN = np.array([[[4, 2], [2, 2]], [[1, 0], [0, 4]], [[1, 0], [0, 1]]], dtype=float)

@@ -3,9 +3,9 @@
 from math import e, log, pi, sqrt
 
 import numpy as np
-from course import digits, near
 
 import tallybayes as tb
+from tests.textbook.course import digits, near
 
 LABELS = tb.learn(counts={"a": 2, "b": 1, "c": 1}, family=tb.Categorical())
 NUMBERS = tb.learn([1.0, 2.0, 6.0], tb.Gaussian())

@@ -1,10 +1,10 @@
 """Foundations as the textbooks reckon them: what to measure, and what to measure it on."""
 
 import numpy as np
-from course import columns, digits, mails, near, spam
 from sklearn.datasets import load_iris
 
 import tallybayes as tb
+from tests.textbook.course import columns, digits, mails, near, spam
 
 
 def test_M0_3_measures_of_ten_messages():

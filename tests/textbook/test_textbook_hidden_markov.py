@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from course import near
 
 import tallybayes as tb
+from tests.textbook.course import near
 
 DIARY = [[3, 3, 2], [1, 1, 2], [1, 2, 3]]
 WEATHER = [["hot", "hot", "cold"], ["cold", "cold", "cold"], ["cold", "hot", "hot"]]

@@ -4,9 +4,9 @@ from math import log2
 
 import numpy as np
 import pytest
-from course import digits
 
 import tallybayes as tb
+from tests.textbook.course import digits
 
 SHARES = {"none": 0.0, "¼": 0.25, "½": 0.5, "¾": 0.75, "all": 1.0}
 BAGS = tb.Hypotheses(SHARES, prior=[0.1, 0.2, 0.4, 0.2, 0.1])

@@ -4,7 +4,9 @@ from math import log
 
 import numpy as np
 import pytest
-from course import (
+
+import tallybayes as tb
+from tests.textbook.course import (
     AB,
     CLASS,
     DAYS,
@@ -22,8 +24,6 @@ from course import (
     near,
     spam,
 )
-
-import tallybayes as tb
 
 
 def labels(**options):

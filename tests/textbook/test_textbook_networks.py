@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from course import near
 
 import tallybayes as tb
+from tests.textbook.course import near
 
 DAYS = [
     "000000",

@@ -4,9 +4,9 @@ from math import log
 
 import numpy as np
 import pytest
-from course import DAYS, HAM_TEXTS, SPAM_TEXTS, VOCABULARY, counts, digits, near, texts
 
 import tallybayes as tb
+from tests.textbook.course import DAYS, HAM_TEXTS, SPAM_TEXTS, VOCABULARY, counts, digits, near, texts
 
 MESSAGE = counts("Click to win win")
 

@@ -247,9 +247,71 @@ def test_files_stay_short(module):
     assert lines <= 450
 
 
-def test_every_test_file_has_a_name_of_its_own():
-    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
-    assert sorted(names) == sorted(set(names))
+# ---- Tests ------------------------------------------------------------------------------------------------------
+
+UNIT = ROOT / "tests" / "unit"
+# Tests of the repository, not of a module.
+OF_ALL = {"test_layout", "test_install", "test_notebook", "test_printable", "test_frozen_files", "test_hostile_files"}
+# Modules without tests of their own are parts of what people use, and tested through it: the package, and where.
+THROUGH = {
+    "": "test_store.py",  # sealed files, and what writing them takes; errors and progress where they are met
+    "apps": "apps/report",
+    "apps/command": "apps/command/commands/whole",
+    "apps/command/commands": "apps/command/commands/whole",
+    "apps/command/commands/spam": "apps/spam/whole",
+    "apps/report": "apps/report/test_report.py",
+    "apps/spam": "apps/spam/whole",
+    "beliefs": "beliefs/whole",
+    "export": "export/test_sql.py",
+    "families": "families/whole",
+    "hmmlearn": "hmmlearn/whole",
+    "inference": "inference/test_junction.py",
+    "insight": "insight/whole",
+    "kernels": "kernels/whole",  # both implementations side by side
+    "models": "models/whole",
+    "models/chains": "models/chains/hidden_markov",
+    "models/classifiers": "models/classifiers/naive_bayes",
+    "models/classifiers/answers": "models/classifiers/answers",
+    "models/classifiers/choice": "models/classifiers/choice/test_chosen.py",
+    "models/fitted": "models/whole",
+    "models/inputs": "models/inputs/whole",
+    "models/networks": "models/networks/network",
+    "models/networks/bif": "models/networks/bif/whole",
+    "models/networks/search": "models/networks/search/test_learn.py",
+    "models/regression": "models/regression/test_regression.py",
+    "models/streams": "models/streams/test_window.py",
+    "plots": "plots/whole",  # every picture, with few and with many of everything
+    "sklearn": "sklearn/whole",
+    "sources": "sources/whole",  # every source beside the arrays
+    "tally": "tally/test_tally.py",
+    "testing": "../laws",  # the laws are tested by keeping them, and by families that break them
+}
+
+
+def mirrored(test: Path) -> Path | None:
+    """The module or package that a test file is of: the one of its name, that of its folder, or of the one above."""
+    place = test.relative_to(UNIT).parent
+    name = test.stem.removeprefix("test_")
+    candidates = [place / f"{name}.py", place / name, place.with_suffix(".py") if place.name else place / "-"]
+    if place.name == "whole":
+        candidates.append(place.parent)
+    return next((PACKAGE / path for path in candidates if (PACKAGE / path).exists()), None)
+
+
+def test_tests_are_where_their_module_is():
+    # tests/unit/a/test_b.py is of a/b.py, and so are all files of tests/unit/a/b; what holds for all modules of a
+    # package is in its folder `whole`.
+    tests = [path for path in UNIT.rglob("test_*.py") if not (path.parent == UNIT and path.stem in OF_ALL)]
+    assert [str(path.relative_to(UNIT)) for path in tests if mirrored(path) is None] == []
+
+
+def test_modules_have_tests_that_can_be_guessed():
+    tested = {mirrored(path) for path in UNIT.rglob("test_*.py")}
+    others = [path for path in MODULES if path.stem not in ("__init__", "__main__") and path not in tested]
+    packages = {str(path.parent.relative_to(PACKAGE)).removeprefix(".") for path in others}
+    assert packages <= set(THROUGH), "a test file of the module's name, please"
+    assert set(THROUGH) <= packages, "all modules have tests of their own there"
+    assert [place for place in THROUGH.values() if not (UNIT / place).exists()] == []
 
 
 def tracked_files() -> list[Path]:

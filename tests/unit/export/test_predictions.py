@@ -8,11 +8,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.sources import postgresql as server
 
 import tallybayes as tb
 from tallybayes.sources import source as source_module
 from tallybayes.sources.source import Source
+from tests.unit.sources import postgresql as server
 
 ENDINGS = ["parquet", "arrow", "feather", "csv", "tsv", "jsonl", "csv.gz", "csv.zst", "jsonl.gz", "tsv.bz2"]
 

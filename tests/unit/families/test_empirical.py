@@ -4,7 +4,6 @@ import time
 
 import numpy as np
 import pytest
-from family_cases import CASES
 from scipy import stats
 from scipy.special import digamma, polygamma
 
@@ -15,6 +14,7 @@ from tallybayes.families import empirical_dirichlet
 from tallybayes.families.climb import climb
 from tallybayes.families.empirical_dirichlet import fit_dirichlet
 from tallybayes.statistics.segments import Segments
+from tests.unit.families.family_cases import CASES
 
 GAUSSIANS = ("gaussian", "tied", "spherical", "tied spherical", "multivariate", "tied multivariate")
 

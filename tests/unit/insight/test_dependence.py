@@ -1,7 +1,5 @@
 """Dependence: known informations, coverage, independent columns, edges, real data."""
 
-from pathlib import Path
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -10,10 +8,9 @@ import pytest
 import tallybayes as tb
 from tallybayes.insight import dependence as module
 from tallybayes.insight.information import of_explained, of_labels
+from tests.shared import DATA, needs
 
 mpl.use("Agg")
-
-DATA = Path(__file__).parents[4] / "shared" / "data"
 
 
 def brute_force(joint):
@@ -373,7 +370,7 @@ def test_table_matrix_frame_and_picture():
     mpl.pyplot.close(ax.figure)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
+@needs("tables")
 def test_adult():
     names = [
         *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from evaluations import draw, numbers
 from scipy import stats
 from sklearn.metrics import (
     accuracy_score,
@@ -22,6 +21,7 @@ from sklearn.metrics import (
 import tallybayes as tb
 from tallybayes.errors import DataError, LabelError, PriorError
 from tallybayes.insight.measures import precision_recall
+from tests.unit.insight.evaluations import draw, numbers
 
 WEIGHTS = {
     "none": lambda n: None,

@@ -1,7 +1,6 @@
 """Families suggested for columns: the one that made a column wins, by code lengths that can be had by hand."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,8 @@ from sklearn.metrics import log_loss
 
 import tallybayes as tb
 from tallybayes.errors import DataError
+from tests.shared import DATA, needs
 
-DATA = Path(__file__).parents[4] / "shared" / "data" / "tables"
 N = 600
 
 
@@ -230,10 +229,17 @@ ADULT = [
 ]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data beside the repo")
+@needs("tables")
 def test_adult():
     train, test = (
-        pd.read_csv(DATA / name, names=ADULT, skipinitialspace=True, na_values="?", keep_default_na=False, comment="|")
+        pd.read_csv(
+            DATA / "tables" / name,
+            names=ADULT,
+            skipinitialspace=True,
+            na_values="?",
+            keep_default_na=False,
+            comment="|",
+        )
         for name in ("adult.data.gz", "adult.test.gz")
     )
     answers = test["income"].str.rstrip(".")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from kernel_cases import lay_out
 
 from tallybayes import kernels
 from tallybayes.kernels import chain
@@ -15,6 +14,7 @@ from tallybayes.kernels.dirichlet import climb_dirichlet
 from tallybayes.kernels.joint import count_joint
 from tallybayes.kernels.log_base import log_base_csr
 from tallybayes.kernels.tempering import sum_tempered
+from tests.unit.kernels.kernel_cases import lay_out
 
 
 class Draw:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_cases import INTEGERS, TIERS
 
 from tallybayes import kernels
 from tallybayes.kernels import chain, reference
+from tests.unit.kernels.kernel_cases import INTEGERS, TIERS
 
 FUNCTIONS = ("log_likelihood", "viterbi", "filter", "posterior", "expected")
 IMPLEMENTATIONS = ["reference", *TIERS]

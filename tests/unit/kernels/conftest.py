@@ -1,5 +1,6 @@
 import pytest
-from kernel_cases import TIERS
+
+from tests.unit.kernels.kernel_cases import TIERS
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

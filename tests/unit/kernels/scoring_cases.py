@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from kernel_cases import INTEGERS, lay_out, run
 
 from tallybayes import kernels
+from tests.unit.kernels.kernel_cases import INTEGERS, lay_out, run
 
 KINDS = ("codes", "linear", "normal", "student", "student by column", "left out", "sparse", "terms")
 CLASSES = (1, 2, 5, 8, 9, 20, 130)

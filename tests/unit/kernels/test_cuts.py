@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from kernel_cases import _compiled
 
 from tallybayes.kernels import cuts, reference_cuts
 from tallybayes.kernels.cuts import best_cuts
+from tests.unit.kernels.kernel_cases import _compiled
 
 
 def tables():

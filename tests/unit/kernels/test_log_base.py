@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_cases import INTEGERS, TIERS
 
 from tallybayes import kernels
 from tallybayes.kernels import reference
 from tallybayes.kernels.log_base import log_base_csr
+from tests.unit.kernels.kernel_cases import INTEGERS, TIERS
 
 
 def by_hand(rows: list[list[float]], kind: str) -> list[float]:

@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from kernel_cases import TIERS, _compiled
 
 from tallybayes.errors import CellError
 from tallybayes.kernels import pairs, reference_pairs
 from tallybayes.kernels.pairs import count_pairs, score_pairs
+from tests.unit.kernels.kernel_cases import TIERS, _compiled
 
 
 def panels_of(terms):

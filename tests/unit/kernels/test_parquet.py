@@ -4,11 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from parquet_cases import FILES, TYPES, cells, pages_read, write
 
 import tallybayes as tb
 from tallybayes.kernels.parquet import page_labels, page_numbers, reads_pages
 from tallybayes.sources import parquet_pages
+from tests.unit.kernels.parquet_cases import FILES, TYPES, cells, pages_read, write
 
 pytestmark = pytest.mark.skipif(not reads_pages(), reason="tallybayes was installed without compiled kernels")
 

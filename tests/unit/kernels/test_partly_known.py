@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_cases import _compiled
 
 from tallybayes.kernels import partly_known, reference_partly_known
 from tallybayes.kernels.partly_known import PartlyKnown
+from tests.unit.kernels.kernel_cases import _compiled
 
 
 def case(seed, n_rows=6, d=5, by_row=1, zeros=True):

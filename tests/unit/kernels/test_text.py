@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from text_cases import BROKEN, RULES, TEXTS, buffers, encoded
 
 from tallybayes import kernels
 from tallybayes.kernels import reference
@@ -15,6 +14,7 @@ from tallybayes.kernels.reference_text import bucket
 from tallybayes.kernels.reference_text import tokens as reference_tokens
 from tallybayes.kernels.text import Rule, Vocabulary, count_texts, joined_texts, score_texts, text_rows
 from tallybayes.kernels.vocabulary import buckets
+from tests.unit.kernels.text_cases import BROKEN, RULES, TEXTS, buffers, encoded
 
 ROWS = [*TEXTS, None, *BROKEN, None, *TEXTS[:5]]
 

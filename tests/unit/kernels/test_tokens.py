@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
-from text_cases import BROKEN, RULES, TEXTS, encoded
 
 import tallybayes as tb
 from tallybayes import kernels
@@ -15,6 +14,7 @@ from tallybayes.errors import DataError
 from tallybayes.kernels import reference
 from tallybayes.kernels.reference_text import tokens as reference_tokens
 from tallybayes.kernels.text import Rule
+from tests.unit.kernels.text_cases import BROKEN, RULES, TEXTS, encoded
 
 EXPECTED = {
     "Click to WIN win!!! 100% FREE_money": "click to win win 100 free_money",

@@ -3,11 +3,11 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
-from readable import assert_readable, legend_of
 from scipy import stats
 
 import tallybayes as tb
 from tallybayes.errors import DataError
+from tests.unit.plots.readable import assert_readable, legend_of
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

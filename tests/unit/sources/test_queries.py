@@ -4,13 +4,13 @@ import sqlite3
 
 import numpy as np
 import pandas as pd
-import postgresql as server
 import pyarrow as pa
 import pytest
 
 import tallybayes as tb
 from tallybayes.sources import dialects
 from tallybayes.sources.spark import SparkFrame
+from tests.unit.sources import postgresql as server
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
 

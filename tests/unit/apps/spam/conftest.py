@@ -4,11 +4,11 @@ import random
 import shutil
 
 import pytest
-from tests.unit.apps.command.conftest import done, tally  # noqa: F401 - fixtures
-from tests.unit.sources import postgresql as server
 
 from tallybayes.apps.spam.learning import learn, recalibrate
 from tallybayes.apps.spam.store import Store
+from tests.unit.apps.command.conftest import done, tally  # noqa: F401 - fixtures
+from tests.unit.sources import postgresql as server
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,14 @@
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from mails import HONEST, HOSTILE, PAGE, multipart, plain, text_part
 
 from tallybayes.apps.spam import mail, mime
 from tallybayes.apps.spam.mail import content_id, tokens_of
 from tallybayes.apps.spam.words import LETTERS, words_of
+from tests.unit.apps.spam.mails import HONEST, HOSTILE, PAGE, multipart, plain, text_part
 
 
 def words(raw: bytes) -> list[str]:
@@ -196,9 +197,8 @@ def test_hostile_mail_takes_little_time_and_memory_and_has_tokens(name):
     # In a process of its own: what a mail takes at most is known of a process alone.
     code = f"""
 import sys, time, resource
-sys.path.insert(0, {sys.path[0]!r})
-sys.path.insert(0, {str(__file__).rpartition("/")[0]!r})
-from mails import HOSTILE
+sys.path.insert(0, {str(Path(__file__).parents[4])!r})
+from tests.unit.apps.spam.mails import HOSTILE
 from tallybayes.apps.spam.batching import REFERENCE
 from tallybayes.apps.spam.databases import storable
 from tallybayes.apps.spam.mail import content_id, tokens_of

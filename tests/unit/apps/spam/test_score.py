@@ -2,12 +2,10 @@
 
 import tarfile
 from math import log
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from mails import plain
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
@@ -28,8 +26,10 @@ from tallybayes.apps.spam.score import (
     kind_of,
     thresholds_of_costs,
 )
+from tests.shared import DATA, needs
+from tests.unit.apps.spam.mails import plain
 
-ARCHIVE = Path(__file__).parents[5] / "shared" / "data" / "spamassassin" / "spamassassin-2003.tar.xz"
+ARCHIVE = DATA / "spamassassin" / "spamassassin-2003.tar.xz"
 
 
 def messages_of(lists: list[list[str]], is_spam: np.ndarray) -> tuple[Messages, list[str]]:
@@ -189,7 +189,7 @@ def log_loss(is_spam: np.ndarray, probability: np.ndarray) -> float:
     return float(-np.log(np.clip(of_truth, 1e-6, 1)).mean())
 
 
-needs_corpus = pytest.mark.skipif(not ARCHIVE.exists(), reason="no ../shared/data beside the repo")
+needs_corpus = needs("spamassassin")
 
 
 @pytest.mark.slow

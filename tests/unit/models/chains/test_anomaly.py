@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from chains import DIARY, WEATHER, enumerated, ice_cream
 from scipy import stats
 
 import tallybayes as tb
+from tests.unit.models.chains.chains import DIARY, WEATHER, enumerated, ice_cream
 
 
 @pytest.mark.parametrize("end_state", [False, True])

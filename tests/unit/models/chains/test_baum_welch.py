@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from chains import emissions
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, NotForgettableError
+from tests.unit.models.chains.chains import emissions
 
 
 def climbing(seed, family, estimate, n_states=2, end_state=False, share=0.0):

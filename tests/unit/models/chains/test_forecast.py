@@ -5,10 +5,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from chains import DIARY, WEATHER, ice_cream
 from scipy import stats
 
 import tallybayes as tb
+from tests.unit.models.chains.chains import DIARY, WEATHER, ice_cream
 
 mpl.use("Agg")
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from chains import DIARY, enumerated, ice_cream
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tallybayes as tb
+from tests.unit.models.chains.chains import DIARY, enumerated, ice_cream
 
 
 def chain(transition, end=None):

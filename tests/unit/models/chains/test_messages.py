@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from chains import DIARY, enumerated, ice_cream
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tallybayes as tb
+from tests.unit.models.chains.chains import DIARY, enumerated, ice_cream
 
 
 @given(

@@ -6,12 +6,12 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from chains import DIARY, WEATHER, ice_cream
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes import store
+from tests.unit.models.chains.chains import DIARY, WEATHER, ice_cream
 
 
 def pushed(model, steps):

@@ -2,11 +2,9 @@
 
 import pickle
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
-from chains import DIARY, WEATHER, enumerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,12 +13,14 @@ from tallybayes.models.chains.decoding import dense
 from tallybayes.models.chains.stationary_start import most_likely_moves, stationary_shares
 from tallybayes.models.chains.structure import Structure
 from tallybayes.models.inputs.sequences import open_sequences
+from tests.shared import DATA, needs
+from tests.unit.models.chains.chains import DIARY, WEATHER, enumerated
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 LABELLED = [list("aabbcc"), list("abbc"), list("bcc")], [list("xxyyzz"), list("xyyz"), list("yzz")]
 FORWARD = [("x", "x"), ("x", "y"), ("y", "y"), ("y", "z"), ("z", "z")]
-QUAKES = Path(__file__).parents[5] / "shared" / "data" / "series" / "earthquakes_counts_1900_2006.txt"
+QUAKES = DATA / "series" / "earthquakes_counts_1900_2006.txt"
 BAKIS = np.triu(np.tri(3, k=1, dtype=bool))
 
 
@@ -352,7 +352,7 @@ def test_two_states_by_a_grid():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_states", "published"), [(2, -342.3183), (3, -329.4603)])
-@pytest.mark.skipif(not QUAKES.is_file(), reason="no ../shared/data beside the repo")
+@needs("series")
 def test_earthquakes(n_states, published):
     """Zucchini and MacDonald (2009): stationary Poisson chains."""
     years = np.loadtxt(QUAKES)

@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from discriminant_textbook import densities, made, moments
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
@@ -14,6 +13,7 @@ from sklearn.neighbors import NearestCentroid
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, FileError, LabelError, StatisticsError
+from tests.unit.models.classifiers.discriminant_textbook import densities, made, moments
 
 X, Y, NEW = made(41, sizes=(20, 25, 30))
 MEANS = np.array([X[c == Y].mean(axis=0) for c in range(3)])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from structures import GRAPHS, graphs, is_acyclic, named, skeleton_and_colliders
 
 import tallybayes as tb
 from tallybayes.models.networks.search.equivalence import completed, extended
+from tests.unit.models.networks.search.structures import GRAPHS, graphs, is_acyclic, named, skeleton_and_colliders
 
 CLASSES: dict[object, list[np.ndarray]] = {}
 for graph in GRAPHS:
