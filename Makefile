@@ -15,7 +15,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup spark demo test test-slow test-newest test-oldest setup-others test-all test-clang test-arm floors
-.PHONY: sanitize fuzz lint types bench pictures clean
+.PHONY: sanitize fuzz lint types bench pictures docs docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -97,6 +97,17 @@ bench: setup ## measure everything in benchmarks/RESULTS.md again, an hour or tw
 
 pictures: setup ## draw the handbook's pictures again
 	$(BIN)/python docs/pictures/make_pictures.py
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## the handbook and the reference as a site in build/site; a link that leads nowhere is an error
+	$(BIN)/python docs/site/pages.py
+	$(BIN)/zensical build --strict --config-file build/mkdocs.yml
+
+docs-serve: docs ## the same at http://localhost:8000; after a change, `make docs` in another terminal shows it
+	$(BIN)/zensical serve --config-file build/mkdocs.yml
 
 lint: $(VENV)/.dev ## ruff: style and format
 	$(BIN)/ruff check .

@@ -1,5 +1,5 @@
-"""Without hmmlearn, what stands in for its models cannot be imported: neither that nor its chapter has examples."""
+"""Without hmmlearn, what stands in for its models cannot be imported: not it, its chapter, nor the reference."""
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("hmmlearn") else ["src/tallybayes/hmmlearn/*", "docs/29-*.md"]
+collect_ignore_glob = [] if find_spec("hmmlearn") else ["src/tallybayes/hmmlearn/*", "docs/29-*.md", "docs/site/*"]

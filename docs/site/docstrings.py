@@ -1,0 +1,94 @@
+"""Docstrings of numpydoc's form as Markdown: sections, tables of parameters, examples that can be copied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+Link = Callable[[str], str | None]
+CODE = re.compile(r"``([^`]+)``|`([^`]+)`")
+# Emphasis as it is written in docstrings; any other asterisk is one, such as that of (*given, columns).
+EMPHASIS = re.compile(r"(?<![\w*(])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])")
+LISTED = ("Parameters", "Attributes")
+
+
+def sections(text: str) -> dict[str, str]:
+    """The text before the first heading under ``""``, and that of every section under its heading."""
+    parts = re.split(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", text, flags=re.MULTILINE)
+    return {"": parts[0].strip("\n")} | {
+        name: body.strip("\n") for name, body in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def entries(body: str) -> list[tuple[str, str, str]]:
+    """Names, types and descriptions of a section that lists them."""
+    found = []
+    for part in re.split(r"^(?=\S)", body, flags=re.MULTILINE):
+        if not part.strip():
+            continue
+        head, _, rest = part.partition("\n")
+        names, _, kind = head.partition(" : ")
+        found.append((names.strip(), kind.strip(), " ".join(rest.split())))
+    return found
+
+
+def inline(text: str, link: Link) -> str:
+    """A text with its code as code, linked where `link` knows the name."""
+    shown, end = "", 0
+    for match in CODE.finditer(text):
+        shown += plain(text[end : match.start()])
+        code = match[1] or match[2]
+        place = link(code)
+        shown += f"[`{code}`]({place})" if place else f"`{code}`"
+        end = match.end()
+    return shown + plain(text[end:])
+
+
+def plain(text: str) -> str:
+    """Words whose asterisks and brackets are what they are, but for emphasis."""
+    text = EMPHASIS.sub("\0\\1\0", text).replace("*", "\\*").replace("\0", "*")
+    return text.replace("[", "\\[").replace("<", "&lt;")
+
+
+def prose(text: str, link: Link) -> str:
+    """Paragraphs, lists, formulas that are set in, and examples."""
+    parts = []
+    for block in re.split(r"\n{2,}", text):
+        if block.startswith(">>>"):
+            parts.append(f"```pycon\n{block}\n```")
+        else:
+            parts.append(block if block.startswith("    ") else inline(block, link))
+    return "\n\n".join(parts)
+
+
+def cell(kind: str, text: str, link: Link) -> str:
+    """What a table says of a name: its type, and below it the meaning."""
+    both = (f"*{inline(kind, link)}*" if kind else "", inline(text, link))
+    return "<br>".join(part for part in both if part).replace("|", "\\|")
+
+
+def listed(title: str, body: str, link: Link) -> str:
+    """A section of names as a table."""
+    lines = [f"| {title.lower()} | |", "|---|---|"]
+    for names, kind, text in entries(body):
+        shown = ", ".join(f"`{name.strip()}`" for name in names.split(","))
+        lines.append(f"| {shown} | {cell(kind, text, link)} |")
+    return "\n".join(lines)
+
+
+def markdown(text: str, link: Link, skip: tuple[str, ...] = ()) -> str:
+    """A docstring as Markdown, with all but its summary below bold words rather than headings."""
+    parts = []
+    for title, body in sections(text).items():
+        if not body or title in skip:
+            continue
+        if title in LISTED:
+            parts.append(listed(title, body, link))
+        elif title == "Returns":
+            told = [(f"{names} : {kind}" if kind else names, rest) for names, kind, rest in entries(body)]
+            parts.append(
+                "**Gives** " + "; ".join(" — ".join(inline(each, link) for each in both if each) for both in told)
+            )
+        else:
+            parts.append((f"**{title}**\n\n" if title not in ("", "Examples") else "") + prose(body, link))
+    return "\n\n".join(parts)

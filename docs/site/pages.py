@@ -1,0 +1,108 @@
+"""Gather the pages of the site: ``python docs/site/pages.py`` writes them to build/pages, and build/mkdocs.yml beside.
+
+The handbook is as it is in docs/. Pages that live elsewhere come with it, the reference is made of the docstrings, and
+``tb.something`` in the text of any page becomes a link to it. `zensical` then makes the site of them (``make docs``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path, PurePosixPath
+
+HERE = Path(__file__).parent
+DOCS, ROOT = HERE.parent, HERE.parents[1]
+# Pages from outside docs/, by where they are on the site.
+OUTSIDE = {
+    "changelog.md": "CHANGELOG.md",
+    "benchmarks.md": "benchmarks/RESULTS.md",
+    "contributing.md": "CONTRIBUTING.md",
+}
+ASSETS = ("site.css", "site.js", "iframe-worker.js", "favicon.svg")
+LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?\)")
+FENCE = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"(?<!\[)`(tb\.[A-Za-z_]\w*(?:\.[a-z_]\w*)?)((?:[^\w`.][^`]*)?)`(?!\])")
+
+
+def origins() -> dict[str, Path]:
+    """Where the text of every page comes from that somebody wrote, by its place on the site."""
+    found = {page.name: page for page in sorted(DOCS.glob("*.md"))}
+    return found | {place: ROOT / name for place, name in OUTSIDE.items() if (ROOT / name).is_file()}
+
+
+def moved(text: str, origin: Path, places: dict[str, str]) -> str:
+    """A page whose links lead to the pages of the site; what is nowhere on it stays as it is, and the build says so."""
+
+    def link(match: re.Match[str]) -> str:
+        start, target, anchor = match[1], match[2], match[3] or ""
+        if not target or "://" in target:
+            return match[0]
+        file = os.path.relpath(origin.parent / target, ROOT)
+        return f"{start}{places.get(PurePosixPath(file).as_posix(), target)}{anchor})"
+
+    return LINK.sub(link, text)
+
+
+def linked(text: str, anchors: dict[str, str]) -> str:
+    """A page in whose text every `tb.name` leads to the reference; examples and headings stay as they are."""
+
+    def name(match: re.Match[str]) -> str:
+        whole = match[1]
+        place = anchors.get(whole) or anchors.get(whole.rpartition(".")[0])
+        return f"[`{whole}{match[2]}`]({place})" if place else match[0]
+
+    parts = FENCE.split(text)
+    for place in range(0, len(parts), 2):
+        lines = parts[place].split("\n")
+        parts[place] = "\n".join(line if line.startswith(("#", "    ")) else NAMED.sub(name, line) for line in lines)
+    return "".join(parts)
+
+
+def configuration(navigation: dict[str, list[tuple[str, str]]]) -> str:
+    """What the site is made by: mkdocs.yml, with the pages of the reference at their place."""
+    lines = []
+    for line in (HERE / "mkdocs.yml").read_text(encoding="utf-8").splitlines():
+        if line.strip() != "- (the pages of the reference)":
+            lines.append(line)
+            continue
+        space = line[: len(line) - len(line.lstrip())]
+        for subject, every in navigation.items():
+            if len(every) == 1:
+                lines.append(f"{space}- {subject}: {every[0][1]}")
+                continue
+            lines.append(f"{space}- {subject}:")
+            lines += [f"{space}    - {title}: {file}" for title, file in every]
+    return "\n".join(lines) + "\n"
+
+
+def write(target: Path) -> int:
+    """Write all pages, and how many they are."""
+    from api import every_anchor, navigation, reference
+
+    shutil.rmtree(target / "pages", ignore_errors=True)
+    shutil.copytree(DOCS / "pictures", target / "pages/pictures", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    for picture in DOCS.glob("*.png"):
+        shutil.copy(picture, target / "pages")
+    (target / "pages/assets").mkdir()
+    for asset in ASSETS:
+        shutil.copy(HERE / asset, target / "pages/assets")
+
+    written, names = origins(), every_anchor()
+    places = {PurePosixPath(origin.relative_to(ROOT)).as_posix(): place for place, origin in written.items()}
+    texts = {
+        place: linked(moved(origin.read_text(encoding="utf-8"), origin, places), names)
+        for place, origin in written.items()
+    } | reference()
+    for place, text in texts.items():
+        file = target / "pages" / place
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    (target / "mkdocs.yml").write_text(configuration(navigation()), encoding="utf-8")
+    return len(texts)
+
+
+if __name__ == "__main__":
+    n_pages = write(ROOT / "build")
+    sys.stderr.write(f"{n_pages} pages in build/pages\n")

@@ -1,0 +1,125 @@
+"""The site hangs together: its navigation, the reference, and what pages say of names that can be imported."""
+
+import inspect
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import api
+import docstrings
+import pages
+import pytest
+import subjects
+
+import tallybayes as tb
+
+REFERENCE = [page for every in subjects.pages().values() for page in every]
+NAMES = [(page, name) for page in REFERENCE for name in page.names]
+WRITTEN = pages.origins()
+NAVIGATION = re.findall(r"^ *- (?:.*: )?([\w/.-]+\.md)$", (pages.HERE / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+ANCHORS = api.every_anchor()
+
+
+def test_the_navigation_names_every_page_once_and_no_other():
+    assert sorted(NAVIGATION) == sorted([*WRITTEN, "reference/index.md"])
+
+
+def test_every_public_name_is_told_of_once():
+    told = [name for page, name in NAMES if page.prefix == "tb."]
+    assert sorted(told) == sorted(tb._PUBLIC)
+
+
+def test_no_two_pages_have_one_name_where_capitals_do_not_count():
+    files = [page.file.lower() for page in REFERENCE]
+    assert len(files) == len(set(files))
+
+
+@pytest.mark.parametrize(("page", "name"), NAMES, ids=[page.prefix + name for page, name in NAMES])
+def test_every_public_name_says_what_it_is_and_shows_it(page, name):
+    thing = page.names[name]
+    text = inspect.getdoc(thing)
+    assert text
+    is_error = isinstance(thing, type) and issubclass(thing, Exception)
+    assert is_error or page.prefix == "tallybayes.testing." or ">>>" in text
+
+
+@pytest.mark.parametrize("page", REFERENCE, ids=lambda page: page.file)
+def test_pages_of_the_reference_have_every_name_with_its_anchor(page):
+    text = api.page_text(page, subjects.anchors())
+    for name, thing in page.names.items():
+        whole = page.prefix + name
+        assert f" {{ #{whole} }}\n" in text
+        if isinstance(thing, type):
+            for each in (*api.members(thing), *api.attributes(thing)):
+                assert not each.startswith("_")
+                assert f"#{whole}.{each} }}" in text or f"<a id='{whole}.{each}'>" in text
+
+
+def test_functions_that_models_bind_are_shown_as_methods():
+    text = api.reference()["reference/NaiveBayes.md"]
+    assert "\n.forget(X, y, sample_weight=None, *, receipt=False)\n" in text
+    assert "\ntb.NaiveBayes.from_parameters(" in text
+    assert not re.search(r"^\.\w+\((model|self)\b", text, flags=re.MULTILINE)
+    assert "get_metadata_routing" not in text
+
+
+def test_what_a_public_class_above_has_is_told_there():
+    assert "log_prob" not in api.members(tb.Poisson)
+    assert ANCHORS["tb.Poisson.log_prob"] == "reference/Family.md#tb.Family.log_prob"
+
+
+@pytest.mark.parametrize("place", [place for place in WRITTEN if place not in pages.OUTSIDE])
+def test_names_in_the_text_can_be_imported(place):
+    text = "".join(pages.FENCE.split(WRITTEN[place].read_text(encoding="utf-8"))[::2])
+    unknown = [match[1] for match in pages.NAMED.finditer(text) if match[1] not in ANCHORS]
+    assert not unknown
+
+
+@pytest.mark.parametrize("place", WRITTEN)
+def test_every_picture_says_in_words_what_it_shows(place):
+    assert not re.findall(r"!\[\s*\]\(", WRITTEN[place].read_text(encoding="utf-8"))
+
+
+def test_names_become_links_in_text_alone():
+    text = "# `tb.Beta`\n\nA `tb.Beta(1, 1)`, `tb.Beta.mean` and `tb.nothing`.\n\n```pycon\n>>> `tb.Beta`\n```\n"
+    shown = pages.linked(text, ANCHORS)
+    assert "A [`tb.Beta(1, 1)`](reference/Beta.md#tb.Beta), [`tb.Beta.mean`](reference/Beta.md#tb.Beta.mean)" in shown
+    assert shown.startswith("# `tb.Beta`\n")
+    assert ">>> `tb.Beta`\n" in shown
+    assert "`tb.nothing`." in shown
+
+
+def test_links_lead_to_where_pages_are_on_the_site():
+    places = {"CHANGELOG.md": "changelog.md", "docs/01-a-coin.md": "01-a-coin.md"}
+    text = "[a](../CHANGELOG.md#top) [b](01-a-coin.md) ![c](pictures/bags.png) [d](#here)"
+    shown = pages.moved(text, pages.DOCS / "README.md", places)
+    assert shown == "[a](changelog.md#top) [b](01-a-coin.md) ![c](pictures/bags.png) [d](#here)"
+
+
+def test_docstrings_become_tables_and_examples():
+    text = (
+        "One line, of (*given, columns) and (*given, 1), is *meant*.\n\nParameters\n----------\nx, y : int | None\n"
+        "    What `Beta` takes.\n\nReturns\n-------\nself\n\nExamples\n--------\n>>> 1\n1\n"
+    )
+    shown = docstrings.markdown(text, {"Beta": "Beta.md"}.get)
+    assert shown.split("\n\n") == [
+        "One line, of (\\*given, columns) and (\\*given, 1), is *meant*.",
+        "| parameters | |\n|---|---|\n| `x`, `y` | *int \\| None*<br>What [`Beta`](Beta.md) takes. |",
+        "**Gives** self",
+        "```pycon\n>>> 1\n1\n```",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("zensical") is None, reason="Zensical is not installed (pip install 'tallybayes[docs]')")
+def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path):
+    pages.write(tmp_path)
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(tmp_path / "mkdocs.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = list((tmp_path / "site").rglob("*.html"))
+    assert len(made) > len(WRITTEN) + len(REFERENCE)
+    fetched = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=[\"']?(https?:[^\"'\s>]*)")
+    for page in made:
+        assert not fetched.findall(page.read_text(encoding="utf-8")), page
