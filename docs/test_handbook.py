@@ -25,6 +25,21 @@ def test_every_link_leads_to_a_file(page):
     assert not broken
 
 
+def anchors(page):
+    """The anchors of a page's headings, as they are made for it where the files are browsed, and on the site."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = [re.sub(r"\]\([^)]*\)", "", heading) for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)]
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_anchor_is_that_of_a_heading(page):
+    found = re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    pages = {file: page.parent / file if file else page for file, _ in found}
+    known = {file: anchors(path) for file, path in pages.items() if path.suffix == ".md"}
+    assert not [f"{file}#{anchor}" for file, anchor in found if anchor not in known[file]]
+
+
 def test_the_measured_figures_of_the_front_page_are_those_of_the_results():
     rows = {
         name: (DOCS.parent / name).read_text(encoding="utf-8").split("\n")
