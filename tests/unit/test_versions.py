@@ -5,16 +5,25 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import tallybayes as tb
 from tallybayes import kernels
 
+ROOT = Path(__file__).parents[2]
+
 
 def lines(text: str) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition(" ") for line in text.splitlines())}
+
+
+def test_there_is_one_version_in_one_place() -> None:
+    assert version("tallybayes") == tb.__version__
+    assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dynamic"]
 
 
 def test_it_tells_what_runs(capsys: pytest.CaptureFixture[str]) -> None:
