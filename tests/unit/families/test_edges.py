@@ -94,6 +94,7 @@ def test_cuts_are_those_of_fayyad_and_irani(apart):
         values = rng.normal(groups * apart) if n < 150 else rng.poisson(3 + 5 * apart * groups).astype(float)
         found, expected = mdl_edges(values, groups, 4), by_hand(values, groups)
         np.testing.assert_allclose(found, expected, atol=0.01 if n < 150 else 0.5)
+        assert np.searchsorted(np.sort(values), found).tolist() == np.searchsorted(np.sort(values), expected).tolist()
 
 
 def test_weights_are_repetitions_and_order_does_not_matter():

@@ -58,8 +58,8 @@ def test_bytes_that_are_no_text_separate_words():
     assert tb.tokens(b"a\xff\xe2\x82b", characters=True, ngrams=(2, 2)) == [
         "a\ufffd", "\ufffd\ufffd", "\ufffd\ufffd", "\ufffdb",
     ]  # fmt: skip
-    for text in BROKEN:
-        assert b"".join(map(str.encode, tb.tokens(text))) is not None
+    for text in BROKEN:  # whatever comes of them can be written
+        assert all(token.encode().decode() == token for token in tb.tokens(text))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)

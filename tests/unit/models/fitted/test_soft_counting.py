@@ -52,11 +52,14 @@ class TestSeeds:
     def test_a_column_that_no_row_of_a_known_group_has(self):
         rows = np.r_[self.rows[:6], [[1.0, np.nan], [2.0, np.nan]]]
         codes = np.array([-1] * 6 + [1, 1])
-        for part in (slice(None), slice(6, None)):  # of the others, or of nobody
-            holed = rows.copy()
-            holed[part, 1] = np.nan
-            (groups,) = seeds(holed, 3, codes)
-            assert set(groups.tolist()) <= {0, 1, 2}
+        for seed in range(3):
+            (groups,) = seeds(rows, 3, codes, seed=seed)  # others have it
+            assert set(groups.tolist()) == {0, 1, 2}
+            assert groups[7] == 1
+            (groups,) = seeds(np.c_[rows[:, 0], np.full(8, np.nan)], 3, codes, seed=seed)  # nobody has it
+            (alone,) = seeds(rows[:, :1], 3, codes, seed=seed, factors=[Factor(0, ("k",), tb.Gaussian())])
+            assert groups.tolist() == alone.tolist()
+            assert groups[[3, 6, 7]].tolist() == [1, 1, 1]  # of 1.3, 1 and 2, where the known ones are
 
     def test_weights_are_repeats(self):
         times = np.random.default_rng(2).integers(1, 4, 200)

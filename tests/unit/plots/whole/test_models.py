@@ -355,7 +355,7 @@ def test_a_picture_is_a_file_and_shows_itself(tmp_path):
 
 def test_a_notebook_shows_a_picture_once(monkeypatch):
     picture = tb.Beta(2, 2).plot()
-    assert picture._repr_png_() is not None
+    assert picture._repr_png_().startswith(b"\x89PNG")
     monkeypatch.setattr(mpl, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
     assert picture._repr_png_() is None  # the notebook shows open figures itself
     plt.close(picture.figure)

@@ -210,9 +210,10 @@ def test_every_classifier_takes_a_file(model, frame, tmp_path, small_batches):
         some = some[["kids", "far", "y"]].dropna().assign(far=lambda one: one["far"] - 1e9)
     path = _parquet(some, tmp_path / "rows.parquet")
     found, expected = (type(model)(**model.get_params(deep=False)).fit(rows, "y") for rows in (path, some))
-    if not isinstance(model, tb.AveragedOneDependence | tb.TreeAugmentedNaiveBayes) and model != "suggest":
+    if isinstance(model, tb.AveragedOneDependence | tb.TreeAugmentedNaiveBayes):  # whose bins the first batch cut
+        assert (found.predict(path) == some["y"]).mean() > some["y"].value_counts(normalize=True).max()
+    else:
         np.testing.assert_array_equal(found.predict(path), expected.predict(some))
-    assert set(found.predict(path)) <= {"no", "yes", "perhaps"}
 
 
 def test_covariances_with_holes_are_expected_from_all_rows(frame, tmp_path, small_batches):
