@@ -1,0 +1,77 @@
+"""What all beliefs have in common: limits, what is refused, and how numbers come back."""
+
+import numpy as np
+import pytest
+
+import tallybayes as tb
+from tallybayes.beliefs.belief import Belief, as_size, fit_shape, plain, tails
+from tallybayes.errors import PriorError
+
+
+def test_a_belief_is_its_own_prior():
+    prior = tb.Beta(1, 2)
+    assert prior.resolve(tb.Bernoulli(), None, "bayes") is prior
+    assert prior.for_mode() == tb.Beta(2, 3)  # whose mode is this one's mean
+    assert tb.NormalInverseGamma(0, 1, 1, 1).for_mode() == tb.NormalInverseGamma(0, 1, 1, 1)
+    assert not Belief.any_family
+
+
+def test_the_base_promises_what_others_keep():
+    base = Belief()
+    for ask in (base.mode, base.peak, base.mean, base.interval, base.sample):
+        with pytest.raises(NotImplementedError):
+            ask()
+    for ask in (base.update, base.log_prob, base.log_evidence, base.column):
+        with pytest.raises(NotImplementedError):
+            ask(0)
+    assert base.for_mode() is base
+    assert not base.improper
+    with pytest.raises(PriorError, match="no strength to scale"):
+        base.scaled(2.0)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+def test_limits_are_at_least_0_and_finite(bad):
+    with pytest.raises(PriorError, match="Beta needs successes of at least 0"):
+        tb.Beta(bad, 1.0)
+    with pytest.raises(PriorError, match="shape"):
+        tb.NormalInverseGamma(0.0, 1.0, bad, 1.0)
+
+
+def test_a_zero_anywhere_is_a_limit():
+    assert tb.Beta(0, 1).improper
+    assert tb.Beta(1, 0).improper
+    assert tb.Beta([1.0, 0.0], 1.0).improper
+    assert not tb.Beta(1e-300, 1).improper
+    with pytest.raises(PriorError, match="it has no log_evidence"):
+        tb.Beta(0, 1).log_evidence(tb.Totals([1.0], [1.0]))
+    with pytest.raises(PriorError, match="scale"):
+        tb.NormalInverseGamma(0.0, 1.0, 1.0, 0.0)
+
+
+def test_tails_leave_the_mass_between_them():
+    assert tails(0.9) == pytest.approx((0.05, 0.95))
+    for mass in (0, 1, -0.5, 1.5):
+        with pytest.raises(PriorError, match="between 0 and 1"):
+            tails(mass)
+
+
+def test_shapes_that_do_not_fit_are_named():
+    assert fit_shape("Beta", np.ones(3), (2, 3)).shape == (2, 3)
+    with pytest.raises(PriorError, match=r"\(2,\).*\(4, 3\)"):
+        fit_shape("Beta", np.ones(2), (4, 3))
+
+
+def test_single_numbers_are_floats():
+    assert type(plain(np.float64(2))) is float
+    assert plain([1.0, 2.0]).tolist() == [1.0, 2.0]
+    assert (as_size(3), as_size((2, 1)), as_size(())) == ((3,), (2, 1), ())
+
+
+def test_arrays_are_frozen():
+    given = np.ones(2)
+    belief = tb.Gamma(given, 1.0)
+    given[0] = 7.0
+    assert belief.shape.tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="read-only"):
+        belief.shape[0] = 5.0
