@@ -15,7 +15,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup spark demo test test-slow test-newest test-oldest setup-others test-all test-clang test-arm floors
-.PHONY: sanitize sdist wheel test-wheel fuzz lint types bench pictures docs docs-serve clean
+.PHONY: coverage mutate sanitize sdist wheel test-wheel fuzz lint types bench pictures docs docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,8 +51,9 @@ demo: setup ## set up and show the main job, under ten seconds after set-up
 test: setup ## set up and run the tests, the handbook's examples included, but for those that take long
 	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'not slow' $(PYTEST)
 
-test-slow: setup ## the tests that take long, some ten minutes; it stops at the first that fails
-	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m slow -x tests
+# What is drawn at random is drawn again here, more often.
+test-slow: setup ## the tests that take long, and more examples of the laws, some twenty minutes; it stops at the first that fails
+	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'slow or hypothesis' --hypothesis-profile thorough -x
 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
 # scikit-learn's own checks, pictures, notebooks, what is written about rows.
@@ -79,6 +80,14 @@ test-all: ## the tests under every Python found here from 3.11 on, each in its o
 
 floors: setup ## fail where a promise of speed is kept less than half as well as recorded
 	$(BIN)/python benchmarks/floors.py
+
+coverage: $(VENV)/.dev ## how much of the package the quick tests run, lines and branches, by folder; 95 % of the lower storeys
+	mkdir -p build
+	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'not slow' --cov --cov-report=json:build/coverage.json tests
+	$(BIN)/python tests/covered.py build/coverage.json
+
+mutate: setup ## would the tests notice? 300 changes of families and beliefs, each run against the tests (half an hour)
+	$(BIN)/python tests/mutate.py
 
 test-clang: $(VENV)/.dev ## the kernels' tests, built by Clang (CLANG=clang++)
 	CXX=$(CLANG) cpp/test_build.sh plain $(BIN)/python

@@ -1,10 +1,32 @@
-"""Hypothesis draws the same examples every time; ``--hypothesis-profile=thorough`` looks further."""
+"""Two paces: `make test` is quick, `make test-slow` runs what takes long and draws more examples.
 
+Hypothesis draws the same examples every time; ``--hypothesis-profile=deep`` draws many, and others each time.
+"""
+
+from collections import Counter
+
+import pytest
 from hypothesis import HealthCheck, settings
 
-slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile(
-    "repeatable", derandomize=True, database=None, deadline=None, max_examples=15, suppress_health_check=slow
-)
-settings.register_profile("thorough", database=None, deadline=None, max_examples=300, suppress_health_check=slow)
-settings.load_profile("repeatable")
+always = {
+    "database": None,
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("quick", derandomize=True, max_examples=5, **always)
+settings.register_profile("thorough", derandomize=True, max_examples=15, **always)
+settings.register_profile("deep", max_examples=300, **always)
+settings.load_profile("quick")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of tests that say so, only the first few cases are quick: the others are slow."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        few = item.get_closest_marker("slow_after")
+        if few is not None:
+            name = item.nodeid.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > few.args[0]:
+                item.add_marker(pytest.mark.slow)

@@ -17,12 +17,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tallybayes import sealed_zip, store
 from tallybayes.errors import DataError, FileError
+from tests.examples import examples
 
 SEAL = b"tallybayes-sha256:"
 ARRAYS = {
@@ -147,7 +148,7 @@ plain = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.dictionaries(names, any_array, max_size=4), st.dictionaries(st.text(), plain, max_size=4))
 def test_round_trip(folder, arrays, manifest):
     path = folder / "round_trip"
@@ -707,7 +708,7 @@ def test_mutated_files(path):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     plain | st.fixed_dictionaries({"format": st.just(1)}, optional={"kind": plain, "manifest": plain, "arrays": plain})
 )
@@ -716,7 +717,7 @@ def test_any_json(folder, whole):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     plain | st.sampled_from(["<f8", "|b1"]), plain | st.lists(st.integers(-1, 3), max_size=3), st.binary(max_size=40)
 )

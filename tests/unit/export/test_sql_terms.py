@@ -4,13 +4,14 @@ import sqlite3
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.export.sql_terms import Arithmetic, balanced
 from tallybayes.sources.dialects import SQLite
+from tests.examples import examples
 
 ARITHMETIC = Arithmetic(SQLite(None))
 DATABASE = sqlite3.connect(":memory:")
@@ -57,7 +58,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(TEXT, min_size=1, max_size=6, unique=True), TEXT.filter(bool), st.lists(TEXT, min_size=2, max_size=2))
 def test_whatever_names_and_labels_hold(levels, name, asked_for):
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")

@@ -4,19 +4,20 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.errors import TooLargeError
 from tallybayes.inference import junction
 from tallybayes.inference.junction import CliqueTree, Likelihood
 from tallybayes.inference.triangulate import find_cliques, find_order, n_cells
+from tests.examples import examples
 
 scopes = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True), min_size=1, max_size=10)
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@examples(200)
 @given(scopes, st.lists(st.integers(1, 4), min_size=8, max_size=8))
 def test_cliques_form_a_tree_that_holds_every_scope(wanted, sizes):
     cliques, above = find_cliques(sizes, wanted)
@@ -119,7 +120,7 @@ def _case(seed, n_rows):
     return sizes, wanted, tables, likelihoods, joint
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_messages_equal_sums_over_everything(seed, by_logarithms):
     n_rows = 3

@@ -4,11 +4,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.kernels import partly_known, reference_partly_known
 from tallybayes.kernels.partly_known import PartlyKnown
+from tests.examples import examples
 from tests.unit.kernels.kernel_cases import _compiled
 
 
@@ -101,7 +102,7 @@ def test_what_nothing_is_known_below_is_left_out(seed, implementation):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32 - 1))
 def test_compiled_and_numpy_agree(seed):
     if _compiled is None:

@@ -5,11 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.kernels import chain
 from tallybayes.kernels.chain import Gapped
+from tests.examples import examples
 
 
 def laid_out(emission, gaps, offsets):
@@ -24,7 +25,7 @@ def laid_out(emission, gaps, offsets):
     return np.array(rows).reshape(-1, emission.shape[1]), np.array(cuts), np.array(seen, dtype=np.intp)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.booleans(), st.booleans())
 def test_as_if_they_were_there(seed, n_states, ends, zeros):
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes import kernels
@@ -14,6 +14,7 @@ from tallybayes.kernels.reference_text import bucket
 from tallybayes.kernels.reference_text import tokens as reference_tokens
 from tallybayes.kernels.text import Rule, Vocabulary, count_texts, joined_texts, score_texts, text_rows
 from tallybayes.kernels.vocabulary import buckets
+from tests.examples import examples
 from tests.unit.kernels.text_cases import BROKEN, RULES, TEXTS, buffers, encoded
 
 ROWS = [*TEXTS, None, *BROKEN, None, *TEXTS[:5]]
@@ -265,7 +266,7 @@ def test_what_is_refused():
         Vocabulary(strings[1], strings[0].astype(np.int32))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     texts=st.lists(
         st.one_of(st.none(), st.binary(max_size=50), st.text(max_size=50), st.text("ab'cÉ Σ", max_size=50)), max_size=6
@@ -280,7 +281,7 @@ def test_arbitrary_rows(texts, rule):
 
 
 @given(st.lists(st.text(max_size=40), max_size=8), st.integers(1, 3000))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_strings_are_put_one_after_the_other(some, times):
     strings = some * times if len(some) * times < 20_000 else some  # parts that threads take, and less
     offsets, data = joined_texts(strings, threads=2)

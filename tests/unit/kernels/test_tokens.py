@@ -4,7 +4,7 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
@@ -14,6 +14,7 @@ from tallybayes.errors import DataError
 from tallybayes.kernels import reference
 from tallybayes.kernels.reference_text import tokens as reference_tokens
 from tallybayes.kernels.text import Rule
+from tests.examples import examples
 from tests.unit.kernels.text_cases import BROKEN, RULES, TEXTS, encoded
 
 EXPECTED = {
@@ -63,10 +64,10 @@ def test_bytes_that_are_no_text_separate_words():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-@pytest.mark.parametrize("text", [*TEXTS, *BROKEN], ids=ascii)
-def test_compiled_and_reference_agree(text, rule):
-    found = tb.tokens(text, rule=rule.name, lowercase=rule.lowercase, ngrams=rule.ngrams, characters=rule.characters)
-    assert found == [token.decode() for token in reference_tokens(encoded(text), rule)]
+def test_compiled_and_reference_agree(rule):
+    options = {"rule": rule.name, "lowercase": rule.lowercase, "ngrams": rule.ngrams, "characters": rule.characters}
+    for text in [*TEXTS, *BROKEN]:
+        assert tb.tokens(text, **options) == [token.decode() for token in reference_tokens(encoded(text), rule)]
 
 
 @pytest.mark.slow
@@ -124,7 +125,7 @@ texts = st.text(st.one_of(characters, scripts, st.sampled_from("aZ09_' \n\tΣσ�
 
 
 @pytest.mark.parametrize("by_character", [False, True])
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(text=texts, ngrams=st.sampled_from(SKLEARN), lowercase=st.booleans())
 def test_scikit_learn_s_rule_is_scikit_learn_s(by_character, text, ngrams, lowercase):
     found = tb.tokens(text, rule="sklearn", ngrams=ngrams, lowercase=lowercase, characters=by_character)
@@ -141,7 +142,7 @@ def test_scikit_learn_s_rule_on_the_world_s_scripts(text):
             )
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(text=st.one_of(texts.map(str.encode), st.binary(max_size=80), st.text(max_size=80)), rule=st.sampled_from(RULES))
 def test_arbitrary_text(text, rule):
     found = tb.tokens(text, rule=rule.name, lowercase=rule.lowercase, ngrams=rule.ngrams, characters=rule.characters)

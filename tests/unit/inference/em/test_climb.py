@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import logsumexp
@@ -15,6 +15,7 @@ from sklearn.mixture import GaussianMixture
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.inference.em import climb, climb_best
+from tests.examples import examples
 
 
 def quiet(model, *data):
@@ -154,7 +155,7 @@ def incomplete(seed, names):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.integers(0, 10_000),
     st.lists(st.sampled_from(sorted(FAMILIES)), min_size=1, max_size=3, unique=True),
@@ -192,7 +193,7 @@ def test_the_objective_never_falls(seed, names, start, estimate, prior, class_pr
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(25)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(list(tb.GaussianDiscriminant.families)),

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.kernels import chain
+from tests.examples import examples
 from tests.unit.kernels.chain_cases import (
     FUNCTIONS,
     IMPLEMENTATIONS,
@@ -26,12 +27,12 @@ from tests.unit.kernels.chain_cases import (
 from tests.unit.kernels.kernel_cases import INTEGERS, assert_same_bits, lay_out, seeds
 
 SHAPES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 33, 64, 65, 70)
-examples = settings(max_examples=60, deadline=None)
+drawn_examples = examples(60)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("coded", [True, False], ids=["codes", "array"])
-@examples
+@drawn_examples
 @given(
     seed=seeds,
     n_states=st.integers(1, 3),

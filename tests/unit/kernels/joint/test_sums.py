@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln, xlogy
 
 from tallybayes import kernels
 from tallybayes.errors import CellError
 from tallybayes.kernels import joint, reference
+from tests.examples import examples
 from tests.unit.kernels.kernel_cases import TIERS, lay_out, layouts, seeds
 
 IMPLEMENTATIONS = ["reference", *TIERS]
@@ -52,7 +53,7 @@ def by_table(columns: Any, sizes: Any, sets: Any, cells: Any, lines: Any, weight
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data(), seed=seeds, layout=layouts)
 def test_sums_are_those_of_the_tables(data: st.DataObject, seed: int, layout: str) -> None:
     rng = np.random.default_rng(seed)

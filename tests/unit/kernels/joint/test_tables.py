@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes import kernels
 from tallybayes.errors import CellError
 from tallybayes.kernels import joint, reference
+from tests.examples import examples
 from tests.unit.kernels.kernel_cases import INTEGERS, LAYOUTS, TIERS, lay_out, layouts, seeds
 
 IMPLEMENTATIONS = ["reference", *TIERS]
@@ -74,7 +75,7 @@ def set_lists(draw: st.DrawFn, n_columns: int, most: int) -> list[tuple[int, ...
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(data=st.data(), seed=seeds, layout=layouts, missing=st.sampled_from([0.0, 0.0, 0.01, 0.5, 1.0]))
 def test_against_brute_force(data: st.DataObject, seed: int, layout: str, missing: float) -> None:
     rng = np.random.default_rng(seed)

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.errors import CellError
+from tests.examples import examples
 from tests.unit.kernels.kernel_cases import INTEGERS, assert_same, lay_out, layouts, outcome, run, seeds
 from tests.unit.kernels.scoring_cases import CLASSES, KINDS, make, scorer, starts
 
-examples = settings(max_examples=40, deadline=None)
+drawn_examples = examples(40)
 
 
 def result(made: Any, method: str, *arguments: Any) -> Any:
@@ -26,7 +27,7 @@ def result(made: Any, method: str, *arguments: Any) -> Any:
         return (type(error),)
 
 
-@examples
+@drawn_examples
 @given(
     seed=seeds,
     n=st.integers(0, 200),
@@ -230,7 +231,7 @@ def test_starts_that_do_not_fit() -> None:
             run("reference", "Scorer", start, [])
 
 
-@examples
+@drawn_examples
 @given(
     seed=seeds, n=st.integers(0, 3000), d=st.integers(0, 60), dtype=st.sampled_from((*INTEGERS, "?")), layout=layouts
 )

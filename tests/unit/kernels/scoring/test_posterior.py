@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from tallybayes.errors import CellError
+from tests.examples import examples
 from tests.unit.kernels.kernel_cases import layouts, run, seeds
 from tests.unit.kernels.scoring_cases import CLASSES, KINDS, make, scorer, starts
 
-examples = settings(max_examples=30, deadline=None)
+drawn_examples = examples(30)
 
 
 def bayes(tier: str, joint: np.ndarray, log_prior: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -25,7 +26,7 @@ def bayes(tier: str, joint: np.ndarray, log_prior: Any = None) -> tuple[np.ndarr
     return found
 
 
-@examples
+@drawn_examples
 @given(
     seed=seeds,
     n=st.integers(0, 200),

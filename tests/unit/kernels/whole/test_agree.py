@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.unit.kernels.kernel_cases import (
     INTEGERS,
     Rows,
@@ -19,7 +20,7 @@ from tests.unit.kernels.kernel_cases import (
     shapes,
 )
 
-examples = settings(max_examples=60, deadline=None)
+drawn_examples = examples(60)
 
 
 def scipy_free_csr(X: np.ndarray, index: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -32,7 +33,7 @@ def scipy_free_csr(X: np.ndarray, index: str, rng: np.random.Generator) -> tuple
     return indptr, columns, X[rows, columns.astype(np.int64)]
 
 
-@examples
+@drawn_examples
 @given(data=st.data(), n=st.integers(0, 5000))
 def test_count_groups(tier: str, data: st.DataObject, n: int) -> None:
     rows = data.draw(row_groups(n))
@@ -40,7 +41,7 @@ def test_count_groups(tier: str, data: st.DataObject, n: int) -> None:
     assert_same(outcome(tier, "count_groups", *rows.arguments, n_rows=n), expected)
 
 
-@examples
+@drawn_examples
 @given(data=st.data(), shape=shapes, seed=seeds, layout=layouts)
 def test_count_codes(tier: str, data: st.DataObject, shape: tuple[int, int], seed: int, layout: str) -> None:
     rng = np.random.default_rng(seed)
@@ -109,7 +110,7 @@ kinds = st.sampled_from(["binary", "poisson", "multinomial"])
 number_types = st.sampled_from(["?", *INTEGERS, "f4", "f8", "f8"]).map(np.dtype)
 
 
-@examples
+@drawn_examples
 @given(data=st.data(), shape=shapes, seed=seeds, layout=layouts, kind=kinds, dtype=number_types, missing=st.booleans())
 def test_sum_dense(
     tier: str,
@@ -128,7 +129,7 @@ def test_sum_dense(
     assert_same(outcome(tier, "sum_dense", X, kind, *rows.arguments), expected, rtol=1e-11)
 
 
-@examples
+@drawn_examples
 @given(
     data=st.data(),
     shape=shapes,
@@ -185,7 +186,7 @@ def as_pairs(sums: list[np.ndarray]) -> list[np.ndarray]:
     return [sums[0] + sums[1], sums[2] + sums[3], sums[4] + sums[5]]
 
 
-@examples
+@drawn_examples
 @given(data=st.data(), shape=shapes, seed=seeds, layout=layouts, dtype=moment_types, missing=st.booleans())
 def test_sum_moments(
     tier: str,
@@ -213,7 +214,7 @@ def test_sum_moments(
         assert (np.abs(difference) <= 1e-29 * shape[0] * 1e6).all()
 
 
-@examples
+@drawn_examples
 @given(data=st.data(), shape=shapes, seed=seeds, layout=layouts, dtype=moment_types)
 def test_sum_scatter(
     tier: str, data: st.DataObject, shape: tuple[int, int], seed: int, layout: str, dtype: np.dtype

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.errors import CellError
+from tests.examples import examples
 from tests.unit.kernels.kernel_cases import INTEGERS, TIERS, lay_out, layouts, outcome, seeds
 
 IMPLEMENTATIONS = ["reference", *TIERS]
@@ -228,7 +229,7 @@ def test_number_of_rows_must_be_known() -> None:
     assert outcome(IMPLEMENTATIONS[-1], "count_groups", None, 1, n_rows=7)[0].tolist() == [7]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data(), seed=seeds, layout=layouts, name=st.sampled_from(["count_codes", "sum_dense", "sum_moments"]))
 def test_the_same_culprit(tier: str, data: st.DataObject, seed: int, layout: str, name: str) -> None:
     """Several bad cells and codes: both implementations blame the same one."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tallybayes as tb
@@ -13,6 +13,7 @@ from tallybayes.models.chains.decoding import dense
 from tallybayes.models.chains.stationary_start import most_likely_moves, stationary_shares
 from tallybayes.models.chains.structure import Structure
 from tallybayes.models.inputs.sequences import open_sequences
+from tests.examples import examples
 from tests.shared import DATA, needs
 from tests.unit.models.chains.chains import DIARY, WEATHER, enumerated
 
@@ -151,7 +152,7 @@ def test_counts_of_what_is_forbidden_are_refused_with_their_step():
         labelled(start="x")
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.data())
 def test_counts_add_and_subtract_as_before(data):
     X, y = LABELLED
@@ -323,7 +324,7 @@ def test_tied_states_stay_so_through_em(estimate, tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10_000), st.integers(2, 4))
 def test_no_transitions_near_by_are_more_likely(seed, n):
     rng = np.random.default_rng(seed)

@@ -6,13 +6,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import assume, settings
+from hypothesis import assume
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.models.networks.graph import Graph
+from tests.examples import examples
 from tests.unit.models.networks.network_cases import given, graphs, networks
 from tests.unit.plots.network_pictures import fire_alarm
 
@@ -36,7 +37,7 @@ def adjusted(network, of, on, some):
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @hypothesis_given(st.data())
 def test_effects_equal_those_of_the_cut_network_by_the_smallest_set_there_is(data):
     graph = data.draw(graphs(6))
@@ -70,7 +71,7 @@ def test_effects_equal_those_of_the_cut_network_by_the_smallest_set_there_is(dat
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @hypothesis_given(st.data())
 def test_sets_of_ones_own_are_taken_where_they_are_enough(data):
     graph = data.draw(graphs(5))
@@ -88,7 +89,7 @@ def test_sets_of_ones_own_are_taken_where_they_are_enough(data):
             network.effect(of, on, adjust=some)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @hypothesis_given(st.data())
 def test_with_zeros_and_any_levels_what_is_told_is_right(data):
     tables = data.draw(networks())
@@ -112,7 +113,7 @@ def test_with_zeros_and_any_levels_what_is_told_is_right(data):
             assert "never occurs" in repr(found)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @hypothesis_given(st.data())
 def test_effects_among_some(data):
     graph = data.draw(graphs(6))

@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given as hypothesis_given
-from hypothesis import settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,6 +17,7 @@ from tallybayes.errors import DataError, EstimateError, NotForgettableError, Pri
 from tallybayes.models.networks.observed import read_rows
 from tallybayes.models.networks.partly_known import in_parts
 from tallybayes.sources.table import Table
+from tests.examples import examples
 from tests.shared import DATA, needs
 from tests.unit.models.networks.network_cases import given, networks
 
@@ -63,7 +63,7 @@ def _holed(data, tables, n_rows):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @hypothesis_given(st.data())
 def test_em_equals_summing_over_all_completions(data):
     tables = data.draw(networks(3, zeros=False))

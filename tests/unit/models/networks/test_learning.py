@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given as hypothesis_given
-from hypothesis import settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, FileError, PriorError, StatisticsError, TooLargeError
 from tallybayes.models.networks.graph import Graph
+from tests.examples import examples
 from tests.unit.models.networks.network_cases import networks
 
 ROWS = {
@@ -132,7 +132,7 @@ def _tables(draw):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:level .* occurs only where a parent is missing")
-@settings(max_examples=100)
+@examples(100)
 @hypothesis_given(_tables(), st.data())
 def test_parts_add_up_and_are_forgotten(case, data):
     parents, rows, weight = case
@@ -219,7 +219,7 @@ def test_what_is_not_known_is_refused_only_where_it_matters():
     assert mle.query("d", do={"c": 1})[1] == pytest.approx(0.5)
 
 
-@settings(max_examples=100)
+@examples(100)
 @hypothesis_given(st.data())
 def test_the_graph_tells_which_tables_have_a_say(data):
     tables = data.draw(networks(5, zeros=False))

@@ -7,18 +7,19 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import assume, settings
+from hypothesis import assume
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
+from tests.examples import examples
 from tests.unit.models.networks.network_cases import given, networks, questions, weigh
 from tests.unit.plots.network_pictures import fire_alarm, mixed_network
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @hypothesis_given(st.data())
 def test_some_nodes_equal_enumeration(data):
     tables = data.draw(networks(most_nodes=6))

@@ -7,12 +7,13 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import assume, settings
+from hypothesis import assume
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, LabelError
+from tests.examples import examples
 from tests.unit.models.networks.network_cases import given, networks, questions, weigh
 from tests.unit.plots.network_pictures import fire_alarm, mixed_network
 
@@ -22,7 +23,7 @@ def entropy(shares):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @hypothesis_given(st.data())
 def test_bits_and_costs_equal_enumeration(data):
     tables = data.draw(networks())

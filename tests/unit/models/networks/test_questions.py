@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import HealthCheck, assume
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, LabelError
 from tallybayes.models.networks import inference as network_inference
+from tests.examples import examples
 from tests.unit.models.networks.network_cases import given, joint, networks, questions, weigh
 
 
@@ -27,7 +28,7 @@ def _sums(weights, nodes, asked):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(150)
 @hypothesis_given(st.data())
 def test_queries_equal_enumeration(data):
     tables = data.draw(networks())
@@ -49,7 +50,7 @@ def test_queries_equal_enumeration(data):
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@examples(100)
 @hypothesis_given(st.data())
 def test_most_probable_equals_enumeration(data):
     tables = data.draw(networks())
@@ -65,7 +66,7 @@ def test_most_probable_equals_enumeration(data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("worth", [0, 1 << 16])  # whether columns that are always known are looked up
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis_given(data=st.data())
 def test_rows_with_any_pattern_equal_enumeration(monkeypatch, worth, data):
     monkeypatch.setattr(network_inference, "_WORTH_A_TREE", worth)

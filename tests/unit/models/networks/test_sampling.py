@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given as hypothesis_given
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
+from tests.examples import examples
 from tests.shared import DATA, needs
 from tests.unit.models.networks.network_cases import given, networks, questions
 
@@ -17,7 +17,7 @@ def _agrees(sampled, exact, n_errors=6.0):
     return np.abs(sampled.probabilities - exact.probabilities) <= n_errors * sampled.standard_errors + 1e-12
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @hypothesis_given(st.data())
 def test_draws_tell_what_is_exact(data):
     tables = data.draw(networks(5))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, settings
+from hypothesis import assume
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
@@ -14,6 +14,7 @@ import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, LabelError
 from tallybayes.models.networks.sensitivity import Entry
 from tallybayes.models.networks.tables import NetworkTables
+from tests.examples import examples
 from tests.unit.models.networks.network_cases import given, networks, questions, weigh
 from tests.unit.plots.network_pictures import fire_alarm, mixed_network, random_network
 
@@ -42,7 +43,7 @@ def told(tables, event, observed, do):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @hypothesis_given(st.data())
 def test_functions_equal_questions_to_changed_networks(data):
     tables = data.draw(networks())
@@ -72,7 +73,7 @@ def test_functions_equal_questions_to_changed_networks(data):
                 assert math.isnan(expected) or expected == pytest.approx(found.probability, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @hypothesis_given(st.data())
 def test_slopes_are_those_of_differences_and_ranges_those_of_the_ends(data):
     tables = data.draw(networks(zeros=False))

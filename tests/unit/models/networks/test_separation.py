@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given as hypothesis_given
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.errors import DataError
 from tallybayes.models.networks.graph import Graph
+from tests.examples import examples
 from tests.unit.models.networks.network_cases import graphs
 from tests.unit.plots.network_pictures import fire_alarm
 
@@ -27,7 +27,7 @@ def by_moral_graph(graph, first, second, known):
     return second not in seen
 
 
-@settings(max_examples=200)
+@examples(200)
 @hypothesis_given(st.data())
 def test_separation_is_that_of_the_moral_graph(data):
     graph = data.draw(graphs())
@@ -47,7 +47,7 @@ def test_separation_is_that_of_the_moral_graph(data):
             assert bool(graph.descendants(node) & set(known)) if meets else node not in known
 
 
-@settings(max_examples=100)
+@examples(100)
 @hypothesis_given(st.data())
 def test_the_tables_that_bear_on_a_node_are_those_that_reach_it(data):
     graph = data.draw(graphs())
@@ -58,7 +58,7 @@ def test_the_tables_that_bear_on_a_node_are_those_that_reach_it(data):
     assert graph.bearing_on([nodes[0]], known, hinted) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @hypothesis_given(st.data())
 def test_what_is_separated_is_independent_and_what_is_not_depends(data):
     graph = data.draw(graphs(5))
@@ -75,7 +75,7 @@ def test_what_is_separated_is_independent_and_what_is_not_depends(data):
         assert np.abs(both - alone).max() > 1e-13
 
 
-@settings(max_examples=100)
+@examples(100)
 @hypothesis_given(graphs())
 def test_the_blanket_separates_a_node_from_all_others_and_nothing_less_does(graph):
     for node in graph.nodes:

@@ -7,11 +7,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 from hypothesis import given as hypothesis_given
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, TooLargeError
+from tests.examples import examples
 
 
 def _trees(n):
@@ -37,7 +37,7 @@ def _directed(chosen, n):
     return parents
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @hypothesis_given(st.integers(0, 10**6), st.integers(1, 4))
 def test_no_tree_is_more_likely(seed, n):
     rng = np.random.default_rng(seed)
@@ -59,7 +59,7 @@ def test_no_tree_is_more_likely(seed, n):
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @hypothesis_given(st.integers(0, 10**6))
 def test_no_tree_given_the_target_is_more_likely(seed):
     rng = np.random.default_rng(seed)

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 import tallybayes as tb
+from tests.examples import examples
 
 MAILS = [
     "Click to win",
@@ -419,7 +420,7 @@ def test_files_keep_words(tmp_path):
 
 
 @given(st.lists(st.tuples(st.text(max_size=12), st.sampled_from("ab")), min_size=1, max_size=8), st.integers(0, 7))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_any_text_in_any_split(rows, cut):
     texts, labels = [text for text, _ in rows], [label for _, label in rows]
     whole = tb.NaiveBayes({"x": tb.Text()}).fit({"x": texts, "y": labels}, "y")

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes.models.networks.search.rows import read_rows
 from tallybayes.models.networks.search.scores import Families, read_score
+from tests.examples import examples
 from tests.unit.models.networks.search.structures import GRAPHS, NODES, graphs, named, rows_of
 
 SCORES = ["bdeu", "k2", "bic", "aic", tb.BDeu(8), tb.Dirichlet(0.3)]
@@ -48,7 +49,7 @@ def test_the_best_of_all_under_another_network_and_with_missing_cells():
 
 
 @pytest.mark.parametrize("method", ["exact", "hill"])
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     seed=st.integers(0, 50),
     forbidden=st.lists(st.sampled_from(list(itertools.permutations(NODES, 2))), max_size=5),
@@ -84,7 +85,7 @@ def test_tiers_are_kept(method):
     assert all(rank[parent] <= rank[child] for parent, child in found.graph_.edges)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(start=graphs, seed=st.integers(0, 50), score=st.sampled_from(["bdeu", "k2", "bic"]), tabu=st.integers(0, 5))
 def test_climbing_never_ends_below_its_start(start, seed, score, tabu):
     data = rows_of(seed, 60)
@@ -95,7 +96,7 @@ def test_climbing_never_ends_below_its_start(start, seed, score, tabu):
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(seed=st.integers(0, 50), shuffle=st.randoms(use_true_random=False))
 def test_rows_may_come_in_any_order_and_by_weight(seed, shuffle):
     data = rows_of(seed, 90)

@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
 import tallybayes as tb
 from tallybayes.models.networks.search.rows import Rows, read_rows
 from tallybayes.models.networks.search.scores import Families, read_score
+from tests.examples import examples
 from tests.unit.models.networks.search.structures import GRAPHS, graphs, named, rows_of, skeleton_and_colliders
 
 PRIORS = {"bdeu": tb.BDeu(1), "k2": tb.K2(), "Dirichlet": tb.Dirichlet(0.5), "BDeu(7)": tb.BDeu(7)}
@@ -24,7 +25,7 @@ def scored(rows: Rows, score: object, edges: np.ndarray) -> float:
     return sum(Families(rows, read_score(score)).of(masks))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(edges=graphs, seed=st.integers(0, 99), n=st.sampled_from([1, 7, 150]), weighted=st.booleans())
 def test_evidences_are_those_of_the_network(edges, seed, n, weighted):
     data = rows_of(seed, n)
@@ -37,7 +38,7 @@ def test_evidences_are_those_of_the_network(edges, seed, n, weighted):
         np.testing.assert_allclose(scored(rows, score, edges), expected, rtol=1e-10)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(edges=graphs, seed=st.integers(0, 99))
 def test_criteria_are_those_of_the_network(edges, seed):
     data = rows_of(seed, 120)
@@ -70,7 +71,7 @@ for graph in GRAPHS:
     CLASSES.setdefault(skeleton_and_colliders(graph), []).append(graph)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(kind=st.sampled_from(range(len(CLASSES))), seed=st.integers(0, 99))
 def test_structures_that_say_the_same_score_alike(kind, seed):
     members = list(CLASSES.values())[kind]

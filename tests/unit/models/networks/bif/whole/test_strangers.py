@@ -7,7 +7,7 @@ from array import array
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.errors import DataError, FileError
@@ -15,6 +15,7 @@ from tallybayes.models.networks.bif import blocks as bif_blocks
 from tallybayes.models.networks.bif import file as bif
 from tallybayes.models.networks.bif.file import read_bif
 from tallybayes.models.networks.bif.text import Scanner
+from tests.examples import examples
 from tests.unit.models.networks.bif.bif_examples import CHILD, ROOT, START, WHOLE, read
 
 # ---- Bytes ------------------------------------------------------------------------------------------------------
@@ -196,7 +197,7 @@ PLACE = st.integers(0, len(SMALL))
 
 
 @given(st.lists(st.tuples(PLACE, PLACE, PIECES | st.just(b"") | st.binary(max_size=4)), min_size=1, max_size=4))
-@settings(max_examples=400)
+@examples(400)
 def test_changed_bytes_are_read_or_refused(changes):
     content = SMALL
     for first, second, piece in changes:
@@ -220,7 +221,7 @@ def test_changed_bytes_are_read_or_refused(changes):
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
-@settings(max_examples=100)
+@examples(100)
 def test_anything_else_is_refused(content):
     for start in (b"", b"network n { ", START.encode(), b"\x1f\x8b"):
         with pytest.raises(FileError):

@@ -7,13 +7,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.errors import DataError
 from tallybayes.models.networks.bif.file import read_bif, write_bif
 from tallybayes.models.networks.bif.text import written
 from tallybayes.models.networks.tables import NetworkTables
+from tests.examples import examples
 from tests.shared import DATA, needs
 from tests.unit.models.networks.bif.bif_examples import ROOT, START, WHOLE, read
 
@@ -234,7 +235,7 @@ def networks(draw):
 
 @pytest.mark.slow
 @given(network=networks(), packed=st.booleans())
-@settings(max_examples=150)
+@examples(150)
 def test_any_network_survives(network, packed, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / ("any.bif" + ".gz" * packed)
     write_bif(network, path)
