@@ -10,6 +10,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.features import free_name
+from tallybayes.sources.absence import sources_of
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 from tallybayes.value import Value
@@ -51,7 +52,9 @@ class AsTheyAre(Value):
 
     def made(self, model: Any) -> bool:
         """Whether a model from a file has the columns that this view makes."""
-        return len(set(model._read_names) - set(self.names)) <= len(self.absent)
+        known = set(self.names)
+        more = {name for name in model._read_names if known.isdisjoint((name, *sources_of(name)))}
+        return len(more) <= len(self.absent)
 
     def column_names(self) -> dict[Any, Any]:
         """What columns are called elsewhere: all as they are."""

@@ -258,6 +258,20 @@ def test_the_same_bits_every_time(wine, tmp_path):
     np.testing.assert_array_equal(scores, cross_val_score(tb.Chosen(single=True, folds=3), X, y, cv=2))
 
 
+def test_a_member_to_which_absence_tells_is_saved_and_loaded(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    frame = pd.DataFrame(
+        {"sky": np.where(rng.random(60) < 0.3 + 0.4 * y, "sun", "rain"), "deck": rng.choice([*"ABC"], 60)}
+    )
+    frame.loc[rng.random(60) < 0.1 + 0.8 * y, "deck"] = None
+    model = tb.choose(frame, y)
+    families = [family for _, one in model.members_ for family in getattr(one, "columns_", {}).values()]
+    assert any(isinstance(family, tb.WithMissing) for family in families)
+    model.save(tmp_path / "chosen.tally")
+    np.testing.assert_array_equal(tb.load(tmp_path / "chosen.tally").predict_proba(frame), model.predict_proba(frame))
+
+
 def test_explanations_are_those_of_the_heaviest_member():
     frame, y = mixed_table()
     model = tb.choose(frame, y)
