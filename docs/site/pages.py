@@ -21,6 +21,8 @@ OUTSIDE = {
     "contributing.md": "CONTRIBUTING.md",
     "security.md": "SECURITY.md",
 }
+# Long lists that would bury what is looked for.
+UNSEARCHED = ("changelog.md", "benchmarks.md")
 ASSETS = ("site.css", "site.js", "iframe-worker.js", "favicon.svg")
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
@@ -30,7 +32,7 @@ NAMED = re.compile(r"(?<!\[)`(tb\.[A-Za-z_]\w*(?:\.[a-z_]\w*)?)((?:[^\w`.][^`]*)
 def origins() -> dict[str, Path]:
     """Where the text of every page comes from that somebody wrote, by its place on the site."""
     found = {page.name: page for page in sorted(DOCS.glob("*.md"))}
-    return found | {place: ROOT / name for place, name in OUTSIDE.items() if (ROOT / name).is_file()}
+    return found | {place: ROOT / name for place, name in OUTSIDE.items()}
 
 
 def moved(text: str, origin: Path, places: dict[str, str]) -> str:
@@ -95,7 +97,10 @@ def write(target: Path) -> int:
     texts = {
         place: linked(moved(origin.read_text(encoding="utf-8"), origin, places), names)
         for place, origin in written.items()
-    } | reference()
+    }
+    for place in UNSEARCHED:
+        texts[place] = "---\nsearch:\n  exclude: true\n---\n\n" + texts[place]
+    texts |= reference()
     for place, text in texts.items():
         file = target / "pages" / place
         file.parent.mkdir(exist_ok=True)
