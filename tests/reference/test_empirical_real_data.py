@@ -77,6 +77,7 @@ def test_dna_with_many_weak_columns():
     assert losses[0] < 0.75 * losses[1]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("covariance", ["tied_diagonal", "tied"])
 def test_wine_from_five_rows_a_class(covariance):
     X, y = load_wine(return_X_y=True)

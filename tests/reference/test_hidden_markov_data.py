@@ -42,6 +42,7 @@ def test_ice_cream_diary():
 # ---- Earthquakes ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs("series")
 @pytest.mark.parametrize(("n_states", "log_likelihood"), [(2, -341.8787), (3, -328.5275)])
 def test_earthquakes(n_states, log_likelihood):
@@ -177,6 +178,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_hmmlearn_answers_the_same(kind):
     """Likelihoods, paths and posteriors of models with the same parameters."""

@@ -32,6 +32,7 @@ def table_of(model, column, estimate, prior=None):
     return np.exp(one.predict_joint_log_proba(rows) - one.class_log_prior_).T, levels
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("laplace", "estimate", "prior"),
     [

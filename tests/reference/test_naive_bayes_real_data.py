@@ -28,6 +28,7 @@ def mnist(part, n_rows):
     return (pixels > 127).astype(np.uint8), np.frombuffer(labels, np.uint8, offset=8)
 
 
+@pytest.mark.slow
 def test_mnist_binarised():
     X, y = mnist("train", 60_000)
     test, answers = mnist("t10k", 10_000)

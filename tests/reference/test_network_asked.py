@@ -21,6 +21,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("name", "known", "target", "pair"), CASES, ids=[case[0] for case in CASES])
 def test_questions_agree_with_plain_queries(name, known, target, pair):
     model = network(name)

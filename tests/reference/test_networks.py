@@ -52,6 +52,7 @@ def test_posteriors(name):
             assert dict(model.query(node, case["evidence"])) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", [*REFERENCE, "water"])
 def test_files_there_and_back(name, tmp_path):
     model = network(name)
@@ -83,6 +84,7 @@ def test_tables_of_real_rows_are_counts():
     assert tb.BayesianNetwork(structure, estimate="mle").fit(half).partial_fit(rest).tally_ == model.tally_
 
 
+@pytest.mark.slow
 def test_samples_bring_the_tables_back():
     for name in ("asia", "alarm"):
         given = network(name)

@@ -151,6 +151,7 @@ def test_house_votes_posteriors(votes):
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "reference"),
     [

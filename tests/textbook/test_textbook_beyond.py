@@ -94,6 +94,7 @@ def test_M0_1_anomalies():
     digits(model.score_samples([[1, 1], [30, 30]]), [-2.530901, -678.531024])
 
 
+@pytest.mark.slow
 @needs("mnist")
 def test_F9_6_F9_7_M0_13_digits_of_pixels():
     pixels, answers = {}, {}
@@ -124,6 +125,7 @@ def test_T22_the_errors_that_unlimited_rows_leave(apart, correlation, expected):
     digits(found, expected)
 
 
+@pytest.mark.slow
 def test_T22fig_C18b_T40_E_C4_E_T9_few_rows_favour_naive_bayes():
     apart = np.array([0.5, 0.25] * 20)
     spread = np.kron(np.eye(20), [[1, 0.3], [0.3, 1]])
@@ -162,6 +164,7 @@ def test_T22fig_M9_4_1a_the_curves_cross_between_1280_and_2560_rows():
     assert [bool(ours < theirs) for ours, theirs in found] == [True] * 4 + [False]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("d", "rows"), [(10, 300), (100, 415), (1000, 530), (100_000, 761)])
 def test_T22b_log_d_rows_bring_all_estimates_near(d, rows):
     assert ceil(log(2 * d / 0.05) / (2 * 0.1**2)) == rows
@@ -181,6 +184,7 @@ def test_T22b_log_d_rows_bring_all_estimates_near(d, rows):
 # ---- Pictures --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_F9_1_one_tilted_one_straight_one_round():
     found = clouds().plot_joint(X, Y).to_frame()
     apart = (found["log_joint"] - found["log_product"]).abs().groupby(found["class"]).max()
@@ -198,6 +202,7 @@ def test_T12_the_product_of_both_loses_the_covariance():
     near(found["log_product"], -(first**2) / 8 - second**2 / 4 - log(2 * np.pi * np.sqrt(8)))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("metric", ["euclidean", "mahalanobis", np.diag([1, 1 / 4])])
 def test_F9_2c_regions_under_three_metrics(metric):
     model = tb.NearestClassMean(metric).fit(X, Y)

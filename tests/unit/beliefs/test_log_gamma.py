@@ -56,6 +56,7 @@ def test_half_step(z):
     assert float(log_gamma_half_step(np.array(z))) == pytest.approx(difference(z, 0.5), rel=1e-14, abs=5e-14)
 
 
+@pytest.mark.slow_after(21)
 @pytest.mark.parametrize("start", [1e-8, 0.3, 1, 2, 49.9, 50.1, 1e3, 1e6, 1e9, 1e12])
 @pytest.mark.parametrize("steps", [1e-6, 0.5, 1, 2.5, 7, 60, 1e4, 1e8, 1e12])
 def test_rising(start, steps):

@@ -80,6 +80,7 @@ def cells_of(shared):
     return [((), (slice(None), slice(None)))]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("shared", SHARED)
 def test_shared_density_and_mode(shared):
     belief = shared_belief(shared)
@@ -120,6 +121,7 @@ def test_variances_that_differ_where_they_are_shared():
         belief.log_prob((np.zeros((2, 3)), np.arange(1.0, 7).reshape(2, 3)))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("shared", SHARED)
 def test_samples_follow_the_belief(shared):
     belief = shared_belief(shared)

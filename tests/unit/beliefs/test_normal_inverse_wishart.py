@@ -46,6 +46,7 @@ def test_one_column_is_normal_inverse_gamma():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_groups", [1, 3])
 def test_mode_is_the_maximum_of_the_joint_density(n_groups):
     locations = np.arange(2.0 * n_groups).reshape(n_groups, 2)
@@ -92,6 +93,7 @@ def test_column_is_the_marginal():
         assert belief.column(j).mean().variance == pytest.approx(belief.mean().covariance[j, j])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("shared", [(), ("groups",)])
 def test_samples_follow_the_belief(shared):
     freedom = np.array([9.0]) if shared else np.array([9.0, 12.0])

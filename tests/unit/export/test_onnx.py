@@ -42,6 +42,7 @@ def check(model, rows):
     assert label.tolist() == told.tolist()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["mle", "map", "unbiased", "bayes"])
 def test_every_family_under_every_estimate(estimate, mixed):  # noqa: F811
     columns = {name: family for name, family in FAMILIES.items() if name != "named"}
@@ -63,6 +64,7 @@ def test_an_empty_string_is_missing(unseen):
     assert label.tolist() == model.predict(asked).tolist()
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("covariance", list(tb.GaussianDiscriminant.families))
 @pytest.mark.parametrize("estimate", ["mle", "bayes"])
 def test_discriminants_with_missing_cells(covariance, estimate):

@@ -107,6 +107,7 @@ def _read(path):
     return pd.DataFrame(pa.concat_tables(tb.table(path).batches()).to_pylist())
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_every_kind_of_file(ending, frame, tmp_path, small_batches):
     model = _model().fit(frame, "y")
@@ -133,6 +134,7 @@ DATA = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", DATA)
 @pytest.mark.parametrize("to", ["pandas", "polars", "pyarrow", "told.parquet"])
 def test_every_kind_of_data(kind, to, frame, tmp_path, small_batches):
@@ -179,6 +181,7 @@ def test_tables(connect, where, frame, tmp_path, small_batches):
     _assert_same(_table(connect, quoted), _expected(model, frame))
 
 
+@pytest.mark.slow
 def test_after_an_error_there_is_nothing(connect, frame, tmp_path, small_batches):
     model = _model().fit(frame, "y")
 
@@ -199,6 +202,7 @@ def test_after_an_error_there_is_nothing(connect, frame, tmp_path, small_batches
     assert tb.write_predictions(model, frame, (connect, "told"), keep="id") == 390
 
 
+@pytest.mark.slow_after(1)
 def test_in_the_users_own_transaction(connect, frame):
     model = _model().fit(frame, "y")
     connect.execute('CREATE TABLE mine ("id" integer)')
@@ -212,6 +216,7 @@ def test_in_the_users_own_transaction(connect, frame):
     assert len(_table(connect, "mine")) == 1
 
 
+@pytest.mark.slow_after(1)
 def test_a_schema_and_types_of_all_kinds(connect, frame):
     if isinstance(connect, sqlite3.Connection):
         connect.execute("ATTACH ':memory:' AS other")
@@ -245,6 +250,7 @@ def test_a_schema_and_types_of_all_kinds(connect, frame):
         tb.write_predictions(model, nested, (connect, "more"), keep=["nested"])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("labels", [[0, 1, 2], [False, True], ["a", "A"]], ids=["int", "bool", "case"])
 def test_labels_of_every_type(connect, labels, tmp_path):
     rng = np.random.default_rng(0)
@@ -264,6 +270,7 @@ def test_labels_of_every_type(connect, labels, tmp_path):
     assert _table(connect, "told")["prediction"].tolist() == model.predict(X).tolist()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow"])
 def test_no_rows(ending, frame, tmp_path):
     model = _model().fit(frame, "y")

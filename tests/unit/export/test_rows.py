@@ -14,6 +14,7 @@ import tallybayes as tb
 ROWS = {"sky": ["sun", None, "søn"], "degrees": [21.5, 12.0, float("nan")], "n": [1, 2, 3]}
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize("ending", ["parquet", "csv", "tsv", "jsonl", "arrow", "csv.gz"])
 @pytest.mark.parametrize("kind", ["mapping", "frame", "file"])
 def test_rows_come_back(ending, kind, tmp_path):

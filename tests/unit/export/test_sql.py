@@ -202,6 +202,7 @@ def test_every_family_under_every_estimate(database, estimate, mixed):
     check(model, database, strange(mixed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unseen", ["missing", "smooth"])
 def test_levels_that_nobody_has_seen(database, unseen, mixed):
     columns = {name: FAMILIES[name] for name in ("label`", "number", "member", "named", "bound")}
@@ -240,6 +241,7 @@ def test_rows_that_are_refused_in_memory_have_no_answer(database):
             model.predict_proba(asked.iloc[[k]])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "class_prior", [{k: 0.0 if k == 3 else 1 / 29 for k in range(30)}, "uniform"], ids=["given", "uniform"]
 )
@@ -255,6 +257,7 @@ def test_thirty_classes_and_far_apart(database, class_prior):
     check(model, database, asked)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("labels", [[0, 1], [True, False], [1.0, 2.0], ["only"]], ids=str)
 def test_the_types_of_classes(database, labels):
     y = np.array((labels * 6)[:6])
@@ -262,6 +265,7 @@ def test_the_types_of_classes(database, labels):
     check(model, database, pd.DataFrame({"x": [0.0, None, 9.0], "id": range(3)}))
 
 
+@pytest.mark.slow_after(1)
 def test_temperature_and_doubt(database, mixed):
     columns = {name: FAMILIES[name] for name in ("select", "number", "label`")}
     model = tb.NaiveBayes(columns, calibration="temperature").fit(mixed, "class")
@@ -275,6 +279,7 @@ def test_temperature_and_doubt(database, mixed):
     )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("method", ["isotonic", "auto"])
 def test_calibration_by_steps(database, method, mixed):
     columns = {name: FAMILIES[name] for name in ("select", "number", "tied")}
@@ -304,6 +309,7 @@ def test_rows_that_no_class_allows_have_the_prior(database):
     check(model, database, pd.DataFrame({"a": ["x", "x"], "b": ["v", "u"], "id": range(2)}))
 
 
+@pytest.mark.slow_after(1)
 def test_nothing_in_a_name_or_a_label_is_asked(database, mixed):
     rows = pd.DataFrame({EVIL: [EVIL, "b", EVIL, "b"], "id": range(4), "y": [EVIL, "it's", EVIL, "it's"]})
     model = tb.NaiveBayes({EVIL: tb.Categorical()}).fit(rows, "y")
@@ -315,6 +321,7 @@ def test_nothing_in_a_name_or_a_label_is_asked(database, mixed):
     assert [row[0] for row in found] == [2, 3]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "tied_spherical"])
 @pytest.mark.parametrize("estimate", ["mle", "bayes"])
 def test_discriminants_with_missing_cells(database, covariance, estimate):
@@ -344,6 +351,7 @@ def test_rows_with_too_many_patterns_have_no_answer_where_they_lack_a_cell():
     np.testing.assert_allclose(np.array([row[2:] for row in found[1:]]), expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("names", [["label`"], ["label`", "number", "member", "named", "cut", "size", "tied"]], ids=len)
 def test_one_dependence_with_missing_parents(database, names, mixed):
     model = tb.AveragedOneDependence().fit(mixed[[*names, "class"]], "class")
@@ -367,6 +375,7 @@ def test_more_pairs_than_a_query_should_hold_are_refused():
         model.to_sql("duckdb", "t")
 
 
+@pytest.mark.slow_after(1)
 def test_mixtures_and_models_that_were_given(database, mixed):
     columns = {"tied": tb.Gaussian(), "member": tb.Categorical(), "select": tb.Poisson()}
     rows = mixed[[*columns, "id"]].iloc[:100]

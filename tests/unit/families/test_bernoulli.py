@@ -23,6 +23,7 @@ class TestFractionsOfRows:
         assert always.estimate("mle") == 1.0
         assert always.log_likelihood(1.0) == pytest.approx(0.0, abs=1e-15)
 
+    @pytest.mark.slow_after(1)
     def test_all_can_be_forgotten_in_other_portions(self, name):
         family, n = FAMILIES[name]
         rng = np.random.default_rng(4)
@@ -83,6 +84,7 @@ def test_naive_bayes_forgets_weighted_rows(sparse):
     np.testing.assert_allclose(model.predict_proba(rows), left.predict_proba(rows), rtol=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", [8, 9, 10, 11])
 def test_em_without_a_prior_ends_at_a_finite_top(seed):
     rng = np.random.default_rng(seed)

@@ -149,6 +149,7 @@ def model(request):
     return tb.learn(rows, family, group=group), moves, recovered
 
 
+@pytest.mark.slow_after(1)
 def test_the_evidence_is_at_its_largest(model):
     learned, moves, _ = model
     belief = prior_of(learned)
@@ -160,6 +161,7 @@ def test_the_evidence_is_at_its_largest(model):
             assert evidence(move(belief, factor), learned) < best
 
 
+@pytest.mark.slow_after(1)
 def test_what_made_the_data_is_recovered(model):
     learned, _, recovered = model
     belief = prior_of(learned)
@@ -181,6 +183,7 @@ def test_no_grid_finds_a_better_beta_or_dirichlet():
         assert max(other) > best - 0.2
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", list(CASES))
 def test_weight_two_is_twice_and_the_order_of_groups_is_nothing(name):
     case = CASES[name]
@@ -203,6 +206,7 @@ def fields_of(belief):
     return [value for name, value in belief._fields().items() if name not in ("shared", "sizes", "root")]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", GAUSSIANS)
 @pytest.mark.parametrize("estimate", ["bayes", "map"])
 def test_scale_and_offset_change_no_prediction(name, estimate):
@@ -225,6 +229,7 @@ def test_scale_and_offset_change_no_prediction(name, estimate):
     np.testing.assert_allclose(made[0].predict_proba(rows), made[1].predict_proba(moved), rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", list(CASES))
 def test_under_map_the_mode_has_the_same_pseudo_counts(name):
     case = CASES[name]
@@ -297,6 +302,7 @@ def test_large_small_and_missing_counts():
     assert np.isfinite(tb.learn(rows, tb.Poisson(), group=[0, 0, 1, 1]).estimate(prior="empirical")).all()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "family", [tb.Gaussian(), tb.TiedGaussian(), tb.SphericalGaussian(), tb.TiedSphericalGaussian()]
 )
@@ -427,6 +433,7 @@ def test_logarithms_and_bins_are_gaussians_and_levels():
     np.testing.assert_allclose(binned.concentration, levels.concentration, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_any_statistics_have_a_prior(seed):
     rng = np.random.default_rng(seed)

@@ -40,6 +40,7 @@ def by_hand(frame):
     return frame.assign(**flags)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 def test_it_is_a_flag_beside_the_column(family, estimate):
@@ -176,6 +177,7 @@ def test_mixtures_and_sequences():
     np.testing.assert_allclose(missing.predict_proba([strange])[0], expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_suggest_chooses_it_by_evidence():
     frame, y = draw(400)
     rng = np.random.default_rng(1)

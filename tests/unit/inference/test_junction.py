@@ -38,6 +38,7 @@ def test_cliques_form_a_tree_that_holds_every_scope(wanted, sizes):
             place = above[place]
 
 
+@pytest.mark.slow
 def test_large_structures_are_triangulated():
     n = 1500
     rng = np.random.default_rng(0)
@@ -120,6 +121,7 @@ def _case(seed, n_rows):
     return sizes, wanted, tables, likelihoods, joint
 
 
+@pytest.mark.slow
 @examples(150)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_messages_equal_sums_over_everything(seed, by_logarithms):

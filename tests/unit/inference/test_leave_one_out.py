@@ -44,6 +44,7 @@ class Halved:
         return super().log_evidence(belief, statistics) / 2
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 @pytest.mark.parametrize(
     ("parent", "form"),

@@ -85,6 +85,7 @@ def test_the_objective_never_falls(seed, covariance, estimate, share, weighted):
     assert (np.diff(history) >= -1e-9 * np.abs(history[-1])).all()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_history_is_the_log_likelihood_of_the_observed_cells(seed):
     rows, labels = holed(seed)
@@ -95,6 +96,7 @@ def test_the_history_is_the_log_likelihood_of_the_observed_cells(seed):
     assert total == pytest.approx(model.history_[-1], abs=1e-6 * len(rows))
 
 
+@pytest.mark.slow
 def test_the_gradient_is_zero_at_the_solution():
     rows, labels = holed(4)
     moments = moments_at_the_top(rows, labels).tally_.statistics[1]
@@ -112,6 +114,7 @@ def test_the_gradient_is_zero_at_the_solution():
         assert np.abs(gradient).max() < 1e-4 * typical
 
 
+@pytest.mark.slow
 def test_the_gradient_of_the_log_posterior_is_zero_under_a_prior():
     rows, labels = holed(5)
     root = np.random.default_rng(1).normal(size=(3, 3))
@@ -147,6 +150,7 @@ def test_the_gradient_of_the_log_posterior_is_zero_under_a_prior():
     assert model.history_[-1] == pytest.approx(total, abs=1e-5)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_tiny_cases_against_brute_force(seed):
     """Eight rows of two columns, one class, maximised over all five parameters."""
@@ -163,6 +167,7 @@ def test_tiny_cases_against_brute_force(seed):
     np.testing.assert_allclose(found[1][0], covariance, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_a_tied_covariance_against_brute_force():
     rng = np.random.default_rng(11)
     labels = np.repeat([0, 1], 6)
@@ -211,6 +216,7 @@ def test_independent_columns_under_maximum_likelihood_are_naive_bayes():
     np.testing.assert_allclose(model.predict_proba(rows), naive.predict_proba(rows), atol=1e-3)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["mle", "bayes"])
 @pytest.mark.parametrize("covariance", ["full", "tied_spherical"])
 def test_a_row_of_weight_two_is_two_rows(covariance, estimate):
@@ -223,6 +229,7 @@ def test_a_row_of_weight_two_is_two_rows(covariance, estimate):
     np.testing.assert_allclose(weighted.predict_proba(rows), repeated.predict_proba(rows), rtol=1e-8)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["mle", "unbiased", "map", "bayes"])
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_order_and_units_do_not_matter(covariance, estimate):
@@ -271,6 +278,7 @@ def test_what_em_knows_of_missing_cells_helps():
 
 
 class TestConstantColumns:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("estimate", ["bayes", "map"])
     @pytest.mark.parametrize("covariance", COVARIANCES[:4])
     @pytest.mark.parametrize("value", [0.0, 5.3, np.nan])
@@ -335,6 +343,7 @@ class TestWhatCannotBe:
         with pytest.raises(EstimateError, match="variance of column 2 in class 1 is 0"):
             fitted(rows, labels, "diagonal")
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("covariance", COVARIANCES)
     def test_a_column_nobody_of_a_class_has(self, covariance):
         rows, labels = holed(17)

@@ -49,6 +49,7 @@ def test_clean_rows_are_left_alone(model, n):
     assert repr(found[0]).startswith(f"{n} rows: ")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", MODELS)
 def test_planted_faults_are_found_by_every_model(kind):
     rng = np.random.default_rng(1)
@@ -103,6 +104,7 @@ def test_a_group_that_fares_worse_is_named(model):
     assert any("group 'north' fares worse" in said for said in found.findings)
 
 
+@pytest.mark.slow
 def test_rows_that_were_learned_are_judged_without_themselves():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(60, 4))
@@ -118,6 +120,7 @@ def test_rows_that_were_learned_are_judged_without_themselves():
     assert found.labels[0].probability < tb.audit(model, X, y).labels[0].probability
 
 
+@pytest.mark.slow
 def test_as_many_unlikely_labels_as_there_are_by_chance_are_no_finding(model):
     data = rows(20_000, np.random.default_rng(10))
     found = tb.audit(model, data, "y")
@@ -131,6 +134,7 @@ def test_as_many_unlikely_labels_as_there_are_by_chance_are_no_finding(model):
     assert any("disagree" in said for said in found.findings)
 
 
+@pytest.mark.slow
 def test_missing_cells_do_not_make_rows_improbable_nor_hide_them(model):
     rng = np.random.default_rng(5)
     data = rows(800, rng)
@@ -175,6 +179,7 @@ def test_what_is_refused(model):
         tb.audit(tb.Mixture(1).fit(np.arange(9.0)[:, None]), np.arange(9.0)[:, None], np.arange(9))
 
 
+@pytest.mark.slow
 def test_a_file_is_read(model, tmp_path):
     data = rows(300, np.random.default_rng(9))
     data["sky"] = "p"

@@ -36,6 +36,7 @@ def test_the_number_that_made_them_is_found_again(by, n_sequences):
     assert found.candidates == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_whole_sequences_are_held_out():
     data = calls(4, 30)
     found = choose(data, [2], folds=4, random_state=3)
@@ -50,6 +51,7 @@ def test_whole_sequences_are_held_out():
     assert found.scores[0].low < found.scores[0].value < found.scores[0].high
 
 
+@pytest.mark.slow
 def test_of_one_sequence_stretches_are_judged_given_the_rest():
     (data,) = calls(1, 60)
     found = choose([data], [2], folds=3, random_state=3)
@@ -65,6 +67,7 @@ def test_of_one_sequence_stretches_are_judged_given_the_rest():
     assert found.scores[0].value == pytest.approx(-total / np.log(2) / 60)
 
 
+@pytest.mark.slow
 def test_the_same_again_gives_the_same():
     data = calls(5, 40)
     first, second = (choose(data, [1, 2]) for _ in range(2))
@@ -95,6 +98,7 @@ def test_every_way_sequences_come_with_weights_and_empty_ones():
     assert [score.value for score in without.scores] == pytest.approx([score.value for score in by_list.scores])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_sequences", [1, 3])
 def test_labels_and_several_columns(n_sequences):
     rng = np.random.default_rng(0)
@@ -106,6 +110,7 @@ def test_labels_and_several_columns(n_sequences):
     assert found.n_states == 2
 
 
+@pytest.mark.slow
 def test_silent_steps_stay_where_steps_are_held_out():
     (data,) = calls(1, 60)
     heard = np.flatnonzero(np.arange(60) % 5 > 0)

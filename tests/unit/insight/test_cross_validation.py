@@ -122,6 +122,7 @@ def test_discriminants_are_scored_as_if_refitted(covariance, estimate, weight):
     check_folds(model, X, y, make_weight(weight, len(y)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shrinkage", [0.3, "auto"], ids=str)
 @pytest.mark.parametrize("covariance", ["full", "tied"])
 def test_shrunk_covariances_are_scored_as_if_refitted(covariance, shrinkage):
@@ -131,6 +132,7 @@ def test_shrunk_covariances_are_scored_as_if_refitted(covariance, shrinkage):
     check_folds(model, X, y, None)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("unseen", ["missing", "smooth"])
 def test_mixed_columns_are_scored_as_if_refitted(unseen):
     rng = np.random.default_rng(3)
@@ -179,6 +181,7 @@ def check_one(model, X, y, row, tolerance):
     )
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_a_huge_offset(covariance):
     X, y = load_iris(return_X_y=True)
@@ -187,6 +190,7 @@ def test_a_huge_offset(covariance):
     np.testing.assert_allclose(np.exp(near.log_proba), np.exp(far.log_proba), atol=0.02)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_a_constant_column_says_nothing(covariance):
     X, y = load_iris(return_X_y=True)

@@ -99,6 +99,7 @@ def test_classes_are_averaged_by_weight():
 # ---- The posterior ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mean_and_variance_under_one_strength_agree_with_draws(monkeypatch):
     from tallybayes.insight import information
 
@@ -123,6 +124,7 @@ def test_mean_and_variance_under_one_strength_agree_with_draws(monkeypatch):
     assert found.evidence == pytest.approx(bits / np.log(2))
 
 
+@pytest.mark.slow
 def test_evidence_of_a_number_is_that_of_a_regression(monkeypatch):
     from scipy.integrate import dblquad
 
@@ -149,6 +151,7 @@ def test_evidence_of_a_number_is_that_of_a_regression(monkeypatch):
     assert found.evidence[0] == pytest.approx(np.log2(dependent / alone), abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["labels", "numbers", "mixed"])
 def test_coverage(kind):
     rng = np.random.default_rng(6)

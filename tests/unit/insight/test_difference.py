@@ -14,6 +14,7 @@ from tallybayes.families.family import Family, divergence_of
 from tallybayes.insight.difference import difference
 
 
+@pytest.mark.slow
 def test_divergences_in_closed_form_are_integrals():
     first, second = Normal(np.array([1.0]), np.array([0.5])), Normal(np.array([0.4]), np.array([2.0]))
     p, q = norm(1.0, np.sqrt(0.5)), norm(0.4, np.sqrt(2.0))
@@ -29,6 +30,7 @@ def test_divergences_in_closed_form_are_integrals():
     assert divergence_of(tb.Multinomial(), p, q).sum() == pytest.approx((p * np.log(p / q)).sum())
 
 
+@pytest.mark.slow
 def test_the_divergence_of_covariances():
     rng = np.random.default_rng(0)
     a, b = (np.cov(rng.normal(size=(3, 40))) for _ in range(2))
@@ -76,6 +78,7 @@ MODELS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_does_not_differ_from_itself_and_does_after_more_rows(name):
     model = MODELS[name]()

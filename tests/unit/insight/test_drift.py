@@ -33,6 +33,7 @@ def test_what_did_not_move_is_rarely_called_a_drift(model):
     assert min(chances) > 1e-5
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("labelled", [True, False])
 def test_what_moved_is_found_with_its_bits(model, labelled):
     rng = np.random.default_rng(4)
@@ -47,6 +48,7 @@ def test_what_moved_is_found_with_its_bits(model, labelled):
         assert found["size"].low < 0.125 / np.log(2) < found["size"].high
 
 
+@pytest.mark.slow
 def test_networks_covariances_and_mixtures_that_chose_themselves(model):
     rng = np.random.default_rng(3)
     before, after = rows(3000, rng), rows(600, rng, sky=(0.4, 0.3, 0.2, 0.1))

@@ -30,6 +30,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("weighting", WEIGHTS)
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_the_definitions_are_scikit_learn_s(n_classes, weighting):

@@ -41,6 +41,7 @@ def _pairs(n, seed):
     return noise.reshape(n, 40) + np.where(codes == 1, 0.5, -0.5)[:, None] * np.tile([0.5, 0.25], 20), codes
 
 
+@pytest.mark.slow
 def test_generative_models_are_ahead_while_rows_are_few():
     models = {"naive": tb.NaiveBayes(), "logistic": LogisticRegression(C=1e4, max_iter=2000)}
     curves = tb.learning_curves(models, *_pairs(4000, 0), [80, 320], repeats=5)
@@ -77,6 +78,7 @@ OURS = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("case", OURS)
 def test_what_is_counted_once_is_what_fitting_the_first_rows_gives(case):
     model, rows, refitted = OURS[case]
@@ -143,6 +145,7 @@ def test_the_same_seed_gives_the_same_splits():
 # ---- Rows of any kind ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "rows",
     [X, X.to_numpy(), pl.from_pandas(X), pa.Table.from_pandas(X), dict(X)],
@@ -166,6 +169,7 @@ def test_labels_by_name_and_files(tmp_path):
         tb.learning_curves(tb.NaiveBayes(), whole, "sort")
 
 
+@pytest.mark.slow
 def test_sparse_rows():
     words = np.random.default_rng(0).poisson(1 + X.to_numpy())
     models = {"ours": tb.NaiveBayes(), "theirs": LogisticRegression(max_iter=5000)}
@@ -174,6 +178,7 @@ def test_sparse_rows():
     np.testing.assert_array_equal(found.log_loss, expected.log_loss)
 
 
+@pytest.mark.slow
 def test_a_class_that_is_not_there_yet_is_worth_one_row():
     models = {"ours": tb.NaiveBayes(tb.TiedGaussian()), "theirs": LogisticRegression(max_iter=5000)}
     curves = tb.learning_curves(models, X, LABELS, [1, 2, 6], repeats=5)

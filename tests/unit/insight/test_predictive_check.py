@@ -27,6 +27,7 @@ def mixed(n, rng):
 # ---- Right models pass ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["bayes", "mle"])
 def test_data_of_the_model_itself_do_not_surprise(estimate):
     rng = np.random.default_rng(0)
@@ -42,6 +43,7 @@ def test_data_of_the_model_itself_do_not_surprise(estimate):
     assert 0.35 < np.mean(p) < 0.65
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("family", "draw"),
     [
@@ -63,6 +65,7 @@ def test_every_family_passes_on_its_own_data(family, draw):
     assert all(np.isfinite(row.gap) for row in check.table)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "spherical", "tied_spherical"])
 def test_discriminants(covariance):
     rng = np.random.default_rng(2)
@@ -261,6 +264,7 @@ def test_refusals():
 # ---- What is shown ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_frame_repr_and_pictures():
     rng = np.random.default_rng(15)
     rows = {**mixed(200, rng), "k": rng.poisson(2, 200)}

@@ -43,6 +43,7 @@ def test_it_is_what_one_would_do_by_hand():
     np.testing.assert_allclose(found.mean("log_loss", last=0.05), losses[-1])
 
 
+@pytest.mark.slow
 def test_whoever_forgets_follows_a_drift():
     models = {
         "all": tb.NaiveBayes(),
@@ -57,6 +58,7 @@ def test_whoever_forgets_follows_a_drift():
     assert curve[0, -1] > curve[1, -1]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", ["array", "pandas", "polars", "mapping", "file", "pairs", "frames", "generator"])
 def test_streams_as_people_have_them(kind, tmp_path):
     frame = stream(100).drop(columns="z")
@@ -84,6 +86,7 @@ def test_streams_as_people_have_them(kind, tmp_path):
     np.testing.assert_allclose(found.log_loss, expected.log_loss, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_text_and_other_estimators_and_times():
     texts, y = ["win win", "lunch", "win a prize", "noon"] * 10, [1, 0, 1, 0] * 10
     assert tb.prequential(tb.NaiveBayes(tb.Text()), texts, y, batch=4).mean("error")[0] == 0

@@ -57,6 +57,7 @@ def test_every_point_is_the_model_with_that_prior():
     assert path.by_log_loss == path.strengths[np.argmin([r.log_loss.value for r in path.results])]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "tied_spherical"])
 def test_discriminants(covariance):
     X, y = load_iris(return_X_y=True)
@@ -77,6 +78,7 @@ def test_columns_that_say_nothing_stay_out_at_every_strength():
     np.testing.assert_allclose(paths[0].log2_evidence, paths[1].log2_evidence)
 
 
+@pytest.mark.slow
 def test_a_shrunk_covariance_has_no_evidence_but_a_log_loss():
     X, y = load_iris(return_X_y=True)
     path = tb.prior_path(tb.GaussianDiscriminant(shrinkage=0.1), X[::5], y[::5], [1.0, 10.0])

@@ -68,6 +68,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_left_out_in_closed_form_are_told_as_by_a_model_of_the_others(name):
     found = tb.leave_one_out(MODELS[name], X, Y)
@@ -91,6 +92,7 @@ def test_rows_left_out_of_groups_targets_and_weights():
     assert found.n_rows == 2 * N - 1
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("order", [None, np.arange(N)])
 def test_folds_are_subtracted(order):
     model = tb.Regression(2)

@@ -35,6 +35,7 @@ def draw(seed=0, n=N):
     }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(5))
 def test_what_made_a_column_wins(seed):
     y, rows = draw(seed)
@@ -229,6 +230,7 @@ ADULT = [
 ]
 
 
+@pytest.mark.slow
 @needs("tables")
 def test_adult():
     train, test = (

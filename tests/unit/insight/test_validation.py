@@ -16,6 +16,7 @@ def sequences(kind, seed=0):
     return X, y
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("end_state", [False, True])
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 @pytest.mark.parametrize("kind", ["numbers", "labels"])
@@ -52,6 +53,7 @@ def test_folds_of_sequences_and_groups():
     assert 0 <= found.accuracy.value <= 1
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("states", [["a", "a", "a"], [None, "a", "hot"], [None] * 3], ids=str)
 def test_sequences_without_weight_are_absent(states):
     X, y = [[3, 3, 2], [1, 1, 2], [1, 2, 3]], [["hot", "hot", "cold"], ["cold"] * 3, ["cold", "hot", "hot"]]

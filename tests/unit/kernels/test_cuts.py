@@ -19,6 +19,7 @@ def tables():
             yield pytest.param(table, id=f"{n_classes} classes, {n_values} values")
 
 
+@pytest.mark.slow_after(9)
 @pytest.mark.parametrize("table", list(tables()))
 def test_compiled_and_numpy_cut_alike(table):
     logs = cuts._n_log_n(int(table.sum()).bit_length())

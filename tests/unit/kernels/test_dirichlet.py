@@ -23,6 +23,7 @@ def columns(n_groups, scale, *, whole, seed=0):
     return np.sort(counts, axis=1), np.sort(rows, axis=1), many, sizes, n_levels
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("scale", [0.1, 3.0, 100.0, 1e4])
 @pytest.mark.parametrize("n_groups", [1, 2, 3, 26])

@@ -26,6 +26,7 @@ def both(parts: list[Any], **options: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.slow_after(20)
 @pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)], ids=["values", "rows", "blocks"])
 @pytest.mark.parametrize("shorter", [False, True])
@@ -39,6 +40,7 @@ def test_as_numpy_does(dtype: str, shape: tuple[int, ...], shorter: bool) -> Non
         assert found.tolist() == lengths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_many_bytes_on_several_threads(threads: int) -> None:
     rng = np.random.default_rng(2)

@@ -31,6 +31,7 @@ def written_out(codes, sizes, terms):
     return np.log(out)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(("n_classes", "d"), list(itertools.product([1, 2, 8, 9, 17], [1, 2, 5])))
 def test_the_sum_over_all_parents(n_classes, d):
     rng = np.random.default_rng(10 * n_classes + d)
@@ -90,6 +91,7 @@ def test_wrong_tables_are_refused(sizes, panels, match):
         score_pairs(np.zeros((2, len(sizes)), dtype=int), sizes, panels, 2)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("sizes", [[3, 2, 4, 1], [8, 0, 40, 300, 5], [254, 255, 2]])  # by bits, one by one, and both
 def test_pairs_are_counted(sizes, weighted):

@@ -24,6 +24,7 @@ def _same(path):
         assert found[name].to_pylist() == expected[name].to_pylist(), name
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", FILES)
 def test_the_kernels_read_what_arrow_reads(name, tmp_path):
     path = FILES[name](tmp_path / "rows.parquet")
@@ -32,6 +33,7 @@ def test_the_kernels_read_what_arrow_reads(name, tmp_path):
     _same(path)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 1000])
 @pytest.mark.parametrize("n_levels", [1, 2, 3, 5, 17, 33, 65, 129, 255, 256, 257, 700])
 def test_every_width_of_codes(n, n_levels, tmp_path):
@@ -41,6 +43,7 @@ def test_every_width_of_codes(n, n_levels, tmp_path):
     _same(path)
 
 
+@pytest.mark.slow
 def test_many_levels_and_long_labels(tmp_path):
     rng = np.random.default_rng(0)
     many = rng.integers(-(2**40), 2**40, 30_000)[rng.integers(0, 30_000, 100_000)]

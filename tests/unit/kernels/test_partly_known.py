@@ -67,6 +67,7 @@ def implementation(request, monkeypatch):
     monkeypatch.setattr(partly_known, "_implementation", lambda: module)
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize("seed", range(60))
 def test_it_equals_summing_over_all_completions(seed, implementation):
     by_row = seed % 3
@@ -89,6 +90,7 @@ def test_it_equals_summing_over_all_completions(seed, implementation):
         np.testing.assert_allclose(mine[possible], theirs[possible], atol=1e-12)
 
 
+@pytest.mark.slow_after(8)
 @pytest.mark.parametrize("seed", range(30))
 def test_what_nothing_is_known_below_is_left_out(seed, implementation):
     codes, sizes, scopes, tables, weight = case(seed, by_row=0, zeros=False)

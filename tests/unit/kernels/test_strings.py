@@ -41,6 +41,7 @@ def _parts(cells: list[str | None], kind: pa.DataType) -> tuple[Any, ...]:
     return np.frombuffer(ends, width)[: len(cells) + 1], exact, valid
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
 @pytest.mark.parametrize("which", CELLS)

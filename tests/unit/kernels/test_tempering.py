@@ -22,6 +22,7 @@ def slow(rows, sharpness, doubt):
     return reference_tempering.sum_tempered(rows[0].reshape(-1), *rows[1:], len(rows[0]), sharpness, doubt)
 
 
+@pytest.mark.slow_after(15)
 @pytest.mark.parametrize(("n", "k"), [(0, 2), (8, 1), (8, 2), (64, 3), (1000, 26)])
 @pytest.mark.parametrize("sharpness", [0.01, 1.0, 3.0])
 @pytest.mark.parametrize("doubt", [1e-12, 0.01, 0.9])

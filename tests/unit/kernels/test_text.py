@@ -47,6 +47,7 @@ def check_rows(rows, expected, name):
         assert list(found) == list(Counter(tokens))  # in the order in which they first occur
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("width", [np.int32, np.int64])
 @pytest.mark.parametrize("skipped", [0, 3])
@@ -62,6 +63,7 @@ def vocabulary_of(words):
     return Vocabulary(*buffers(words)[1::-1])
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_rows_of_a_vocabulary(rule):
     expected = expected_tokens(ROWS, rule)
@@ -118,6 +120,7 @@ def test_vocabularies():
     assert vocabulary_of([]).positions(*buffers(["b"])[1::-1]).tolist() == [-1]
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("rule", [RULES[0], RULES[3], RULES[4], RULES[6]], ids=str)
 @pytest.mark.parametrize("presence", [False, True])
 @pytest.mark.parametrize("hashing", [None, 6])
@@ -172,6 +175,7 @@ def test_soft_weights_and_many_groups(presence):
     assert many.data.tobytes() == few.data.tobytes()
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("rule", [RULES[0], RULES[2], RULES[6]], ids=str)
 @pytest.mark.parametrize("presence", [False, True])
 @pytest.mark.parametrize("k", [1, 2, 3, 20])
@@ -200,6 +204,7 @@ def many_texts(n):
     return [" ".join(words[np.minimum(rng.zipf(1.3, length), 3000) - 1]) for length in lengths]
 
 
+@pytest.mark.slow
 def test_threads_change_nothing(implementation):
     texts = many_texts(20_000 if kernels._kernels is not reference else 500)
     strings, rng = buffers(texts), np.random.default_rng(4)
@@ -266,6 +271,7 @@ def test_what_is_refused():
         Vocabulary(strings[1], strings[0].astype(np.int32))
 
 
+@pytest.mark.slow_after(1)
 @examples(60)
 @given(
     texts=st.lists(
@@ -280,6 +286,7 @@ def test_arbitrary_rows(texts, rule):
     check_rows(rows, expected, lambda j: words[j])
 
 
+@pytest.mark.slow_after(1)
 @given(st.lists(st.text(max_size=40), max_size=8), st.integers(1, 3000))
 @examples(50)
 def test_strings_are_put_one_after_the_other(some, times):
@@ -296,6 +303,7 @@ def test_what_is_no_string_is_joined_by_nobody(other):
     assert joined_texts(["a", "\u00e9", other]) is None
 
 
+@pytest.mark.slow_after(1)
 def test_many_bytes_are_copied_by_several():
     strings = ["ab" * 40, "\u00e9" * 30, ""] * 100_000
     offsets, data = joined_texts(strings, threads=3)

@@ -40,6 +40,7 @@ def test_what_is_no_number_of_threads_is_refused(wrong):
         tb.set_threads(wrong)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("said", "shown"), [("1", "1 thread\n"), ("", "thread"), ("many", "TALLYBAYES_THREADS is 'many'")]
 )

@@ -124,6 +124,7 @@ scripts = st.sampled_from("".join(TEXTS).encode("utf-8", "ignore").decode())
 texts = st.text(st.one_of(characters, scripts, st.sampled_from("aZ09_' \n\tΣσİé")), max_size=80)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("by_character", [False, True])
 @examples(200)
 @given(text=texts, ngrams=st.sampled_from(SKLEARN), lowercase=st.booleans())
@@ -132,6 +133,7 @@ def test_scikit_learn_s_rule_is_scikit_learn_s(by_character, text, ngrams, lower
     assert found == sklearn_tokens(text, lowercase, ngrams, by_character)
 
 
+@pytest.mark.slow_after(20)
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)
 def test_scikit_learn_s_rule_on_the_world_s_scripts(text):
     for ngrams in SKLEARN:
@@ -142,6 +144,7 @@ def test_scikit_learn_s_rule_on_the_world_s_scripts(text):
             )
 
 
+@pytest.mark.slow_after(1)
 @examples(300)
 @given(text=st.one_of(texts.map(str.encode), st.binary(max_size=80), st.text(max_size=80)), rule=st.sampled_from(RULES))
 def test_arbitrary_text(text, rule):
@@ -149,6 +152,7 @@ def test_arbitrary_text(text, rule):
     assert found == [token.decode() for token in reference_tokens(encoded(text), rule)]
 
 
+@pytest.mark.slow_after(1)
 def test_neither_scipy_nor_scikit_learn_is_imported():
     import subprocess
 

@@ -39,6 +39,7 @@ def test_the_version_is_one_of_unicode():
     assert tuple(map(int, VERSION.split("."))) >= (15, 1, 0)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("bit", "say"), [(WORD, lambda one: one.isalnum() or one == "_"), (SPACE, str.isspace)])
 def test_what_python_s_patterns_ask(bit, say, properties):
     assert not differing((properties[KNOWN] & bit != 0).tolist(), [say(chr(code)) for code in KNOWN])

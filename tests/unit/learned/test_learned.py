@@ -116,6 +116,7 @@ def assert_alike(ours, theirs, rtol=1e-12):
         np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=1e-13)
 
 
+@pytest.mark.slow_after(10)
 @pytest.mark.parametrize(
     ("labels", "sorted_labels"),
     [

@@ -98,6 +98,7 @@ def test_groups_and_columns():
     assert counted.estimate("mle") == (3 / 8, {"H": 1.0, "T": 0.0})
 
 
+@pytest.mark.slow
 def test_samples_have_absences():
     drawn = tb.learn(X, tb.WithMissing(tb.Gaussian())).predictive().sample(2000, random_state=0)
     assert np.isnan(drawn).mean() == pytest.approx(3 / 8, abs=4 * np.sqrt(3 / 8 * 5 / 8 / 2000))

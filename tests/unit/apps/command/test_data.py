@@ -22,6 +22,7 @@ def learned(done, words, stdin=b""):
     return tb.load("m.tally").tally_
 
 
+@pytest.mark.slow
 def test_standard_input_is_csv_json_lines_or_packed(files, frame, done, tally, expected):
     text = (files / "penguins.csv").read_bytes()
     lines = frame[:200].to_json(orient="records", lines=True).encode()
@@ -55,6 +56,7 @@ def test_patterns_and_what_files_do_not_say(files, frame, done, expected):
     assert learned(done, f"{words} --format csv").isclose(expected, 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_databases_count_and_are_written_to(kind, files, frame, done, tally, expected):
     if kind == "sqlite":

@@ -30,6 +30,7 @@ def model(files, fitted):
     return "m.tally"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

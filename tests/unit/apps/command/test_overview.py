@@ -16,6 +16,7 @@ from tallybayes.apps.command.run import run
 HERE = {**os.environ, "PYTHONPATH": str(Path(tb.__file__).parents[1]), "COLUMNS": "80"}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("words", ["--help", "fit --help", "predict --help", "--version"])
 def test_help_imports_nothing_heavy(words):
     code = (
@@ -27,6 +28,7 @@ def test_help_imports_nothing_heavy(words):
     assert not loaded & {"numpy", "scipy", "sklearn", "pyarrow", "narwhals", "pandas", "sqlite3", "markdown_it"}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("width", [80, 97, 120])
 def test_what_is_written_by_hand_is_what_the_libraries_show(width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
@@ -51,6 +53,7 @@ def used(*words):
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
+@pytest.mark.slow
 def test_help_comes_at_once():
     # 200 ms are promised on a machine with nothing else to do. It is measured beside the libraries that show the help
     # of commands, in the processor's time, so that a busy machine changes little: about a quarter.
@@ -65,6 +68,7 @@ def test_help_comes_at_once():
     assert min(help_takes) < 1
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "spam"])  # which has commands of its own
 def test_every_command_has_help_with_examples(name, done):
     shown = done(f"{name} --help")

@@ -58,11 +58,13 @@ def test_names_are_escaped(page):
     assert page.count("</script>") == 2
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_of_a_network(page):
     assert "default-src 'none'" in page
     assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:|//)""", page)
 
 
+@pytest.mark.slow
 def test_the_part_to_try_knows_the_model(page, wine):
     """Every change of a cell, and of several at once, gives what the model says of the changed row."""
     model, known = tb.NaiveBayes().fit(wine[0], "kind"), tried(page)
@@ -79,6 +81,7 @@ def test_the_part_to_try_knows_the_model(page, wine):
     np.testing.assert_allclose(np.exp(log - log.max()) / np.exp(log - log.max()).sum(), expected, atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -104,6 +107,7 @@ def test_images_of_classes_and_rows_without_names():
     assert "The mean image of every class" in found.html
 
 
+@pytest.mark.slow
 def test_what_to_be_careful_about():
     rng = np.random.default_rng(0)
     y = np.array(["a"] * 300 + ["b"] * 280 + ["rare"] * 5)
@@ -145,6 +149,7 @@ def test_rows_of_a_file_and_of_an_iterator(wine, tmp_path):
     assert f"<b>{len(rows)}</b><span>rows on this page" in found
 
 
+@pytest.mark.slow
 def test_saving_is_whole_or_not_at_all(page, tmp_path, wine):
     found = tb.NaiveBayes().fit(wine[0][["hue", "kind"]], "kind").report(wine[1][["hue", "kind"]])
     found.save(tmp_path / "report.html")

@@ -76,6 +76,7 @@ def test_the_command_measures_from_nothing(folder, tmp_path, capsys):
     assert (tmp_path / "curve.svg").read_text().startswith("<?xml")
 
 
+@pytest.mark.slow
 def test_pictures_of_how_honest_it_is(folder, tmp_path, capsys):
     store = ["--store", str(tmp_path / "s.sqlite")]
     kinds = ["--ham", str(folder / "ham"), "--spam", str(folder / "spam")]

@@ -61,6 +61,7 @@ def agrees(store, ham, spam):
     assert integrity(store) == []
 
 
+@pytest.mark.slow
 def test_words_are_counted_by_class(store):
     agrees(store, HAM, SPAM)
     assert store.counts_of(["win", "lunch", "the", "absent"]) == {"win": (0, 2), "lunch": (2, 0), "the": (2, 1)}
@@ -68,6 +69,7 @@ def test_words_are_counted_by_class(store):
     assert store.label_of(b"x" * 32) is None
 
 
+@pytest.mark.slow
 def test_a_message_is_learned_once(store):
     assert store.learn([HAM[0], HAM[0], message("new one"), message("new one")], "ham") == [
         "known", "known", "learned", "known",
@@ -220,6 +222,7 @@ def test_old_messages_may_be_let_go_and_stay_counted(store):
     assert integrity(store) == []
 
 
+@pytest.mark.slow
 def test_expiry_gives_space_back(place):
     with Store(place, create=True) as store:
         many = [message(" ".join(f"rare{k}x{place}" for place in range(200))) for k in range(50)]

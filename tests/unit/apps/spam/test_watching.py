@@ -56,6 +56,7 @@ def move(maildir, source, target, name=None):
     path.rename(maildir / target / (name or f"moved-{path.name.partition(':')[0]}:2,S"))
 
 
+@pytest.mark.slow
 def test_new_mail_is_judged_once_and_spam_moved(maildir, look):
     deliver(maildir, "spam", 50)
     deliver(maildir, "ham", 51)
@@ -91,6 +92,7 @@ def test_moves_are_learned_once(maildir, look, done):
     assert "adds up         yes" in done("spam stats --check")
 
 
+@pytest.mark.slow
 def test_moves_between_other_folders_say_nothing(maildir, look):
     deliver(maildir, "ham", 51)
     deliver(maildir, "spam", 50)
@@ -129,6 +131,7 @@ def test_a_junk_folder_is_made(maildir, look):
     assert (maildir / ".Spam" / "tmp").is_dir()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("after", [False, True], ids=["before it is moved", "after it was moved"])
 @pytest.mark.parametrize("action", ["move", "flag"])
 def test_stopped_in_the_middle(after, action, maildir, look, monkeypatch):
@@ -158,6 +161,7 @@ def test_stopped_in_the_middle(after, action, maildir, look, monkeypatch):
     assert names(maildir, ".Junk" if action == "move" else "") == ["50.M1.host" + ":2,F" * (action == "flag")]
 
 
+@pytest.mark.slow
 def test_it_goes_on_until_it_is_stopped(maildir, learned):
     command = [sys.executable, "-m", "tallybayes", "spam", "watch", str(maildir), "--every", "0.05"]
     environment = {**HERE, "TALLY_SPAM_STORE": str(learned / "spam.sqlite")}

@@ -79,6 +79,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(("groups", "weight"), CASES)
 @pytest.mark.parametrize("estimate", ["bayes", "map"])
 def test_gaussian_defaults(groups, weight, estimate):
@@ -128,6 +129,7 @@ GRID = np.round(np.random.default_rng(3).normal(0, 4, size=(12, 2)) * 64) / 64
 NEW = np.round(np.random.default_rng(4).normal(0, 6, size=(5, 2)) * 64) / 64
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize("offset", [0.0, -3e3, 1e9])
 @pytest.mark.parametrize("scale", [2.0**-10, 1.0, 2.0**20])
 @pytest.mark.parametrize("estimate", ["bayes", "map"])
@@ -191,6 +193,7 @@ class TestGroupsFarApart:
         tb.TiedMultivariateGaussian(),
     )  # fmt: skip
 
+    @pytest.mark.slow_after(11)
     @pytest.mark.parametrize("family", FAMILIES)
     @pytest.mark.parametrize("estimate", ["bayes", "map"])
     @pytest.mark.parametrize("gap", [400.0, 1e6])

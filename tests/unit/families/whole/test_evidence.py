@@ -34,6 +34,7 @@ def test_chibs_identity(name):
         np.testing.assert_allclose(learned.log_evidence(case.prior), expected, rtol=1e-10)
 
 
+@pytest.mark.slow_after(2)
 def test_chain_rule_over_single_rows(name):
     """The evidence is the product of every row's predictive given the rows before it."""
     if name == "multinomial":

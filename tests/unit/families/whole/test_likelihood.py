@@ -25,6 +25,7 @@ def some_parameters(name):
     )
 
 
+@pytest.mark.slow_after(5)
 def test_log_prob_is_scipys(name):
     case, parameters = CASES[name], some_parameters(name)
     found = case.family.log_prob(parameters, case.rows.astype(float))
@@ -70,6 +71,7 @@ def free_parameters(name, free):
     return tb.Gaussian().as_parameters((free[:3], variance), None)
 
 
+@pytest.mark.slow_after(2)
 def test_maximum_likelihood_is_the_maximum(name):
     case = CASES[name]
     learned = tb.learn(case.rows, case.family)
@@ -165,6 +167,7 @@ def test_binomial_of_one_trial_is_bernoulli():
     assert one.cross_entropy(0.4) == pytest.approx(coin.cross_entropy(0.4))
 
 
+@pytest.mark.slow_after(4)
 def test_samples_have_the_distribution_of_their_parameters(name):
     case, parameters = CASES[name], some_parameters(name)
     n = 3000

@@ -63,6 +63,7 @@ def test_predictive_is_scipys(name):
         np.testing.assert_allclose(found[i, g], scipy_predictive(name, posterior, g, rows[i]), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow_after(2)
 def test_predictive_is_the_evidence_of_one_more_row(name):
     """Exact for every family; the plug-in `Multinomial` agrees for rows of one token."""
     case = CASES[name]
@@ -149,6 +150,7 @@ def test_one_level_and_one_row():
     assert one.log_prob(1.0) == pytest.approx(stats.t.logpdf(1.0, 5, 2, np.sqrt(7 / 2.5 * 1.5)), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 3])
 def test_predictive_samples_have_the_predictives_distribution(size):
     measured = tb.learn([1.0, 2.0, 2.5, 4.0], tb.Gaussian())

@@ -335,6 +335,7 @@ def heaps():
     return means[states, rng.integers(0, 2, 400)] + rng.normal(size=(400, 2)), states
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("n_mix", [1, 2])
 @pytest.mark.parametrize("covariance_type", ["spherical", "diag", "full", "tied"])
 def test_the_model_inside_is_a_mixture(covariance_type, n_mix):

@@ -79,6 +79,7 @@ def both(kind, options):
     return X, *found
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("kind", "options"), CASES)
 def test_learned_attributes_are_theirs(kind, options):
     _, mine, its = both(kind, options)
@@ -95,6 +96,7 @@ def test_learned_attributes_are_theirs(kind, options):
     assert mine.monitor_.converged == its.monitor_.converged
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("kind", "options"), CASES)
 def test_answers_are_theirs(kind, options):
     X, mine, its = both(kind, options)
@@ -113,6 +115,7 @@ def test_answers_are_theirs(kind, options):
     np.testing.assert_allclose(mine.get_stationary_distribution(), its.get_stationary_distribution(), rtol=1e-7)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("kind", "options"), CASES)
 def test_samples_are_theirs(kind, options):
     _, mine, its = both(kind, options)
@@ -160,6 +163,7 @@ def test_parameters_that_were_set_answer_and_are_climbed_from(kind):
     assert mine.transmat_[1, 0] == 0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("covariance_type", COVARIANCES)
 def test_large_numbers_keep_their_digits(covariance_type):
     # hmmlearn subtracts squares of large numbers, and its variances are off here, or below 0.

@@ -76,7 +76,7 @@ if same_version:
         for _file in FILES:
             for _name, _thing in vars(load_against_ours(_file)).items():
                 if _name.startswith("Test"):
-                    globals()[f"{_name}_{_file}"] = _thing
+                    globals()[f"{_name}_{_file}"] = pytest.mark.slow(_thing)
                 elif _name.startswith("test_"):
                     assert _name not in globals(), "two files have a test of the same name"
-                    globals()[_name] = _thing
+                    globals()[_name] = pytest.mark.slow(_thing)

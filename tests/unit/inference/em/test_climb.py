@@ -279,6 +279,7 @@ def test_a_gaussian_mixture_step_by_step(climbs, estimate):
     np.testing.assert_allclose(model.tally_.statistics[1].mean[:, 0], shares.T @ x[:, 0] / shares.sum(axis=0))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("estimate", ["map", "bayes"])
 @pytest.mark.parametrize("family", ["Bernoulli", "Poisson", "Categorical"])
 def test_mixtures_of_counts_step_by_step(climbs, family, estimate):
@@ -339,6 +340,7 @@ def test_mixtures_of_counts_step_by_step(climbs, family, estimate):
             np.testing.assert_allclose(model.predict_proba(x), expected, rtol=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("kind", "family"),
     [

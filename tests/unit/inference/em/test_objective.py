@@ -174,6 +174,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch):
 class TestWhatHasNoTop:
     rows = np.array([[0, 0], [0, 1], [0, 1], [0, 0]])
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize(
         ("family", "prior"),
         [(tb.Bernoulli(), tb.Beta(0.5, 0.5)), (tb.Poisson(), tb.Gamma(0.5, 1.0)), (tb.Categorical(), tb.BDeu(1))],
@@ -187,6 +188,7 @@ class TestWhatHasNoTop:
         assert np.isfinite(history).all()
         assert (np.diff(history) >= -1e-12).all()
 
+    @pytest.mark.slow
     def test_a_class_that_falls_in_on_one_row(self):
         """Without a prior, the likelihood of a component on a single row has no bound."""
         rng = np.random.default_rng(0)

@@ -68,6 +68,7 @@ def check_chain(make, rows, y, n):
     return model
 
 
+@pytest.mark.slow
 def test_the_evidence_of_naive_bayes_is_the_chain_rule():
     made = lambda: tb.NaiveBayes(COLUMNS, prior=PRIORS, class_prior=tb.Dirichlet(1))  # noqa: E731
     model = check_chain(made, ROWS, Y, N)
@@ -77,6 +78,7 @@ def test_the_evidence_of_naive_bayes_is_the_chain_rule():
     assert empty.log_evidence() == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("family", ["Gaussian", "TiedGaussian", "SphericalGaussian", "TiedSphericalGaussian"])
 def test_the_evidence_of_gaussians_is_the_chain_rule(family):
     X = {"x": rng.normal(size=(20, 2)) * [1.0, 5.0]}
@@ -88,6 +90,7 @@ def test_the_evidence_of_gaussians_is_the_chain_rule(family):
     check_chain(lambda: tb.NaiveBayes({"x": made}, prior=prior, class_prior=tb.Dirichlet(1)), X, Y, 20)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("covariance", ["full", "tied"])
 def test_the_evidence_of_discriminants_is_the_chain_rule(covariance):
     X = rng.normal(size=(20, 3)) @ rng.normal(size=(3, 3))
@@ -191,6 +194,7 @@ def correlated(tied, n=200, seed=5):
 FORMS = ("full", "tied", "diagonal", "tied_diagonal")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("tied", "best"), [(True, "tied"), (False, "full")])
 def test_the_structure_that_made_the_data_wins(tied, best):
     X, y = correlated(tied)

@@ -132,6 +132,7 @@ def test_constant_columns_are_left_out_of_every_kind():
     assert found.bayes_factor(0, 1) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("other", "words"),
     [

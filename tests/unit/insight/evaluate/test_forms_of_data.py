@@ -21,6 +21,7 @@ def iris():
     return X, np.array(["setosa", "versicolor", "virginica"])[y]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_models_in_every_form_of_data(iris, name):
     X, y = iris

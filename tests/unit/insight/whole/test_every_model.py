@@ -50,6 +50,7 @@ def check_row(case, found, row, model):
         assert found.log_density[place] == pytest.approx(density, abs=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_folds_are_told_by_the_model_fitted_without_them(name):
     case = CASES[name]
@@ -68,6 +69,7 @@ def test_folds_are_told_by_the_model_fitted_without_them(name):
         assert loss == pytest.approx(found.loss.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if CASES[name].refitted and name != "nearest mean"])
 def test_default_priors_are_held_when_a_model_is_fitted_again(name):
     case = CASES[name]
@@ -89,6 +91,7 @@ def test_rows_left_out_are_told_by_the_model_fitted_without_them(name):
         check_row(case, found, row, case.fit(np.delete(np.arange(case.n), row)))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_past_foretells_the_future(name):
     case = CASES[name]
@@ -138,6 +141,7 @@ def test_unlabelled_rows_stay_in_every_training_set():
     check_row(case, grouped, held[0], case.fit(np.flatnonzero(~mine)))
 
 
+@pytest.mark.slow
 def test_levels_and_classes_that_only_a_fold_shows_are_known_when_it_is_held_out():
     rows = {"y": ["a", "b"] * 10, "x": ["u", "v", "u", "v", "u"] * 4, "z": [0, 1, 1, 0] * 5}
     rows["x"][0] = "w"
@@ -173,6 +177,7 @@ def test_probabilities_too_small_for_a_number_are_told():
     assert found.log_proba.min() < -1000
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["discriminant, gaps", "naive Bayes, unlabelled", "mixture", "chain, hidden"])
 def test_leaving_out_too_many_rows_is_refused(name, monkeypatch):
     case = CASES[name]
@@ -226,6 +231,7 @@ def test_bits_per_step_of_states():
 # ---- Evaluating ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_other_rows_are_evaluated(name):
     case = CASES[name]
@@ -256,6 +262,7 @@ def test_other_rows_are_evaluated(name):
     )  # fmt: skip
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("name", "target", "words"),
     [
@@ -337,6 +344,7 @@ def test_a_path_needs_a_prior():
 # ---- Checks --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "nearest mean"])
 def test_what_a_model_draws_looks_like_itself(name):
     case = CASES[name]
@@ -352,6 +360,7 @@ def test_what_a_model_draws_looks_like_itself(name):
     assert len(found.plot().axes) >= 1
 
 
+@pytest.mark.slow
 def test_a_wrong_family_of_a_measured_node_is_found():
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
@@ -366,6 +375,7 @@ def test_a_wrong_family_of_a_measured_node_is_found():
     assert tb.predictive_check(right, rows).surprising == []
 
 
+@pytest.mark.slow
 def test_nodes_of_labels_are_drawn_given_their_parents_as_observed():
     rows = {"a": [0, 1] * 100, "b": [1, 0] * 100, "c": ["u", "v"] * 100}
     model = tb.BayesianNetwork({"c": ["a", "b"]}, prior=tb.BDeu(1)).fit(rows)
@@ -390,6 +400,7 @@ def test_tables_that_were_given_are_drawn_from():
     assert {check.column for check in wrong.surprising} == {"smoke"}
 
 
+@pytest.mark.slow
 def test_one_component_does_not_look_like_two():
     rng = np.random.default_rng(1)
     rows = np.where(rng.random(500) < 0.3, rng.normal(8.0, 1.0, 500), rng.normal(0.0, 1.0, 500))[:, None]
@@ -414,6 +425,7 @@ def test_a_check_that_cannot_be_is_refused():
         tb.predictive_check(network, {"one": [0, 1]})
 
 
+@pytest.mark.slow
 def test_a_hidden_node_is_not_checked_and_neither_are_those_given_it():
     rows = {"x": ["u", "v"] * 20, "y": ["a", "b"] * 20, "z": [0, 1] * 20}
     parents, hidden = {"x": ["h"], "y": ["x"], "z": ["x", "h"]}, {"h": tb.Categorical(levels=(0, 1))}

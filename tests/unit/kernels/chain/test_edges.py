@@ -39,6 +39,7 @@ class TestEdges:
         assert path.tolist() == [0, 0, 0]
         np.testing.assert_allclose(score, [-1.5, -100003.0], rtol=1e-15)
 
+    @pytest.mark.slow_after(1)
     def test_a_small_path_and_rows_far_below_zero(self, implementation: str) -> None:
         table = logs([[1e-10], [1.0]])
         found = run(implementation, "viterbi", [0.0], [[0.0]], None, (np.array([0, 0]), table), [0, 2])
@@ -157,6 +158,7 @@ class TestNothingIsLost:
         same_everywhere((logs([1, 0, 0, 0, 0]), logs(moves), None, rows, [0, 700, 2000]))
         same_everywhere((logs([1, 0, 0, 0, 0]), logs(moves), logs([0, 0, 0, 0, 1]), rows, [0, 2000]))
 
+    @pytest.mark.slow
     def test_a_state_out_of_reach_that_would_explain_all(self) -> None:
         rows = np.zeros((1000, 3))
         rows[:, 2] = 5.0
@@ -171,6 +173,7 @@ class TestNothingIsLost:
             same_everywhere((np.array([0.0, smallest, -np.inf]), transition, None, rows, [0, 25, 60]))
             same_everywhere((np.zeros(3), transition - np.arange(3.0)[:, None], np.zeros(3), rows, [0, 60]))
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("coded", [True, False], ids=["codes", "array"])
     def test_lost_at_one_blow_and_found_again_step_by_step(self, coded: bool) -> None:
         """Of states that never meet, with nothing small on the way."""

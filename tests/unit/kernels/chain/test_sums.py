@@ -30,6 +30,7 @@ SHAPES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 33, 64, 65, 70)
 drawn_examples = examples(60)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("coded", [True, False], ids=["codes", "array"])
 @drawn_examples
@@ -100,6 +101,7 @@ def test_same_as_reference(n_states: int, coded: bool, kind: str) -> None:
     same_everywhere((start, transition, end, emission, offsets), rng.random(9))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("n_states", [2, 5, 40])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_same_bits_for_any_threads_and_company(tier: str, n_states: int, kind: str) -> None:
@@ -124,6 +126,7 @@ def test_same_bits_for_any_threads_and_company(tier: str, n_states: int, kind: s
                     np.testing.assert_array_equal(rows[0], alone[0][steps])
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_codes_of_any_type_and_layout(tier: str, dtype: str) -> None:
     rng = np.random.default_rng(5)

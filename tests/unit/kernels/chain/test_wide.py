@@ -48,6 +48,7 @@ def test_same_as_reference(n_states: int, kind: str) -> None:
         same_everywhere((start, transition, end, emission, offsets), rng.random(len(LENGTHS)))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", ["dense", "banded", "one way out"])
 def test_probabilities_far_apart(kind: str) -> None:
     rng = np.random.default_rng(4)
@@ -175,6 +176,7 @@ def test_long_sequences_in_segments(coded: bool, spread: float) -> None:
     np.testing.assert_array_equal(path, truth.path)
 
 
+@pytest.mark.slow
 def test_several_long_sequences_are_what_each_is_alone() -> None:
     """Some are in segments together, of different numbers; one of few states is in segments, too."""
     rng = np.random.default_rng(5)
@@ -216,12 +218,14 @@ print((getrusage(RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in other units elsewhere")
 def test_memory_does_not_grow_with_steps_times_states() -> None:
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 80  # MiB, where all states of all steps are 183
 
 
+@pytest.mark.slow
 def test_a_step_costs_what_its_transitions_cost() -> None:
     rng, n_states = np.random.default_rng(0), 400
     offsets, table = cut([40] * 40), logs(rng.random((5, n_states)))

@@ -89,6 +89,7 @@ def test_tables_that_no_memory_holds(implementation: str, weighted: bool) -> Non
     np.testing.assert_allclose(found, [expected, expected], rtol=1e-12)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("implementation", TIERS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_threads_change_nothing(implementation: str, weighted: bool) -> None:

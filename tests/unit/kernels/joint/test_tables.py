@@ -124,6 +124,7 @@ def test_every_way(implementation: str, way: str, missing: float, weighted: bool
         assert_tables(run(implementation, columns, SIZES, SETS[way], weight), expected)
 
 
+@pytest.mark.slow_after(2)
 @every_implementation
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_byte_columns_of_every_layout(implementation: str, layout: str) -> None:
@@ -147,6 +148,7 @@ def test_columns_of_different_types(implementation: str) -> None:
     assert_tables(run(implementation, columns, sizes, sets), brute_force(codes, sizes, sets))
 
 
+@pytest.mark.slow
 @every_implementation
 def test_a_large_table(implementation: str) -> None:
     rng = np.random.default_rng(3)
@@ -158,6 +160,7 @@ def test_a_large_table(implementation: str) -> None:
     np.testing.assert_array_equal(table, expected)
 
 
+@pytest.mark.slow_after(1)
 @every_implementation
 def test_many_columns_and_sets(implementation: str) -> None:
     rng = np.random.default_rng(4)
@@ -205,6 +208,7 @@ def test_the_largest_code_is_a_level_where_there_are_enough(implementation: str)
     assert pair[0, 127] == pair.sum() == 1.0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_threads_change_no_bit(tier: str, weighted: bool) -> None:
     rng = np.random.default_rng(5)
@@ -228,6 +232,7 @@ def test_weight_zero_is_absent(implementation: str) -> None:
     assert run(implementation, codes[:1], [2, 2], [(0, 1)], np.zeros(1))[0].sum() == 0.0
 
 
+@pytest.mark.slow_after(14)
 @every_implementation
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("size", [3, 100])

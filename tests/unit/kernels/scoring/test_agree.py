@@ -27,6 +27,7 @@ def result(made: Any, method: str, *arguments: Any) -> Any:
         return (type(error),)
 
 
+@pytest.mark.slow_after(1)
 @drawn_examples
 @given(
     seed=seeds,
@@ -135,6 +136,7 @@ def test_refused_cells(implementation: str, tier: str, factor: Any, allowed: lis
         assert result(made, "argmax", [bad, bad], 200, 2) == (CellError, 77, 1, 0)
 
 
+@pytest.mark.slow_after(13)
 @pytest.mark.parametrize("layout", ["rows", "columns", "list", "sliced"])
 @pytest.mark.parametrize("d", [1, 7, 8, 64, 200])
 def test_binary_bytes(tier: str, d: int, layout: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.kernels.scoring_cases import scorer
 
 
+@pytest.mark.slow_after(19)
 @pytest.mark.parametrize("d", [1, 3, 16, 17, 40, 300])
 @pytest.mark.parametrize("size", [1e-300, 1e-30, 1e-9, 1e-3, 1.0, 1e3, 1e30, 1e100, 1e150, 1e200, 1e300])
 def test_student_products_of_any_size(tier: str, d: int, size: float) -> None:

@@ -26,6 +26,7 @@ def bayes(tier: str, joint: np.ndarray, log_prior: Any = None) -> tuple[np.ndarr
     return found
 
 
+@pytest.mark.slow_after(1)
 @drawn_examples
 @given(
     seed=seeds,
@@ -57,6 +58,7 @@ def test_same_as_reference(tier: str, seed: int, n: int, d: int, n_classes: int,
         assert (found[part < 0] == 7.0).all()
 
 
+@pytest.mark.slow_after(9)
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 5, 8, 9, 20])
 @pytest.mark.parametrize("scale", [1e-9, 0.1, 1.0, 10.0, 100.0, 1000.0])
 def test_as_accurate_as_the_differences_of_scores(tier: str, n_classes: int, scale: float) -> None:

@@ -33,6 +33,7 @@ def scipy_free_csr(X: np.ndarray, index: str, rng: np.random.Generator) -> tuple
     return indptr, columns, X[rows, columns.astype(np.int64)]
 
 
+@pytest.mark.slow_after(1)
 @drawn_examples
 @given(data=st.data(), n=st.integers(0, 5000))
 def test_count_groups(tier: str, data: st.DataObject, n: int) -> None:
@@ -41,6 +42,7 @@ def test_count_groups(tier: str, data: st.DataObject, n: int) -> None:
     assert_same(outcome(tier, "count_groups", *rows.arguments, n_rows=n), expected)
 
 
+@pytest.mark.slow_after(1)
 @drawn_examples
 @given(data=st.data(), shape=shapes, seed=seeds, layout=layouts)
 def test_count_codes(tier: str, data: st.DataObject, shape: tuple[int, int], seed: int, layout: str) -> None:
@@ -61,6 +63,7 @@ def test_count_codes(tier: str, data: st.DataObject, shape: tuple[int, int], see
     assert_same(outcome(tier, "count_codes", X, sizes, *rows.arguments), expected)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("levels", [2, 10, 20, 100, 250, 1000])
 @pytest.mark.parametrize("n_groups", [1, 5, 300])
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i8"])
@@ -110,6 +113,7 @@ kinds = st.sampled_from(["binary", "poisson", "multinomial"])
 number_types = st.sampled_from(["?", *INTEGERS, "f4", "f8", "f8"]).map(np.dtype)
 
 
+@pytest.mark.slow_after(1)
 @drawn_examples
 @given(data=st.data(), shape=shapes, seed=seeds, layout=layouts, kind=kinds, dtype=number_types, missing=st.booleans())
 def test_sum_dense(
@@ -129,6 +133,7 @@ def test_sum_dense(
     assert_same(outcome(tier, "sum_dense", X, kind, *rows.arguments), expected, rtol=1e-11)
 
 
+@pytest.mark.slow_after(1)
 @drawn_examples
 @given(
     data=st.data(),
@@ -186,6 +191,7 @@ def as_pairs(sums: list[np.ndarray]) -> list[np.ndarray]:
     return [sums[0] + sums[1], sums[2] + sums[3], sums[4] + sums[5]]
 
 
+@pytest.mark.slow_after(1)
 @drawn_examples
 @given(data=st.data(), shape=shapes, seed=seeds, layout=layouts, dtype=moment_types, missing=st.booleans())
 def test_sum_moments(
@@ -214,6 +220,7 @@ def test_sum_moments(
         assert (np.abs(difference) <= 1e-29 * shape[0] * 1e6).all()
 
 
+@pytest.mark.slow_after(1)
 @drawn_examples
 @given(data=st.data(), shape=shapes, seed=seeds, layout=layouts, dtype=moment_types)
 def test_sum_scatter(

@@ -28,6 +28,7 @@ TELL = "from tallybayes import kernels; import numpy; numpy.zeros(1); print(kern
 HIDDEN = "import sys; sys.modules['tallybayes.kernels._compiled'] = None; " + TELL
 
 
+@pytest.mark.slow
 def test_every_choice() -> None:
     assert kernels.implementation() == (f"compiled {TIERS[-1]}" if TIERS else "reference") or os.environ.get(
         "TALLYBAYES_KERNELS"
@@ -50,6 +51,7 @@ def test_unavailable_tier() -> None:
     assert "only have" in python(TELL, TALLYBAYES_KERNELS=missing[0]).stderr
 
 
+@pytest.mark.slow
 def test_without_compiled_kernels() -> None:
     answer = python(HIDDEN)
     assert answer.stdout == "reference\n"

@@ -21,6 +21,7 @@ def distance(found: Fraction, expected: Fraction, scale: Fraction) -> float:
     return float(abs(found - expected) / scale)
 
 
+@pytest.mark.slow_after(1)
 @every_implementation
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("offset", [0.0, 1e9])
@@ -127,6 +128,7 @@ def test_threads_change_no_bit(tier: str, grouping: str) -> None:
     assert_same_bits(outcome(tier, "sum_scatter", half[:60_000], np.zeros(d), *smaller, threads=4), one)
 
 
+@pytest.mark.slow_after(1)
 def test_wide_tables_and_many_groups(tier: str) -> None:
     rng = np.random.default_rng(5)
     X = rng.integers(0, 3, (40, 3000)).astype(np.int16)

@@ -29,6 +29,7 @@ def cell(row: int, column: int) -> tuple[type, str]:
     return CellError, str(CellError(row, column))
 
 
+@pytest.mark.slow_after(24)
 @every_implementation
 @every_kernel
 @pytest.mark.parametrize("code", [3, 120, -2, -128])
@@ -50,6 +51,7 @@ def test_unsigned_group_codes(implementation: str) -> None:
     assert outcome(implementation, "count_groups", huge, 3)[1].startswith(f"row 0 has group code {2**64 - 2},")
 
 
+@pytest.mark.slow_after(12)
 @every_implementation
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("size", [3, 10, 100])
@@ -76,6 +78,7 @@ def test_negative_codes_are_not_large_ones(implementation: str) -> None:
     assert outcome(implementation, "count_codes", np.array([[255]], np.uint8), [256], None, 1)[0][0, 255] == 1
 
 
+@pytest.mark.slow_after(16)
 @every_implementation
 @pytest.mark.parametrize(
     ("kind", "value"),
@@ -229,6 +232,7 @@ def test_number_of_rows_must_be_known() -> None:
     assert outcome(IMPLEMENTATIONS[-1], "count_groups", None, 1, n_rows=7)[0].tolist() == [7]
 
 
+@pytest.mark.slow_after(1)
 @examples(60)
 @given(data=st.data(), seed=seeds, layout=layouts, name=st.sampled_from(["count_codes", "sum_dense", "sum_moments"]))
 def test_the_same_culprit(tier: str, data: st.DataObject, seed: int, layout: str, name: str) -> None:

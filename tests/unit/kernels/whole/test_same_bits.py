@@ -39,6 +39,7 @@ V2 = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", CASES)
 def test_digest(tier: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tallybayes.kernels import _compiled

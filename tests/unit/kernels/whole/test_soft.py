@@ -55,6 +55,7 @@ def assert_exact(sums: tuple[np.ndarray, ...], X: np.ndarray, weight: np.ndarray
             assert (found_mean - mean) ** 2 <= Fraction(rtol) ** 2 * scatter / total
 
 
+@pytest.mark.slow_after(1)
 @every_implementation
 @pytest.mark.parametrize("name", ["sum_moments", "sum_scatter"])
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e9])
@@ -67,6 +68,7 @@ def test_moments_are_good_to_13_digits(implementation: str, name: str, offset: f
     assert_exact(sums, X, weight, 0.25, 1e-13 if implementation != "reference" or offset < 1e6 else 1e-7)
 
 
+@pytest.mark.slow_after(1)
 @every_implementation
 @pytest.mark.parametrize("name", ["sum_moments", "sum_scatter"])
 @pytest.mark.parametrize("ordered", [False, True])
@@ -91,6 +93,7 @@ def test_a_constant_column_has_no_scatter(implementation: str, name: str) -> Non
         assert abs(scatter) <= 1e-25 * float(exact(*sums[4:6], g, *((0, 0) if name == "sum_scatter" else (0,))))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("n_groups", "d"), [(1, 1), (2, 5), (5, 20), (4, 13), (6, 3), (7, 17), (8, 8), (9, 33), (17, 32), (3, 40)]
 )
@@ -114,6 +117,7 @@ def test_every_width_and_number_of_groups(tier: str, n_groups: int, d: int) -> N
         assert_same(outcome(tier, "sum_dense", *arguments), outcome("reference", "sum_dense", *arguments), rtol=1e-12)
 
 
+@pytest.mark.slow_after(4)
 @every_implementation
 @pytest.mark.parametrize("layout", ["rows", "columns", "list"])
 def test_shares_of_one_are_hard_groups(implementation: str, layout: str) -> None:
@@ -172,6 +176,7 @@ def test_a_single_missing_cell(tier: str, d: int) -> None:
         assert_same(found, expected)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("garbage", [np.nan, np.inf, -1e300, 0.5])
 def test_rows_without_weight_are_not_looked_at(tier: str, garbage: float) -> None:
     rng = np.random.default_rng(6)
@@ -217,6 +222,7 @@ def test_missing_codes_of_a_type_with_fewer_levels(tier: str) -> None:
     assert outcome(tier, "count_codes", codes, [200, 128, 250], None, 2, weight)[0].__name__ == "CellError"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", ["binary", "poisson", "multinomial"])
 @pytest.mark.parametrize("n_groups", [1, 2, 3, 5, 20])
 def test_sparse_rows_in_several_runs(tier: str, kind: str, n_groups: int) -> None:
@@ -235,6 +241,7 @@ def test_sparse_rows_in_several_runs(tier: str, kind: str, n_groups: int) -> Non
         assert_same(found, expected, rtol=1e-11)
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i4", "u8", "f4"])
 @pytest.mark.parametrize("n_columns", [1, 3, 8, 13, 70])
 def test_every_type_is_widened(tier: str, dtype: str, n_columns: int) -> None:

@@ -22,6 +22,7 @@ def expected(rows: np.ndarray, centre: np.ndarray, roots: np.ndarray, shifts: np
     return (turned**2).sum(axis=-1)
 
 
+@pytest.mark.slow_after(9)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.uint8])
 def test_every_layout_gives_the_closed_form(shape: tuple[int, int, int], dtype: type) -> None:

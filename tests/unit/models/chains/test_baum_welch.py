@@ -49,6 +49,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 1000),
     st.sampled_from(FAMILIES),
@@ -135,6 +136,7 @@ def test_convergence_is_honest():
     assert len(model.history_) < 500
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["map", "bayes"])
 def test_states_in_which_nothing_varies_but_by_rounding(estimate):
     """Two kinds of rows and as many states: what varies within is the last bits of sums, and no spread of a prior."""
@@ -182,6 +184,7 @@ def test_settings_that_cannot_be_followed(settings, words):
 # ---- Where it starts ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("family", [tb.Gaussian(), tb.MultivariateGaussian(), tb.Poisson()], ids=repr)
 def test_a_column_that_nobody_has(family):
     """Of a state that some steps are known of, it has no mean to start from."""
@@ -193,6 +196,7 @@ def test_a_column_that_nobody_has(family):
     assert np.isfinite(model.score_samples([steps])).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_labelled", [0, 1])
 def test_weights_are_repeats(n_labelled):
     """Also of where it starts: there are several tops, and the same one is found."""
@@ -213,6 +217,7 @@ def test_weights_are_repeats(n_labelled):
     assert len(set(found)) > 1
 
 
+@pytest.mark.slow
 def test_a_start_that_fails_is_one_of_several():
     """Without a prior a state may fall in on a single step; from another start it does not."""
     rng = np.random.default_rng(0)

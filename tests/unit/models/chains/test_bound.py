@@ -41,6 +41,7 @@ def entropy(model, sequences):
     return total
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", [kind for kind in FAMILIES if kind != "both"])
 @pytest.mark.parametrize("end_state", [False, True])
 @pytest.mark.filterwarnings("ignore:EM was still climbing")
@@ -67,6 +68,7 @@ def test_a_column_that_is_the_same_everywhere_says_nothing(kind):
     assert bounds[1] == pytest.approx(bounds[0], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_of_expected_cells_the_bound_is_finite_and_lower():
     rng = np.random.default_rng(0)
     sequences = [steps_of("both", rng, 60)]
@@ -97,6 +99,7 @@ def evidence_of_labels(states, steps, n_states, n_levels):
     )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("n_states", [1, 2])
 def test_the_bound_is_below_the_evidence_by_enumeration(n_states):
     steps = [[0, 0, 1, 1, 0], [1, 1, 1]]
@@ -154,6 +157,7 @@ def test_the_bic_is_hmmlearns():
     assert model.aic_ == pytest.approx(peer.aic(calls[:, None]), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_stationary_start_has_no_bound():
     calls = np.random.default_rng(0).poisson(np.repeat([4, 9], 40))
     model = tb.HiddenMarkovModel(2, tb.Poisson(), start="stationary", random_state=0, max_iter=500)

@@ -52,6 +52,7 @@ def by_states(paths):
     return {path: logsumexp(values) for path, values in found.items()}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("steps", [STEPS, [0.2, np.nan, 5.8]], ids=["whole", "with a missing step"])
 def test_answers_are_those_of_all_paths(steps):
     model, paths = bells(), bell_paths(steps)
@@ -205,6 +206,7 @@ def test_several_columns_of_different_families_in_every_answer():
     assert np.isfinite([model.bic_, model.aic_, model.evidence_bound_]).all()
 
 
+@pytest.mark.slow
 def test_labelled_states_are_mixtures_by_em_within_them():
     X, y = drawn(5, (150, 100))
     model = fitted(X, y, columns={"x": tb.Gaussian()}, max_iter=100)

@@ -116,6 +116,7 @@ def test_an_impossible_sequence():
 # ---- Drawing, filling, pictures ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_drawn_has_the_parameters_it_came_from():
     model = ice_cream("bayes")
     X, y = model.sample([20_000, 3], random_state=0)

@@ -136,6 +136,7 @@ def test_what_makes_no_sense(options, words):
         telephone().forecast([{"calls": [3]}], **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_states", [3, 30])
 @pytest.mark.parametrize("horizon", [1, 8])
 def test_pictures(n_states, horizon):

@@ -48,6 +48,7 @@ def test_lines_are_those_of_least_squares_in_every_state():
         assert line.variance[k] == pytest.approx(np.mean((now - slope * before - intercept)[mine] ** 2), rel=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["mle", "unbiased", "map", "bayes"])
 def test_of_one_state_it_is_a_regression_on_the_steps_before(estimate):
     (steps,) = drawn(1, (60,))[0]
@@ -128,6 +129,7 @@ def test_the_objective_never_falls(seed, estimate, order, components):
     assert (np.diff(model.history_) >= -1e-8 * abs(model.history_[-1])).all()
 
 
+@pytest.mark.slow
 def test_states_are_found_that_differ_in_how_they_go_on():
     X, y = drawn(3, (500, 300))
     model = tb.HiddenMarkovModel(2, tb.Autoregressive(), random_state=0, n_init=3).fit(X)
@@ -161,6 +163,7 @@ def test_the_next_step_follows_the_last_ones():
     assert tail[1, 0] == pytest.approx(2 * min(below, 1 - below))
 
 
+@pytest.mark.slow
 def test_steps_are_drawn_one_after_the_other():
     _, _, model = labelled()
     (steps,), (states,) = model.sample(20_000, random_state=0)

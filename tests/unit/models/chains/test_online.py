@@ -89,6 +89,7 @@ def test_cells_that_are_missing_or_strange():
     assert now.n_steps == 3
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("n", [0, 1, 7])
 def test_a_filter_goes_on_to_the_last_bit(n, tmp_path):
     model, steps = measured()

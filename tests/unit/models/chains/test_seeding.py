@@ -33,6 +33,7 @@ def some_labelled(y, n_labelled):
     return [*(part.tolist() for part in y[:n_labelled]), *([None] * len(part) for part in y[n_labelled:])]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 def test_labels_are_where_it_begins(estimate):
     """Words that no labelled sequence has are learned from the others, and the states keep their names."""
@@ -115,6 +116,7 @@ def test_labels_of_numbers_and_ends():
         assert model.tally_["end"].total.sum() == pytest.approx(4.0)
 
 
+@pytest.mark.slow
 def test_priors_are_held():
     """A prior found from the counts is found once: each step climbs the same hill, and so does each start."""
     X, _ = talk(20, n_words=8)
@@ -125,6 +127,7 @@ def test_priors_are_held():
         tb.HiddenMarkovModel(3, tb.Categorical(), prior=tb.Dirichlet(0.5), estimate="map", max_iter=500).fit(X)
 
 
+@pytest.mark.slow
 def test_many_words_need_little_room():
     rng = np.random.default_rng(0)
     X = [rng.integers(0, 5000, 20_000)]

@@ -189,6 +189,7 @@ def test_leaving_sequences_out_keeps_to_it():
 # ---- EM -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["mle", "map", "bayes"])
 @pytest.mark.parametrize("allowed", ["left-to-right", BAKIS], ids=["word", "matrix"])
 def test_zeros_stay_zeros_through_em_and_files(estimate, allowed, tmp_path):
@@ -286,6 +287,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
 @pytest.mark.parametrize("estimate", ["mle", "map", "bayes"])
 def test_tied_states_are_estimated_as_one(family, estimate):
@@ -305,6 +307,7 @@ def test_tied_states_are_estimated_as_one(family, estimate):
         assert tied.posterior_[0].interval() is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["mle", "bayes"])
 def test_tied_states_stay_so_through_em(estimate, tmp_path):
     X = rising(8, n_states=2)

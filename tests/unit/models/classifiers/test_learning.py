@@ -290,6 +290,7 @@ def test_declared_classes():
         likely.predict_proba([[0.5]], class_prior="uniform")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("family", [tb.Multinomial(), tb.Bernoulli(), tb.Poisson()], ids=repr)
 def test_sparse_and_dense_batches_mix(family):
     X = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1]])

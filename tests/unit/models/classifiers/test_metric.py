@@ -47,6 +47,7 @@ def test_the_history_is_the_log_loss_and_falls():
     assert model.converged_
 
 
+@pytest.mark.slow
 def test_converged_tells_the_truth():
     rows, labels, _ = made(3, sizes=(50, 60, 40), d=5, apart=0.6)
     with pytest.warns(ConvergenceWarning, match=r"still improving after 3 steps(.|\n)*Raise max_iter, or tol"):
@@ -69,6 +70,7 @@ def test_converged_tells_the_truth():
     assert (gains[:-1] > 1e-4).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("components", [1, 2, 3])
 def test_low_rank(components):
     rows, labels, new = made(4, sizes=(40, 40, 40), d=5)
@@ -82,6 +84,7 @@ def test_low_rank(components):
         tb.NearestClassMean("learned", n_components=0).fit(rows, labels)
 
 
+@pytest.mark.slow
 def test_units_offsets_and_weights():
     rows, labels, new = made(5, sizes=(40, 50, 45), d=3, apart=0.8)
     model = tb.NearestClassMean("learned", tol=1e-9).fit(rows, labels)
@@ -94,6 +97,7 @@ def test_units_offsets_and_weights():
     np.testing.assert_allclose(weighted.predict_proba(new), repeated.predict_proba(new), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_constant_column_has_no_part_in_it():
     rows, labels, new = made(6, sizes=(30, 30), d=2)
     model = tb.NearestClassMean("learned").fit(np.insert(rows, 1, 5.0, axis=1), labels)
@@ -103,6 +107,7 @@ def test_a_constant_column_has_no_part_in_it():
     )
 
 
+@pytest.mark.slow
 def test_more_rows_move_the_means_and_not_the_metric():
     rows, labels, new = made(7, sizes=(40, 40, 40), d=3)
     model = tb.NearestClassMean("learned").fit(rows[:90], labels[:90])
@@ -118,6 +123,7 @@ def test_more_rows_move_the_means_and_not_the_metric():
     np.testing.assert_array_equal(again.projection_, metric)
 
 
+@pytest.mark.slow
 def test_metrics_learned_apart_do_not_add():
     rows, labels, _ = made(8, sizes=(40, 40), d=3)
     first, second = (
@@ -152,6 +158,7 @@ def hidden(seed, n):
     return np.column_stack([useful, 6 * rng.normal(size=(n, 30))]), labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_where_useful_directions_hide_among_noise_it_wins_clearly(seed):
     (rows, labels), (new, truth) = hidden(seed, 600), hidden(1000 + seed, 3000)

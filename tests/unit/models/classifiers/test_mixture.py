@@ -48,6 +48,7 @@ def quiet(model, *data):
 
 
 class TestFinds:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("estimate", ["bayes", "map", "mle", "unbiased"])
     def test_heaps(self, estimate):
         model = mixture(estimate=estimate).fit(X)
@@ -56,6 +57,7 @@ class TestFinds:
         assert model.predict(X).dtype == np.int64
         assert model.converged_
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize(
         "rows",
         [X, X.tolist(), pd.DataFrame(X, columns=["a", "b"]), pl.DataFrame({"a": X[:, 0], "b": X[:, 1]})],
@@ -109,6 +111,7 @@ class TestFinds:
 
 
 class TestNobodyDies:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize(
         "rows",
         [X[:1], np.repeat(X[:1], 8, axis=0), np.repeat(X[:2], 10, axis=0), X[:3], np.full((5, 2), 0.1)],
@@ -135,6 +138,7 @@ class TestNobodyDies:
 
 
 class TestColumnsThatSayNothing:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("value", [0.1, 1e9 + 0.1, np.nan])
     @pytest.mark.parametrize("columns", ["auto", tb.MultivariateGaussian()], ids=["diagonal", "full"])
     def test_change_nothing(self, value, columns):
@@ -175,6 +179,7 @@ class TestColumnsThatSayNothing:
 
 
 class TestRows:
+    @pytest.mark.slow
     def test_weights_are_repeats(self):
         times = np.random.default_rng(4).integers(0, 3, 60)
         weighted, repeated = mixture(3).fit(X, None, times), mixture(3).fit(np.repeat(X, times, axis=0))
@@ -191,12 +196,14 @@ class TestRows:
         assert model.tally_ == mixture().fit(frame[["a", "b"]], sample_weight=frame["w"]).tally_
         assert model.score(frame, sample_weight="w") == model.score(frame[["a", "b"]], sample_weight=1.0 + K)
 
+    @pytest.mark.slow
     def test_order_does_not_matter(self):
         order = np.random.default_rng(5).permutation(60)
         rows = np.random.default_rng(6).normal(size=(60, 2))  # no heaps: many tops, the same one is found
         first, again = (quiet(mixture(3), some) for some in (rows, rows[order]))
         np.testing.assert_allclose(again.predict_proba(rows), first.predict_proba(rows), atol=1e-9)
 
+    @pytest.mark.slow
     def test_same_seed_same_bits(self):
         assert mixture(3, COLUMNS).fit(MIXED).tally_ == mixture(3, COLUMNS).fit(MIXED).tally_
 
@@ -294,6 +301,7 @@ class TestMeasures:
         exact = logsumexp(joint) + np.log(values[1] - values[0])
         assert exact - 0.5 < model.evidence_bound_ <= exact + 1e-9
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize(
         ("kind", "family"),
         [("diag", tb.Gaussian()), ("full", tb.MultivariateGaussian()), ("tied", tb.TiedMultivariateGaussian())],
@@ -385,6 +393,7 @@ ROUGH = {"tol": 1e-3, "n_init": 1}  # rows of noise, which the checks like, have
 FULL = tb.MultivariateGaussian()
 
 
+@pytest.mark.slow_after(1)
 @parametrize_with_checks([mixture(4, **ROUGH), mixture(2, FULL, estimate="map", **ROUGH)])
 def test_keeps_the_contract(estimator, check):
     check(estimator)

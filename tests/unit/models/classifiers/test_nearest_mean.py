@@ -151,6 +151,7 @@ class TestCounting:
         found = first.squared_distances(NEW + offset)
         np.testing.assert_allclose(found, second.squared_distances(NEW + offset), rtol=tolerance)
 
+    @pytest.mark.slow_after(2)
     def test_parts_add_up(self, metric, offset):
         rows, whole = X + offset, tb.NearestClassMean(metric).fit(X + offset, Y)
         by_part = tb.NearestClassMean(metric)
@@ -161,6 +162,7 @@ class TestCounting:
         self.agree(halves[0] + halves[1], whole, offset)
         self.agree(sum(halves), whole, offset)
 
+    @pytest.mark.slow_after(2)
     def test_forgetting_and_dropping(self, metric, offset):
         rows = X + offset
         model = tb.NearestClassMean(metric).fit(rows, Y).forget(rows[50:], Y[50:])
@@ -192,6 +194,7 @@ def test_any_rows_add_and_are_forgotten(first, second):
 
 
 class TestNewClasses:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize(
         "metric",
         ["mahalanobis", "euclidean", "learned", 2 * np.eye(3)],

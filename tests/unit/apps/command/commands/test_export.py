@@ -27,6 +27,7 @@ def test_onnx_and_bif(done, files):
     assert "probability" in (files / "n.bif").read_text()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

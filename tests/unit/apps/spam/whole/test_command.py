@@ -98,6 +98,7 @@ def test_an_explanation_adds_up(learned, done):
     )  # three, the rest, and the start
 
 
+@pytest.mark.slow
 def test_an_explanation_as_a_picture(learned, done):
     pytest.importorskip("matplotlib")
     assert "drew why.svg" in done("spam explain test/spam/50.eml --picture why.svg")
@@ -166,6 +167,7 @@ def test_expiry_says_what_it_did(learned, done):
     assert done("spam forget train/ham train/spam").startswith("forgot 50 mails; 30 had not been learned\n")
 
 
+@pytest.mark.slow
 def test_many_mails_take_several_processes(learned, done, tally, monkeypatch):
     # The same verdicts and counts, by processes of their own: in a process of its own, as this one may have threads.
     many = learned / "many"
@@ -190,6 +192,7 @@ def test_many_mails_take_several_processes(learned, done, tally, monkeypatch):
         assert store.state().ham == 300
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_told(learned):
     code = (
         "import os, signal, sys; from tallybayes.apps.spam import mail, several\n"
@@ -276,6 +279,7 @@ def passed(tally, capfdbinary, raw, words="spam check --header"):
     return code, capfdbinary.readouterr()[0]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "words",
     [
@@ -331,6 +335,7 @@ def test_help_is_no_verdict_unless_it_was_asked_for(tally):
     assert bare.out.startswith("Usage: tally spam COMMAND")
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -426,6 +431,7 @@ def test_a_mail_is_judged_without_what_takes_long_to_import(learned):
     assert not [name for name in loaded if name.startswith(("tallybayes.models", "tallybayes.families"))]
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize(
     "words",
     [
@@ -488,6 +494,7 @@ def test_what_is_odd_is_left_to_those_who_know_better(words):
     assert read(words.split()) is None
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_filter_has_help_with_examples(name, done):
     shown = done(f"spam {name} --help")

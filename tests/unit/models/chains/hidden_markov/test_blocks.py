@@ -48,6 +48,7 @@ def asked(model, X, lengths):
     }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_blocks_change_no_bit_of_any_answer(name, monkeypatch):
     X, path, lengths = measured()
@@ -146,6 +147,7 @@ def learned(X, lengths, y=None, **options):
         return tb.HiddenMarkovModel(3, **options).fit(X, y, lengths)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize("kind", ["labels", "numbers"])
 def test_em_in_blocks_climbs_as_all_together(kind, labelled, monkeypatch):

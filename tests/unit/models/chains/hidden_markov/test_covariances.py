@@ -28,6 +28,7 @@ def stated(kind, spread):
     return [{"mean": m, "variance": v} for m, v in zip(MEANS, by_column, strict=True)]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_step_of_em_is_that_of_hmmlearn(kind):
     hmm = pytest.importorskip("hmmlearn.hmm")

@@ -60,6 +60,7 @@ def expect_an_end(state, manifest, arrays):
     manifest["parameters"]["end_state"] = True
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "change",
     [rename, lose_a_name, lose_the_history, lose_an_array, be_another, expect_an_end],
@@ -103,6 +104,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("end_state", [False, True], ids=["", "end"])
 @pytest.mark.parametrize(
     "taken", [["state"], ["start"], ["to"], ["end"], ["from", "to"], list(STEPS)], ids=lambda names: " ".join(names)

@@ -42,6 +42,7 @@ def best_tempering(log_proba, codes, weights):
     return np.exp(best.x[0]), expit(best.x[1])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_the_temperature_has_the_highest_posterior_on_rows_left_out(n_classes):
     X, y = overconfident(n_classes=n_classes)
@@ -81,6 +82,7 @@ def test_evidence_counted_five_times_needs_a_temperature_of_about_five():
     assert tb.NaiveBayes().fit(X, y).calibrate(X, y).calibration_.temperature == pytest.approx(1, rel=0.15)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("method", ["temperature", "isotonic"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_other_rows_are_predicted_better(method, n_classes):
@@ -228,6 +230,7 @@ def test_what_cannot_be_calibrated_is_refused():
         tb.NaiveBayes(class_prior="frequency", calibration="auto").fit([[1.0], [2.0]], ["a", "b"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unlabelled", [None, "em"])
 def test_rows_that_cannot_be_left_out_are_fitted_without_their_fold(unlabelled):
     X, y = overconfident(200)
@@ -262,6 +265,7 @@ def test_rows_that_are_skipped_are_not_calibrated_on():
 # ---- Asked for when the model is made -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("method", ["temperature", "isotonic", "auto"])
 @pytest.mark.parametrize("model", [tb.NaiveBayes(), tb.GaussianDiscriminant("diagonal", estimate="map")])
 def test_fit_calibrates_as_calibrate_does(method, model):
@@ -337,6 +341,7 @@ def test_cross_validation_mends_every_fold_by_the_others():
     assert both.best.parameters == {"calibration": "auto"}
 
 
+@pytest.mark.slow
 def test_a_model_of_em_is_calibrated_when_it_is_fitted():
     X, y = overconfident(120)
     labels = [None if k % 5 == 0 else label for k, label in enumerate(y.tolist())]

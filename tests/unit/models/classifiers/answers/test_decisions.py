@@ -183,6 +183,7 @@ def best_by_scipy(log_terms, weight):
     return np.exp(log_softmax(np.append(found.x, 0.0))), -found.fun
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_most_likely_shares_against_scipy_and_em(seed):
     rng = np.random.default_rng(seed)

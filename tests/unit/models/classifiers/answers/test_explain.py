@@ -45,6 +45,7 @@ def gaps(model, X, classes, others):
         return joint[rows, [place[c] for c in classes]] - joint[rows, [place[o] for o in others]]
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_contributions_sum_to_the_log_odds(family, estimate):
@@ -157,6 +158,7 @@ def numbers_of(line, n_classes):
     return [float(text) for text in re.findall(r"-?\d+\.\d+|-?inf", line)[-n_classes:]]
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_the_worked_row_shows_the_model_s_numbers(family, estimate):

@@ -19,6 +19,7 @@ def close(found, expected, deviation, n=N):
     np.testing.assert_allclose(found, expected, atol=5 * np.max(deviation) / math.sqrt(n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["mle", "unbiased", "map", "bayes"])
 def test_samples_have_the_moments_of_their_class(estimate):
     rng = np.random.default_rng(0)

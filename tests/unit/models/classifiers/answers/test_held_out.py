@@ -37,6 +37,7 @@ def refuse(*arguments):
     raise AssertionError("the plain way was taken")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unseen", ["missing", "smooth"])
 def test_mixed_columns_are_left_out_by_tables(monkeypatch, unseen):
     X, y = mixed_rows()
@@ -48,6 +49,7 @@ def test_mixed_columns_are_left_out_by_tables(monkeypatch, unseen):
     np.testing.assert_allclose(found.log_density, expected.log_density, rtol=1e-10)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 @pytest.mark.parametrize(
     ("family", "form"),
@@ -66,6 +68,7 @@ def test_levels_are_left_out_by_tables_under_every_estimate(monkeypatch, estimat
     np.testing.assert_allclose(found.log_density, expected.log_density, rtol=1e-11)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 @pytest.mark.parametrize("family", [tb.Categorical(), tb.Bernoulli()])
 def test_levels_with_weights(estimate, family):
@@ -154,6 +157,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("order", [False, True])
 def test_all_folds_at_once_or_one_by_one(monkeypatch, name, order):

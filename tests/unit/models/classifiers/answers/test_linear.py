@@ -49,6 +49,7 @@ def test_odds_of_two_among_many_classes():
         form.odds(2)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_side_by_side_with_logistic_regression(swapped):
     peer = LogisticRegression().fit(FRAME[["winter", "card", "winner"]] if swapped else FRAME, Y)

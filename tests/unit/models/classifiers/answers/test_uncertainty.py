@@ -161,6 +161,7 @@ def test_a_row_without_cells_has_the_interval_of_the_class_shares():
     np.testing.assert_allclose(high[0], exact.high, atol=0.03)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("given", ["uniform", {"a": 0.2, "b": 0.3, "c": 0.5}, [0.2, 0.3, 0.5]])
 def test_a_class_prior_that_was_given_is_certain(given):
     model = tb.NaiveBayes(class_prior=given).fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
@@ -186,6 +187,7 @@ def test_one_column_of_yes_and_no_against_integration():
     np.testing.assert_allclose([low[0, 1], high[0, 1]], 1 - np.array(exact)[::-1], atol=0.025)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["mle", "unbiased", "map"])
 def test_every_estimate_has_the_interval_of_the_one_posterior(estimate):
     bayes = tb.NaiveBayes(FAMILIES).fit(MIXED, LABELS)
@@ -196,6 +198,7 @@ def test_every_estimate_has_the_interval_of_the_one_posterior(estimate):
     assert ((expected.low <= expected.high) & (expected.low >= 0) & (expected.high <= 1)).all()
 
 
+@pytest.mark.slow
 def test_more_rows_make_narrower_intervals_around_what_is_predicted():
     rng = np.random.default_rng(2)
     widths = []
@@ -226,6 +229,7 @@ def test_the_same_intervals_for_any_chunks_kind_of_input_and_number_of_rows(monk
     np.testing.assert_array_equal(low, whole.low[5:6])
 
 
+@pytest.mark.slow
 def test_sparse_and_dense_rows_have_the_same_intervals(monkeypatch):
     rng = np.random.default_rng(3)
     words, y = rng.poisson(0.5, (30, 8)), rng.integers(0, 3, 30)
@@ -295,6 +299,7 @@ def test_every_covariance_with_missing_cells_offsets_and_constant_columns(covari
     assert np.isfinite(found.high).all()
 
 
+@pytest.mark.slow
 def test_one_row_one_class_and_classes_without_rows():
     alone = tb.NaiveBayes().fit([[1.0], [2.0]], ["only", "only"])
     low, high = alone.predict_interval([[1.5]])
@@ -310,6 +315,7 @@ def test_one_row_one_class_and_classes_without_rows():
     assert single.predict_interval(np.zeros((0, 1))).low.shape == (0, 2)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("family", "prior", "cells"),
     [
@@ -388,6 +394,7 @@ def test_sets_of_ties_and_round_sums():
     assert equal.predict_set(np.zeros((0, 1))).shape == (0, 3)
 
 
+@pytest.mark.slow
 def test_sets_hold_the_true_class_at_least_as_often_as_they_say():
     rng = np.random.default_rng(7)
     hits = []

@@ -107,6 +107,7 @@ def tried(frame, y, fold, weight=None):
     return found, table, shape.target
 
 
+@pytest.mark.slow
 def test_held_out_scores_are_those_of_models_that_never_saw_the_row():
     frame, y = mixed_table()
     frame = frame.drop(columns="nobody")
@@ -206,6 +207,7 @@ def test_a_table_as_people_have_it():
     assert np.isfinite(model.predict_log_proba(strange)).all()
 
 
+@pytest.mark.slow
 def test_it_adds_and_forgets_member_by_member():
     frame, y = mixed_table()
     whole = tb.choose(frame, y)
@@ -304,6 +306,7 @@ def test_it_says_what_it_would_get():
     assert abs(np.mean(gaps)) < 0.05
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("n", [1, 2, 3, 8])
 def test_few_rows(n):
     rng = np.random.default_rng(0)
@@ -369,6 +372,7 @@ def test_wrong_rows(X, y, match):
         tb.choose(np.array(X), y)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("method", ["predict", "partial_fit", "forget", "explain"])
 def test_infinite_cells_are_refused_by_name_later(method):
     X, y = load_wine(return_X_y=True)
@@ -390,6 +394,7 @@ def test_words_are_refused_by_name():
         tb.Chosen(choice="best").fit([[1.0], [2.0]], [0, 1])
 
 
+@pytest.mark.slow_after(1)
 @parametrize_with_checks([tb.Chosen(folds=2, single=True)])
 def test_keeps_the_contract(estimator, check):
     if "check_sample_weight_equivalence" in str(check):
@@ -453,6 +458,7 @@ def test_it_tells_what_it_consists_of():
     assert repr(tb.Chosen()) == "Chosen()"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "changed",
     [

@@ -24,6 +24,7 @@ HOLED = with_holes(NEW)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("covariance", COVARIANCES)
 class TestDensities:
+    @pytest.mark.slow_after(3)
     def test_joint_log_probability_is_the_textbook_s(self, covariance, estimate):
         model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y)
         expected = joint_log_prob(X, Y, NEW, covariance, estimate)
@@ -32,6 +33,7 @@ class TestDensities:
         np.testing.assert_allclose(model.score_samples(NEW), np.log(np.exp(expected).sum(axis=1)), rtol=1e-11)
         assert model.predict(NEW).tolist() == expected.argmax(axis=1).tolist()
 
+    @pytest.mark.slow_after(3)
     def test_missing_cells_are_marginalised(self, covariance, estimate):
         model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y)
         expected = joint_log_prob(X, Y, HOLED, covariance, estimate)
@@ -40,12 +42,14 @@ class TestDensities:
         rows = np.bincount(Y) + (estimate in ("map", "bayes"))
         np.testing.assert_allclose(model.predict_proba(HOLED)[-1], rows / rows.sum(), rtol=1e-14)  # the class prior
 
+    @pytest.mark.slow_after(5)
     def test_weights_count_rows(self, covariance, estimate):
         weight = np.random.default_rng(5).uniform(0.3, 2.5, len(X))
         model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y, weight)
         expected = joint_log_prob(X, Y, HOLED, covariance, estimate, weight)
         np.testing.assert_allclose(model.predict_joint_log_proba(HOLED), expected, rtol=1e-10)
 
+    @pytest.mark.slow_after(2)
     def test_reestimate_is_fitting_anew(self, covariance, estimate):
         fitted = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y)
         for first in ("full", "tied_spherical"):
@@ -55,6 +59,7 @@ class TestDensities:
             assert other.get_params() == fitted.get_params()
             assert seen.covariance == first
 
+    @pytest.mark.slow_after(1)
     def test_the_class_prior_never_touches_the_densities(self, covariance, estimate):
         """scikit-learn's LDA weights its pooled covariance by the class prior: issue 22411 there."""
         plain = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y)
@@ -79,6 +84,7 @@ class TestDensities:
                 plain.predict_proba(NEW, class_prior=class_prior), model.predict_proba(NEW), rtol=1e-12
             )
 
+    @pytest.mark.slow_after(1)
     def test_the_kind_of_numbers_and_the_form_of_the_table_do_not_matter(self, covariance, estimate):
         whole = np.round(4 * X).astype(np.int32)
         expected = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(whole.astype(float), Y)
@@ -152,6 +158,7 @@ def test_wrong_parameters_are_refused_in_words():
 
 
 class TestShrinkage:
+    @pytest.mark.slow_after(3)
     @pytest.mark.parametrize("estimate", ESTIMATES)
     @pytest.mark.parametrize("covariance", ["full", "tied"])
     @pytest.mark.parametrize("amount", [0, 0.3, np.float32(0.75), 1])
@@ -215,6 +222,7 @@ class TestShrinkage:
         np.testing.assert_allclose(singular.reestimate(shrinkage=0.5).predict_joint_log_proba(new), expected, rtol=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("covariance", ["diagonal", "spherical", "tied_diagonal"])
 def test_em_climbs_under_the_prior_that_was_given(covariance):
     rng = np.random.default_rng(0)

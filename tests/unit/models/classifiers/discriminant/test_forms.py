@@ -127,6 +127,7 @@ class TestProjection:
 
 
 class TestPictures:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("estimate", ["bayes", "mle"])
     @pytest.mark.parametrize("covariance", COVARIANCES)
     def test_decision(self, covariance, estimate):
@@ -142,6 +143,7 @@ class TestPictures:
                 lengths = (gap @ np.linalg.inv(density.scale) * gap).sum(axis=1)
                 np.testing.assert_allclose(lengths, 4, rtol=1e-8)
 
+    @pytest.mark.slow
     def test_decision_with_fewer_arguments(self):
         import matplotlib.pyplot as plt
 
@@ -206,6 +208,7 @@ MODELS = [
 
 
 class TestFiles:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("model", MODELS, ids=repr)
     def test_come_back_the_same(self, model, tmp_path):
         model = clone(model).fit(X + 1e8, Y.astype(np.int16))

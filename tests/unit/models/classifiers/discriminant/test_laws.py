@@ -32,6 +32,7 @@ def agree(first, second, rows, tolerance=1e-9):
 class TestCounting:
     """Rows around 1e8 are themselves exact to 1.5e-8 only; what is counted of them is to 1e-9 and better."""
 
+    @pytest.mark.slow
     def test_parts_in_any_order_are_the_whole(self, offset):
         X, y, new = made(1, sizes=(30, 40, 50), offset=offset)
         whole = fitted(X, y)
@@ -44,6 +45,7 @@ class TestCounting:
         by_class = sum(fitted(X[y == c], y[y == c]) for c in (2, 0, 1))  # no part has two classes
         agree(by_class, whole, new)
 
+    @pytest.mark.slow
     def test_forgetting_is_never_having_seen(self, offset):
         X, y, new = made(2, sizes=(40, 60, 80), offset=offset)
         kept = np.arange(len(X)) < 60
@@ -51,11 +53,13 @@ class TestCounting:
         agree(model, fitted(X[kept], y[kept]), new)
         agree(fitted(X[kept], y[kept]).partial_fit(X[~kept], y[~kept]).forget(X[~kept], y[~kept]), model, new)
 
+    @pytest.mark.slow_after(1)
     def test_forgetting_nearly_all(self, offset):
         X, y, new = made(3, sizes=(2000, 2000), offset=offset)
         kept = np.arange(len(X)) < 20
         agree(fitted(X, y).forget(X[~kept], y[~kept]), fitted(X[kept], y[kept]), new, 1e-8)
 
+    @pytest.mark.slow
     def test_classes_come_and_go(self, offset):
         X, y, new = made(4, sizes=(20, 25, 30), offset=offset)
         whole, two = fitted(X, y), fitted(X[y < 2], y[y < 2])
@@ -67,6 +71,7 @@ class TestCounting:
         with pytest.raises(LabelError, match="there is no class 7"):
             fitted(X, y).drop_class(7)
 
+    @pytest.mark.slow
     def test_weights_repeat_rows(self, offset):
         X, y, new = made(5, sizes=(15, 20, 12), offset=offset)
         times = np.random.default_rng(1).integers(0, 4, len(X))
@@ -78,6 +83,7 @@ class TestCounting:
 values = st.lists(st.tuples(st.integers(-20, 20), st.integers(-5, 5), st.sampled_from("abc")), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @given(values, values, st.sampled_from(COVARIANCES), st.sampled_from([0.0, FAR]))
 def test_any_rows_add_and_are_forgotten(first, second, covariance, offset):
     def table(rows):
@@ -115,6 +121,7 @@ def test_models_under_other_parameters_do_not_add():
         fitted(X, y) + fitted(X, y, "tied")
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("empty", [0, 1, 2])
 @pytest.mark.parametrize("estimate", ["mle", "unbiased", "bayes"])
 @pytest.mark.parametrize("covariance", COVARIANCES)
@@ -141,6 +148,7 @@ def test_a_declared_class_has_no_share_of_the_rows_yet(covariance, estimate, emp
             model.predict_proba(new, class_prior="uniform")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_predict_is_the_class_of_the_largest_probability(covariance, estimate):
@@ -162,6 +170,7 @@ def test_predict_is_the_class_of_the_largest_probability(covariance, estimate):
 class TestUnits:
     SCALE, SHIFT = np.array([1e-6, -3.0, 2e5]), np.array([4.0, -1e3, 7e6])
 
+    @pytest.mark.slow_after(4)
     @pytest.mark.parametrize("covariance", PER_COLUMN)
     def test_each_column_has_its_own_scale_and_offset(self, covariance, estimate):
         X, y, new = made(8)
@@ -206,18 +215,21 @@ class TestUnits:
 @pytest.mark.parametrize("estimate", ["bayes", "map"])
 @pytest.mark.parametrize("covariance", COVARIANCES)
 class TestDegenerate:
+    @pytest.mark.slow_after(3)
     def test_one_row_per_class(self, covariance, estimate):
         X, y, new = made(9, sizes=(1, 1, 1))
         expected = joint_log_prob(X, y, with_holes(new), covariance, estimate)
         found = fitted(X, y, covariance, estimate).predict_joint_log_proba(with_holes(new))
         np.testing.assert_allclose(found, expected, rtol=1e-11)
 
+    @pytest.mark.slow_after(4)
     def test_more_columns_than_rows(self, covariance, estimate):
         X, y, new = made(10, sizes=(3, 5), d=20)
         expected = joint_log_prob(X, y, with_holes(new), covariance, estimate)
         found = fitted(X, y, covariance, estimate).predict_joint_log_proba(with_holes(new))
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
+    @pytest.mark.slow_after(4)
     def test_duplicated_columns(self, covariance, estimate):
         X, y, new = made(11)
         X, new = X[:, [0, 1, 0, 2, 2, 2]], new[:, [0, 1, 0, 2, 2, 2]]
@@ -225,6 +237,7 @@ class TestDegenerate:
         found = fitted(X, y, covariance, estimate).predict_joint_log_proba(with_holes(new))
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
+    @pytest.mark.slow_after(1)
     def test_a_constant_column_says_nothing(self, covariance, estimate):
         X, y, new = made(12)
         for constant in (0.0, 5.3, 1e8 / 3):
@@ -251,6 +264,7 @@ class TestDegenerate:
         shares = [5 / 8, 3 / 8] if estimate in ("map", "bayes") else [4 / 6, 2 / 6]
         np.testing.assert_allclose(model.predict_proba([[3.0, 9.0]]), [shares], rtol=1e-14)
 
+    @pytest.mark.slow_after(3)
     def test_a_column_constant_within_a_class(self, covariance, estimate):
         X, y, new = made(13)
         X[y == 1, 2] = 0.5
@@ -258,6 +272,7 @@ class TestDegenerate:
         found = fitted(X, y, covariance, estimate).predict_joint_log_proba(new)
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
+    @pytest.mark.slow_after(4)
     def test_one_class(self, covariance, estimate):
         X, _, new = made(14)
         model = fitted(X, np.zeros(len(X), int), covariance, estimate)

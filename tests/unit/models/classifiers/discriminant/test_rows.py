@@ -23,6 +23,7 @@ HOLED = with_holes(NEW, seed=3)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("covariance", COVARIANCES)
 class TestFill:
+    @pytest.mark.slow_after(3)
     def test_mean_is_the_conditional_expectation(self, covariance, estimate):
         model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y)
         classes = densities(X, Y, covariance, estimate)
@@ -39,6 +40,7 @@ class TestFill:
             np.testing.assert_allclose(cells.weights, share[cells.rows], rtol=1e-9)
         np.testing.assert_array_equal(model.fill(NEW), NEW)  # nothing is missing, nothing changes
 
+    @pytest.mark.slow_after(5)
     def test_explanations_sum_to_the_log_odds(self, covariance, estimate):
         model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y)
         log_proba = model.predict_log_proba(HOLED)
@@ -55,6 +57,7 @@ class TestFill:
         odds = log_proba[rows, against.classes] - log_proba[:, 0]
         np.testing.assert_allclose(against.log_odds, odds, rtol=1e-9, atol=1e-10)
 
+    @pytest.mark.slow_after(1)
     def test_samples_have_the_moments_they_claim(self, covariance, estimate):
         """Every mean and covariance within five standard errors, which the draws themselves give."""
         n = 12_000
@@ -71,6 +74,7 @@ class TestFill:
             assert (np.abs(products.mean(axis=0) - density.covariance()) < 5 * error).all()
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("estimate", ["map", "bayes"])
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_a_constant_column_explains_nothing(covariance, estimate):

@@ -19,6 +19,7 @@ def flowers(n=60, seed=0):
     return rng.normal(size=(n, 4)) + y[:, None] * [1.0, 0.5, -0.5, 0.0], y
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("family", [tb.Gaussian(), tb.TiedGaussian(), tb.MultivariateGaussian()], ids=repr)
 def test_scale_and_offset_of_a_column_change_no_prediction(family, estimate):
@@ -48,6 +49,7 @@ def test_sixty_between_two_normals_has_log_odds_175_5():
         assert model.predict_proba([[60.0]]).tolist() == [[pytest.approx(np.exp(-175.5), rel=1e-9), 1.0]]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 def test_two_thousand_columns(estimate):
     rng = np.random.default_rng(0)
@@ -174,6 +176,7 @@ FRUIT = pd.DataFrame({"colour": ["green", "red", "yellow", "green"], "shape": ["
 NAMES = ["lime", "apple", "banana", "banana"]
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 @pytest.mark.parametrize("level", ["blue", "greener", "gree", "", "red ", "Green"])
 def test_an_unseen_level_is_a_missing_value(level, estimate):

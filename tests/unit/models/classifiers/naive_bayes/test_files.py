@@ -66,6 +66,7 @@ def same_parameters(first, second):
     return all(str(np.asarray(first[n], dtype=object)) == str(np.asarray(second[n], dtype=object)) for n in first)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_comes_back_the_same(name, way, tmp_path):

@@ -42,6 +42,7 @@ def expected():
     return tb.NaiveBayes().fit(ROWS, KINDS).predict_joint_log_proba(ROWS)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_a_table_gives_the_same_numbers(form, expected):
     X = FORMS[form](ROWS)
@@ -52,6 +53,7 @@ def test_every_form_of_a_table_gives_the_same_numbers(form, expected):
     np.testing.assert_allclose(parts.predict_joint_log_proba(X), expected, rtol=1e-12)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "objects"])
 def test_the_target_and_the_weights_by_name(form):
     weights = [1.0, 2.0, 0.5, 1.0, 0.0, 3.0]
@@ -121,6 +123,7 @@ def test_rows_as_dictionaries_may_leave_cells_out():
     np.testing.assert_allclose(separate.predict_proba([{"size": 2.0}]), one, rtol=1e-13)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("missing", [None, float("nan"), np.nan, pd.NA, pd.NaT], ids=repr)
 def test_every_way_to_say_missing_is_the_same(missing, expected):
     columns = {
@@ -272,6 +275,7 @@ def test_auto_reads_types_and_not_values():
     assert tb.NaiveBayes().fit(np.eye(3, dtype=bool), [0, 1, 1]).tally_.factors[1].family == tb.Categorical()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "form", [sparse.csr_array, sparse.csc_array, sparse.coo_array, np.array], ids=lambda f: f.__name__
 )

@@ -45,6 +45,7 @@ LABELS = {  # and the bytes a row that encoding may take
 }
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("labels", LABELS)
 def test_nothing_is_copied(rows, labels):

@@ -33,6 +33,7 @@ def mixed_rows(n=40, seed=0, missing=0.15):
     return columns, labels
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 def test_every_method_follows_from_the_textbook_s_joint(estimate):
     columns, labels = mixed_rows()
@@ -135,6 +136,7 @@ def test_rows_of_a_joint_gaussian():
         np.testing.assert_allclose(joint[:, label], np.log(1 / 3) + expected, rtol=1e-11)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     ("class_prior", "expected"),
     [

@@ -17,6 +17,7 @@ def shuffled(matrix, rng):
     return out
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("family", [tb.Multinomial(), tb.Bernoulli(), tb.Poisson(), tb.DirichletMultinomial()])
 def test_order_changes_nothing(family):
     rng = np.random.default_rng(3)

@@ -46,6 +46,7 @@ def test_by_default_a_model_is_chosen_and_everything_works_with_it(files, frame,
     assert "is a Chosen" in refused.err
 
 
+@pytest.mark.slow
 def test_update_forget_and_merge_are_exact_and_say_what_is_kept(files, frame, done, tally):
     done("fit penguins.csv -t species -o all.tally")
     before = Path("all.tally").read_bytes()
@@ -73,6 +74,7 @@ def _written(content):
     return "before.tally"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("words", "made"),
     [
@@ -113,6 +115,7 @@ def test_every_model_is_what_the_library_learns(words, made, files, frame, done)
     assert len(test) == len(found)
 
 
+@pytest.mark.slow
 def test_what_was_learned_is_shown_with_intervals(files, frame, done, tally):
     done("fit penguins.csv -t species -m naive-bayes -o m.tally")
     model = tb.load("m.tally")
@@ -161,6 +164,7 @@ def test_weights_count_rows_several_times_and_are_no_column(files, frame, done):
     assert tb.load("w.tally").n_rows_ == 0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("words", ["naive-bayes --columns eggs=count ...=suggest", "one-dependence", "tree-augmented"])
 def test_a_model_like_another_adds_up_with_it(words, files, done, tally):
     done(f"fit penguins.csv -t species -m {words} -o a.tally")
@@ -189,6 +193,7 @@ def test_what_changed_between_two_models(files, done, tally):
     assert "a.tally is a NaiveBayes and c.tally a AveragedOneDependence; expected two models of one kind" in wrong.err
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("words", ["discriminant --covariance tied-diagonal --estimate mle", "nearest-mean"])
 def test_models_of_numbers(words, files, frame, done):
     rows = frame[["bill_mm", "mass_g", "species"]].dropna()
@@ -204,6 +209,7 @@ def test_models_of_numbers(words, files, frame, done):
     assert tb.load("m.tally").n_rows_ == len(rows)
 
 
+@pytest.mark.slow
 def test_networks(tmp_path, done, tally):
     rng = np.random.default_rng(0)
     rain = rng.random(400) < 0.3
