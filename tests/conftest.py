@@ -8,14 +8,16 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.examples import DEEP, QUICK, THOROUGH
+
 always = {
     "database": None,
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
-settings.register_profile("quick", derandomize=True, max_examples=5, **always)
-settings.register_profile("thorough", derandomize=True, max_examples=15, **always)
-settings.register_profile("deep", max_examples=300, **always)
+settings.register_profile("quick", derandomize=True, max_examples=QUICK, **always)
+settings.register_profile("thorough", derandomize=True, max_examples=THOROUGH, **always)
+settings.register_profile("deep", max_examples=DEEP, **always)
 settings.load_profile("quick")
 
 
