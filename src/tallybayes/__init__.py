@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tallybayes.families.gaussian import TiedSphericalGaussian as TiedSphericalGaussian
     from tallybayes.families.linear_gaussian import LinearGaussian as LinearGaussian
     from tallybayes.families.linear_gaussian import LinearGaussianThroughOrigin as LinearGaussianThroughOrigin
+    from tallybayes.families.linear_in_parents import LinearInParents as LinearInParents
     from tallybayes.families.log_normal import LogNormal as LogNormal
     from tallybayes.families.multinomial import DirichletMultinomial as DirichletMultinomial
     from tallybayes.families.multinomial import Multinomial as Multinomial
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
     from tallybayes.models.fitted.parameter_table import ParameterTable as ParameterTable
     from tallybayes.models.networks.answer import Answer as Answer
     from tallybayes.models.networks.effects import Effect as Effect
+    from tallybayes.models.networks.measured_answer import MeasuredAnswer as MeasuredAnswer
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.networks.next_question import NextQuestion as NextQuestion
     from tallybayes.models.networks.prior import BDe as BDe
@@ -193,10 +195,12 @@ _PUBLIC = {
     "LearningCurves": "insight.learning_curves",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
+    "LinearInParents": "families.linear_in_parents",
     "LinearNormalInverseGamma": "beliefs.linear_normal_inverse_gamma",
     "LogNormal": "families.log_normal",
     "MarkovBlanket": "models.networks.separation",
     "Measure": "insight.intervals",
+    "MeasuredAnswer": "models.networks.measured_answer",
     "Mixture": "models.classifiers.mixture",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",

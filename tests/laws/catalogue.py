@@ -29,6 +29,7 @@ FAMILIES = {
         tb.TiedMultivariateGaussian(),
         tb.LinearGaussian(),
         tb.LinearGaussianThroughOrigin(),
+        tb.LinearInParents(),
     )
 }
 

@@ -49,6 +49,7 @@ VALUES = [
     tb.Autoregressive(order=2),
     tb.LinearGaussian(),
     tb.LinearGaussianThroughOrigin(),
+    tb.LinearInParents(),
     tb.LinearNormalInverseGamma([0.0, 1.0], np.eye(2), 1, 2, level=3.0, strength=0.5, centre=[1.0, 2.0]),
     tb.LinearNormalInverseGamma([0.0], [[0.0]], 1, 2, strength=None),
     tb.BDeu(),

@@ -49,6 +49,8 @@ class Family(Value):
     shared: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
     sums_cells: ClassVar[bool] = False  # whether its statistics add up the cells themselves
     order: int = 0  # how many steps before a step of a sequence it is given: the first columns, the last one first
+    of_last: ClassVar[bool] = False  # whether it says something of the last of several columns alone, given the others
+    decays: ClassVar[bool] = False  # whether a number for a prior is weight decay
     has_words: bool = False  # whether the words of its text are levels that are found
     tokens: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
     transforms: ClassVar[bool] = False  # whether its form is of something else than the cells
@@ -71,6 +73,11 @@ class Family(Value):
     def is_table(self) -> bool:
         """Whether its statistics are how often every label occurs, and nothing else."""
         return False
+
+    @property
+    def given_measured(self) -> Family | None:
+        """The family of such a column given measured ones; None where it is no Gaussian, which has `as_line`."""
+        return None
 
     @property
     def layout(self) -> tuple[Any, ...]:

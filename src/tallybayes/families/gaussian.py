@@ -9,13 +9,14 @@ import numpy as np
 from scipy.special import ndtr
 
 from tallybayes import kernels
+from tallybayes.beliefs.linear_normal_inverse_gamma import Line
 from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.errors import EstimateError
 from tallybayes.families.aggregates import Column, Sum, moments_of_sums, sums_of_powers
 from tallybayes.families.block import Block, dense
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import known_sum, over_given, ratio
+from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.families.form import Bell, RowStudent, Student
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.families.left_out_gaussian import columns_left_out, student_left_out
@@ -47,6 +48,18 @@ class Gaussian(Measurements):
     belief = NormalInverseGamma
     expects: ClassVar[str] = "a finite number (or missing)"
     sums_cells: ClassVar[bool] = True
+
+    @property
+    def given_measured(self) -> Family | None:
+        """A line with Gaussian noise, unless variances are shared, or the cells are not the numbers themselves."""
+        from tallybayes.families.linear_in_parents import LinearInParents  # which knows of estimates, as this does
+
+        return LinearInParents() if type(self) is Gaussian else None
+
+    def as_line(self, parameters: Normal) -> Line:
+        """A line in nothing: its intercept is the mean."""
+        mean, variance = np.broadcast_arrays(*(np.asarray(part, dtype=float)[..., 0] for part in parameters))
+        return Line(np.zeros((*mean.shape, 0)), mean, variance)
 
     @property
     def layout(self) -> tuple[Any, ...]:

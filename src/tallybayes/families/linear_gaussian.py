@@ -13,7 +13,7 @@ from tallybayes.beliefs.log_gamma import log_gamma_half_step
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families.aggregates import Column, Sum, moments_of_sums, sums_of_powers
 from tallybayes.families.block import Block
-from tallybayes.families.family import over_given
+from tallybayes.families.family import Family, over_given
 from tallybayes.families.fine_products import collect_finely
 from tallybayes.families.measurements import Measurements
 from tallybayes.families.weight_decay import best_decay
@@ -51,9 +51,21 @@ class LinearGaussian(Measurements):
     takes_missing: ClassVar[bool] = False
     needs_whole_rows: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
+    of_last: ClassVar[bool] = True
     expects: ClassVar[str] = "a finite number (regression counts whole rows)"
     smaller: ClassVar[str] = "Use fewer columns, or a lower degree."
     intercept: ClassVar[bool] = True  # whether a line has one that is to be learned
+
+    @property
+    def given_measured(self) -> Family | None:
+        """The same in a network, if it is the plain line."""
+        from tallybayes.families.linear_in_parents import LinearInParents  # which is made from this
+
+        return LinearInParents() if type(self) is LinearGaussian else None
+
+    def as_line(self, parameters: Line) -> Line:
+        """As it is."""
+        return parameters
 
     @property
     def layout(self) -> tuple[Any, ...]:

@@ -105,14 +105,19 @@ def pooled_spread(statistics: Moments, *, together: bool = False) -> PooledSprea
     if together and total.size:
         within, total, freedom = (np.full(part.shape, part.mean()) for part in (within, total, freedom))
         gaps = np.broadcast_to(gaps.mean(axis=-1, keepdims=True), gaps.shape)
+    spread = typical_variance(within, freedom, total)
+    farthest = gaps.max(axis=axes, initial=0.0)
+    far = _STRENGTH * farthest > spread
+    return PooledSpread(mean, spread, np.where(far, spread / np.where(far, farthest, 1.0), _STRENGTH))
+
+
+def typical_variance(within: np.ndarray, freedom: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """s² of `pooled_spread`: from squared errors within groups, their degrees of freedom, and the variance of all."""
     varied = (within > 0) & (freedom > 0) & (total > 0)
     inner = np.where(varied, within, 1.0) / np.where(varied, freedom, 1.0)
     with np.errstate(over="ignore"):
         wider = np.minimum(total / inner, _MOST_APART) ** (_TOTAL_ROWS / (freedom + _TOTAL_ROWS))
-    spread = np.where(varied, inner * wider, total / (freedom + 1))
-    farthest = gaps.max(axis=axes, initial=0.0)
-    far = _STRENGTH * farthest > spread
-    return PooledSpread(mean, spread, np.where(far, spread / np.where(far, farthest, 1.0), _STRENGTH))
+    return np.where(varied, inner * wider, total / (freedom + 1))
 
 
 def least_variance(statistics: Moments) -> np.ndarray:

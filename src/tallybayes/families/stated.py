@@ -14,6 +14,7 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.beta import Beta
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.beliefs.gamma import Gamma
+from tallybayes.beliefs.linear_normal_inverse_gamma import Line, LinearNormalInverseGamma
 from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart
 from tallybayes.errors import EstimateError, PriorError
@@ -28,13 +29,16 @@ _NAMES: dict[type[Belief], tuple[str, ...]] = {
     Gamma: ("rate",),
     NormalInverseGamma: ("mean", "variance"),
     NormalInverseWishart: ("mean", "covariance"),
+    LinearNormalInverseGamma: ("slope", "intercept", "variance"),
 }
 _TOLERANCE = 1e-6  # of sums of probabilities, as people round them
 
 
 def stated_names(family: Family) -> tuple[str, ...]:
     """What the parameters of a family are called; none where they cannot be stated."""
-    return _NAMES.get(family.belief, ()) if family.inner is None else ()
+    if family.inner is not None or (family.of_last and not family.decays):  # lines are stated of a network's nodes
+        return ()
+    return _NAMES.get(family.belief, ())
 
 
 def stated(
@@ -46,7 +50,8 @@ def stated(
     ----------
     family : Family
     numbers : mapping from name to array
-        Shape (*given, columns), of levels (*given, cells), of a covariance (*given, columns, columns).
+        Shape (*given, columns), of levels (*given, cells), of a covariance (*given, columns, columns); of a line the
+        slopes (*given, columns), all else (*given,).
     sizes : sequence of int
         Of columns that fall into levels: how many each has.
     what : str
@@ -79,6 +84,8 @@ def stated(
     if "variance" in arrays:
         if not (arrays["variance"] > 0).all():
             raise EstimateError(f"{what} has the variance {arrays['variance'].min():.6g}; expected one above 0.")
+        if "slope" in arrays:
+            return Line(arrays["slope"], arrays["intercept"], arrays["variance"])
         return Normal(arrays["mean"], arrays["variance"])
     covariance = arrays["covariance"]
     if not np.allclose(covariance, np.swapaxes(covariance, -1, -2), rtol=1e-9, atol=0):

@@ -82,9 +82,12 @@ def stated_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -
         cells = found[-1] if found else 0
         width = cells if not factor.family.bins else cells // len(factor.family.bins)
         n_named = len(factor.columns) if len(factor.columns) > 1 else width
-        expected = (*shape, sum(level_sizes(factor, domains, schema, width)) if _falls(factor) else n_named)
+        line = factor.family.of_last
+        width = n_named if line else width
+        expected = (*shape, sum(level_sizes(factor, domains, schema, width)) if _falls(factor) else n_named - line)
         for name, array in numbers.items():
             size = (*expected, expected[-1]) if name == "covariance" else expected
+            size = shape if line and name != "slope" else size
             if array.shape != size or array.dtype.kind not in "fiu":
                 raise FileError(f"the {name} of {factor!r} has shape {array.shape}; expected {size}, of numbers.")
         try:

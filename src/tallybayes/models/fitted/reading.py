@@ -20,6 +20,7 @@ from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, brief, printable
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
+from tallybayes.families.linear_in_parents import weight_name
 from tallybayes.models.fitted.parameter_table import Beliefs, Parameters, ParameterTable
 from tallybayes.models.fitted.scoring import Scored
 
@@ -48,6 +49,8 @@ class Told:
         Makes the belief about all its parameters; None where there is none.
     whole : bool
         Whether its one column has a line in others, which is believed of as a whole.
+    inputs : sequence
+        The columns that a line is in, where it has them as parents: the weight of each is called by its name.
     """
 
     scored: Scored
@@ -59,6 +62,7 @@ class Told:
     only: tuple[str, ...] = ()
     posterior: Callable[[], Any] | None = None
     whole: bool = False
+    inputs: Sequence[Any] = ()
 
     @property
     def columns(self) -> Sequence[Any]:
@@ -93,7 +97,7 @@ class Told:
         return self.scored.told
 
     def _title(self, shown: str) -> str:
-        given = ", ".join(map(printable, self.given))
+        given = ", ".join(map(printable, (*self.given, *self.inputs)))
         return f"p({shown} | {given})" if given else f"p({shown})"
 
     def _columns(self, place: int) -> Sequence[Any] | None:
@@ -120,8 +124,13 @@ class Told:
     @cached_property
     def _described(self) -> dict[str, np.ndarray]:
         """The parameters of all columns by name."""
-        found = self.family.describe(self.point)
+        found = self._named(self.family.describe(self.point))
         return {name: found[name] for name in self.only or found}
+
+    def _named(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The parameters of a line by the names of the columns it is in."""
+        named = {weight_name(k): weight_name(name) for k, name in enumerate(self.inputs)}
+        return {named.get(name, name): part for name, part in found.items()}
 
     def column(self, place: int, name: Any = None) -> ParameterTable:
         """The table of one column."""
@@ -151,7 +160,7 @@ class Told:
     def _described_end(self, end: Any, names: Sequence[str]) -> np.ndarray:
         """One end of the intervals of parameters by name, each of one column; NaN of what is not believed of alone."""
         parts = tuple(map(np.asarray, end)) if isinstance(end, tuple) else np.asarray(end)
-        found = self.family.by_column.describe(type(end)(*parts) if isinstance(end, tuple) else parts)
+        found = self._named(self.family.by_column.describe(type(end)(*parts) if isinstance(end, tuple) else parts))
         size = tuple(map(len, self.groups))
         return np.stack(
             [np.reshape(found[name], size) if name in found else np.full(size, np.nan) for name in names], -1
@@ -179,7 +188,7 @@ class Told:
         """The belief about one column, or about all together."""
         assert self.posterior is not None
         found = self.posterior()
-        if place is None or self.whole:
+        if place is None or self.whole or self.inputs:
             return found
         if self.family.tokens and isinstance(found, Dirichlet):  # of one share, whatever the others are
             alpha = np.asarray(found.concentration)

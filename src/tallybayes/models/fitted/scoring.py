@@ -121,7 +121,8 @@ def check_spread_within(scored: Scored, statistics: Any, groups: Sequence[Any]) 
     if column is None:
         rows = statistics.weight[:, 0].sum() if group is None else statistics.weight[group, 0]
         raise EstimateError.singular(where, float(rows), statistics.n_columns)
-    name = scored.factor.column(column, statistics.n_columns)
+    last = scored.family.of_last and len(scored.factor.columns) == 1
+    name = scored.factor.columns[0] if last else scored.factor.column(column, statistics.n_columns)
     raise EstimateError.zero_variance(f"column {name!r} in {where}")
 
 

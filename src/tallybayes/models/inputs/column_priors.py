@@ -34,7 +34,7 @@ def check_priors(prior: Any, factors: Iterable[Factor], parts: Sequence[str] = (
             belief, family = prior_for(prior, factor), factor.family
             if isinstance(belief, Belief) and not isinstance(belief, family.belief) and not belief.any_family:
                 raise PriorError.wrong_belief(family, belief, f"a {family.belief.__name__}")
-            if is_amount(belief) and not _has_levels(factor):
+            if is_amount(belief) and not _has_levels(factor) and not family.decays:
                 raise no_levels(belief, [family])
         return
     families = [factor.family for factor in factors]
