@@ -272,6 +272,8 @@ def _column(name: Any, before: Any, past: Place, after: Any, now: Place) -> Colu
         new_levels = tuple(word for word in new.within if word not in those)
         gone_levels = tuple(word for word in old.within if word not in these)
         nats = _words_moved(new, new_index, new_rows, old, old_index, old_rows)
+    elif new.inputs:
+        nats = _line_moved(after, name, _some(new, new_index), new_index, new, _some(old, old_index))
     else:
         nats = divergence_of(new.family, _some(new, new_index), _some(old, old_index))
         if new.family.columnwise or new.family.tokens:
@@ -303,6 +305,22 @@ def _words_moved(
     return np.asarray(divergence_of(new.family, *found)).sum(axis=-1)
 
 
+def _line_moved(model: Any, name: Any, new: Any, index: Any, told: Told, old: Any) -> np.ndarray:
+    """How far the line of a network's node moved, in nats, over its parents as they were counted after."""
+    if getattr(model, "_given", None) is not None:
+        return np.full(np.shape(new.intercept), np.nan)
+    moments, k = model._network.nodes[name].flat(), len(told.inputs)
+    weight = np.maximum(moments.weight[..., :1, None], 1e-300)
+    shape = tuple(map(len, told.groups))
+    mean = moments.mean[..., :k].reshape(*shape, k)[index]
+    spread = (moments.scatter[..., :k, :k] / weight).reshape(*shape, k, k)[index]
+    turn = new.slope - old.slope
+    gap = new.intercept - old.intercept + (turn * mean).sum(axis=-1)
+    squares = gap**2 + np.einsum("...i,...ij,...j->...", turn, spread, turn)
+    share = new.variance / old.variance
+    return np.asarray((share - 1 - np.log(share) + squares / old.variance) / 2)
+
+
 def _product(axes: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     groups: list[tuple[Any, ...]] = [()]
     for axis in axes:
@@ -329,10 +347,20 @@ def _over(table: Any, levels: Sequence[Any], index: Any) -> np.ndarray:
 
 def _some(told: Told, index: Any) -> Any:
     """The parameters of some groups, each group's own."""
-    point = told.point
+    point, shape = told.point, tuple(map(len, told.groups))
+
+    def by_group(part: Any) -> np.ndarray:
+        """With an axis for all that it is given: measured nodes of a network have one for all combinations."""
+        array = np.asarray(part)
+        flat = len(shape) > 1 and array.shape[: len(shape)] != shape
+        return array.reshape(*shape, *array.shape[1:]) if flat else array
+
     if not isinstance(point, tuple):
-        return np.asarray(point)[index]
-    first = np.asarray(point[0])
+        return by_group(point)[index]
+    if told.inputs:
+        return type(point)(*(by_group(part)[index] for part in point))
+    point = type(point)(*map(by_group, point))
+    first = point[0]
     wider = [first.shape if np.ndim(part) <= first.ndim else (*first.shape, first.shape[-1]) for part in point]
     parts = (np.broadcast_to(part, shape)[index] for part, shape in zip(point, wider, strict=True))
     return type(point)(*parts)

@@ -155,7 +155,10 @@ def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Sour
         )
     table, network = bound_texts(model, _some(open_rows(model, data))), model._network
     table = with_absent_levels(model._inference.domains, table)  # refuses a network without levels
-    for (name, node), used in zip(network.nodes.items(), network.fitted.used, strict=True):
+    each = zip(network.nodes.items(), network.fitted.used, network.fitted.scored, strict=True)
+    for (name, node), used, own in each:
+        if node.inputs:
+            continue  # its mean is another in every row
         parents, flat = node.factor.given, node.flat()
         where, known = np.zeros(table.n_rows, dtype=np.intp), np.ones(table.n_rows, dtype=bool)
         for parent in parents if set(parents) <= set(table.columns) else ():
@@ -169,7 +172,7 @@ def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Sour
             scored, domains = _label_node(network, name, used), [model.tally_.domains[str(name)]]
             groups, labels = np.zeros(table.n_rows, dtype=np.intp), np.array([ALL_ROWS])
         else:
-            scored, domains, groups = network.leaves[name], [], where
+            scored, domains, groups = own, [], where
             labels = np.full(len(flat.presence().ravel()), ALL_ROWS, dtype=object)
             every = network.configurations(parents) if parents else []
             for code in np.unique(where[known]) if parents else ():

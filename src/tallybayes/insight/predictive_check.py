@@ -179,7 +179,8 @@ def predictive_check(
     number of different words in a row and the chance that two words of a row are the same.
 
     Every node of a `BayesianNetwork` is drawn given its parents as observed: labels are compared over all rows,
-    measured nodes for every combination of their parents' levels. Of a `Mixture` whole rows are drawn, of a
+    measured nodes for every combination of their parents' levels; those that are linear in others are passed over, for
+    their mean is another in every row. Of a `Mixture` whole rows are drawn, of a
     `HiddenMarkovModel` without states whole sequences of the same lengths (at its point estimate), and columns are
     compared over all rows.
 

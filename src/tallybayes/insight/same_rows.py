@@ -66,7 +66,7 @@ def describe(model: Any) -> Rows:
     """The rows a fitted model has counted."""
     if isinstance(model, BayesianNetwork):
         nodes = model._network.nodes.values()
-        return Rows(_columns(model, [(node.factor, node.flat()) for node in nodes], None))
+        return Rows(_columns(model, [(node.factor, node.own()) for node in nodes], None))
     if isinstance(model, HiddenMarkovModel):
         counted = model._counted
         (_, start), (_, pairs) = counted.pairs[:2]

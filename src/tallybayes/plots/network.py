@@ -245,14 +245,16 @@ def _told(model: Any, given: Any = None, do: Any = None) -> dict[Any, np.ndarray
 
     Nodes that maximum likelihood cannot tell are left out, and measured nodes that are known.
     """
-    inference, done = model._inference, do or {}
+    inference, done = model._inference.under(do), do or {}
     known = read_given(inference, given, do)
     ((rows, answer),) = inference.batches(known, done)
     refuse_impossible(inference, answer.log_likelihood[0], given, do)
     unsure = _unsure(inference, answer, known, done)
     told = {}
-    for node in inference.graph.nodes:
-        if node in unsure or node in known.cells:
+    asked = {*(given or {}), *done}
+    for node in inference.structure.nodes:
+        told_already = node in asked if node in inference.places else node in known.cells
+        if inference.leaf_of(node) in unsure or told_already:
             continue
         if node in inference.levels:
             told[node] = answer.marginal(inference.scope([node]))[:, 0]
@@ -263,12 +265,13 @@ def _told(model: Any, given: Any = None, do: Any = None) -> dict[Any, np.ndarray
 
 def _unsure(inference: Any, answer: Any, known: Any, done: Mapping[Any, Any]) -> set[Any]:
     """The nodes whose answers a table's rows that are not known have a say in: those that `query` refuses."""
-    graph = inference.graph.cut(done)
+    cut = inference.cut(done)
+    graph = inference.graph.cut(cut)
     found: set[Any] = set()
     for node, lost in inference.unknown_lines().items():
         parents = graph.parents[node]
         some = answer.marginal(inference.scope(parents))[lost] if parents else np.ones(1)
-        if node not in done and (some > 0).any():
+        if node not in cut and (some > 0).any():
             found |= graph.reached(node, [*known.codes, *known.cells], known.likelihoods)
     return found
 

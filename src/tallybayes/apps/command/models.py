@@ -18,14 +18,16 @@ def load(path: str, *kinds: str) -> Any:
     Parameters
     ----------
     path : str
-        A file of `tally fit`; one that ends in .bif is a network.
+        A file of `tally fit`; one that ends in .bif or .json is a network.
     *kinds : str
         The classes that are expected.
     """
     import tallybayes as tb
 
     require(path)
-    model: Any = tb.BayesianNetwork.from_bif(path) if path.lower().endswith((".bif", ".bif.gz")) else tb.load(path)
+    name = path.lower().removesuffix(".gz")
+    readers: dict[str, Any] = {".bif": tb.BayesianNetwork.from_bif, ".json": tb.BayesianNetwork.from_json}
+    model: Any = readers.get(os.path.splitext(name)[1], tb.load)(path)
     name = type(model).__name__
     if not hasattr(model, "summary"):
         raise CommandError(f"{path} holds a {name}; expected a model.\n    model.fit_tally makes one of it, in Python.")

@@ -82,6 +82,11 @@ def effect(
     """
     found, graph = model._inference, model.graph_
     graph.require([of, on])
+    if of in found.places:
+        raise DataError(
+            f"{of!r} is measured, so there are no levels of it to be told apart; expected a node of labels.\n"
+            f"    Ask query({on!r}, do={{{of!r}: ...}}) at two values: what is between the means is its effect."
+        )
     if of in found.leaves:
         raise DataError(
             f"{of!r} is measured, so nothing depends on it, and setting it changes nothing.\n"
@@ -104,8 +109,9 @@ def effect(
         check_adjustment(graph, of, on, through, held)
     else:
         sizes = {node: len(levels) for node, levels in found.levels.items()}
-        back = smallest_adjustment(graph, of, on, held, unseen, sizes)
-        front = carriers(graph, of, on, unseen) if back is None and not held else None
+        left_out = [*unseen, *(node for node in found.places if node not in unseen)]  # sums are over labels
+        back = smallest_adjustment(graph, of, on, held, left_out, sizes)
+        front = carriers(graph, of, on, left_out) if back is None and not held else None
         if back is None and front is None:
             raise refuse_effect(graph, of, on, held, unseen)
         through, how = (back, "back-door") if back is not None else (front or (), "front-door")
@@ -259,7 +265,7 @@ def _check_roles(model: BayesianNetwork, of: Name, on: Name, hidden: list[Name],
             what = "hidden" if node in hidden else "given"
             raise DataError(f"node {node!r} is asked about and {what}; expected different nodes.")
     for node, value in given.items():
-        if isinstance(value, Mapping) or node in model._inference.leaves:
+        if isinstance(value, Mapping) or model._inference.is_measured(node):
             raise DataError(f"given= says of {node!r} {value!r}; expected a level of a node with labels.")
         if node in hidden:
             raise DataError(f"node {node!r} is hidden and given; expected one of them.")
@@ -277,8 +283,12 @@ def _counted(
 
     Outcomes are the levels of a node with labels, each 0 or 1, or the mean of a measured one.
     """
-    measured = on in found.leaves
-    ends = [p for p in found.graph.parents[on] if p not in {of, *through, *(given or {})}] if measured else [on]
+    measured = found.is_measured(on)
+    ends = (
+        [p for p in found.graph.parents[found.leaf_of(on)] if p not in {of, *through, *(given or {})}]
+        if measured
+        else [on]
+    )
     axes = (of, *through, *ends)
     known, answer = ask(found, [of, *through, on], given, None, together=axes)
     joint = answer.marginal(found.scope(axes))[..., 0]
@@ -294,8 +304,9 @@ def _means(found: NetworkInference, on: Name, axes: tuple[Name, ...], known: Map
     """The mean of a measured node in every combination of its parents' levels, along the axes of some nodes."""
     if found.widths[on] > 1:
         raise DataError(f"node {on!r} has {found.widths[on]} columns; expected one, whose mean can be told.")
-    scored, parents = found.leaves[on], found.graph.parents[on]
-    means = np.nan_to_num(scored.family.expected(scored.parameters)).reshape(
+    scored, parents = found.leaves[found.leaf_of(on)], found.graph.parents[found.leaf_of(on)]
+    _, column = found.places.get(on, (on, 0))
+    means = np.nan_to_num(scored.family.expected(scored.parameters))[..., column].reshape(
         [len(found.levels[parent]) for parent in parents]
     )
     means = means[tuple(known.get(parent, slice(None)) for parent in parents)]

@@ -1,4 +1,4 @@
-"""EM for Bayesian networks: missing labels counted as the rest of their row makes them probable, exactly."""
+"""EM for Bayesian networks: missing labels, and linked measured nodes, as the rest of their row expects them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Probabilities
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.inference.em import Climbed, warn_unless_converged
 from tallybayes.models.fitted.climbing import Hill, in_levels, widened
 from tallybayes.models.fitted.scoring import NOTHING, Scored, chunk_of, rows_of
 from tallybayes.models.fitted.soft_counting import SoftCounter, in_words, refuse_other_words
 from tallybayes.models.networks.inference import NetworkInference
+from tallybayes.models.networks.linked_rows import LinkedRows, cells_of, expected_of, without_gaps
 from tallybayes.models.networks.observed import Known, read_rows
 from tallybayes.models.networks.parameters import Network, Node, nodes_of
 from tallybayes.models.networks.partly_known import PartlyKnownRows, in_parts
@@ -61,7 +63,7 @@ def learn_network(
     whole = available.align({**available.domains, **worded.domains})
     texts = dict.fromkeys(f.columns[0] for f in available.factors if f.family.reads == "text")
     work = _Expectation(model, worded.table, weight, as_read(whole, texts))
-    if not work.parts:
+    if not work.parts and not work.linked:
         return available, None
     if initial is not None:
         refuse_other_words(initial, worded.domains)
@@ -88,7 +90,7 @@ class _Expectation:
         levels = self.network.levels
         parents = self.network.graph.parents
         even = {name: np.ones([len(levels[other]) for other in (*parents[name], name)]) for name in levels}
-        self.inference = NetworkInference(self.network.graph, self.network.domains, even, {})
+        self.inference = self.network.asked(even, {})
         known = self._known(table)
         self.seen = set(known.codes)
         rest = np.flatnonzero(~known.whole(levels))
@@ -97,16 +99,34 @@ class _Expectation:
         self.hill = Hill(model, [node.factor for node in nodes], float(weights.sum()))
         self.groups = [() if node.is_label else self.network.configurations(node.factor.given) for node in nodes]
         self.all, self.all_weights = table, weights
-        self.measured = [factor for factor in available.factors if factor.family.reads != "codes" and factor.given]
+        self.measured = [
+            factor
+            for factor in available.factors
+            if factor.family.reads != "codes" and factor.given and factor.columns[-1] not in self.inference.places
+        ]
+        self._take_linked(table, known, weights)
+
+    def _take_linked(self, table: Table, known: Known, weights: np.ndarray) -> None:
+        """Count linked nodes where all of them are known, with all labels they depend on; the rest at every step."""
+        every = {leaf: LinkedRows(self.inference, leaf, known, weights) for leaf in self.inference.components}
+        holed = {leaf: rows for leaf, rows in every.items() if not rows.counted.all()}
+        self.linked = [rows for rows in holed.values() if len(rows.cells)]
+        self.holed, self.fixed = tuple(holed), list[Any](self.available.statistics)
+        if holed:
+            for leaf, rows in holed.items():
+                table = without_gaps(table, self.inference.components[leaf], rows.counted)
+            self.fixed = self._counted(table, weights)
 
     def _known(self, table: Table) -> Known:
         """What is known of the rows: labels, and the cells of measured nodes."""
         known = read_rows(self.inference, table, "missing")
         for factor in self.available.factors:
             if factor.family.reads != "codes":
-                for name in factor.columns:
+                for name in (n for n in factor.columns if n not in self.inference.places):
                     cells = rows_of(table, [name], factor.family, [], "missing")
                     known.cells[name] = cells if isinstance(cells, Sparse) else chunk_of(cells, slice(None))
+        for leaf, component in self.inference.components.items():
+            known.cells[leaf] = cells_of(table, component)
         return known
 
     def _counted(self, table: Table, weight: np.ndarray) -> list[Any]:
@@ -142,6 +162,12 @@ class _Expectation:
         """The parameters of another network, over the levels that there are; priors are found from what it expects."""
         its = initial._network
         known = dict(zip(its.nodes, its.fitted.scored, strict=True))
+        for name, node in self.nodes.items():
+            if name in its.nodes and its.nodes[name].inputs != node.inputs:
+                raise DataError(
+                    f"initial= has {name!r} given {its.nodes[name].inputs} where it is given {node.inputs} here.\n"
+                    "    Use the same parents= and columns= in both."
+                )
         found = {name: self._taken(node.factor, known.get(name), its) for name, node in self.nodes.items()}
         expected, value = self.expect(found)
         if value == -np.inf:
@@ -190,7 +216,8 @@ class _Expectation:
                 continue
             near = [other for other in (*node.factor.given, *children[name]) if other in seen] or list(seen)
             domain = self.available.domains[str(name)]
-            counter = SoftCounter([Factor(other, (), seen[other].family) for other in near], whole, len(domain.levels))
+            factors = [Factor(n, (), Gaussian() if seen[n].inputs else seen[n].family) for n in near]
+            counter = SoftCounter(factors, whole, len(domain.levels))
             unknown = np.full(whole.n_rows, -1)
             (nearest,) = counter.seeds(whole, unknown, self.all_weights, 1, self.rng)
             parts = (slice(start, start + _ROWS) for start in range(0, whole.n_rows, _ROWS))
@@ -220,9 +247,11 @@ class _Expectation:
     def expect(self, found: Estimated) -> tuple[list[Any], float]:
         """The E-step: the counts that the parameters expect, and the log likelihood of what is known."""
         tables = {name: part.parameters.table for name, part in found.items() if self.nodes[name].is_label}
-        leaves = {name: part for name, part in found.items() if not self.nodes[name].is_label}
-        inference = self.inference.with_parameters(tables, leaves)
-        value, out = self._available_likelihood(found), list[Any](self.available.statistics)
+        inference = self.inference.with_parameters(tables, self.network.leaves_of(found))
+        value, out = self._available_likelihood(found), list(self.fixed)
+        value += sum(rows.log_likelihood(inference) for rows in self.linked)
+        for rows in self.linked:
+            self._add_linked(out, inference, rows.leaf, rows.cells, rows.shares)
         labels: list[Any] = [0.0] * len(tables)
         for part in self.parts:
             counts, shares, log_likelihood = part.expect(inference)
@@ -232,12 +261,26 @@ class _Expectation:
                 place = self.available.factors.index(factor)
                 soft = self._soft(factor, part, shares[factor.given], out[place].pooled())
                 out[place] = out[place] + soft.reshape_groups(out[place].given_shape)
+            for leaf in self.holed:
+                labels_above = self.inference.components[leaf].labels
+                if labels_above in shares:
+                    cells = part.known.cells[leaf][part.lacking[labels_above]]
+                    self._add_linked(out, inference, leaf, cells, shares[labels_above])
         expected = dict(zip(inference.levels, labels, strict=True))
-        for place, factor in enumerate(self.available.factors):
+        for place, factor in enumerate(self.available.factors if self.parts else ()):
             if factor.family.reads == "codes":
                 table = np.concatenate([expected[name] for name in factor.columns], axis=-1)
                 out[place] = out[place] + Counts(table, out[place].segments)
         return out, value
+
+    def _add_linked(
+        self, out: list[Any], inference: NetworkInference, leaf: Name, cells: np.ndarray, shares: np.ndarray
+    ) -> None:
+        """Add what rows are expected to tell of linked nodes to the statistics of each."""
+        places = {factor.columns[-1]: place for place, factor in enumerate(self.available.factors)}
+        like = {node: out[places[node]] for node in inference.components[leaf].nodes}
+        for node, moments in expected_of(inference, leaf, cells, shares, self.nodes, like).items():
+            out[places[node]] = out[places[node]] + moments
 
     def _soft(self, factor: Factor, part: PartlyKnownRows, shares: np.ndarray, like: Any) -> Any:
         """The statistics of measured nodes: a row counts in every combination of parents' levels as it is probable."""
@@ -253,7 +296,7 @@ class _Expectation:
     def _available_likelihood(self, found: Estimated) -> float:
         """Log p of what is counted once."""
         value = 0.0
-        for node, scored in zip(self._by_node(list(self.available.statistics)), found.values(), strict=True):
+        for node, scored in zip(self._by_node(self.fixed), found.values(), strict=True):
             logs = np.asarray(scored.family.log_likelihood(scored.parameters, node.counted))
             value += float(np.where(np.isnan(logs), 0.0, logs).sum())  # nothing was counted where nothing is known
         return value

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.beliefs.linear_normal_inverse_gamma import Line
 from tallybayes.errors import DataError, EstimateError, FileError
 from tallybayes.families.categorical import Categorical, Probabilities
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.with_missing import WithMissing
+from tallybayes.models.networks.described import Described, describe_nodes, read_described
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.statistics.segments import Segments
@@ -66,6 +69,68 @@ def from_bif(cls: type[BayesianNetwork], path: Any) -> BayesianNetwork:
     return _from(cls, read_bif(path))
 
 
+def from_parameters(cls: type[BayesianNetwork], nodes: Mapping[Name, Mapping[str, Any]]) -> BayesianNetwork:
+    """A network whose numbers are given, not learned: tables of labels, lines of measured nodes.
+
+    Parameters
+    ----------
+    nodes : mapping from every node to a mapping
+        Of labels ``"levels"`` and ``"probabilities"``, an array of shape (*levels of its parents, levels). Of a
+        measured node ``"intercept"``, ``"deviation"`` and, for its measured parents, ``"weights"``, a mapping from each
+        to a number: y = intercept + Σ weight · parent + noise. Each is one number, or an array of shape (*levels of its
+        parents that are labels). Of both, ``"parents"``, a list.
+
+    Returns
+    -------
+    BayesianNetwork
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> model = tb.BayesianNetwork.from_parameters({
+    ...     "sun": {"levels": ["no", "yes"], "probabilities": [0.6, 0.4]},
+    ...     "warm": {"parents": ["sun"], "intercept": [12.0, 20.0], "deviation": 3.0},
+    ...     "ice": {"parents": ["warm"], "intercept": -50, "weights": {"warm": 10}, "deviation": 20}})
+    >>> model.query("sun", {"ice": 150.0})
+    p(sun | ice = 150.0)
+      'no'   0.1134  ██
+      'yes'  0.8866  ██████████████████
+    >>> round(model.query("ice", do={"warm": 25.0}).mean, 6)
+    200.0
+    """
+    return _from_described(cls, read_described(nodes))
+
+
+def from_json(cls: type[BayesianNetwork], path: Any) -> BayesianNetwork:
+    """A network from a JSON file that `to_json`, or anybody, wrote; packed with gzip, too.
+
+    The file is ``{"format": "tallybayes network", "version": 1, "nodes": [...]}``. Each node is an object with its
+    ``"name"`` and what `from_parameters` takes of it.
+
+    Parameters
+    ----------
+    path : path or file object
+
+    Returns
+    -------
+    BayesianNetwork
+    """
+    from tallybayes.models.networks.json_file import read_json
+
+    return _from_described(cls, read_json(path))
+
+
+def _from_described(cls: type[BayesianNetwork], given: Described) -> BayesianNetwork:
+    """A network with these tables and lines, and no counts."""
+    columns: dict[Name, Any] = {factor.columns[-1]: factor.family for factor in given.factors}
+    columns |= {node: WithMissing(columns[node]) for node, domain in given.domains.items() if domain.absent}
+    columns |= {node: Gaussian() for node in columns if node not in given.domains}
+    model = cls(dict(given.parents), columns=columns)
+    domains = {str(node): domain for node, domain in given.domains.items()}
+    schema = Schema(absent=tuple(name for name, domain in domains.items() if domain.absent))
+    return model._adopt(tally_of_none(given.factors, given.widths, domains, schema))._state(given.parameters)
+
+
 def _from(cls: type[BayesianNetwork], given: NetworkTables) -> BayesianNetwork:
     """A network with these tables, and no counts."""
     families, columns, domains = {}, {}, {}
@@ -86,7 +151,7 @@ def _parameters(given: NetworkTables) -> tuple[Probabilities, ...]:
 
 
 def to_tables(model: BayesianNetwork) -> NetworkTables:
-    """The network as plain tables, without its measured nodes.
+    """The network as plain tables, without its measured nodes; `to_parameters` has both.
 
     Returns
     -------
@@ -103,6 +168,52 @@ def to_tables(model: BayesianNetwork) -> NetworkTables:
     return NetworkTables(parents, {node: domain.levels for node, domain in found.domains.items()}, found.tables)
 
 
+def to_parameters(model: BayesianNetwork) -> dict[Name, dict[str, Any]]:
+    """The network in plain numbers, as `from_parameters` takes them; under ``"bayes"`` posterior means.
+
+    Returns
+    -------
+    dict from node to dict
+    """
+    network, tables = model._network, to_tables(model) if model.levels_ else None
+    lines: dict[Name, tuple[tuple[Name, ...], Line]] = {}
+    for (name, node), scored in zip(network.nodes.items(), network.fitted.scored, strict=True):
+        if node.is_label:
+            continue
+        alone = name not in network.presence and name not in network.presence.values()
+        if scored.family.given_measured is None or not alone or (not node.inputs and node.statistics.n_columns != 1):
+            raise DataError(
+                f"node {name!r} is {scored.family!r}; only labels and Gaussian nodes have plain numbers here.\n"
+                "    Use save instead."
+            )
+        family: Any = scored.family
+        line = family.as_line(scored.point)
+        if len(scored.constant) or not (np.asarray(line.variance) > 0).all():
+            raise EstimateError(
+                f"node {name!r} has no deviation above 0, or no row tells it.\n"
+                "    Leave it out, or use estimate='bayes' where only some combinations have none."
+            )
+        shape = [len(network.levels[parent]) for parent in node.factor.given]
+        parts = (np.reshape(part, (*shape, *np.shape(part)[1:])) for part in line)
+        lines[name] = node.inputs, Line(*parts)
+    parents = {node: network.graph.parents[node] for node in network.graph.nodes}
+    levels, probabilities = ({}, {}) if tables is None else (tables.levels, tables.tables)
+    return dict(describe_nodes(parents, levels, probabilities, lines))
+
+
+def to_json(model: BayesianNetwork, path: Any) -> None:
+    """Write the network to a JSON file that `from_json` reads: tables of labels, lines of measured nodes.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Packed where it ends in ``.gz``.
+    """
+    from tallybayes.models.networks.json_file import write_json
+
+    write_json(to_parameters(model), path)
+
+
 def to_bif(model: BayesianNetwork, path: Any) -> None:
     """Write the tables to a file in the Interchange Format for Bayesian networks (BIF).
 
@@ -115,7 +226,9 @@ def to_bif(model: BayesianNetwork, path: Any) -> None:
 
     measured = list(model._inference.leaves)
     if measured:
-        raise DataError(f"node {measured[0]!r} is measured; a BIF file holds labels only.\n    Use save instead.")
+        raise DataError(
+            f"node {measured[0]!r} is measured; a BIF file holds labels only.\n    Use to_json, or save, instead."
+        )
     write_bif(to_tables(model), path)
 
 

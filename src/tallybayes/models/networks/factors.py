@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from tallybayes.errors import DataError, StatisticsError, TooLargeError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
@@ -15,7 +17,7 @@ from tallybayes.families.multinomial import Multinomial
 from tallybayes.memory import available_memory
 from tallybayes.models.inputs.columns import read_family
 from tallybayes.models.networks.graph import Graph
-from tallybayes.models.networks.parameters import nodes_of
+from tallybayes.models.networks.parameters import is_line, nodes_of, parents_in
 from tallybayes.sources.absence import check_absence, presence_name
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
@@ -31,10 +33,13 @@ def make_factors(graph: Graph, columns: Any, table: Table) -> tuple[list[Factor]
     """
     families = node_families(graph, columns, table)
     blocks: dict[Any, list[Name]] = {}
-    for node, parents in graph.parents.items():
+    linked = _linked(graph, [node for node in graph.nodes if not reads_labels(families[node])])
+    for node, above in graph.parents.items():
         family = families[node].inner or families[node]
-        alone = not family.columnwise or table.is_block(node)
-        blocks.setdefault((parents, family, node if alone else None), []).append(node)
+        alone = not family.columnwise or table.is_block(node) or node in linked
+        parents = tuple(name for name in above if reads_labels(families[name]))
+        measured = [name for name in above if name not in parents]
+        blocks.setdefault((parents, family, node if alone else None), []).extend([*measured, node])
     absence = [node for node, family in families.items() if family.inner is not None]
     for node in absence:
         check_absence(table, node)
@@ -45,13 +50,23 @@ def make_factors(graph: Graph, columns: Any, table: Table) -> tuple[list[Factor]
     return [Factor(tuple(nodes), parents, family) for (parents, family, _), nodes in blocks.items()], levels
 
 
+def _linked(graph: Graph, measured: Iterable[Name]) -> set[Name]:
+    """The measured nodes that have measured parents or children: each is a factor of its own."""
+    some = set(measured)
+    return {node for edge in graph.edges if some.issuperset(edge) for node in edge}
+
+
 def reads_labels(family: Family) -> bool:
     """Whether a node of this family has levels, absence perhaps among them."""
     return (family.inner or family).reads == "codes"
 
 
 def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family]:
-    """What every node is: as `columns` says; else floats without children are Gaussian, all else labels."""
+    """What every node is: as `columns` says; else by its type.
+
+    Floats are Gaussian, unless a node of labels depends on them: no label may depend on what is measured. All else is
+    labels.
+    """
     given, other = (columns, columns.get(..., "auto")) if isinstance(columns, Mapping) else ({}, columns)
     read_family(other, "columns")
     graph.require([node for node in given if node is not ...])
@@ -60,35 +75,66 @@ def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family
         raise DataError.wrong_type("columns", "'suggest'", "'auto', a family, or {node: family}: networks choose none")
     children = graph.children()
     found: dict[Name, Family] = {}
-    for node in graph.nodes:
-        measured = not children[node] and (table.is_block(node) or table.is_float(node))  # whole numbers are labels
+    for node in reversed(graph.nodes):
+        labels_below = any(reads_labels(found[child]) for child in children[node])
+        block = table.is_block(node)
+        measured = not labels_below and (not children[node] if block else table.is_float(node))
         default = (Multinomial() if table.kind(node) == "sparse" else Gaussian()) if measured else Categorical()
         found[node] = default if named[node] == "auto" else named[node]
-        if children[node] and not reads_labels(found[node]):
+        if not reads_labels(found[node]):
+            for child in children[node]:
+                _check_line(node, found[node], child, found[child], block or table.is_block(child))
+    for node in graph.nodes:
+        above = [parent for parent in graph.parents[node] if not reads_labels(found[parent])]
+        line = found[node].given_measured
+        if above and line is not None:
+            found[node] = line
+        elif line is not None and found[node].of_last and not table.is_block(node):
+            found[node] = Gaussian()  # a line in nothing
+    return {node: found[node] for node in graph.nodes}
+
+
+def _check_line(parent: Name, above: Family, child: Name, below: Family, block: bool) -> None:
+    """Refuse a measured parent of what is no Gaussian, or that is none itself."""
+    if reads_labels(below):
+        raise DataError(
+            f"node {child!r} has labels, and its parent {parent!r} is {above!r}; expected labels: no label may depend "
+            f"on what is measured.\n    Cut {parent!r} into bins, with tb.Binned(...), or turn the edge round."
+        )
+    for node, family in ((parent, above), (child, below)):
+        if block or family.inner is not None or family.given_measured is None:
+            what = "a block of several columns" if block else f"{family!r}"
             raise DataError(
-                f"node {node!r} is {found[node]!r} and has the child {children[node][0]!r}; expected labels: only "
-                "then are all questions answered exactly.\n    Cut it into bins, or turn the edge round."
+                f"node {node!r} is {what}, and there is an edge from {parent!r} to {child!r}; expected tb.Gaussian() "
+                "of both: only lines with Gaussian noise are answered exactly.\n    Make a column of its logarithm, "
+                f"cut {parent!r} into bins, or leave the edge out."
             )
-    return found
 
 
 def check_structure(graph: Graph, tally: Tally) -> None:
     """Refuse a tally of another structure."""
     wanted = {node: set(parents) for node, parents in graph.parents.items()}
-    found = {name: set(factor.given) for factor in tally.factors for name in factor.columns}
+    found = {name: set(above) for factor in tally.factors for name, above in parents_in(factor).items()}
     for node in graph.nodes:
         if presence_name(node) in found:
             wanted.setdefault(presence_name(node), wanted[node])
-    whole = [factor.columns for factor in tally.factors if not factor.family.columnwise]
+    whole = [factor.columns for factor in tally.factors if not factor.family.columnwise and not is_line(factor)]
     if found != wanted or any(len(columns) > 1 for columns in whole):
         raise StatisticsError(
             f"this tally is not that of the network {_shown(wanted)}: found\n"
             + "\n".join("    " + line for line in repr(tally).splitlines())
         )
-    families = {name: factor.family for factor in tally.factors for name in factor.columns}
+    families = {name: factor.family for factor in tally.factors for name in parents_in(factor)}
     for name in dict.fromkeys(name for factor in tally.factors for name in factor.given):
         if families[name].reads != "codes":
             raise StatisticsError(f"the parent {name!r} is {families[name]!r} in this tally; expected labels.")
+    for factor in filter(is_line, tally.factors):
+        for name in factor.columns:
+            if families[name].given_measured is None:
+                raise StatisticsError(
+                    f"{name!r} is {families[name]!r} in this tally, beside {factor.family!r} of {factor.columns}; "
+                    "expected tb.Gaussian() or tb.LinearGaussian()."
+                )
 
 
 def _shown(parents: Mapping[Name, set[Name]]) -> str:
@@ -104,15 +150,23 @@ def in_order(graph: Graph, tally: Tally) -> Tally:
     """The same counts with the parents of every node in the order of the graph."""
     factors, statistics = [], []
     above = {presence_name(node): parents for node, parents in graph.parents.items()} | graph.parents
+    lines = [factor for factor in tally.factors if is_line(factor)]
+    linked = {name for factor in lines for name in factor.columns}
     for factor, counted in zip(tally.factors, tally.statistics, strict=True):
-        if {above[name] for name in factor.columns} == {factor.given}:
+        alone = len(factor.columns) == 1 or not linked.intersection(factor.columns)
+        if not is_line(factor) and alone and {above[name] for name in factor.columns} == {factor.given}:
             factors.append(factor)
             statistics.append(counted)
             continue
         for name, node in nodes_of([factor], [counted]).items():
-            parents = above[name]
-            factors.append(Factor(name, parents, factor.family))
-            statistics.append(node.statistics.transpose_groups([factor.given.index(parent) for parent in parents]))
+            parents = tuple(parent for parent in above[name] if parent in factor.given)
+            turned = node.statistics.transpose_groups([factor.given.index(parent) for parent in parents])
+            columns = (*(parent for parent in above[name] if parent in node.inputs), name)
+            if node.inputs:
+                turned = turned.columns(np.array([factor.columns.index(column) for column in columns]))
+            family = (factor.family.given_measured or factor.family) if node.inputs else factor.family
+            factors.append(Factor(columns, parents, family))
+            statistics.append(turned)
     return Tally(factors, statistics, tally.domains, tally.schema, soft=tally.soft)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -16,8 +17,9 @@ from tallybayes.inference.junction import CliqueTree, Likelihood, Propagated
 from tallybayes.inference.triangulate import find_order
 from tallybayes.memory import available_memory
 from tallybayes.models.fitted.scoring import Scored, chunk_of
+from tallybayes.models.networks.components import Component, where_set, with_leaves
 from tallybayes.models.networks.graph import Graph
-from tallybayes.models.networks.observed import Known
+from tallybayes.models.networks.observed import Known, read_given
 from tallybayes.progress import progress
 from tallybayes.sources.texts import WordReader
 from tallybayes.tally.domain import Domain
@@ -52,6 +54,9 @@ class NetworkInference:
         How those are read that are text.
     presence : mapping from measured node to another, optional
         Which says whether it is there, where absence is a value.
+    components : mapping from leaf to Component, optional
+        Measured nodes that arrows link; `leaves` has one for all of them, of as many columns. Their own graph is
+        ``structure``, and ``graph`` the one with these leaves; ``places`` has the leaf of each, and the column there.
     """
 
     def __init__(
@@ -63,8 +68,15 @@ class NetworkInference:
         widths: Mapping[Name, int] | None = None,
         readers: Mapping[Name, WordReader] | None = None,
         presence: Mapping[Name, Name] | None = None,
+        *,
+        components: Mapping[Name, Component] | None = None,
     ) -> None:
-        self.graph, self.domains, self.widths, self.readers = graph, domains, widths or {}, readers or {}
+        self.structure, self.components = graph, components or {}
+        self.graph = with_leaves(graph, self.components)
+        self.places = {
+            node: (leaf, place) for leaf, found in self.components.items() for place, node in enumerate(found.nodes)
+        }
+        self.domains, self.widths, self.readers = domains, widths or {}, readers or {}
         self.presence, levels = presence or {}, {node: domain.shown for node, domain in domains.items()}
         self.levels: dict[Name, tuple[Any, ...]] = levels
         self.leaves = {node: _without_flat_groups(scored) for node, scored in leaves.items()}
@@ -78,9 +90,33 @@ class NetworkInference:
 
     def with_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, Scored]) -> NetworkInference:
         """The same network with other numbers: its trees are kept."""
-        other = NetworkInference(self.graph, self.domains, tables, leaves, self.widths, self.readers, self.presence)
+        kept = (self.widths, self.readers, self.presence)
+        other = NetworkInference(self.structure, self.domains, tables, leaves, *kept, components=self.components)
         other.trees = self.trees
         return other
+
+    def is_measured(self, node: Name) -> bool:
+        """Whether a node has no levels."""
+        return node in self.leaves or node in self.places
+
+    def leaf_of(self, node: Name) -> Name:
+        """A node, or the leaf that stands for it and those it is linked to."""
+        return self.places[node][0] if node in self.places else node
+
+    def under(self, do: Mapping[Name, Any] | None) -> NetworkInference:
+        """The network in which linked nodes that are set follow nothing any more; others are cut when asked."""
+        if not isinstance(do, Mapping) or self.places.keys().isdisjoint(do):
+            return self
+        other = copy.copy(self)  # its tables and trees are the same
+        cells = read_given(self, None, do).cells
+        other.leaves = self.leaves | {
+            leaf: where_set(self.leaves[leaf], cells[leaf][0]) for leaf in self.components if leaf in cells
+        }
+        return other
+
+    def cut(self, do: Iterable[Name]) -> frozenset[Name]:
+        """Those of the nodes that are set whose parents have no say: linked ones follow nothing already."""
+        return frozenset(do).difference(self.places)
 
     @cached_property
     def order(self) -> list[int]:
@@ -98,7 +134,7 @@ class NetworkInference:
 
         Those of `fixed` are known in every row: they have one level, and tables that have them are looked up by row.
         """
-        key = cut, joined, held = frozenset(do), frozenset(together), frozenset(fixed)
+        key = cut, joined, held = self.cut(do), frozenset(together), frozenset(fixed)
         if joined:
             plain, wanted = self.compile(cut), set(self.scope(joined))
             if any(wanted.issubset(clique.variables) for clique in plain.tree.cliques):
@@ -129,8 +165,8 @@ class NetworkInference:
         self, known: Known, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
     ) -> tuple[list[Likelihood], np.ndarray]:
         """What is known of some rows as likelihoods, and the logs of what was divided out to keep them in range."""
-        n_rows = len(range(known.n_rows)[rows])
-        found, offset, graph = [], np.zeros(n_rows), self.graph.cut(do)
+        n_rows, cut = len(range(known.n_rows)[rows]), self.cut(do)
+        found, offset, graph = [], np.zeros(n_rows), self.graph.cut(cut)
         for node, codes in known.codes.items():
             part = codes[rows]
             if node not in fixed and (part >= 0).any():
@@ -141,7 +177,7 @@ class NetworkInference:
                 found.append(Likelihood(self.scope([node]), likelihood[:, None]))
         for node in self.levels if fixed else ():
             names = (*graph.parents[node], node)
-            if fixed.intersection(names) and node not in set(do):
+            if fixed.intersection(names) and node not in cut:
                 table = np.broadcast_to(self.tables[node], (1, *self.tables[node].shape))
                 scope, picked = self._picked(names, table, known, rows, fixed)
                 if scope:
@@ -150,7 +186,7 @@ class NetworkInference:
                     with np.errstate(divide="ignore"):
                         offset += np.log(picked)
         for node, cells in known.cells.items():
-            if node in set(do):
+            if node in cut:
                 continue
             logs = self.leaf_logs(node, cells, rows)
             parents = self.graph.parents[node]
@@ -296,6 +332,13 @@ class NetworkInference:
 
     def expected(self, node: Name, found: Propagated, known: Known, rows: slice) -> np.ndarray:
         """The mean of a measured node in every row; where it is known, what it is; NaN where it is rather absent."""
+        if node in self.places:
+            leaf, place = self.places[node]
+            return self._expected(leaf, found, known, rows)[:, place]
+        return self._expected(node, found, known, rows)
+
+    def _expected(self, node: Name, found: Propagated, known: Known, rows: slice) -> np.ndarray:
+        """As `expected`, of all columns of a leaf."""
         scored, n_rows = self.leaves[node], len(found.log_likelihood)
         shares = self.shares(self.graph.parents[node], found, known, rows)
         absent = np.zeros(n_rows, dtype=bool)
@@ -335,9 +378,10 @@ class NetworkInference:
         pairs = zip(self.graph.parents[node], place, strict=True)
         shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs) or "nothing is given"
         spread = ", or none with any spread" if node in self.leaves else ""
+        linked = self.components[node].nodes if node in self.components else (node,)
         return EstimateError(
-            f"no row shows {node!r} where {shown}{spread}, so its probability there is not known under maximum "
-            f"likelihood, and this answer{where} depends on it.\n"
+            f"no row shows {' or '.join(map(repr, linked))} where {shown}{spread}, so its probability there is not "
+            f"known under maximum likelihood, and this answer{where} depends on it.\n"
             "    Use estimate='bayes' or 'map', where a prior speaks for what was not seen."
         )
 
@@ -353,7 +397,8 @@ class NetworkInference:
         lost_rows = self.unknown_lines()
         if not lost_rows:
             return
-        graph, cut = self.graph.cut(do), set(do)
+        cut = self.cut(do)
+        graph = self.graph.cut(cut)
         possible = ~np.isneginf(found.log_likelihood)
         sure = [known.is_known(node, rows) & (node not in known.likelihoods) for node in graph.nodes]
         patterns = np.stack([np.broadcast_to(here, len(possible)) for here in sure], axis=1)
@@ -370,7 +415,8 @@ class NetworkInference:
                     if asked is None:
                         depends[key] = node in graph.ancestors([*observed, *known.likelihoods])
                     else:
-                        depends[key] = bool(graph.reached(node, observed, known.likelihoods) & set(asked))
+                        asked_for = {self.leaf_of(other) for other in asked}
+                        depends[key] = bool(graph.reached(node, observed, known.likelihoods) & asked_for)
                 if depends[key]:
                     place = int(np.flatnonzero(some[:, row])[0])
                     of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""

@@ -15,6 +15,7 @@ from tallybayes.models.fitted.climbing import initial_model
 from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.networks.factors import check_sizes, check_structure, check_sum, in_order, make_factors
 from tallybayes.models.networks.graph import Graph
+from tallybayes.models.networks.parameters import is_line
 from tallybayes.models.networks.prior import BDe
 from tallybayes.models.receipt import receipted
 from tallybayes.sources.collect import check_weight, count
@@ -273,11 +274,19 @@ def count_more(model: BayesianNetwork, table: Table, sample_weight: Any) -> Tall
         absent = model.tally_.schema.absent
         for name in (n for factor in model.tally_.factors for n in factor.level_columns if str(n) not in absent):
             if (np.asarray(table.levels([name], lambda _: True)[0].columns[0]) < 0).any():
-                raise DataError(
-                    f"column {name!r} has missing cells, which under missing='em' are expected from all rows "
-                    "at once.\n    Use fit on all rows, or leave the incomplete ones out."
-                )
+                raise _not_alone(name)
+        for name in dict.fromkeys(n for factor in filter(is_line, model.tally_.factors) for n in factor.columns):
+            if np.isnan(np.asarray(table.numbers([name]), dtype=float)).any():
+                raise _not_alone(name)
     return _count(table, table, named_weights(table, sample_weight), model.tally_.factors, like=model.tally_)
+
+
+def _not_alone(name: Name) -> DataError:
+    """That rows cannot be expected without all others."""
+    return DataError(
+        f"column {name!r} has missing cells, which under missing='em' are expected from all rows at once.\n"
+        "    Use fit on all rows, or leave the incomplete ones out."
+    )
 
 
 def _check_tables(table: Table, factors: Sequence[Factor], free: set[Name]) -> Table:

@@ -47,7 +47,7 @@ def _factors(
     found: NetworkInference, asked: tuple[Name, ...], known: Known, do: set[Name], held: Mapping[Name, int]
 ) -> tuple[list[tuple[Scope, np.ndarray]], float]:
     """The logs of all tables that have a say, where what is known was looked up, and of what is left out of them."""
-    graph = found.graph.cut(do)
+    graph = found.graph.cut(found.cut(do))
     told = graph.ancestors([*asked, *known.codes, *known.likelihoods, *known.cells])
     likelihoods, offset = found.likelihoods(known, slice(0, 1), do)
 

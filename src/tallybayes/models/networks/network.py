@@ -49,21 +49,24 @@ class BayesianNetwork(Model):
     parents : mapping from node to its parents, list of edges (parent, child), networkx DiGraph, or Structure
         Nodes are columns of the data. Those named only as parents have none of their own. `learn_structure` finds one.
     columns : "auto", a Family, or a mapping from nodes to families, default "auto"
-        ``"auto"`` reads types, never values: nodes are labels, whole numbers included; floats without children are
-        Gaussian. Nodes with children are always labels; others may be of any family, given their parents.
+        ``"auto"`` reads types, never values: nodes are labels, whole numbers included; floats are Gaussian, unless
+        labels depend on them. No label may depend on a measured node. A Gaussian node with Gaussian parents is a line
+        in them (`LinearInParents`), one for every combination of its other parents' levels; nodes that are linked to no
+        other measured node may be of any family, given their parents.
         ``tb.Categorical(levels=...)`` declares levels. ``tb.WithMissing(family)`` makes absence a value: of labels one
         more level, of others a yes or no given the same parents, called ``"age (there)"`` for ``"age"``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
-        ``"bayes"`` takes the posterior mean of every table and integrates the parameters of measured nodes out.
+        ``"bayes"`` takes the posterior mean of every table, and of the lines between measured nodes; the parameters of
+        other measured nodes are integrated out.
     prior : Belief, number, rule, "empirical", Tally, BDe, mapping from nodes to these, or None
         A number is added to every level's count; ``tb.Dirichlet(α)``, ``tb.K2()``, ``tb.BDeu(sample_size)``;
         ``tb.BDe(network, sample_size)`` takes another network; a tally counts as seen before. None takes the families'
-        defaults, add-one.
+        defaults, add-one. Of a line, ``{node: λ}`` is weight decay.
     unseen : {"missing", "error"}, default "missing"
         What a label is in rows to be answered that no row had at fitting: not known, or an error.
     missing : {"available", "em"}, default "available"
-        A row with a missing cell is left out of the tables that need the cell, and of no other; or its missing labels
-        are expected from the others, by EM.
+        A row with a missing cell is left out of the tables that need the cell, and of no other; or what is missing,
+        labels and linked measured nodes, is expected from the rest, by EM.
     max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
     n_init : int, default 1
@@ -177,8 +180,12 @@ class BayesianNetwork(Model):
     # Tables and files
     from_tables = classmethod(exchange.from_tables)
     from_bif = classmethod(exchange.from_bif)
+    from_parameters = classmethod(exchange.from_parameters)
+    from_json = classmethod(exchange.from_json)
     to_tables = exchange.to_tables
     to_bif = exchange.to_bif
+    to_parameters = exchange.to_parameters
+    to_json = exchange.to_json
     to_networkx = exchange.to_networkx
 
     @property

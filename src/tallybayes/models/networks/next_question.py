@@ -76,7 +76,7 @@ def next_question(
              bits    saved  price  worth
       smoke  0.6791  3.6    2      1.6
     """
-    found = model._inference
+    found = model._inference.under(do)
     require_labels(model, [target])
     asked = _candidates(model, target, given, do, candidates)
     labels = labels_of(found.levels[target], None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -86,7 +86,11 @@ def read_rows(network: NetworkInference, table: Table, unseen: str, without: Ite
     cells = {}
     measured = with_unknown(table, network.presence.values(), {}) if network.presence and table.unknown else table
     for node, scored in network.leaves.items():
-        if measured.has(node) and node not in left_out:
+        if node in network.components:
+            found = _read_linked(network, node, measured, left_out, unseen)
+            if found is not None:
+                cells[node] = found
+        elif measured.has(node) and node not in left_out:
             reader = network.readers.get(node)
             rows = measured if reader is None else table.replaced({node: reader.read(table.columns[node], node)})
             cells[node] = _read_leaf(network, node, rows_of(rows, [node], scored.family, [], unseen))
@@ -96,6 +100,27 @@ def read_rows(network: NetworkInference, table: Table, unseen: str, without: Ite
 def with_absent_levels(domains: Mapping[Name, Domain], table: Table) -> Table:
     """The rows, with absence as a level of the nodes of which it is one."""
     return with_absence(table, [node for node, domain in domains.items() if domain.absent and node in table.columns])
+
+
+def _read_linked(
+    network: NetworkInference, leaf: Name, table: Table, left_out: Collection[Name], unseen: str
+) -> np.ndarray | None:
+    """The cells of linked nodes side by side, NaN of those that are not there; None where none is."""
+    nodes, family = network.components[leaf].nodes, network.leaves[leaf].family
+    here = [node for node in nodes if table.has(node) and node not in left_out]
+    if not here:
+        return None
+    out = np.full((table.n_rows, len(nodes)), np.nan)
+    for node in here:
+        cells = chunk_of(rows_of(table, [node], family, [], unseen), slice(None))
+        width = math.prod(np.shape(cells)[1:])
+        if width != 1:
+            raise DataError(f"node {node!r} has {width} columns here; expected 1, as at fitting.")
+        out[:, nodes.index(node)] = np.asarray(cells, dtype=float).reshape(len(cells))
+    wrong = family.wrong_cell(out)
+    if wrong is not None:
+        raise DataError.bad_cell(cell(out, *wrong), wrong[0], nodes[wrong[1]], family.expects)
+    return out
 
 
 def _read_leaf(network: NetworkInference, node: Name, found: Any) -> Any:
@@ -122,7 +147,7 @@ def read_given(
         if value is not None and not isinstance(value, Mapping):
             raise DataError.wrong_type(name, repr(value)[:60], "a mapping, as in {'fire': True}")
     seen, done = dict(given or {}), dict(do or {})
-    network.graph.require([*seen, *done])
+    network.structure.require([*seen, *done])
     both = [node for node in done if node in seen]
     if both:
         raise DataError(f"node {both[0]!r} is both observed and set by do=; expected one of them.")
@@ -130,12 +155,13 @@ def read_given(
     likelihoods: dict[Name, np.ndarray] = {}
     cells: dict[Name, Any] = {}
     for node, value in (seen | done).items():
-        if node in network.leaves:
+        if network.is_measured(node):
             beside = network.presence.get(node)
             absent = beside is not None and _is_absent(value)
             if isinstance(value, Mapping) or (is_missing(value) and not absent):
                 raise DataError(f"node {node!r} is measured, and known as {value!r}; expected a number.")
-            cells |= read_rows(network, Table({node: np.asarray([np.nan if absent else value])}), "error").cells
+            more = read_rows(network, Table({node: np.asarray([np.nan if absent else value])}), "error").cells
+            cells |= {leaf: with_more(cells.get(leaf), found) for leaf, found in more.items()}
             if node in done and beside is not None:  # what is set tells nothing
                 del cells[beside]
         elif isinstance(value, Mapping):
@@ -145,6 +171,11 @@ def read_given(
         else:
             codes[node] = np.array([_code(network, node, value)])
     return Known(1, codes, likelihoods, cells)
+
+
+def with_more(before: Any, found: Any) -> Any:
+    """Cells of a leaf, where some of its columns may have been known before."""
+    return found if before is None else np.where(np.isnan(found), before, found)
 
 
 def _code(network: NetworkInference, node: Name, level: Any) -> int:

@@ -18,6 +18,7 @@ from tallybayes.models.fitted.parameter_table import ParameterTable
 from tallybayes.models.fitted.reading import Told, within_of
 from tallybayes.models.fitted.scoring import Scored
 from tallybayes.models.inputs.column_priors import check_priors, prior_for
+from tallybayes.models.networks.components import Component, components_of, joined
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.prior import BDe
@@ -33,10 +34,14 @@ if TYPE_CHECKING:
 
 
 class Node(NamedTuple):
-    """A node as it was counted: its factor, p(node | given), and the statistics of that."""
+    """A node as it was counted: its factor, p(node | given), and the statistics of that.
+
+    A node that is linear in measured parents, its inputs, has the moments of these and of itself together.
+    """
 
     factor: Factor
     statistics: Any
+    inputs: tuple[Name, ...] = ()
 
     @property
     def family(self) -> Family:
@@ -45,7 +50,7 @@ class Node(NamedTuple):
 
     @property
     def is_label(self) -> bool:
-        """Whether the node has levels; otherwise it is measured, and a leaf."""
+        """Whether the node has levels; otherwise it is measured, and no label depends on it."""
         return self.family.reads == "codes"
 
     @property
@@ -58,11 +63,31 @@ class Node(NamedTuple):
         n_groups = math.prod(self.statistics.given_shape)
         return self.statistics.reshape_groups((n_groups,))
 
+    def own(self) -> Any:
+        """As `flat`, of the node alone, without its inputs."""
+        return self.flat().columns(np.array([len(self.inputs)])) if self.inputs else self.flat()
+
+
+def is_line(factor: Factor) -> bool:
+    """Whether a factor is of its last column, given the others as well as the labels."""
+    return factor.family.of_last and len(factor.columns) > 1
+
+
+def parents_in(factor: Factor) -> dict[Name, tuple[Name, ...]]:
+    """The parents of every node of a factor, labels first."""
+    if is_line(factor):
+        return {factor.columns[-1]: (*factor.given, *factor.columns[:-1])}
+    return dict.fromkeys(factor.columns, factor.given)
+
 
 def nodes_of(factors: Sequence[Factor], statistics: Sequence[Any]) -> dict[Name, Node]:
     """Every node by itself, from factors that may hold several nodes with the same parents."""
     found: dict[Name, Node] = {}
     for factor, counted in zip(factors, statistics, strict=True):
+        if is_line(factor):
+            *inputs, name = factor.columns
+            found[name] = Node(Factor(name, factor.given, factor.family), counted, tuple(inputs))
+            continue
         for place, name in enumerate(factor.columns):
             one = counted if len(factor.columns) == 1 else counted.columns(np.array([place]))
             found[name] = Node(Factor(name, factor.given, factor.family), one)
@@ -85,7 +110,7 @@ class Network:
     @cached_property
     def graph(self) -> Graph:
         """Who depends on whom."""
-        return Graph.read({name: factor.given for factor in self.tally.factors for name in factor.columns})
+        return Graph.read({name: above for factor in self.tally.factors for name, above in parents_in(factor).items()})
 
     @cached_property
     def nodes(self) -> dict[Name, Node]:
@@ -122,8 +147,8 @@ class Network:
         check_prior(self.prior, [node.factor for node in nodes])
         pairs = [(node.factor, node.counted) for node in nodes]
         if self.given is not None:
-            known = {f.columns: parameters for f, parameters in zip(self.tally.factors, self.given, strict=True)}
-            return Fitted.given(pairs, [known[node.factor.columns] for node in nodes])
+            known = {f.columns[-1:]: parameters for f, parameters in zip(self.tally.factors, self.given, strict=True)}
+            return Fitted.given(pairs, [_one_axis(node, known[node.factor.columns]) for node in nodes])
         return Fitted(pairs, [self.prior_of(node) for node in nodes], self.estimate)
 
     def prior_of(self, node: Node) -> Any:
@@ -147,10 +172,25 @@ class Network:
         return {name: scored.point.table for (name, node), scored in nodes if node.is_label}
 
     @cached_property
+    def components(self) -> dict[Name, Component]:
+        """The measured nodes that arrows link, by the first of each set."""
+        inputs = {name: node.inputs for name, node in self.nodes.items() if not node.is_label}
+        return components_of(self.graph.nodes, inputs, {name: node.factor.given for name, node in self.nodes.items()})
+
+    @cached_property
     def leaves(self) -> dict[Name, Scored]:
-        """Every measured node, ready to score rows in each combination of its parents' levels."""
-        nodes = zip(self.nodes.items(), self.fitted.scored, strict=True)
-        return {name: scored for (name, node), scored in nodes if not node.is_label}
+        """Every measured node, ready to score rows in each combination of its parents' levels; linked ones as one."""
+        return self.leaves_of(dict(zip(self.nodes, self.fitted.scored, strict=True)))
+
+    def leaves_of(self, scored: Mapping[Name, Scored]) -> dict[Name, Scored]:
+        """As `leaves`, of other parameters."""
+        found = {name: scored[name] for name, node in self.nodes.items() if not node.is_label}
+        if self.components:
+            inputs = {name: node.inputs for name, node in self.nodes.items()}
+            for leaf, component in self.components.items():
+                one = joined(component, found, inputs, self.levels)
+                found = {name: part for name, part in found.items() if name not in component.nodes} | {leaf: one}
+        return found
 
     @cached_property
     def inference(self) -> NetworkInference:
@@ -161,8 +201,14 @@ class Network:
                 f"no row is left in this network, so {empty[0]!r} has no levels and nothing can be asked.\n"
                 "    Learn from rows, or declare levels: tb.Categorical(levels=[...])."
             )
-        widths = {name: self.nodes[name].statistics.n_columns for name in self.leaves}
-        return NetworkInference(self.graph, self.domains, self.tables, self.leaves, widths, self.readers, self.presence)
+        return self.asked(self.tables, self.leaves)
+
+    def asked(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, Scored]) -> NetworkInference:
+        """These tables and leaves, ready for questions."""
+        measured = {name: node for name, node in self.nodes.items() if not node.is_label}
+        widths = {name: 1 if node.inputs else node.statistics.n_columns for name, node in measured.items()}
+        kept = (widths, self.readers, self.presence)
+        return NetworkInference(self.graph, self.domains, tables, leaves, *kept, components=self.components)
 
     def over(self, tally: Tally) -> Network:
         """The same over other counts of the same levels, its priors held."""
@@ -186,11 +232,19 @@ class Network:
         ]
 
 
+def _one_axis(node: Node, parameters: Any) -> Any:
+    """Parameters that were given, with one axis of groups where the node's statistics are counted so."""
+    if node.is_label:
+        return parameters
+    n_axes = len(node.factor.given)
+    return type(parameters)(*(np.reshape(part, (-1, *np.shape(part)[n_axes:])) for part in parameters))
+
+
 def check_prior(prior: Any, factors: Sequence[Factor]) -> None:
     """Refuse a prior that no node would use."""
     if not isinstance(prior, Tally):
         read = [in_family_of_words(factor) for factor in factors]
-        check_priors(prior, [Factor(name, f.given, f.family) for f in read for name in f.columns])
+        check_priors(prior, [Factor(name, f.given, f.family) for f in read for name in parents_in(f)])
 
 
 def table(model: BayesianNetwork, node: Name) -> ParameterTable:
@@ -213,11 +267,12 @@ def told(model: BayesianNetwork) -> list[Told]:
     network, found = model._network, []
     for number, (name, node) in enumerate(network.nodes.items()):
         posterior = None if network.given is not None else partial(network.fitted.posterior, number)
-        parents = network.graph.parents[name]
+        parents = node.factor.given
         above = tuple(network.levels[parent] for parent in parents)
         scored, levels = network.fitted.readable[number], [network.levels[name]] if node.is_label else ()
-        within = () if node.is_label else within_of(model, scored, int(node.statistics.n_columns))
-        found.append(Told(scored, parents, above, levels, within=within, posterior=posterior))
+        plain = node.is_label or node.inputs
+        within = () if plain else within_of(model, scored, int(node.statistics.n_columns))
+        found.append(Told(scored, parents, above, levels, within=within, posterior=posterior, inputs=node.inputs))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError, ImpossibleError, TooLargeError
+from tallybayes.families.linked_gaussians import LinkedGaussians
 from tallybayes.inference.em import is_whole
 from tallybayes.inference.junction import Propagated
 from tallybayes.models.fitted.generate import sample_factor
@@ -15,6 +16,7 @@ from tallybayes.models.inputs.presence import with_absences
 from tallybayes.models.networks.answer import Answer, MostProbable
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.marginal_map import most_probable_of
+from tallybayes.models.networks.measured_answer import MeasuredAnswer, is_normal, measured_answer
 from tallybayes.models.networks.observed import Known, read_given
 from tallybayes.models.networks.rows import require_labels
 from tallybayes.models.networks.sampling import draw_labels, query_by_sampling
@@ -39,13 +41,13 @@ def query(
     inference: str = "exact",
     n_draws: int = 200_000,
     random_state: Any = None,
-) -> Answer:
+) -> Answer | MeasuredAnswer:
     """p(nodes | given), exactly or by draws.
 
     Parameters
     ----------
     nodes : name, or sequence of names
-        What is asked for: labels; of several, their joint distribution.
+        What is asked for: labels, of several their joint distribution; or Gaussian nodes.
     given : mapping from node to what is known of it, optional
         A level, or a measured value; or, where it is only hinted at, a mapping from every level to its
         likelihood, p(what was noticed | level), up to a factor (elsewhere called soft or virtual evidence).
@@ -62,7 +64,8 @@ def query(
     -------
     Answer
         A mapping from levels, or tuples of levels, to probabilities. Of draws it has ``standard_errors`` and
-        ``effective_size``; few are warned of.
+        ``effective_size``; few are warned of. Of Gaussian nodes it is a `MeasuredAnswer`, with mean, deviation,
+        quantiles and density.
 
     Examples
     --------
@@ -76,10 +79,13 @@ def query(
     0.1
     """
     asked = tuple(listed(nodes))
+    found = model._inference.under(do)
+    found.structure.require(asked)
+    _INFERENCE.check("inference", inference)
+    if asked and all(found.is_measured(node) and is_normal(found, node) for node in asked):
+        return _query_measured(found, asked, given, do, inference)
     require_labels(model, asked)
     _check_asked(asked)
-    found = model._inference
-    _INFERENCE.check("inference", inference)
     if inference == "sampling":
         if not is_whole(n_draws):
             raise DataError.wrong_type("n_draws", repr(n_draws), "a whole number of at least 1")
@@ -88,6 +94,27 @@ def query(
     _, answer = ask(found, asked, given, do, together=asked)
     table = answer.marginal(found.scope(asked))[..., 0]
     return Answer(asked, tuple(found.levels[node] for node in asked), table, told_of(given, do))
+
+
+def _query_measured(
+    found: NetworkInference, asked: tuple[Name, ...], given: Any, do: Any, inference: str
+) -> MeasuredAnswer:
+    """The distribution of measured nodes: a mixture over the labels they depend on."""
+    _check_asked(asked)
+    if inference != "exact":
+        raise DataError(
+            f"inference={inference!r} counts levels, and {asked[0]!r} is measured.\n    Ask exactly, or use sample."
+        )
+    known = [node for node in asked if node in (given or {}) or node in (do or {})]
+    if known:
+        raise DataError(
+            f"node {known[0]!r} is asked about and known; expected one of them.\n    Leave one of the two out."
+        )
+    above = {name for node in asked for name in found.graph.parents[found.leaf_of(node)]}
+    labels = [name for name in found.levels if name in above]
+    row, answer = ask(found, asked, given, do, together=labels)
+    shares = found.shares(labels, answer, row, slice(0, 1))[:, 0]
+    return measured_answer(found, asked, labels, shares, row, told_of(given, do))
 
 
 def most_probable(
@@ -128,7 +155,7 @@ def most_probable(
     most probable together, whatever the others are, p = 0.6
       sky  'rain'
     """
-    found = model._inference
+    found = model._inference.under(do)
     if nodes is not None:
         asked = tuple(listed(nodes))
         require_labels(model, asked)
@@ -157,7 +184,7 @@ def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mappin
     -------
     float
     """
-    found = model._inference
+    found = model._inference.under(do)
     known = read_given(found, given, do)
     ((rows, answer),) = found.batches(known, do or ())
     found.refuse_unknown(answer, known, rows, None, do or ())
@@ -196,10 +223,10 @@ def sample(
     if not isinstance(n, int | np.integer) or n < 0:
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
     rng = np.random.default_rng(random_state)
-    found = model._inference
+    found = model._inference.under(do)
     known = read_given(found, given, do)
     try:
-        _, answer = ask(found, found.graph.nodes, given, do)
+        _, answer = ask(found, found.structure.nodes, given, do)
         codes = dict(zip(found.levels, answer.sample(int(n), rng), strict=True))
     except TooLargeError:
         if given:
@@ -207,7 +234,8 @@ def sample(
         codes = draw_labels(found, known, do or (), int(n), rng)  # parents first: as exact
     measured = {**(given or {}), **(do or {})}
     out: dict[Name, np.ndarray] = {}
-    for node in found.graph.nodes:
+    linked: dict[Name, np.ndarray] = {}
+    for node in found.structure.nodes:
         if node in found.levels:
             out[node] = labels_of(found.domains[node].levels, None)[codes[node]]
         elif node in measured:
@@ -215,11 +243,25 @@ def sample(
             out[node] = np.repeat(np.asarray([measured[node]]) if whole else known.cells[node][:, 0], n, axis=0)
         elif any(node == beside and other in measured for other, beside in found.presence.items()):
             continue  # it is known to be there, or not
+        elif node in found.places:
+            leaf, place = found.places[node]
+            if leaf not in linked:
+                linked[leaf] = _draw_linked(found, leaf, known, codes, int(n), rng)
+            out[node] = linked[leaf][:, place]
         else:
             group = found.group(node, codes, int(n))
             drawn = sample_factor(found.leaves[node], group, model._network.nodes[node].flat(), rng)
             out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
     return as_frame(with_absences(out) if found.presence else out, model._frame)
+
+
+def _draw_linked(
+    found: NetworkInference, leaf: Name, known: Known, codes: dict[Name, np.ndarray], n: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Linked nodes drawn together, given the labels and those of them that are known: (n, nodes)."""
+    width = len(found.components[leaf].nodes)
+    cells = np.repeat(known.cells.get(leaf, np.full((1, width), np.nan)), n, axis=0)
+    return LinkedGaussians().draw(found.leaves[leaf].parameters, cells, found.group(leaf, codes, n), rng)
 
 
 def _check_asked(asked: tuple[Name, ...]) -> None:

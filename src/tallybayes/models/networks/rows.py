@@ -17,7 +17,7 @@ from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.networks.answer import Posteriors
 from tallybayes.models.networks.learning import named_weights, open_rows
-from tallybayes.models.networks.observed import Known, read_given, read_rows, with_absent_levels
+from tallybayes.models.networks.observed import Known, read_given, read_rows, with_absent_levels, with_more
 from tallybayes.models.networks.separation import listed
 from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.frames import as_frame, frame_kind
@@ -162,7 +162,7 @@ def predict(
     array([1, 0])
     """
     asked = listed(columns)
-    model._inference.graph.require(asked)
+    model._inference.structure.require(asked)
     out = _best(model, X, columns, asked, do, names)
     return out[columns] if isinstance(columns, str | int) else as_frame(out, frame_kind(X))
 
@@ -211,10 +211,10 @@ def _predict(
     model: BayesianNetwork, X: Any, columns: Any, asked: list[Name], do: Mapping[Name, Any] | None, names: Any
 ) -> tuple[dict[Name, np.ndarray], dict[Name, np.ndarray], np.ndarray]:
     """The posteriors of labels, the means of measured nodes, and the log likelihood of every row."""
-    found, done = model._inference, do or {}
+    found, done = model._inference.under(do), do or {}
     known = _read(model, X, names, () if columns is None else asked, do)
     posteriors = {node: np.empty((known.n_rows, len(found.levels[node]))) for node in asked if node in found.levels}
-    means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if node in found.leaves}
+    means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if found.is_measured(node)}
     log_likelihood = np.empty(known.n_rows)
     needed = [*asked, *(found.presence[node] for node in asked if node in found.presence)]
     for rows, answer in found.batches(known, done, what="predicting", look_up=True):
@@ -236,8 +236,10 @@ def _read(
     found = model._inference
     known = read_rows(found, _asked(model, X, names), model.unseen, (*without, *(do or ())))
     done = read_given(found, None, do)
-    for kept, given in ((known.codes, done.codes), (known.cells, done.cells)):
-        kept.update({node: np.repeat(value, known.n_rows, axis=0) for node, value in given.items()})
+    known.codes.update({node: np.repeat(value, known.n_rows, axis=0) for node, value in done.codes.items()})
+    for node, value in done.cells.items():
+        every = np.repeat(value, known.n_rows, axis=0)
+        known.cells[node] = with_more(known.cells.get(node), every) if node in found.components else every
     return known
 
 
@@ -247,19 +249,24 @@ def _asked(model: BayesianNetwork, X: Any, names: Any) -> Table:
 
     def parts() -> list[Any]:
         labels = [([node], Categorical(), [found.domains[node]]) for node in found.levels]
-        return [*labels, *(([node], scored.family, []) for node, scored in found.leaves.items())]
+        linked: list[Any] = [([node], found.leaves[leaf].family, []) for node, (leaf, _) in found.places.items()]
+        alone: list[Any] = [
+            ([node], part.family, []) for node, part in found.leaves.items() if node not in found.places
+        ]
+        return [*labels, *alone, *linked]
 
     return tolerated(open_rows(model, X, names), parts)
 
 
 def require_labels(model: BayesianNetwork, nodes: Sequence[Name]) -> None:
     """Refuse to ask for probabilities of nodes without levels."""
-    model._inference.graph.require(nodes)
-    measured = [node for node in nodes if node in model._inference.leaves]
+    model._inference.structure.require(nodes)
+    measured = [node for node in nodes if model._inference.is_measured(node)]
     if measured:
         raise DataError(
             f"node {measured[0]!r} is measured, so it has no probabilities by level.\n"
-            "    Use predict for its mean, sample for draws, or probability for a density."
+            "    Use query for the distribution of a Gaussian node alone, predict for its mean, sample for draws, or "
+            "probability for a density."
         )
 
 
@@ -274,7 +281,7 @@ def _mend_impossible(
     wrong = np.flatnonzero(np.isneginf(log_likelihood))
     if not len(wrong):
         return
-    found = model._inference
+    found = model._inference.under(do)
     nothing = read_given(found, None, do)
     ((rows, answer),) = found.batches(nothing, do or ())
     found.refuse_unknown(answer, nothing, rows, [*posteriors, *means], do or ())

@@ -83,7 +83,7 @@ def query_by_sampling(
     if needed > here:
         raise TooLargeError.of("the answer", needed, here, "Ask for fewer nodes at a time.")
     observed = [*known.codes, *known.cells, *known.likelihoods]
-    wanted = found.graph.cut(do).ancestors([*asked, *observed])
+    wanted = found.graph.cut(found.cut(do)).ancestors([*asked, *observed])
     rng, top = np.random.default_rng(random_state), -np.inf
     first, second = np.zeros(math.prod(shape)), np.zeros(math.prod(shape))  # sums of weights and of their squares
     for codes, logs in draws(found, known, do, n_draws, rng, wanted):
@@ -135,7 +135,8 @@ def draws(
     wanted : nodes, optional
         With all that they depend on; None draws all.
     """
-    cut, done, chosen = found.graph.cut(do), set(do), None if wanted is None else set(wanted)
+    done, chosen = found.cut(do), None if wanted is None else set(wanted)
+    cut = found.graph.cut(done)
     nodes = [node for node in cut.nodes if chosen is None or node in chosen]
     ends = {node: np.cumsum(found.tables[node], axis=-1) for node in nodes if node in found.tables}
     cells = {node: found.leaf_logs(node, column)[0] for node, column in known.cells.items() if node not in done}

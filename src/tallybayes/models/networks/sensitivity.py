@@ -68,7 +68,7 @@ def sensitivity(
     >>> round(found[1].value_for(0.9), 5)               # to be so sure, false alarms would have to be this rare
     0.00107
     """
-    found = model._inference
+    found = model._inference.under(do)
     if not isinstance(event, Mapping) or not event:
         raise DataError.wrong_type("event", repr(event)[:60], "a mapping from nodes to levels, as in {'fire': True}")
     if isinstance(odds, bool) or not isinstance(odds, int | float | np.number) or not odds > 1:
@@ -298,7 +298,7 @@ def _functions(
     p(event, given) and p(given) are linear in the entries of a line: each is R + Σ gᵢθᵢ, where gᵢ is the probability of
     all else. Both are told as parts of p(given), so the denominator is 1 as things are.
     """
-    compiled, graph = found.compile(do), found.graph.cut(do)
+    compiled, graph = found.compile(do), found.graph.cut(found.cut(do))
     likelihoods, offset = found.likelihoods(rows, slice(0, 2), do)
     answer = compiled.tree.propagate(compiled.potentials, likelihoods, 2)
     scale = np.exp(answer.log_likelihood + offset - log_given)

@@ -30,15 +30,15 @@ def query(
     Parameters
     ----------
     network
-        A network that `tally fit` wrote, or a .bif file.
+        A network that `tally fit` wrote, or a .bif or .json file.
     ask
-        The columns asked for; of several, all combinations of their levels.
+        The columns asked for; of several, all combinations of their levels. Of measured ones, mean and deviation.
     given
         What is known, as COLUMN=LEVEL.
     do
         What is set from outside, as COLUMN=LEVEL, so that its causes have no say.
     json
-        Write the probabilities as JSON.
+        Write the answer as JSON.
     """
     model: Any = load(network, "BayesianNetwork")
     model.graph_.require(list(ask))
@@ -51,7 +51,15 @@ def query(
             answer(repr(best))
         return
     found = model.query(list(ask), known, do=done)
-    if json:
+    if json and not hasattr(found, "items"):  # measured
+        one = len(ask) == 1
+        numbers: dict[str, Any] = {
+            "mean": found.mean if one else found.mean.tolist(),
+            "standard_deviation": found.standard_deviation if one else found.standard_deviation.tolist(),
+        }
+        numbers |= {"interval_90": found.interval(0.9).tolist()} if one else {"covariance": found.covariance.tolist()}
+        answer_json({"ask": list(ask), "given": known, "do": done, **numbers})
+    elif json:
         lines = [
             {**dict(zip(ask, level if len(ask) > 1 else (level,), strict=True)), "probability": p}
             for level, p in found.items()

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import os
-import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import product
 from typing import Any
 
@@ -16,12 +11,8 @@ from tallybayes.families.with_missing import MISSING
 from tallybayes.models.networks.bif.blocks import BlockReader
 from tallybayes.models.networks.bif.text import Scanner, written
 from tallybayes.models.networks.tables import NetworkTables
-from tallybayes.replacing import replacing
+from tallybayes.models.networks.text_file import text_of, write_text
 from tallybayes.sealed_zip import FilePath
-
-MAX_SIZE = 2**28  # bytes or characters of a file, unpacked
-_GZIP = b"\x1f\x8b"
-_CHUNK = 2**20
 
 
 def read_bif(source: Any) -> NetworkTables:
@@ -74,7 +65,7 @@ def read_bif(source: Any) -> NetworkTables:
     >>> network.levels["grass"], network.tables["grass"][network.levels["rain"].index("yes")]
     (('dry', 'wet'), array([0., 1.]))
     """
-    text, name = _text_of(source)
+    text, name = text_of(source, "from_bif")
     try:
         return BlockReader(Scanner(text, name)).read()
     except MemoryError:
@@ -120,12 +111,7 @@ def write_bif(tables: NetworkTables, target: FilePath) -> None:
     """
     if not isinstance(tables, NetworkTables):
         raise DataError.wrong_type("tables", f"a {type(tables).__name__}", "NetworkTables", "Pass a network's tables.")
-    with replacing(target) as file, ExitStack() as packing:
-        out: Any = file
-        if os.fsdecode(target).lower().endswith(".gz"):  # without name and time: equal networks, equal bytes
-            out = packing.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
-        for piece in _pieces(tables):
-            out.write(piece.encode())
+    write_text(target, _pieces(tables))
 
 
 def _pieces(tables: NetworkTables) -> Iterator[str]:
@@ -142,61 +128,3 @@ def _pieces(tables: NetworkTables) -> Iterator[str]:
             start = f"({', '.join(labels)})" if parents else "table"
             yield f"  {start} {', '.join(map(repr, row.tolist()))};\n"
         yield "}\n"
-
-
-# ---- The bytes --------------------------------------------------------------------------------------------------
-
-
-def _text_of(source: Any) -> tuple[str, str]:
-    """The text of a source, and what messages call it."""
-    if isinstance(source, str) and "\n" in source:
-        hint = "Wrap the text of a file: tb.BayesianNetwork.from_bif(io.StringIO(text))."
-        raise DataError.wrong_type("source", "text of several lines", "a path or a file object", hint)
-    if isinstance(source, str | os.PathLike):
-        name = os.fsdecode(source)
-        with open(source, "rb") as file:
-            content = _read(file, name)
-    elif hasattr(source, "read"):
-        known = getattr(source, "name", None)
-        name = known if isinstance(known, str) else "the text"
-        content = _read(source, name)
-    else:
-        raise DataError.wrong_type("source", f"a {type(source).__name__}", "a path or a file object")
-    if isinstance(content, str):
-        return content, name
-    if content.startswith(_GZIP):
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(content)) as unpacked:
-                content = _read(unpacked, name)
-        except (OSError, EOFError, zlib.error) as error:
-            raise FileError.damaged(name, f"it cannot be unpacked ({error})") from error
-    try:
-        return content.decode(), name
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise _not_utf8(name, line, f"the byte 0x{content[error.start]:02x}") from error
-
-
-def _read(file: Any, name: str) -> Any:
-    """All of a file, text or bytes, but not too much."""
-    parts: list[Any] = []
-    size = 0
-    try:
-        while part := file.read(_CHUNK):
-            if not isinstance(part, str | bytes) or type(part) is not type([*parts[:1], part][0]):
-                raise DataError.wrong_type("source", f"a file object that gives {part!r:.40}", "one of text or bytes")
-            parts.append(part)
-            size += len(part)
-            if size > MAX_SIZE:
-                raise FileError(
-                    f"{name} holds more than {MAX_SIZE >> 20} MiB, unpacked; expected less.\n"
-                    "    Split the network, or make sure that the file is what its name says."
-                )
-    except UnicodeDecodeError as error:  # from a file that was opened as text
-        raise _not_utf8(name, sum(part.count("\n") for part in parts) + 1, error.reason) from error
-    return type(parts[0])().join(parts) if parts else ""
-
-
-def _not_utf8(name: str, line: int, found: str) -> FileError:
-    hint = "Save it as UTF-8, or pass it opened with its encoding: from_bif(open(path, encoding='latin-1'))."
-    return FileError.bad_line(name, line, f"found {found}; expected text in UTF-8", hint)

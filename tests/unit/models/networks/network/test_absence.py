@@ -354,7 +354,7 @@ def test_refusals():
         tb.BayesianNetwork({"b": ["y"]}, columns={"b": tb.WithMissing(tb.Gaussian())}).fit(
             {"b": np.ones((3, 2)), "y": [0, 1, 1]}
         )
-    with pytest.raises(DataError, match="expected labels: only then"):
+    with pytest.raises(DataError, match="only lines with Gaussian noise"):
         tb.BayesianNetwork({"age": ["salary"]}, columns={"salary": COLUMNS["salary"]}).fit(frame)
     model = network().fit(frame)
     with pytest.raises(DataError, match="'age' is measured, and known as None"):

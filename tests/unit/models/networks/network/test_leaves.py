@@ -137,28 +137,51 @@ def test_whole_rows_of_pixels_and_words_are_leaves():
 @pytest.mark.parametrize(
     ("parents", "columns", "message"),
     [
-        ({"y": ["x"]}, {"x": tb.Gaussian()}, r"node 'x' is Gaussian\(\) and has the child 'y'; expected labels"),
+        (
+            {"y": ["x"]},
+            {"x": tb.Gaussian(), "y": tb.Categorical()},
+            r"'y' has labels, and its parent 'x' is Gaussian\(\)",
+        ),
         ({"y": ["x"]}, {"y": 3}, r"the family of 'y' is 3"),
     ],
 )
-def test_measured_nodes_have_no_children(parents, columns, message):
+def test_measured_nodes_have_no_children_with_labels(parents, columns, message):
     with pytest.raises(DataError, match=message):
-        tb.BayesianNetwork(parents, columns=columns).fit({"x": [0, 1], "y": [0.5, 1.5]})
+        tb.BayesianNetwork(parents, columns=columns).fit({"x": [0, 1], "y": [0, 1]})
 
 
 def test_measured_nodes_have_no_probabilities_by_level(rows):
     model = _fit(rows)
     for ask in (
-        lambda: model.query("size"),
+        lambda: model.query(["old", "size"]),
         lambda: model.predict_proba(rows, "size"),
         lambda: model.predict_proba(rows, ["old", "size"]),
     ):
         with pytest.raises(DataError, match=r"node 'size' is measured"):
             ask()
+    with pytest.raises(DataError, match=r"node 'visits' is measured"):
+        model.query("visits")
     with pytest.raises(DataError, match=r"found inf in row 0, column 'size'"):
         model.predict({"size": [np.inf]}, "old")
     with pytest.raises(DataError, match=r"found -1\.0 in row 0, column 'visits'|found -1 in row 0"):
         model.query("old", {"visits": -1})
+
+
+def test_the_distribution_of_a_leaf(rows):
+    model = _fit(rows)
+    weights = _weights(model, rows, {"visits": 2})
+    total = sum(weights.values())
+    answer, density = model.query("size", {"visits": 2}), 0.0
+    for (o, k), p in weights.items():
+        mine = rows["size"][(rows["old"] == o) & (rows["kind"] == k)]
+        density += p / total * stats.norm(np.nanmean(mine), np.nanstd(mine)).pdf(2.5)
+    assert answer.density(2.5) == pytest.approx(density)
+    assert answer.mean == pytest.approx(model.predict({"visits": [2]}, "size")[0])
+    bayes = _fit(rows, "bayes")
+    joint = bayes.probability({"size": 2.5, "visits": 2}) / bayes.probability({"visits": 2})
+    assert bayes.query("size", {"visits": 2}).density(2.5) == pytest.approx(joint)
+    spread = bayes.query("size")
+    assert spread.cumulative(spread.quantile([0.1, 0.9])) == pytest.approx([0.1, 0.9])
 
 
 def test_leaves_that_were_never_seen_are_not_invented():

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.errors import DataError, FileError
+from tallybayes.models.networks import text_file
 from tallybayes.models.networks.bif import blocks as bif_blocks
-from tallybayes.models.networks.bif import file as bif
 from tallybayes.models.networks.bif.file import read_bif
 from tallybayes.models.networks.bif.text import Scanner
 from tests.examples import examples
@@ -43,7 +43,7 @@ def test_a_bomb_is_refused_before_it_goes_off():
     try:
         with pytest.raises(FileError, match="the text holds more than 256 MiB"):
             read_bif(io.BytesIO(bomb))
-        assert tracemalloc.get_traced_memory()[1] < 1.1 * bif.MAX_SIZE
+        assert tracemalloc.get_traced_memory()[1] < 1.1 * text_file.MAX_SIZE
     finally:
         tracemalloc.stop()
 
@@ -53,7 +53,7 @@ def test_too_long_texts(monkeypatch):
         def read(self, size):
             return "x" * size
 
-    monkeypatch.setattr(bif, "MAX_SIZE", 2**21)
+    monkeypatch.setattr(text_file, "MAX_SIZE", 2**21)
     with pytest.raises(FileError, match="holds more than 2 MiB"):
         read_bif(Endless())
 
