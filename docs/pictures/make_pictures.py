@@ -94,6 +94,14 @@ def petals(covariance: str) -> tb.Picture:
     return tb.GaussianDiscriminant(covariance, estimate="unbiased").fit(X, SPECIES).plot_decision(X, SPECIES)
 
 
+def linked_irises() -> tb.BayesianNetwork:
+    """The lines between measurements of chapter 19."""
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    flowers = dict(zip(names, IRIS.data.T, strict=True)) | {"species": IRIS.target_names[IRIS.target]}
+    above = {"sepal length": ["species"], "petal length": ["species", "sepal length"]}
+    return tb.BayesianNetwork(above | {"petal width": ["species", "petal length"]}).fit(flowers)
+
+
 def nearest(metric: str) -> tb.Picture:
     """Three classes side by side along x₁, spread far along x₂; one row in twelve is mismeasured in x₁."""
     rng = np.random.default_rng(1)
@@ -321,6 +329,7 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "drift": lambda: streamed().plot_drift(),
     "misled": misled,
     "late-digit": lambda: late_digit().plot_classes((8, 8)),
+    "iris-lines": lambda: linked_irises().plot(given={"petal width": 1.6}),
     "asia-effect": lambda: clinic().plot(highlight=clinic().effect("bronc", "dysp")),
     "asia-tornado": lambda: clinic().sensitivity({"lung": "yes"}, {"xray": "yes", "dysp": "yes"}).plot(),
     "workers": lambda: tb.learn_structure(
