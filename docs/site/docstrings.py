@@ -44,6 +44,19 @@ def inline(text: str, link: Link) -> str:
     return shown + plain(text[end:])
 
 
+def typed(text: str, link: Link) -> str:
+    """The words for a type, in which names of classes are linked, too."""
+    shown = inline(text, link)
+    if "](" in shown:
+        return shown
+
+    def name(match: re.Match[str]) -> str:
+        place = link(match[0])
+        return f"[{match[0]}]({place})" if place else match[0]
+
+    return re.sub(r"\b[A-Z]\w+\b", name, shown)
+
+
 def plain(text: str) -> str:
     """Words whose asterisks and brackets are what they are, but for emphasis."""
     text = EMPHASIS.sub("\0\\1\0", text).replace("*", "\\*").replace("\0", "*")
@@ -63,7 +76,7 @@ def prose(text: str, link: Link) -> str:
 
 def cell(kind: str, text: str, link: Link) -> str:
     """What a table says of a name: its type, and below it the meaning."""
-    both = (f"*{inline(kind, link)}*" if kind else "", inline(text, link))
+    both = (f"*{typed(kind, link)}*" if kind else "", inline(text, link))
     return "<br>".join(part for part in both if part).replace("|", "\\|")
 
 
@@ -85,10 +98,13 @@ def markdown(text: str, link: Link, skip: tuple[str, ...] = ()) -> str:
         if title in LISTED:
             parts.append(listed(title, body, link))
         elif title == "Returns":
-            told = [(f"{names} : {kind}" if kind else names, rest) for names, kind, rest in entries(body)]
-            parts.append(
-                "**Gives** " + "; ".join(" — ".join(inline(each, link) for each in both if each) for both in told)
-            )
+            told = [
+                " — ".join(
+                    part for part in (typed(f"{names} : {kind}" if kind else names, link), inline(rest, link)) if part
+                )
+                for names, kind, rest in entries(body)
+            ]
+            parts.append("**Gives** " + "; ".join(told))
         else:
             parts.append((f"**{title}**\n\n" if title not in ("", "Examples") else "") + prose(body, link))
     return "\n\n".join(parts)

@@ -100,13 +100,13 @@ def test_links_lead_to_where_pages_are_on_the_site():
 def test_docstrings_become_tables_and_examples():
     text = (
         "One line, of (*given, columns) and (*given, 1), is *meant*.\n\nParameters\n----------\nx, y : int | None\n"
-        "    What `Beta` takes.\n\nReturns\n-------\nself\n\nExamples\n--------\n>>> 1\n1\n"
+        "    What `Beta` takes.\n\nReturns\n-------\nself, or Beta\n\nExamples\n--------\n>>> 1\n1\n"
     )
     shown = docstrings.markdown(text, {"Beta": "Beta.md"}.get)
     assert shown.split("\n\n") == [
         "One line, of (\\*given, columns) and (\\*given, 1), is *meant*.",
         "| parameters | |\n|---|---|\n| `x`, `y` | *int \\| None*<br>What [`Beta`](Beta.md) takes. |",
-        "**Gives** self",
+        "**Gives** self, or [Beta](Beta.md)",
         "```pycon\n>>> 1\n1\n```",
     ]
 
