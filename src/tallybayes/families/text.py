@@ -101,14 +101,14 @@ class Text(Family):
         if isinstance(words, str) or not isinstance(words, Iterable):
             hint = "A list for English: sklearn.feature_extraction.text.ENGLISH_STOP_WORDS."
             raise DataError.wrong_type("stop_words of Text", repr(words), "a list of words", hint)
-        found = tuple(sorted(set(words))) if not isinstance(words, tuple) else words
+        found = tuple(words)
         wrong = [word for word in found if not isinstance(word, str)]
         if wrong:
             raise DataError.wrong_type("a word in stop_words of Text", repr(wrong[0]), "a string")
         if self.hashing is not None:
             hint = "Leave hashing= out, or take them out of the text."
             raise DataError.wrong_type("stop_words of Text", "used with hashing=", "a vocabulary to find them in", hint)
-        object.__setattr__(self, "stop_words", found)
+        object.__setattr__(self, "stop_words", words if isinstance(words, tuple) else tuple(sorted(set(found))))
 
     @property
     def of_words(self) -> Family:  # type: ignore[override]

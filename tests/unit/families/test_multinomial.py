@@ -1,0 +1,71 @@
+"""Rows of counts over one vocabulary: against scipy's multinomial and its compound."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tallybayes as tb
+from tallybayes.families.block import compressed
+
+PLAIN, URN = tb.Multinomial(), tb.DirichletMultinomial()
+ROWS = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 4.0], [0.0, 0.0, 0.0]])
+SHARES = np.array([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9]])
+BELIEF = tb.Dirichlet([[1.5, 2.0, 0.5]])
+
+
+def test_log_probabilities_are_scipys():
+    found = PLAIN.log_prob(SHARES, ROWS)
+    for row, counts in enumerate(ROWS):
+        for group, p in enumerate(SHARES):
+            with np.errstate(all="ignore"):
+                assert found[row, group] == pytest.approx(stats.multinomial.logpmf(counts, counts.sum(), p))
+    mean = BELIEF.concentration / BELIEF.concentration.sum()
+    np.testing.assert_allclose(PLAIN.log_predictive(BELIEF, ROWS), PLAIN.log_prob(mean, ROWS))
+
+
+def test_the_compound_is_scipys():
+    found = URN.log_predictive(BELIEF, ROWS)[:, 0]
+    alpha = BELIEF.concentration[0]
+    expected = [stats.dirichlet_multinomial.logpmf(row.astype(int), alpha, int(row.sum())) for row in ROWS[:2]]
+    np.testing.assert_allclose(found, [*expected, 0.0], atol=1e-12)
+    terms = URN.column_terms(BELIEF, ROWS, True)[:, 0].sum(axis=-1)
+    base = [np.log(3), 0.0, 0.0]  # the orders of the words, the same in all groups
+    np.testing.assert_allclose(terms + base, found, atol=1e-12)
+    np.testing.assert_allclose(URN.column_terms(SHARES, ROWS, False), PLAIN.column_terms(SHARES, ROWS, False))
+
+
+def test_counting_shares_and_likelihood():
+    counted = PLAIN.collect(ROWS, weight=np.array([1.0, 2.0, 1.0]))
+    assert counted.total.tolist() == [[2.0, 1.0, 8.0]]
+    assert PLAIN.collect(compressed(ROWS), weight=np.array([1.0, 2.0, 1.0])) == counted
+    point = PLAIN.maximum_likelihood(counted)
+    np.testing.assert_allclose(point, [[2 / 11, 1 / 11, 8 / 11]])
+    logs = [stats.multinomial.logpmf(row, row.sum(), point[0]) for row in ROWS[:2]]
+    assert PLAIN.log_likelihood(point, counted)[0] == pytest.approx(logs[0] + 2 * logs[1])
+    assert PLAIN.n_parameters(counted) == 2
+    assert PLAIN.row_weight(counted).tolist() == [4.0]
+    assert PLAIN.row_weight(PLAIN.collect(np.zeros((3, 2)))).tolist() == [0.0]  # rows without a word say nothing
+    assert PLAIN.like_rows(counted) == {"size": 3}  # 11 tokens in 4 rows
+    assert PLAIN.like_rows(PLAIN.collect(np.zeros((0, 2)))) == {"size": 1}
+    assert PLAIN.layout == URN.layout
+
+
+def test_default_priors_add_one():
+    assert PLAIN.default_prior(None, "bayes") == tb.Dirichlet(1.0)
+    assert PLAIN.default_prior(None, "map") == tb.Dirichlet(2.0)
+
+
+def test_shares_of_words_whatever_the_length_of_their_row():
+    cells, weight = PLAIN.seed_cells(ROWS)
+    np.testing.assert_allclose(cells.dense(), np.sqrt([[2 / 3, 1 / 3, 0], [0, 0, 1], [0, 0, 0]]))
+    assert weight == pytest.approx(1 / np.sqrt(3))
+    assert PLAIN.seed_cells(compressed(np.ones((1, 100))))[1] == pytest.approx(1 / 8)
+
+
+def test_divergence_and_draws():
+    p, q = np.array([0.5, 0.5]), np.array([0.25, 0.75])
+    assert PLAIN.divergence(p, q).sum() == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3))
+    drawn = PLAIN.sample(SHARES, 5000, np.random.default_rng(0), size=4)
+    assert (drawn.sum(axis=-1) == 4).all()
+    np.testing.assert_allclose(drawn.mean(axis=0) / 4, SHARES, atol=4 * np.sqrt(0.25 / 20_000))
+    assert PLAIN.describe(SHARES)["share"].tolist() == SHARES.tolist()

@@ -1,0 +1,68 @@
+"""Columns of text: what its settings take, what they refuse, and which make other counts."""
+
+import numpy as np
+import pytest
+
+import tallybayes as tb
+from tallybayes.errors import DataError
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"family": tb.Gaussian()}, "the family of Text"),
+        ({"family": "words"}, "the family of Text"),
+        ({"family": tb.Bernoulli(success="yes")}, "the family of Text"),
+        ({"min_count": -1}, "min_count"),
+        ({"min_count": np.inf}, "min_count"),
+        ({"min_count": "two"}, "min_count"),
+        ({"max_features": 0}, "max_features"),
+        ({"max_features": 2.5}, "max_features"),
+        ({"max_features": True}, "max_features"),
+        ({"hashing": 0}, "hashing"),
+        ({"hashing": 99}, "hashing"),
+        ({"stop_words": "the"}, "stop_words"),
+        ({"stop_words": 3}, "stop_words"),
+        ({"stop_words": ["the", 3]}, "a word in stop_words"),
+        ({"stop_words": ["the"], "hashing": 8}, "used with hashing="),
+    ],
+    ids=str,
+)
+def test_settings_that_are_none_are_refused(settings, text):
+    with pytest.raises(DataError, match=text):
+        tb.Text(**settings)
+
+
+def test_words_to_leave_out_are_sorted_and_single():
+    assert tb.Text(stop_words=["the", "a", "the"]).stop_words == ("a", "the")
+    assert tb.Text(stop_words=["a", "the"]) == tb.Text(stop_words={"the", "a"})
+
+
+def test_what_changes_the_counts_changes_the_layout():
+    plain = tb.Text().layout
+    for same in (
+        tb.Text(min_count=3),
+        tb.Text(max_features=5),
+        tb.Text(stop_words=["a"]),
+        tb.Text(tb.DirichletMultinomial()),
+    ):
+        assert same.layout == plain
+    for other in (
+        tb.Text(ngrams=(1, 2)),
+        tb.Text(characters=True),
+        tb.Text(lowercase=False),
+        tb.Text(hashing=10),
+        tb.Text(token="sklearn"),
+        tb.Text(distinct=True),
+        tb.Text(tb.Poisson()),
+    ):
+        assert other.layout != plain
+
+
+def test_what_it_says_of_itself():
+    assert tb.Text().of_words == tb.Multinomial()
+    assert tb.Text().has_words
+    assert not tb.Text(hashing=4).has_words
+    assert (tb.Text().once, tb.Text(distinct=True).once, tb.Text(tb.Bernoulli()).once) == (False, True, True)
+    with pytest.raises(DataError, match="columns of strings"):
+        tb.Text().collect(["a b"])
