@@ -126,7 +126,7 @@ test-wheel: wheel ## install both wheels where there is no compiler, and try the
 	done
 
 fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails, texts and pages (RUNS=100000)
-	for target in sealed bytes bif mail text pages; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
+	for target in sealed bytes bif json mail text pages; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
 
 bench: setup ## measure everything in benchmarks/RESULTS.md again, an hour or two (NAMES="text spam": some of it)
 	$(BIN)/python benchmarks/results.py $(NAMES)

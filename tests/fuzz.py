@@ -1,10 +1,11 @@
 """Strangers' files by the hundred thousand: whatever is in them, they are opened or refused, soon and in little memory.
 
-``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,mail,text,pages} [runs] [seed]``:
+``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,json,mail,text,pages} [runs] [seed]``:
 
 - ``sealed``: models whose manifest and arrays were changed and sealed again, so that all but the seal is to be doubted;
 - ``bytes``: files with bits turned, bytes lost, put in, cut off or taken from another file;
 - ``bif``: networks in BIF, their words changed, lost and repeated;
+- ``json``: networks of tables and lines as JSON, the same;
 - ``mail``: mails of every kind, their lines, words and bytes changed, lost, repeated and put into each other;
 - ``text``: text of the world's scripts, its characters and bytes changed; both kernels find the same tokens;
 - ``pages``: columns of Parquet files, their bytes changed; what the kernels read of them is what Arrow reads.
@@ -15,7 +16,9 @@ that is no `FileError`, over two seconds, or over 256 MB more.
 
 from __future__ import annotations
 
+import copy
 import io
+import json
 import random
 import resource
 import sys
@@ -25,6 +28,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -137,6 +141,66 @@ def bif(folder: Path) -> Work:
         return read(" ".join(words))
 
     return run
+
+
+_VALUES: list[Any] = [
+    None, True, 0, 1, -1, 0.5, 1e-300, 1e300, 10**40, "", "a", "x", "y", [], {}, [0.5, 0.5], [1, 2, 3], [[1], [2]],
+    {"x": 1}, ["a", "b"], ["x"], ["y"], "\x00", "é",
+]  # fmt: skip
+_JSON = ["{", "}", "[", "]", ",", ":", '"', "null", "1e999", "NaN", "-Infinity", "\\", "\ud800", "[" * 3000, '"x": 1,']
+
+
+def json_(folder: Path) -> Work:
+    """Networks of tables and lines as JSON: values changed, lost and moved, or the text itself."""
+    import tallybayes as tb
+    from tallybayes.errors import FileError, TooLargeError
+
+    path = folder / "n.json"
+    nodes = {
+        "a": {"levels": ["u", "v", None], "probabilities": [0.5, 0.25, 0.25]},
+        "b": {"parents": ["a"], "levels": [True, False], "probabilities": [[0.5, 0.5], [1, 0], [0.25, 0.75]]},
+        "x": {"parents": ["a"], "intercept": [0, 1, 2], "deviation": [1, 2, 3]},
+        "y": {"parents": ["b", "x"], "intercept": 1, "weights": {"x": [1, -1]}, "deviation": 0.5},
+    }
+    tb.BayesianNetwork.from_parameters(nodes).to_json(path)
+    whole = path.read_text(encoding="utf-8")
+
+    def run(rng: random.Random) -> str:
+        changed = json.loads(whole)
+        for _ in range(rng.randint(1, 3)):
+            _change(changed, rng)
+        text = json.dumps(changed)
+        if rng.random() < 0.2:
+            place = rng.randrange(len(text))
+            text = text[:place] + rng.choice(_JSON) + text[place + rng.randint(0, 3) :]
+        try:
+            found = tb.BayesianNetwork.from_json(io.StringIO(text))
+        except (FileError, TooLargeError):
+            return "refused"
+        found.to_json(path)
+        if tb.BayesianNetwork.from_json(path).levels_ != found.levels_:
+            raise AssertionError("it is another one after it was written")
+        return "opened"
+
+    return run
+
+
+def _change(tree: Any, rng: random.Random) -> None:
+    """Change something somewhere in lists and objects."""
+    keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))
+    if not keys:
+        return
+    key = rng.choice(keys)
+    what = 3 if isinstance(tree[key], dict | list) and rng.random() < 0.8 else rng.randrange(3)
+    match what:
+        case 0:
+            tree[key] = rng.choice(_VALUES)
+        case 1:
+            del tree[key]
+        case 2:
+            tree[key] = copy.deepcopy(tree[rng.choice(keys)])
+        case _:
+            _change(tree[key], rng)
 
 
 def _networks() -> list[str]:
@@ -333,9 +397,15 @@ def main(target: str, n_runs: int = 100_000, seed: int = 0) -> None:
     done: Counter[str] = Counter()
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        work = {"sealed": sealed, "bytes": bytes_, "bif": bif, "mail": mail, "text": text, "pages": pages}[target](
-            Path(folder)
-        )
+        work = {
+            "sealed": sealed,
+            "bytes": bytes_,
+            "bif": bif,
+            "json": json_,
+            "mail": mail,
+            "text": text,
+            "pages": pages,
+        }[target](Path(folder))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number in range(n_runs):
             begun = time.process_time()

@@ -36,7 +36,7 @@ class LinearInParents(LinearGaussian):
     >>> model.table("weight")
     p(weight | height)
       intercept  weight of height  variance  deviation
-      -83.75     87                0.675     0.8216
+      -84        87                1.075     1.037
     """
 
     needs_whole_rows: ClassVar[bool] = True  # of a database's sums; rows that lack a cell are then read, and left out

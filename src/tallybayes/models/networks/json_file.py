@@ -36,6 +36,8 @@ def read_json(source: Any) -> Described:
         raise FileError(f"{name} holds lists within lists without an end; expected a network.") from None
     except ValueError as error:
         raise FileError(f"{name} is no JSON: {brief(str(error), 120)}.") from None
+    if "\\ud" in text.lower() and not _is_text(found):  # an escape may stand for half a character
+        raise FileError(f"{name} has a name that is no text: half a character (a lone surrogate).")
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise FileError(
             f'{name} is no network; expected {{"format": "{FORMAT}", "version": {VERSION}, "nodes": [...]}}.\n'
@@ -66,8 +68,20 @@ def write_json(nodes: Mapping[Any, Mapping[str, Any]], target: FilePath) -> None
         A name that ends in ``.gz`` gives a packed file.
     """
     lines = [json.dumps({"name": node, **said}, ensure_ascii=False, allow_nan=False) for node, said in nodes.items()]
+    wrong = [node for node, said in nodes.items() if not _is_text({"name": node, **said})]
+    if wrong:
+        raise DataError.wrong_type(f"the node {wrong[0]!r}", "with a lone surrogate", "names and levels that are text")
     head = f'{{"format": {json.dumps(FORMAT)}, "version": {VERSION}, "nodes": [\n'
     write_text(target, [head, ",\n".join(lines), "\n]}\n"])
+
+
+def _is_text(found: Any) -> bool:
+    """Whether all strings of what JSON holds can be written."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _by_name(nodes: list[Any]) -> dict[Any, Any]:

@@ -62,7 +62,7 @@ class MeasuredAnswer:
      75 %  82.45
      95 %  88.27
     >>> model.query("height", {"weight": 78.4}).interval(0.9).round(3)
-    array([1.666, 1.85 ])
+    array([1.676, 1.861])
     """
 
     def __init__(self, nodes: tuple[Name, ...], parts: Parts, given: Mapping[Any, Any]) -> None:

@@ -84,6 +84,7 @@ def _changed(place, key, value):
         (_changed(None, "nodes", []), "the network has no nodes"),
         (_changed(None, "nodes", [3]), "a node is 3"),
         (_changed(1, "name", "k"), "'k' is there twice"),
+        (_changed(1, "name", "\ud800"), "half a character"),
         (_changed(1, "name", ["k"]), "a node is"),
         (_changed(1, "parents", "k"), "the parents of 'x' is 'k'; expected a list"),
         (_changed(1, "parents", ["z"]), "'z' is a parent, but nothing is said of it"),

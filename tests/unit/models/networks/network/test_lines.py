@@ -231,6 +231,7 @@ def test_few_rows_and_odd_ones():
     assert lone.forget(rare).tally_.domains["k"].levels == ()
 
 
+@pytest.mark.slow
 def test_the_whole_kit_takes_such_networks():
     rows = _rows(120)
     model = tb.BayesianNetwork(PARENTS).fit(rows)
