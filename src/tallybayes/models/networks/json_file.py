@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from tallybayes.models.networks.text_file import text_of, write_text
 from tallybayes.sealed_zip import FilePath
 
 FORMAT, VERSION = "tallybayes network", 1
+_HALF = re.compile(r"\\u[dD]|[\ud800-\udfff]")  # of a character, perhaps: as an escape, or as it is
 
 
 def read_json(source: Any) -> Described:
@@ -36,7 +38,7 @@ def read_json(source: Any) -> Described:
         raise FileError(f"{name} holds lists within lists without an end; expected a network.") from None
     except ValueError as error:
         raise FileError(f"{name} is no JSON: {brief(str(error), 120)}.") from None
-    if "\\ud" in text.lower() and not _is_text(found):  # an escape may stand for half a character
+    if _HALF.search(text) and not _is_text(found):
         raise FileError(f"{name} has a name that is no text: half a character (a lone surrogate).")
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise FileError(
