@@ -197,7 +197,8 @@ def page_text(page: Page, places: dict[str, str]) -> str:
         lines += [markdown(inspect.getdoc(page.source) or "", link), ""]
     for name, thing in page.names.items():
         link.tell_of(page.prefix + name, thing)
-        lines += [f"{'#' if alone else '##'} {page.prefix}{name} {{ #{page.prefix}{name} }}", ""]
+        shown = f"tb.{name}" if page.prefix == "tb." else name
+        lines += [f"{'#' if alone else '##'} {shown} {{ #{page.prefix}{name} }}", ""]
         if inspect.isclass(thing):
             lines += class_lines(name, thing, page, link)
         else:
