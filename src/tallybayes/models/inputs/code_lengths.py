@@ -27,7 +27,7 @@ from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Factor, Name
 
 _BINS = (4, 8, 16)  # numbers of bins that are tried
-_MOST_LEVELS = 50  # whole numbers with more different values are not tried as labels
+MOST_LEVELS = 50  # whole numbers with more different values are not tried as labels
 _MOST_ROWS = 20_000  # families are chosen from no more rows than these
 
 
@@ -158,7 +158,7 @@ def code_lengths(rows: Rows, seen: Sequence[Seen]) -> dict[Name, list[tuple[Fami
     by_value: list[Seen] = []
     for one in numbers:
         cuts = [cuts for cuts in dict.fromkeys(quantile_cuts(one.cells, n) for n in _BINS) if cuts]
-        is_few = whole[one.name] and len(one.values) <= _MOST_LEVELS
+        is_few = whole[one.name] and len(one.values) <= MOST_LEVELS
         by_value += [one] if is_few else []
         cuts_of.append((one, cuts))
         tables += one.ranked.counts(  # type: ignore[union-attr]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any
 
 import numpy as np
 
+from tallybayes.cautions import warn
 from tallybayes.errors import DataError, StatisticsError, TooLargeError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
@@ -15,6 +16,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.memory import available_memory
+from tallybayes.models.inputs.code_lengths import MOST_LEVELS
 from tallybayes.models.inputs.columns import read_family
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.parameters import is_line, nodes_of, parents_in
@@ -108,6 +110,21 @@ def _check_line(parent: Name, above: Family, child: Name, below: Family, block: 
                 f"node {node!r} is {what}, and there is an edge from {parent!r} to {child!r}; expected tb.Gaussian() "
                 "of both: only lines with Gaussian noise are answered exactly.\n    Make a column of its logarithm, "
                 f"cut {parent!r} into bins, or leave the edge out."
+            )
+
+
+def caution_numbers(columns: Any, table: Table, levels: Mapping[Name, Sized]) -> None:
+    """Say where whole numbers are labels though nobody said so, and are too many to be meant: as ages are.
+
+    `NaiveBayes` takes them for measurements; a network's labels answer every question, but no level knows of the next.
+    """
+    for name, found in levels.items():
+        said = columns.get(name, columns.get(..., "auto")) if isinstance(columns, Mapping) else columns
+        if said == "auto" and len(found) > MOST_LEVELS and table.kind(name) == "number":
+            warn(
+                f"column {name!r} is of whole numbers, which are labels here: it has {len(found)} levels, each learned "
+                f"by itself.\n    Cut it into bins; or say what it is: columns={{{name!r}: tb.Gaussian()}} where "
+                "nothing depends on it, tb.Categorical() if they are labels."
             )
 
 

@@ -23,9 +23,10 @@ class NetworkRows(HeldRows):
 
     def __init__(self, model: Any, data: Any, target: Name | None, sample_weight: Any) -> None:
         check_node(target)
-        self.table = open_rows(model, data)
+        self.table = open_rows(model, data, anew=True)
         self.weight = check_weight(named_weights(self.table, sample_weight), self.table.n_rows)
         self.whole = clone(model).fit(self.table, sample_weight=self.weight)
+        self.table = open_rows(self.whole, self.table)  # as its levels are spelled
         self.target, self.n_classes = target, 0
         self.codes = np.zeros(self.table.n_rows, dtype=np.intp)
         if target is not None:

@@ -13,7 +13,15 @@ from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.fitted.climbing import initial_model
 from tallybayes.models.inputs.parts import check_names
-from tallybayes.models.networks.factors import check_sizes, check_structure, check_sum, in_order, make_factors
+from tallybayes.models.networks.booleans import in_words
+from tallybayes.models.networks.factors import (
+    caution_numbers,
+    check_sizes,
+    check_structure,
+    check_sum,
+    in_order,
+    make_factors,
+)
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.parameters import is_line
 from tallybayes.models.networks.prior import BDe
@@ -40,7 +48,8 @@ def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None, initi
     Parameters
     ----------
     X : data frame, mapping of columns, list of dicts, or array
-        Columns that are no nodes are ignored. None and NaN are missing.
+        Columns that are no nodes are ignored. None and NaN are missing. Booleans are words where the levels of a
+        node are, as for `query`.
     sample_weight : array-like of shape (n,), or the name of a column, optional
     names : sequence, optional
         The names of an array's columns; without, its nodes are called 0, 1, 2, …
@@ -54,7 +63,7 @@ def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None, initi
     """
     source, initial = None if model.missing == "em" else open_source(X), initial_model(model, initial)
     if source is None:
-        _learn(model, open_rows(model, X, names), sample_weight, initial)._frame = frame_kind(X)
+        _learn(model, open_rows(model, X, names, anew=True), sample_weight, initial)._frame = frame_kind(X)
         return model
     check_names(source, sample_weight=sample_weight)
     with source.snapshot():
@@ -134,6 +143,7 @@ def _learn(model: N, table: Table, sample_weight: Any, initial: Any = None) -> N
     tally, climbed = _count(table, table, weight, factors, absent), None
     may_miss = any(_may_miss(table._column(name)) for factor in factors for name in factor.level_columns)
     tally = _with_all_levels(model, tally, count(table, _labels_of(factors) if may_miss else [], weight=weight))
+    caution_numbers(model.columns, table, _levels_of(tally))
     if model.missing == "em":
         from tallybayes.models.networks.em import learn_network
 
@@ -152,6 +162,7 @@ def _learn_there(model: N, source: Source, sample_weight: Any) -> N:
     model._check_prior(factors)
     seen = _count(source, table, sample_weight, [*factors, *_labels_of(factors)], absent)  # in one pass
     tally = Tally(tuple(factors), seen.statistics[: len(factors)], seen.domains, seen.schema).pruned()
+    caution_numbers(model.columns, table, _levels_of(tally))
     return model._adopt(_with_all_levels(model, tally, seen))
 
 
@@ -166,8 +177,11 @@ def _count_all(model: BayesianNetwork, X: Any, sample_weight: Any, names: Any) -
         return _count(source, first, sample_weight, model.tally_.factors, like=model.tally_)
 
 
-def open_rows(model: BayesianNetwork, X: Any, names: Any = None) -> Table:
-    """The rows as a table whose columns have the names of nodes."""
+def open_rows(model: BayesianNetwork, X: Any, names: Any = None, *, anew: bool = False) -> Table:
+    """The rows as a table whose columns have the names of nodes, booleans in words where the levels are words.
+
+    `anew`: levels are those that are declared, not those that were learnt before.
+    """
     table = open_table(X, None if names is None else list(names))
     if names is None and list(table.columns) == list(range(len(table.columns))):
         unnamed = [node for node in Graph.read(model.parents).nodes if isinstance(node, str)]
@@ -176,7 +190,24 @@ def open_rows(model: BayesianNetwork, X: Any, names: Any = None) -> Table:
                 f"the data have no column names, so which column is {unnamed[0]!r} is not known.\n"
                 "    Pass names=[...], one for every column, or a data frame or mapping of columns."
             )
-    return table
+    learnt = not anew and hasattr(model, "tally_")
+    return in_words(table, _levels_of(model.tally_) if learnt else _declared_levels(model))
+
+
+def _declared_levels(model: BayesianNetwork) -> dict[Name, tuple[Any, ...]]:
+    """The levels of nodes that `columns` or a prior declares."""
+    known: dict[Name, tuple[Any, ...]] = dict(model.prior.network.levels) if isinstance(model.prior, BDe) else {}
+    for node in Graph.read(model.parents).nodes:
+        family = model.columns.get(node) if isinstance(model.columns, Mapping) else model.columns
+        levels = getattr(getattr(family, "inner", None) or family, "levels", None)
+        if levels is not None:
+            known[node] = tuple(levels)
+    return known
+
+
+def _levels_of(tally: Tally) -> dict[Name, tuple[Any, ...]]:
+    """The levels of nodes that have any."""
+    return {name: tally.domains[str(name)].levels for factor in tally.factors for name in factor.level_columns}
 
 
 def named_weights(table: Table, sample_weight: Any) -> Any:

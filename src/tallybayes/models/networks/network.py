@@ -49,12 +49,12 @@ class BayesianNetwork(Model):
     parents : mapping from node to its parents, list of edges (parent, child), networkx DiGraph, or Structure
         Nodes are columns of the data. Those named only as parents have none of their own. `learn_structure` finds one.
     columns : "auto", a Family, or a mapping from nodes to families, default "auto"
-        ``"auto"`` reads types, never values: nodes are labels, whole numbers included; floats are Gaussian, unless
-        labels depend on them. No label may depend on a measured node. A Gaussian node with Gaussian parents is a line
-        in them (`LinearInParents`), one for every combination of its other parents' levels; nodes that are linked to no
-        other measured node may be of any family, given their parents.
-        ``tb.Categorical(levels=...)`` declares levels. ``tb.WithMissing(family)`` makes absence a value: of labels one
-        more level, of others a yes or no given the same parents, called ``"age (there)"`` for ``"age"``.
+        ``"auto"`` reads types, never values: nodes are labels, whole numbers included (more than 50 different ones are
+        warned of); floats are Gaussian, unless labels depend on them. No label may depend on a measured node. A
+        Gaussian node with Gaussian parents is a line in them (`LinearInParents`), one for every combination of its
+        other parents' levels; nodes that are linked to no other measured node may be of any family, given their
+        parents. ``tb.Categorical(levels=...)`` declares levels. ``tb.WithMissing(family)`` makes absence a value: of
+        labels one more level, of others a yes or no given the same parents, called ``"age (there)"`` for ``"age"``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` takes the posterior mean of every table, and of the lines between measured nodes; the parameters of
         other measured nodes are integrated out.

@@ -14,6 +14,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.with_missing import MISSING
 from tallybayes.models.fitted.scoring import chunk_of, rows_of
 from tallybayes.models.inputs.presence import with_unknown
+from tallybayes.models.networks.booleans import spelled
 from tallybayes.sources.absence import with_absence
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table
@@ -184,6 +185,8 @@ def _code(network: NetworkInference, node: Name, level: Any) -> int:
         return domain.index[None]
     plain = level.item() if isinstance(level, np.generic) else level
     plain = int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+    if isinstance(plain, bool) and domain.kind == "string":
+        plain = spelled(domain.levels).get(plain, plain)
     known = domain.index.get(plain) if isinstance(plain, bool | int | float | str) else None
     if known is None or type(domain.levels[known]) is not type(plain):
         raise LabelError(

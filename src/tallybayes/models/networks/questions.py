@@ -51,6 +51,8 @@ def query(
     given : mapping from node to what is known of it, optional
         A level, or a measured value; or, where it is only hinted at, a mapping from every level to its
         likelihood, p(what was noticed | level), up to a factor (elsewhere called soft or virtual evidence).
+        Where levels are words, True and False are those that spell true and false, or yes and no, in upper or lower
+        case, if just one level spells each.
     do : mapping from node to level, optional
         Nodes that are set from outside, so that their parents have no say.
     inference : {"exact", "sampling"}, default "exact"

@@ -10,7 +10,7 @@ from scipy.special import xlogy
 from tallybayes.errors import DataError, TooLargeError, shortened
 from tallybayes.families.categorical import Categorical
 from tallybayes.memory import available_memory
-from tallybayes.models.networks.factors import node_families, reads_labels
+from tallybayes.models.networks.factors import caution_numbers, node_families, reads_labels
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.learning import named_weights
 from tallybayes.models.networks.network import BayesianNetwork
@@ -116,6 +116,7 @@ def learn_tree(
     empty = [name for name, domain in whole.domains.items() if not domain.levels]
     if empty:
         raise DataError(f"column {empty[0]!r} has no cell that counts; expected at least 1.")
+    caution_numbers(model.columns, table, {name: whole.domains[str(name)].levels for name in (*given, *labels)})
     return model.fit_tally(whole)
 
 

@@ -50,6 +50,13 @@ def test_tables_are_counts(estimate):
         np.testing.assert_allclose(model.table(node).values, expected)
 
 
+def test_the_graph_of_a_network_is_a_structure_for_another():
+    model = tb.BayesianNetwork({**PARENTS, "alone": []}).fit({**ROWS, "alone": [0, 1, 0, 1, 0, 1]})
+    again = clone(tb.BayesianNetwork(model.graph_)).fit({**ROWS, "alone": [0, 1, 0, 1, 0, 1]})
+    assert again.graph_ == model.graph_
+    assert again.tally_ == model.tally_
+
+
 def test_priors():
     counts = _counted(ROWS, "c", ["a", "b"])
 

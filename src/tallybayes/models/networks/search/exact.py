@@ -13,7 +13,7 @@ from tallybayes.kernels.joint import MOST_CELLS, sum_joint
 from tallybayes.memory import available_memory
 from tallybayes.models.networks.search.constraints import Constraints
 from tallybayes.models.networks.search.rows import Rows
-from tallybayes.models.networks.search.scores import Families, Summed, places_of
+from tallybayes.models.networks.search.scores import EVEN, Families, Summed, places_of
 from tallybayes.progress import progress
 
 _CHUNK = 4096  # sets counted together
@@ -67,14 +67,13 @@ def _traced(best: np.ndarray, worth: np.ndarray) -> list[int]:
     n = len(best)
     parents = [0] * n
     left = (1 << n) - 1
+    even = EVEN * (1.0 + abs(worth[left]))
     while left:
         child = next(k for k in places_of(left) if worth[left ^ 1 << k] + best[k, left ^ 1 << k] == worth[left])
         left ^= 1 << child
-        mask = left
+        mask, enough = left, best[child, left] - even
         while True:  # what does without a column takes fewer
-            fewer = next(
-                (mask ^ 1 << k for k in places_of(mask) if best[child, mask ^ 1 << k] == best[child, mask]), -1
-            )
+            fewer = next((mask ^ 1 << k for k in places_of(mask) if best[child, mask ^ 1 << k] >= enough), -1)
             if fewer < 0:
                 break
             mask = fewer

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tallybayes.models.networks.search.constraints import Constraints
-from tallybayes.models.networks.search.scores import Families, places_of
+from tallybayes.models.networks.search.scores import EVEN, Families, places_of
 
 ADD, DROP, TURN = range(3)
-_EVEN = 1e-9  # of the score: what gains less gains nothing, and moves that differ by less are equally good
 _TURNS = 3  # arrows turned at random between moves, at most
 _TRIES = 10  # turns in vain before a top is taken for one
 
@@ -37,7 +36,7 @@ class Climber:
         self.keys = np.random.default_rng(0).integers(1, 1 << 62, (n, n)).tolist()  # a structure's key: XOR of arrows'
         self.visited: set[int] = set()
         self.set(start)
-        self.even = _EVEN * (1.0 + abs(self.score))
+        self.even = EVEN * (1.0 + abs(self.score))
 
     def set(self, parents: list[int]) -> None:
         """Go to a structure: the parents of every column, as the bits of a number."""

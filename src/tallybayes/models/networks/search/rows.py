@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.kernels.joint import MOST_SUMMED_CELLS
-from tallybayes.models.networks.factors import node_families, reads_labels
+from tallybayes.models.networks.factors import caution_numbers, node_families, reads_labels
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.learning import named_weights
 from tallybayes.sources.absence import with_absence
@@ -91,6 +91,8 @@ def read_rows(data: Any, columns: Any, sample_weight: Any, names: Any, missing: 
         table = table.without(weighing)  # a weight is no node
     if not table.columns:
         raise DataError("there is no column to learn from; expected at least 1.")
+    if table.n_rows == 0:  # whose types say nothing
+        raise DataError("there are 0 rows to learn from; expected at least 1 that counts.")
     nodes = list(table.columns)
     families = node_families(Graph.read(dict.fromkeys(nodes, ())), columns, table)
     measured = [name for name in nodes if not reads_labels(families[name])]
@@ -114,10 +116,11 @@ def read_rows(data: Any, columns: Any, sample_weight: Any, names: Any, missing: 
         name, n = nodes[lacking[0]], int((~known[lacking[0]]).sum())
         raise DataError(
             f"column {name!r} lacks {n:,} of {table.n_rows:,} cells"
-            + (f", and so do {len(lacking) - 1} other columns" if len(lacking) > 1 else "")
+            + (f", and cells of {len(lacking) - 1} more lack, too" if len(lacking) > 1 else "")
             + "; expected every cell to be there.\n    Fill them in (model.fill of a network or tree), make what is "
             "missing a level (columns={...: tb.WithMissing(tb.Categorical())}), or pass missing='available'."
         )
+    caution_numbers(columns, table, dict(zip(nodes, levels, strict=True)))
     return Rows(nodes, list(codes), list(levels), weight, list(known) if lacking else None)
 
 

@@ -19,6 +19,7 @@ from tallybayes.models.networks.search.rows import Rows
 from tallybayes.words import Words
 
 Family = tuple[int, tuple[int, ...]]  # a column and its parents, by place
+EVEN = 1e-9  # of the score: what gains less gains nothing, and what differs by less is equally good
 
 SCORE_WORDS = Words(
     ("bdeu", "k2", "bic", "aic"), ("a prior, such as tb.BDeu(10), tb.Dirichlet(0.5) or tb.BDe(network, 10)",)
