@@ -135,7 +135,8 @@ def class_lines(name: str, kind: type, page: Page, link: Link) -> list[str]:
     lines += [markdown(text, link, skip=("Attributes",)), ""]
     above = [f"[`{base.__name__}`]({link(base.__name__)})" for base in public_bases(kind)]
     if above:
-        lines += [f"Besides, all of {', '.join(above)}.", ""]
+        how = "A kind of" if issubclass(kind, Exception) else "Besides, all of"
+        lines += [f"{how} {', '.join(above)}.", ""]
 
     listed = attributes(kind)
     if listed:
