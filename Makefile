@@ -52,7 +52,7 @@ test: setup ## set up and run the tests, the handbook's examples included, but f
 	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'not slow' $(PYTEST)
 
 # What is drawn at random is drawn again here, more often.
-test-slow: setup ## the tests that take long, and more examples of the laws, some twenty minutes; it stops at the first that fails
+test-slow: setup ## the tests that take long, and more examples of the laws; it stops at the first that fails
 	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'slow or hypothesis' --hypothesis-profile thorough -x
 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
@@ -86,7 +86,7 @@ coverage: $(VENV)/.dev ## how much of the package the quick tests run, lines and
 	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'not slow' --cov --cov-report=json:build/coverage.json tests
 	$(BIN)/python tests/covered.py build/coverage.json
 
-mutate: setup ## would the tests notice? 300 changes of families and beliefs, each run against the tests (half an hour)
+mutate: setup ## would the tests notice? 300 changes of families and beliefs, each run against its tests
 	$(BIN)/python tests/mutate.py
 
 test-clang: $(VENV)/.dev ## the kernels' tests, built by Clang (CLANG=clang++)

@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE, UNIT = ROOT / "src" / "tallybayes", ROOT / "tests" / "unit"
 FOLDERS = ["families", "beliefs"]
 SECONDS = 120.0  # the tests of a module take some ten
+# Hypothesis is imported before pytest could look at it, which it would warn of.
+OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -159,7 +161,7 @@ def run(mutant: Mutant | None, tests: list[str]) -> str:
         import pytest
 
         try:
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests])
+            code = pytest.main([*OPTIONS, *tests])
         except BaseException:
             code = 1
         os._exit(int(code))
