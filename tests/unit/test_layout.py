@@ -310,8 +310,8 @@ def test_modules_have_tests_that_can_be_guessed():
     tested = {mirrored(path) for path in UNIT.rglob("test_*.py")}
     others = [path for path in MODULES if path.stem not in ("__init__", "__main__") and path not in tested]
     packages = {str(path.parent.relative_to(PACKAGE)).removeprefix(".") for path in others}
-    assert packages <= set(THROUGH), "a test file of the module's name, please"
-    assert set(THROUGH) <= packages, "all modules have tests of their own there"
+    assert packages <= set(THROUGH), "tests/unit/a/test_b.py for every module a/b.py there, please"
+    assert set(THROUGH) <= packages, "take these out of THROUGH: all of their modules have tests of their own now"
     assert [place for place in THROUGH.values() if not (UNIT / place).exists()] == []
 
 
