@@ -149,8 +149,9 @@ lint: $(VENV)/.dev ## ruff: style and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev ## mypy, strict
+types: $(VENV)/.dev ## mypy, strict, of the package and of what users write
 	$(BIN)/mypy
+	$(BIN)/mypy tests/unit/test_typing.py
 
 clean: ## remove environments and builds
 	rm -rf .venv .venv-* build dist .pytest_cache .hypothesis .ruff_cache .mypy_cache

@@ -23,7 +23,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the bottom up: a part may import itself and what stands before it. `testing` may use everything.
 LAYERS = [
-    ["errors", "cautions"],
+    ["errors", "cautions", "typing"],
     ["value", "words", "html", "sealed_zip", "replacing", "progress", "memory"],
     ["store"],
     ["kernels"],
@@ -46,9 +46,16 @@ ON_REQUEST = {(part, "plots") for part in ("beliefs", "learned", "models", "insi
 ON_REQUEST |= {("models", "apps"), ("models", "export")}
 ANYTHING = {"testing", "__init__", "__main__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
-SHARED = {"inputs", "fitted", "estimator", "model", "receipt"}
-ROOMS = {"inputs": set(), "fitted": {"inputs"}, "model_file": set(), "near_misses": set(), "receipt": set()}
-ROOMS["estimator"] = {"near_misses"}
+SHARED = {"inputs", "fitted", "bases", "estimator", "model", "receipt"}
+ROOMS = {
+    "bases": set(),
+    "inputs": set(),
+    "fitted": {"inputs"},
+    "model_file": set(),
+    "near_misses": set(),
+    "receipt": set(),
+}
+ROOMS["estimator"] = {"near_misses", "bases"}
 ROOMS["model"] = {"model_file", "estimator"}
 ROOMS |= dict.fromkeys(("networks", "regression"), SHARED)
 ROOMS["chains"] = SHARED | {"model_file"}  # a filter writes its model into its own file

@@ -8,9 +8,12 @@ import numpy as np
 
 from tallybayes.errors import PriorError
 from tallybayes.statistics.statistics import Statistics
+from tallybayes.typing import RandomState
 from tallybayes.value import Value, frozen_array
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.families.family import Family
     from tallybayes.plots.picture import Picture
 
@@ -51,7 +54,7 @@ class Belief(Value):
         """The equal-tailed credible interval holding `mass`."""
         raise NotImplementedError
 
-    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
         """Parameters drawn from this belief.
 
         Parameters
@@ -78,7 +81,7 @@ class Belief(Value):
         """The same expectations, worth `factor` times as many observations."""
         raise PriorError(f"{type(self).__name__} has no strength to scale; expected one of the conjugate beliefs.")
 
-    def plot(self, ax: Any = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Picture:
         """A picture of the belief: densities, or the probabilities of levels and hypotheses; needs matplotlib.
 
         Parameters

@@ -14,6 +14,7 @@ from tallybayes.beliefs.log_gamma import log_rising_shares
 from tallybayes.errors import PriorError
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
+from tallybayes.typing import RandomState
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +115,7 @@ class Beta(Belief):
 
         return Interval(*(plain(betaincinv(self.successes, self.failures, tail)) for tail in tails(mass)))
 
-    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
         """Probabilities θ drawn from this belief."""
         self._require_proper("sample")
         shape = as_size(n) + np.broadcast_shapes(self.successes.shape, self.failures.shape)

@@ -14,6 +14,7 @@ from tallybayes.errors import PriorError
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
+from tallybayes.typing import RandomState
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +139,7 @@ class Dirichlet(Belief):
         ends = (betaincinv(alpha, np.where(alone, 1.0, rest), tail) for tail in tails(mass))
         return Interval(*(np.where(alone, 1.0, end) for end in ends))
 
-    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
         """Probabilities θ drawn from this belief; those of one column sum to 1."""
         self._require_proper("sample")
         alpha, segments = self._known(), self.segments

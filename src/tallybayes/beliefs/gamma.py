@@ -13,6 +13,7 @@ from tallybayes.beliefs.beta import spread_base
 from tallybayes.beliefs.from_interval import gamma_from_interval
 from tallybayes.beliefs.log_gamma import log_growth, stirling_rest
 from tallybayes.statistics.totals import Totals
+from tallybayes.typing import RandomState
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +96,7 @@ class Gamma(Belief):
 
         return Interval(*(plain(gammaincinv(self.shape, tail) / self.rate) for tail in tails(mass)))
 
-    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
         """Rates λ drawn from this belief."""
         self._require_proper("sample")
         shape = as_size(n) + np.broadcast_shapes(self.shape.shape, self.rate.shape)

@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 from tallybayes.beliefs.belief import Belief, Interval, as_size, plain, tails
 from tallybayes.errors import PriorError
 from tallybayes.statistics.statistics import Statistics
+from tallybayes.typing import RandomState
 
 if TYPE_CHECKING:
     from tallybayes.families.family import Family
@@ -215,7 +216,7 @@ class Hypotheses(Belief):
         ends = [values[order][min(int(np.searchsorted(cumulative, tail)), len(values) - 1)] for tail in tails(mass)]
         return Interval(*(float(end) for end in ends))
 
-    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Any:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
         """Parameters of hypotheses drawn by their probability; a list unless `n` is ()."""
         if self.log_weights.ndim > 1:
             raise PriorError("hypotheses about several groups cannot be sampled together; learn the groups apart.")

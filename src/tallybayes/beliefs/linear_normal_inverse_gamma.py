@@ -15,6 +15,7 @@ from tallybayes.errors import PriorError
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.elimination import Eliminated, eliminate
 from tallybayes.statistics.moments import Moments
+from tallybayes.typing import RandomState
 
 
 class Line(NamedTuple):
@@ -251,7 +252,7 @@ class LinearNormalInverseGamma(Belief):
             ends.append(Line(slope, plain(middle.intercept + t * np.sqrt(unit * intercept)), plain(variance)))
         return Interval(*ends)
 
-    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Line:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Line:
         """Lines drawn from this belief."""
         self._require_proper("draws")
         rng = np.random.default_rng(random_state)

@@ -12,6 +12,7 @@ from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plai
 from tallybayes.beliefs.log_gamma import log_growth, stirling_rest
 from tallybayes.errors import PriorError
 from tallybayes.statistics.moments import Moments
+from tallybayes.typing import RandomState
 
 
 class Normal(NamedTuple):
@@ -161,7 +162,7 @@ class NormalInverseGamma(Belief):
             ends.append(Normal(*(plain(np.broadcast_to(part, self._size)) for part in (mean, variance))))
         return Interval(*ends)
 
-    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> Normal:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Normal:
         """Means and variances drawn from this belief; a shared variance is drawn once."""
         rng = np.random.default_rng(random_state)
         leading, full = as_size(n), self._size

@@ -13,6 +13,7 @@ from tallybayes.beliefs.log_gamma import log_growth, stirling_rest
 from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.errors import PriorError
 from tallybayes.statistics.moments import Moments
+from tallybayes.typing import RandomState
 
 _FLAT = 1e-10  # a scale whose least eigenvalue, beside its variances, is below this is kept as its root too
 
@@ -200,7 +201,7 @@ class NormalInverseWishart(Belief):
         """Equal-tailed credible intervals of every column's mean and variance (their marginals)."""
         return self._marginal().interval(mass)
 
-    def sample(self, n: int | tuple[int, ...] = (), *, random_state: Any = None) -> MultivariateNormal:
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> MultivariateNormal:
         """Means and covariances drawn from this belief (Bartlett's decomposition); a shared one is drawn once."""
         rng = np.random.default_rng(random_state)
         leading, d, given = as_size(n), self.n_columns, self._given

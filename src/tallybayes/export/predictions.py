@@ -23,6 +23,7 @@ from tallybayes.sources.parts import parts_of
 from tallybayes.sources.source import BATCH
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,7 @@ _FRAMES = ("pandas", "polars", "pyarrow")
 
 def write_predictions(
     model: Any,
-    data: Any,
+    data: Rows,
     to: Any,
     node: Name | None = None,
     *,

@@ -9,9 +9,10 @@ from tallybayes.errors import DataError
 from tallybayes.export.files import writing_rows
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import open_table
+from tallybayes.typing import Rows
 
 
-def write_rows(data: Any, to: Any, *, format: str | None = None) -> int:
+def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
     """Write rows to a file or a table of a database: all of them or nothing.
 
     What a model has drawn, or the rows of another file: those that lie in files or databases are read and written

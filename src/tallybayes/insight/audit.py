@@ -30,6 +30,7 @@ from tallybayes.sources.encode import is_missing
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
 from tallybayes.sources.texts import Texts
+from tallybayes.typing import Labels, Rows
 
 _RULED_OUT, _SURE = 0.01, 0.9
 _BY_CHANCE_LABELS = 0.01  # the probability of so many labels that disagree, or of one so far off
@@ -38,7 +39,7 @@ _MASS = 0.99
 _FEW = 0.01  # of the rows: so many improbable ones are left out where columns are compared
 
 
-def audit(model: Any, data: Any, target: Any = None, *, by: Any = None, learned: bool = False) -> Audit:
+def audit(model: Any, data: Rows, target: Labels | None = None, *, by: Any = None, learned: bool = False) -> Audit:
     """Look for what is wrong with some rows, by what a model has counted.
 
     Rows that are all but impossible, with the column that is most to blame; values that were never counted; columns

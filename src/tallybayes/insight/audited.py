@@ -10,6 +10,8 @@ from tallybayes.html import html_parts
 from tallybayes.insight.drift import ColumnDrift
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 _SHOWN = 8  # lines of a printed table
@@ -141,7 +143,7 @@ class Audit:
             raise DataError.wrong_type("part", repr(part), " or ".join(map(repr, _PARTS)))
         return pd.DataFrame(getattr(self, part), columns=list(_PARTS[part]._fields))
 
-    def plot(self, ax: Any = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Picture:
         """How far every column moved, in bits a cell, with intervals; needs matplotlib.
 
         Parameters

@@ -12,8 +12,11 @@ from tallybayes.errors import DataError
 from tallybayes.html import html_table
 from tallybayes.insight.candidates import listed
 from tallybayes.progress import progress
+from tallybayes.typing import RandomState, Rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 
@@ -66,7 +69,7 @@ class BiasVariance:
         found = {"candidate": self.names, "bias": self.bias, "variance": self.variance}
         return pd.DataFrame(found | {"sum": self.bias + self.variance})
 
-    def plot(self, ax: Any = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Picture:
         """Bias², variance and their sum over the candidates; needs matplotlib.
 
         Parameters
@@ -102,14 +105,14 @@ class BiasVariance:
 
 def bias_variance(
     model: Any,
-    X: Any,
+    X: Rows,
     truth: Callable[[Any], Any],
     *,
     candidates: Any = None,
     noise: float = 1.0,
     at: Any = None,
     n_draws: int = 200,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> BiasVariance:
     """Fit a regression to many draws of the noise about a known truth, and take its error apart.
 

@@ -22,8 +22,11 @@ from tallybayes.models.inputs.folds import random_folds
 from tallybayes.models.inputs.sequences import Sequences, open_sequences, step_weights
 from tallybayes.progress import progress
 from tallybayes.sources.table import Table
+from tallybayes.typing import RandomState, Rows, Weights
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 # What a number of states can be judged by, in words, and whether more is better.
@@ -38,17 +41,17 @@ _MASS = 0.95
 
 def choose_states(
     model: Any,
-    X: Any,
+    X: Rows,
     candidates: Iterable[int] = range(1, 7),
     by: str = "held_out",
     lengths: Any = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
     folds: int = 10,
     n_init: int = 5,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> ChosenStates:
     """How many states a hidden Markov model should have, learned from sequences whose states are not known.
 
@@ -230,7 +233,7 @@ class ChosenStates:
             lines.append(line | {"converged": model is not None and bool(model.converged_)})
         return pd.DataFrame(lines)
 
-    def plot(self, ax: Any = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Picture:
         """A picture: the criterion against the number of states, with intervals where there are; needs matplotlib.
 
         Parameters

@@ -6,7 +6,7 @@ Models whose counts cannot be subtracted are fitted again for every fold.
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from sklearn.base import clone
@@ -35,22 +35,49 @@ from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.regression.held_out import HeldRows
 from tallybayes.models.regression.regression import Regression
 from tallybayes.sources.table import Table
+from tallybayes.typing import Labels, RandomState, Rows, Weights
 
 MOST_CALIBRATIONS = 10  # where every row is held out alone
 MOST_FITS = 500  # of a model that is fitted again without every row
 
 
+@overload
+def cross_validate(
+    model: Classifier | Chosen | NearestClassMean,
+    data: Rows,
+    target: Labels,
+    folds: Any = 10,
+    groups: Any = None,
+    order: Any = None,
+    *,
+    candidates: None = None,
+    sample_weight: Weights = None,
+    random_state: RandomState = 0,
+) -> CrossValidation: ...
+@overload
 def cross_validate(
     model: Any,
-    data: Any,
-    target: Any = None,
+    data: Rows,
+    target: Labels | None = None,
     folds: Any = 10,
     groups: Any = None,
     order: Any = None,
     *,
     candidates: Any = None,
-    sample_weight: Any = None,
-    random_state: Any = 0,
+    sample_weight: Weights = None,
+    random_state: RandomState = 0,
+) -> Any: ...
+def cross_validate(
+    model: Any,
+    data: Rows,
+    target: Labels | None = None,
+    folds: Any = 10,
+    groups: Any = None,
+    order: Any = None,
+    *,
+    candidates: Any = None,
+    sample_weight: Weights = None,
+    random_state: RandomState = 0,
 ) -> Any:
     """Score every row by a model that has not counted it: exact k-fold cross-validation from one counting pass.
 
@@ -139,8 +166,21 @@ def cross_validate(
     return _result(subjects, splits, np.where(known, fold - 1, -1), parameters, candidates, ordered=True)
 
 
+@overload
 def leave_one_out(
-    model: Any, data: Any, target: Any = None, *, candidates: Any = None, sample_weight: Any = None
+    model: Classifier | Chosen | NearestClassMean,
+    data: Rows,
+    target: Labels,
+    *,
+    candidates: None = None,
+    sample_weight: Weights = None,
+) -> CrossValidation: ...
+@overload
+def leave_one_out(
+    model: Any, data: Rows, target: Labels | None = None, *, candidates: Any = None, sample_weight: Weights = None
+) -> Any: ...
+def leave_one_out(
+    model: Any, data: Rows, target: Labels | None = None, *, candidates: Any = None, sample_weight: Weights = None
 ) -> Any:
     """Score every row by the model of all other rows.
 
@@ -197,7 +237,7 @@ def leave_one_out(
     return _result(subjects, splits_of(fold, known), fold, parameters, candidates)
 
 
-def hold(model: Any, data: Any, target: Any, sample_weight: Any) -> Held:
+def hold(model: Any, data: Rows, target: Any, sample_weight: Weights) -> Held:
     """What can be held out of a model, which is fitted on all of it."""
     if isinstance(model, HiddenMarkovModel):
         return HeldSequences(model, data, target, sample_weight)

@@ -21,8 +21,11 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.typing import Labels, Rows, Weights
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 _CELLS = 1 << 22  # cells counted at a time, where a task can be cut into pieces
@@ -108,7 +111,7 @@ class Dependence:
 
         return pd.DataFrame(self.table, columns=list(Pair._fields))
 
-    def plot(self, ax: Any = None, most: int = 30) -> Picture:
+    def plot(self, ax: Axes | None = None, most: int = 30) -> Picture:
         """A picture of the matrix; needs matplotlib.
 
         Parameters
@@ -163,7 +166,7 @@ class Dependence:
         return f"{sure} of {n_pairs} pairs are dependent beyond doubt (evidence above {enough} bits): {what}."
 
 
-def dependence(data: Any, target: Any, *, sample_weight: Any = None, mass: float = 0.95) -> Dependence:
+def dependence(data: Rows, target: Labels, *, sample_weight: Weights = None, mass: float = 0.95) -> Dependence:
     """How much every pair of columns has in common given the class: where "naive" hurts.
 
     For two columns of labels this is the conditional mutual information Σ p(c) I(x; x' | c) of their joint table. For

@@ -31,6 +31,7 @@ from tallybayes.models.networks.observed import with_absent_levels
 from tallybayes.sources.table import Table
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
+from tallybayes.typing import Rows
 
 _ROWS = 2_000  # rows of a class that are looked at, and drawn in every replicate
 _FEWEST = 20  # with fewer rows than these nothing could be seen
@@ -70,7 +71,7 @@ class Source(NamedTuple):
     bins: Sequence[tuple[str, ...]] = ()
 
 
-def sources(model: Any, data: Any, target: Any, rng: np.random.Generator) -> Iterator[Source]:
+def sources(model: Any, data: Rows, target: Any, rng: np.random.Generator) -> Iterator[Source]:
     """The factors of a fitted model with the rows they are compared with."""
     if isinstance(model, BayesianNetwork):
         return _of_network(model, data, target)

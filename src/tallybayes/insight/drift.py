@@ -17,6 +17,7 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows
 
 _BLOCKS = 20
 _SURE = 0.99
@@ -34,7 +35,7 @@ class ColumnDrift(NamedTuple):
     new_levels: tuple[Any, ...]
 
 
-def drift(model: Any, data: Any, target: Any = None, mass: float = _SURE) -> list[ColumnDrift]:
+def drift(model: Any, data: Rows, target: Labels | None = None, mass: float = _SURE) -> list[ColumnDrift]:
     """How far every column of some rows is from what a model has counted, those that moved most first.
 
     The rows are counted in blocks, and each is left out once by subtraction: so every column's bits

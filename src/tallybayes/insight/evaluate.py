@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -34,10 +34,47 @@ from tallybayes.sources.encode import encode
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.source import Source
 from tallybayes.sources.table import Table
+from tallybayes.typing import Labels, Rows, Weights
 
 
+@overload
 def evaluate(
-    model: Any, data: Any, target: Any = None, by: Any = None, *, sample_weight: Any = None, mass: float = 0.95
+    model: Classifier | Chosen | NearestClassMean,
+    data: Rows,
+    target: Labels | None = None,
+    by: Any = None,
+    *,
+    sample_weight: Weights = None,
+    mass: float = 0.95,
+) -> Evaluation: ...
+@overload
+def evaluate(
+    model: Regression,
+    data: Rows,
+    target: Labels | None = None,
+    by: Any = None,
+    *,
+    sample_weight: Weights = None,
+    mass: float = 0.95,
+) -> RegressionEvaluation: ...
+@overload
+def evaluate(
+    model: Any,
+    data: Rows,
+    target: Labels | None = None,
+    by: Any = None,
+    *,
+    sample_weight: Weights = None,
+    mass: float = 0.95,
+) -> Any: ...
+def evaluate(
+    model: Any,
+    data: Rows,
+    target: Labels | None = None,
+    by: Any = None,
+    *,
+    sample_weight: Weights = None,
+    mass: float = 0.95,
 ) -> Any:
     """How good a fitted model's answers are on some rows or sequences, with credible intervals.
 

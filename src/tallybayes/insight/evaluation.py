@@ -17,6 +17,8 @@ from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import open_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 ALL_GROUPS = "(all)"  # what a frame calls the rows of all groups together
@@ -307,7 +309,7 @@ class Evaluation:
     def _repr_html_(self) -> str:
         return as_html(self._shown())
 
-    def plot_confusion(self, ax: Any = None) -> Picture:
+    def plot_confusion(self, ax: Axes | None = None) -> Picture:
         """A picture of the confusion matrix, coloured by each true class's shares; needs matplotlib.
 
         Parameters
@@ -322,7 +324,7 @@ class Evaluation:
 
         return plot_confusion(self, ax)
 
-    def plot_reliability(self, ax: Any = None) -> Picture:
+    def plot_reliability(self, ax: Axes | None = None) -> Picture:
         """A picture of accuracy against confidence, and of how many rows have which; needs matplotlib.
 
         Parameters
@@ -337,7 +339,7 @@ class Evaluation:
 
         return plot_reliability(self, ax)
 
-    def plot_precision_recall(self, ax: Any = None) -> Picture:
+    def plot_precision_recall(self, ax: Axes | None = None) -> Picture:
         """A picture of precision against recall: of ``classes[1]``, or of every class; needs matplotlib.
 
         Parameters

@@ -17,8 +17,11 @@ from tallybayes.models.inputs.features import check_target, only_column
 from tallybayes.models.inputs.folds import random_folds
 from tallybayes.progress import progress
 from tallybayes.sources.opening import open_source
+from tallybayes.typing import Labels, RandomState, Rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 _LEAST = 1e-15  # a probability below is as good as none: the log-loss of models that rule classes out stays finite
@@ -127,7 +130,7 @@ class LearningCurves:
                 lines.append(line)
         return pd.DataFrame(lines)
 
-    def plot(self, what: str | Sequence[str] | None = None, ax: Any = None) -> Picture:
+    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Picture:
         """Curves over the number of rows, with bands of one standard error and the crossings; needs matplotlib.
 
         Parameters
@@ -196,12 +199,12 @@ class LearningCurves:
 
 def learning_curves(
     models: Any,
-    data: Any,
-    target: Any,
+    data: Rows,
+    target: Labels,
     sizes: Sequence[int] | None = None,
     *,
     repeats: int = 10,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> LearningCurves:
     """How models do after few rows and after many: generative ones are often ahead first, and overtaken later.
 

@@ -16,8 +16,11 @@ from tallybayes.insight.summaries import Counted
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.networks.network import BayesianNetwork
+from tallybayes.typing import Labels, RandomState, Rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 
@@ -85,7 +88,7 @@ class PredictiveCheck:
         names = ["class" if name == "label" else name for name in Check._fields]
         return pd.DataFrame(self.table, columns=names)
 
-    def plot(self, column: Any = None, ax: Any = None) -> Picture:
+    def plot(self, column: Any = None, ax: Axes | None = None) -> Picture:
         """A histogram of a column in every class over the envelope of the replicates; needs matplotlib.
 
         Parameters
@@ -167,7 +170,7 @@ class PredictiveCheck:
 
 
 def predictive_check(
-    model: Any, data: Any, target: Any = None, *, n_draws: int = 200, random_state: Any = 0
+    model: Any, data: Rows, target: Labels | None = None, *, n_draws: int = 200, random_state: RandomState = 0
 ) -> PredictiveCheck:
     """Draw data sets from a fitted model and see which columns of the real one look different: a wrong family.
 

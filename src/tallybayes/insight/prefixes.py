@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from tallybayes.errors import TallybayesError
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.nearest_mean import NearestClassMean
+from tallybayes.typing import Rows
 
 
 class Learned(NamedTuple):
@@ -56,7 +57,7 @@ def adds(model: Any) -> bool:
 
 
 def models_of_prefixes(
-    model: Any, X: Any, labels: np.ndarray, order: np.ndarray, sizes: np.ndarray, asked: Any
+    model: Any, X: Rows, labels: np.ndarray, order: np.ndarray, sizes: np.ndarray, asked: Any
 ) -> Iterator[Learned]:
     """The model of the first rows in this order, size by size, which rise.
 

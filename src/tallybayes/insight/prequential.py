@@ -22,8 +22,11 @@ from tallybayes.sources.arrays import as_array
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table, open_table
+from tallybayes.typing import Labels
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 _LEAST = 1e-15  # a probability below is as good as none
@@ -148,7 +151,7 @@ class Prequential:
                 lines.append(line)
         return pd.DataFrame(lines)
 
-    def plot(self, what: str | Sequence[str] | None = None, ax: Any = None) -> Picture:
+    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Picture:
         """Curves over the rows that came: every batch as a point, faded means as lines; needs matplotlib.
 
         Parameters
@@ -165,7 +168,7 @@ class Prequential:
         wanted = list(MEASURES) if what is None else [what] if isinstance(what, str) else list(what)
         return plot_prequential(self, [self._measure(each) for each in wanted], ax)
 
-    def plot_drift(self, model: str | None = None, ax: Any = None) -> Picture:
+    def plot_drift(self, model: str | None = None, ax: Axes | None = None) -> Picture:
         """How far every column of every batch was from what a model had counted, in bits; needs matplotlib.
 
         Parameters
@@ -222,7 +225,7 @@ class _Batch(NamedTuple):
 def prequential(
     models: Any,
     stream: Any,
-    target: Any = None,
+    target: Labels | None = None,
     *,
     batch: int = 100,
     time: Any = None,

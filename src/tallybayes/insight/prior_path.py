@@ -19,8 +19,11 @@ from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.fitted.held_out import splits_of
 from tallybayes.models.inputs.folds import random_folds
 from tallybayes.progress import progress
+from tallybayes.typing import Labels, Rows, Weights
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 _FOLDS = 10  # of models whose rows cannot be left out in closed form
@@ -86,7 +89,7 @@ class PriorPath:
             found["accuracy"] = [result.accuracy.value for result in self.results]
         return pd.DataFrame(found)
 
-    def plot(self, ax: Any = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Picture:
         """Evidence, log-loss and accuracy against the strength of the prior; needs matplotlib.
 
         Parameters
@@ -130,7 +133,9 @@ class PriorPath:
         return html_parts((_TITLE, head, rows), *self._notes())
 
 
-def prior_path(model: Any, data: Any, target: Any = None, grid: Any = GRID, *, sample_weight: Any = None) -> PriorPath:
+def prior_path(
+    model: Any, data: Rows, target: Labels | None = None, grid: Any = GRID, *, sample_weight: Weights = None
+) -> PriorPath:
     """Evidence, and log-loss and accuracy on what is left out, under priors of several strengths.
 
     Every prior has the same expectations as the model's own (``prior_``) and is worth a multiple of it. Rows of a

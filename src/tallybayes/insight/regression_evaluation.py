@@ -14,6 +14,7 @@ from tallybayes.insight.evaluation_text import Part, as_html, as_text, measure_c
 from tallybayes.insight.intervals import Measure, average, shares
 from tallybayes.models.regression.answers import TargetPredictive
 from tallybayes.sources.collect import check_weight
+from tallybayes.typing import Labels
 
 _HEADLINES = {
     "l1": "mean absolute error (L1)",
@@ -48,7 +49,9 @@ class RegressionEvaluation:
     (1.0, 1.6667)
     """
 
-    def __init__(self, target: Any, predicted: Any, *, weight: Any = None, by: Any = None, mass: float = 0.95) -> None:
+    def __init__(
+        self, target: Labels, predicted: Any, *, weight: Any = None, by: Any = None, mass: float = 0.95
+    ) -> None:
         tails(mass)  # refuses what is no mass
         self.mass = mass
         self.predictive = predicted if isinstance(predicted, TargetPredictive) else None

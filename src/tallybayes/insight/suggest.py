@@ -15,9 +15,10 @@ from tallybayes.models.inputs.suggesting import Candidate as Candidate
 from tallybayes.models.inputs.suggesting import ColumnSuggestion, choose_families
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.opening import open_source
+from tallybayes.typing import Labels, Rows, Weights
 
 
-def suggest_columns(data: Any, target: Any, *, sample_weight: Any = None) -> Suggestion:
+def suggest_columns(data: Rows, target: Labels, *, sample_weight: Weights = None) -> Suggestion:
     """Propose a family for every column, by evidence: the one that describes the column most briefly given the target.
 
     Nothing is applied: pass ``suggestion.columns`` on if you agree, or let a model choose: ``columns="suggest"``. A

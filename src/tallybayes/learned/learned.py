@@ -25,6 +25,8 @@ from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 GROUP = "group"
@@ -254,7 +256,7 @@ class Learned:
         model = shaped.log_prob(posterior.mode())
         return Bits(*(self._squeeze(0.0 - np.asarray(part) / np.log(2)) for part in (data, model, evidence)))
 
-    def plot(self, prior: Any = None, ax: Any = None) -> Picture:
+    def plot(self, prior: Any = None, ax: Axes | None = None) -> Picture:
         """A picture of prior, likelihood and posterior, with the estimates marked; needs matplotlib.
 
         Of several groups or columns, the posterior of each.

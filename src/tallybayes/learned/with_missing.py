@@ -16,8 +16,11 @@ from tallybayes.predictive import Predictive
 from tallybayes.sources.absence import presence_name
 from tallybayes.sources.table import open_table
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import RandomState
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 
@@ -120,7 +123,7 @@ class LearnedWithMissing(Learned):
         parts = zip(self.there.bits(there), self.values.bits(values), strict=True)
         return Bits(*(plain(np.asarray(one) + other) for one, other in parts))
 
-    def plot(self, prior: Any = None, ax: Any = None) -> Picture:
+    def plot(self, prior: Any = None, ax: Axes | None = None) -> Picture:
         """A picture of what is believed about the values that are there; ``there.plot()`` draws the other half."""
         return self.values.plot(_priors(prior)[1], ax)
 
@@ -162,7 +165,7 @@ class PredictiveWithMissing(Predictive):
         found = known + np.asarray(self.values.log_prob([values] if one else values))
         return plain(found[0]) if one else found
 
-    def sample(self, n: int, *, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
         """`n` rows drawn from the predictive; NaN, or None among labels, where they are absent.
 
         Parameters

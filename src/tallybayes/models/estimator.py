@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from functools import wraps
 from typing import Any, ClassVar
 
-from sklearn.base import BaseEstimator
-
 from tallybayes.errors import TallybayesError, as_attribute_error
 from tallybayes.html import html_text
 from tallybayes.inference.em import check_climb
+from tallybayes.models.bases import BaseEstimator
 from tallybayes.models.near_misses import hint_for_attribute, with_hints
 from tallybayes.words import Words
 

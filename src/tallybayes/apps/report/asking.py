@@ -58,9 +58,7 @@ def _log_truth(model: Any, columns: dict[Any, list[Any]], truth: np.ndarray) -> 
 
 def is_additive(model: Any) -> bool:
     """Whether every column adds to the log-odds by itself, so that several may be changed at once."""
-    if isinstance(model, tb.NaiveBayes) and not isinstance(model, tb.Mixture):
-        return getattr(model, "calibration_", None) is None
-    return False
+    return isinstance(model, tb.NaiveBayes) and model.calibration_ is None
 
 
 def changes(model: Any, rows: Rows, telling: dict[Any, float]) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import CalibrationWarning, warn
 from tallybayes.inference.em import Climbed
+from tallybayes.models.bases import ClassifierMixin, attribute
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibrating import calibrate, calibrate_first, warn_uncalibrated
 from tallybayes.models.classifiers.answers.calibration import METHODS, Calibration
@@ -39,7 +39,7 @@ class Classifier(ClassifierMixin, Grouped):
         "unlabelled": Words(("em", "skip", None)),
     }
 
-    target_ = property(learning.target)
+    target_ = attribute(learning.target)
     report = report
     fit = learning.fit
     partial_fit = learning.partial_fit

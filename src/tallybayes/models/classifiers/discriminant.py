@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import EstimateError, NotLinearError
@@ -14,6 +13,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
 from tallybayes.families.stated import stated
+from tallybayes.models.bases import TransformerMixin
 from tallybayes.models.classifiers.answers.linear import linear_terms
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.stating import discriminant_from_parameters
@@ -27,9 +27,12 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.typing import Labels, RandomState, Rows
 from tallybayes.words import Words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 
@@ -124,7 +127,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         max_iter: int = 200,
         tol: float = 1e-6,
         n_init: int = 1,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -252,7 +255,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
 
     @by_batch
     @answering
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """The most probable class of every row; ties go to the first.
 
         Parameters
@@ -322,7 +325,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         return weight, moments.mean, moments.scatter.sum(axis=0) / max(weight.sum() - (weight > 0).sum(), 1.0)
 
     @answering
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Rows) -> np.ndarray:
         """Rows projected onto the discriminant directions, from the mean of all rows.
 
         Parameters
@@ -351,7 +354,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         """
         return np.array([f"gaussiandiscriminant{k}" for k in range(self.scalings_.shape[1])], dtype=object)
 
-    def plot_projection(self, X: Any, y: Any, ax: Any = None) -> Picture:
+    def plot_projection(self, X: Rows, y: Labels, ax: Axes | None = None) -> Picture:
         """Rows on the first two discriminant directions, coloured by class; needs matplotlib.
 
         Parameters

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError
 from tallybayes.families.estimates import ESTIMATE_WORDS
+from tallybayes.models.bases import attribute
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers import pictures
 from tallybayes.models.classifiers.answers.calibration import Calibration
@@ -50,6 +51,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.reading import as_read, in_family_of_words
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, Weights
 from tallybayes.words import Words
 
 
@@ -78,11 +80,11 @@ class Grouped(Model):
     _initial: Any = None  # the model that EM starts from, while it is fitted
     _owed = False  # whether it was to have one, and has none
 
-    classes_ = property(learning.classes)
-    feature_names_in_ = property(learning.feature_names_in)
-    n_features_in_ = property(learning.n_features_in)
-    _target = property(learning.target)
-    _class_domain = property(learning.class_domain)
+    classes_ = attribute(learning.classes)
+    feature_names_in_ = attribute(learning.feature_names_in)
+    n_features_in_ = attribute(learning.n_features_in)
+    _target = attribute(learning.target)
+    _class_domain = attribute(learning.class_domain)
 
     @property
     def class_log_prior_(self) -> np.ndarray:
@@ -164,7 +166,7 @@ class Grouped(Model):
 
     @by_batch
     @answering
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """The most probable class of every row; ties go to the first.
 
         Parameters
@@ -178,21 +180,20 @@ class Grouped(Model):
         self._check_estimated(self.class_log_prior_)
         if self._calibration is not None:  # it may change the order
             return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
-        codes = None
-        plain = type(X) is np.ndarray and X.ndim == 2 and not self._shape.by_name and not looking()
-        if plain and X.shape[1] == self._shape.n_features:
+        codes, short = None, not (self._shape.by_name or looking())
+        if short and type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == self._shape.n_features:
             codes = self._plan.argmax_array(X)  # the short way for the plain case
         return self.classes_[self._plan.argmax(open_rows(self, X)) if codes is None else codes]
 
     @by_batch
     @answering
-    def predict_joint_log_proba(self, X: Any) -> np.ndarray:
+    def predict_joint_log_proba(self, X: Rows) -> np.ndarray:
         """log p(class, row), shape (n, classes); −inf where a row is impossible in a class."""
         return self._joint(X)
 
     @by_batch
     @answering
-    def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: Rows, class_prior: Any = None) -> np.ndarray:
         """log p(class | row), shape (n, classes).
 
         Parameters
@@ -221,7 +222,7 @@ class Grouped(Model):
 
     @by_batch
     @answering
-    def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
+    def predict_proba(self, X: Rows, class_prior: Any = None) -> np.ndarray:
         """p(class | row), shape (n, classes). A row impossible in every class gets the class prior, with a warning.
 
         Parameters
@@ -234,13 +235,13 @@ class Grouped(Model):
 
     @by_batch
     @answering
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Rows) -> np.ndarray:
         """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
         check_is_fitted(self, "tally_")
         return self._plan.posterior(open_rows(self, X), whole=True).log_density
 
     @answering
-    def log_likelihood(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
+    def log_likelihood(self, X: Rows, y: Labels | None = None, *, sample_weight: Weights = None) -> float:
         """log p(all rows) or, with their classes, log p(all rows and classes), in nats.
 
         Parameters
@@ -294,19 +295,19 @@ class Grouped(Model):
     to_linear = to_linear
     to_sql = to_sql
     to_onnx = to_onnx
-    n_parameters_joint_ = property(n_parameters_joint)
-    n_parameters_ = property(measures.n_parameters)
+    n_parameters_joint_ = attribute(n_parameters_joint)
+    n_parameters_ = attribute(measures.n_parameters)
     log_evidence = measures.log_evidence
     bits = measures.bits
-    bic_ = property(measures.bic)
-    aic_ = property(measures.aic)
-    prior_ = property(measures.resolved_priors)
-    parameters_ = property(reading.parameters)
+    bic_ = attribute(measures.bic)
+    aic_ = attribute(measures.aic)
+    prior_ = attribute(measures.resolved_priors)
+    parameters_ = attribute(reading.parameters)
     table = reading.table
-    posterior_ = property(reading.posterior)
-    class_prior_ = property(class_prior)
-    means_ = property(means)
-    covariances_ = property(covariances)
+    posterior_ = attribute(reading.posterior)
+    class_prior_ = attribute(class_prior)
+    means_ = attribute(means)
+    covariances_ = attribute(covariances)
     _told = told
     summary = summary
     _groups = "classes"

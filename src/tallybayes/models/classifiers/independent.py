@@ -25,6 +25,7 @@ from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Rows
 from tallybayes.value import same
 
 
@@ -35,7 +36,7 @@ def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[
     return [Factor(names, (target,), family) for names, family in found.blocks]
 
 
-def with_kinds_of(model: Any, X: Any) -> Any:
+def with_kinds_of(model: Any, X: Rows) -> Any:
     """The model, or a copy in which columns of which no cell was seen yet are of the kind that they are in these rows.
 
     A part of a table in which all cells of a column are missing says nothing of what they are.

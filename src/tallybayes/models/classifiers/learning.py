@@ -36,11 +36,12 @@ from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, Weights
 
 Model = TypeVar("Model", bound=Any)
 
 
-def fit(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
+def fit(model: Model, X: Rows, y: Labels, sample_weight: Weights = None) -> Model:
     """Count the rows, forgetting any counted before.
 
     Parameters
@@ -56,7 +57,7 @@ def fit(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
     return learn(model, X, y, sample_weight, whole=True)
 
 
-def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Model:
+def partial_fit(model: Model, X: Rows, y: Labels, sample_weight: Weights = None, classes: Any = None) -> Model:
     """Count more rows; new classes and levels may appear. Any order, any split gives what `fit` on all gives.
 
     Parameters
@@ -80,7 +81,7 @@ def partial_fit(model: Model, X: Any, y: Any, sample_weight: Any = None, classes
 
 
 @receipted
-def forget(model: Model, X: Any, y: Any, sample_weight: Any = None) -> Model:
+def forget(model: Model, X: Rows, y: Labels, sample_weight: Weights = None) -> Model:
     """Take rows out again, exactly: as if they had never been seen.
 
     Rows that were never learned are refused where a count would turn negative; rows never learned that happen to
@@ -164,7 +165,7 @@ def fit_tally(model: Model, tally: Tally) -> Model:
     return model._take_from(fresh)._adopt(tally)
 
 
-def add_class(model: Model, label: Any, X: Any, sample_weight: Any = None) -> Model:
+def add_class(model: Model, label: Any, X: Rows, sample_weight: Weights = None) -> Model:
     """Learn a class that was not there, from its rows alone.
 
     Parameters
@@ -207,7 +208,7 @@ def drop_class(model: Model, label: Any) -> Model:
 
 
 @answering
-def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+def score(model: Any, X: Rows, y: Labels, sample_weight: Weights = None) -> float:
     """The share of rows whose class is predicted.
 
     Parameters
@@ -231,9 +232,9 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
 
 def learn(
     model: Model,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    X: Rows,
+    y: Labels,
+    sample_weight: Weights,
     classes: Any = None,
     *,
     whole: bool = False,

@@ -9,6 +9,7 @@ from sklearn.utils import ClassifierTags
 
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.inference.em import is_whole
+from tallybayes.models.bases import attribute
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.pictures import plot_words
 from tallybayes.models.classifiers.grouped import Grouped
@@ -20,6 +21,7 @@ from tallybayes.models.fitted.measures import evidence_bound
 from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
 from tallybayes.models.inputs.features import open_features
 from tallybayes.sources.opening import open_source
+from tallybayes.typing import RandomState, Rows, Weights
 
 
 class Mixture(Grouped):
@@ -83,7 +85,7 @@ class Mixture(Grouped):
         tol: float = 1e-6,
         n_init: int = 3,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
         self.columns = columns
@@ -103,10 +105,10 @@ class Mixture(Grouped):
     unlabelled_weight = 1.0
     missing_label = None
     n_classes = property(lambda model: model.n_components)
-    evidence_bound_ = property(evidence_bound)
+    evidence_bound_ = attribute(evidence_bound)
     from_parameters = classmethod(mixture_from_parameters)
-    columns_ = property(columns_of)
-    left_out_ = property(left_out_of)
+    columns_ = attribute(columns_of)
+    left_out_ = attribute(left_out_of)
     _shown = shown_choice
     _make_factors = column_factors
     _retally = retally
@@ -116,7 +118,7 @@ class Mixture(Grouped):
     plot_climb = plot_climb
     plot_words = plot_words
 
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None, *, initial: Any = None) -> Self:
+    def fit(self, X: Rows, y: None = None, sample_weight: Weights = None, *, initial: Any = None) -> Self:
         """Find the components.
 
         Parameters
@@ -143,7 +145,7 @@ class Mixture(Grouped):
         self._shape = self._shape._replace(y_dtype=np.dtype(np.int64))
         return self
 
-    def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: None = None, sample_weight: Weights = None) -> float:
         """The mean log p(row), in nats.
 
         Parameters
@@ -153,12 +155,13 @@ class Mixture(Grouped):
             Not used.
         sample_weight : array-like of shape (n,), or the name of a column of X, optional
         """
+        weight: Any = sample_weight
         if isinstance(sample_weight, str):
             table = open_features(X)
-            X, sample_weight = table.without(sample_weight), table._column(sample_weight)
-        return float(np.average(self.score_samples(X), weights=sample_weight))
+            X, weight = table.without(sample_weight), table._column(sample_weight)
+        return float(np.average(self.score_samples(X), weights=weight))
 
-    def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Rows, y: None = None, sample_weight: Weights = None) -> np.ndarray:
         """Find the components, and the most probable one of every row.
 
         Parameters

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tallybayes.models.bases import attribute
 from tallybayes.models.classifiers.answers.pictures import plot_words
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.independent import column_factors, column_tags, retally, with_kinds_of
 from tallybayes.models.classifiers.stating import naive_bayes_from_parameters
 from tallybayes.models.fitted.climbing import plot_climb
 from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
+from tallybayes.typing import RandomState
 
 
 class NaiveBayes(Classifier):
@@ -95,7 +97,7 @@ class NaiveBayes(Classifier):
         max_iter: int = 200,
         tol: float = 1e-6,
         n_init: int = 1,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.columns = columns
         self.estimate = estimate
@@ -113,8 +115,8 @@ class NaiveBayes(Classifier):
         self.random_state = random_state
 
     from_parameters = classmethod(naive_bayes_from_parameters)
-    columns_ = property(columns_of)
-    left_out_ = property(left_out_of)
+    columns_ = attribute(columns_of)
+    left_out_ = attribute(left_out_of)
     _shown = shown_choice
     _check_added = refuse_other_choice
     _make_factors = column_factors

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +16,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.inference.em import Climbed
+from tallybayes.models.bases import ClassifierMixin, attribute
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers import distances, pictures
 from tallybayes.models.classifiers.answers.distances import check_whole
@@ -33,6 +34,7 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, Weights
 from tallybayes.words import Words
 
 
@@ -97,13 +99,13 @@ class NearestClassMean(ClassifierMixin, Model):
     _words: ClassVar[Mapping[str, Words]] = {
         "metric": Words(("mahalanobis", "euclidean", "learned"), ("a matrix", "a callable"))
     }
-    classes_ = property(learning.classes)
-    feature_names_in_ = property(learning.feature_names_in)
-    n_features_in_ = property(learning.n_features_in)
-    target_ = property(learning.target)
+    classes_ = attribute(learning.classes)
+    feature_names_in_ = attribute(learning.feature_names_in)
+    n_features_in_ = attribute(learning.n_features_in)
+    target_ = attribute(learning.target)
     report = report
-    _target = property(learning.target)
-    _class_domain = property(learning.class_domain)
+    _target = attribute(learning.target)
+    _class_domain = attribute(learning.class_domain)
     forget = learning.forget
     fit_tally = learning.fit_tally
     drop_class = learning.drop_class
@@ -131,7 +133,7 @@ class NearestClassMean(ClassifierMixin, Model):
         like = None if factors is not None else self.tally_
         return learning.count_rows(self, table, weight, factors or list(self.tally_.factors), like)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels, sample_weight: Weights = None) -> Self:
         """Count the means, and train the metric if it is to be learned.
 
         Parameters
@@ -160,7 +162,7 @@ class NearestClassMean(ClassifierMixin, Model):
             )
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: Rows, y: Labels, sample_weight: Weights = None, classes: Any = None) -> Self:
         """Count more rows into the means; a learned metric stays as it is.
 
         Parameters
@@ -179,7 +181,7 @@ class NearestClassMean(ClassifierMixin, Model):
         self._numbers(read_more(self, X, y, sample_weight)[0])  # refuses rows that are not whole
         return learning.partial_fit(self, X, y, sample_weight)
 
-    def add_class(self, label: Any, X: Any, sample_weight: Any = None) -> Self:
+    def add_class(self, label: Any, X: Rows, sample_weight: Weights = None) -> Self:
         """Add a class from its rows, one is enough; the metric is unchanged.
 
         Parameters
@@ -309,15 +311,15 @@ class NearestClassMean(ClassifierMixin, Model):
         check_is_fitted(self, "tally_")
         return self._derive("means", lambda: self._moments().mean)
 
-    parameters_ = property(reading.parameters)
+    parameters_ = attribute(reading.parameters)
     table = reading.table
-    class_prior_ = property(class_prior)
-    class_log_prior_ = property(distances.class_log_prior)
+    class_prior_ = attribute(class_prior)
+    class_log_prior_ = attribute(distances.class_log_prior)
     _told = distances.told
     show_work = distances.show_work
     plot_decision = pictures.plot_nearest
     plot_classes = pictures.plot_classes
-    _scored = property(distances.scored)
+    _scored = attribute(distances.scored)
     summary = summary
     _weight = rows_by_class
     _groups = "classes"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.models.bases import attribute
 from tallybayes.models.classifiers import pairs
 from tallybayes.models.classifiers.answers import of_pairs, travel
 from tallybayes.models.classifiers.answers.pairs_work import show_work_of_tree
@@ -88,15 +89,15 @@ class TreeAugmentedNaiveBayes(Classifier):
         self.missing_label = missing_label
 
     _words = pairs.WORDS
-    columns_ = property(pairs.columns_of)
-    left_out_ = property(pairs.left_out_of)
+    columns_ = attribute(pairs.columns_of)
+    left_out_ = attribute(pairs.left_out_of)
     fit_tally = pairs.fit_tally
     explain = of_pairs.explain
     sample = of_pairs.sample
     fill = of_pairs.fill
-    parameters_ = property(of_pairs.parameters)
+    parameters_ = attribute(of_pairs.parameters)
     posterior_ = property(pairs.refuse_posterior)
-    n_parameters_ = property(of_pairs.n_parameters)
+    n_parameters_ = attribute(of_pairs.n_parameters)
     _told = of_pairs.told
     to_linear = pairs.refuse_linear
     show_work = show_work_of_tree
@@ -112,7 +113,7 @@ class TreeAugmentedNaiveBayes(Classifier):
     _feature_factors = pairs.single_factors
     _with_prior = pairs.with_prior
     _check_prior = pairs.check_prior
-    _pairs = property(pairs.pairs_of)
+    _pairs = attribute(pairs.pairs_of)
     _retally = pairs.retally
     _take_from = pairs.take_from
     _check_added = pairs.check_added

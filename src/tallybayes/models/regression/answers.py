@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -20,6 +20,7 @@ from tallybayes.models.regression.learning import check_features, read_rows
 from tallybayes.models.regression.lines import Weights, degree_in_use, terms, weights_of
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
+from tallybayes.typing import Rows
 
 
 class TargetPredictive(NamedTuple):
@@ -133,8 +134,12 @@ def shape(model: Any, parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if model._design.single else np.stack(parts, axis=1)
 
 
+@overload
+def predict(model: Any, X: Rows, return_std: Literal[False] = False) -> np.ndarray: ...
+@overload
+def predict(model: Any, X: Rows, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
 @by_batch
-def predict(model: Any, X: Any, return_std: bool = False) -> Any:
+def predict(model: Any, X: Rows, return_std: bool = False) -> Any:
     """The expected target of every row.
 
     Parameters
@@ -164,7 +169,7 @@ class Answers(tuple[np.ndarray, ...]):
 
 
 @by_batch
-def predictive(model: Any, X: Any) -> TargetPredictive:
+def predictive(model: Any, X: Rows) -> TargetPredictive:
     """p(target | inputs) of every row: Student's t under ``"bayes"``, else a normal about the line.
 
     Parameters

@@ -17,6 +17,7 @@ from tallybayes.models.regression.lines import priors_of, whole
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.numbers import numeric
 from tallybayes.sources.table import Table
+from tallybayes.typing import Labels, Rows, Weights
 
 
 class HeldRows:
@@ -29,7 +30,7 @@ class HeldRows:
         As for its `fit`.
     """
 
-    def __init__(self, model: Any, data: Any, target: Any, sample_weight: Any) -> None:
+    def __init__(self, model: Any, data: Rows, target: Labels, sample_weight: Weights) -> None:
         self.model = clone(model).fit(data, target, sample_weight)
         self.table, weight = learning.read_rows(self.model, data, target, sample_weight)
         self.weight = check_weight(weight, self.table.n_rows)

@@ -24,11 +24,12 @@ from tallybayes.sources.source import Source
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, Weights
 
 Model = TypeVar("Model", bound=Any)
 
 
-def fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model:
+def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> Model:
     """Count the rows, forgetting any counted before.
 
     Parameters
@@ -60,7 +61,7 @@ def fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model
     return model._adopt(tally)
 
 
-def partial_fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model:
+def partial_fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> Model:
     """Count more rows; new labels may appear. Any order, any split gives what `fit` on all gives.
 
     Parameters
@@ -79,7 +80,7 @@ def partial_fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None) 
 
 
 @receipted
-def forget(model: Model, X: Any, y: Any = None, sample_weight: Any = None) -> Model:
+def forget(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> Model:
     """Take rows out again, exactly: as if they had never been seen.
 
     Parameters
@@ -187,7 +188,7 @@ def _with_targets(table: Table, targets: dict[Name, np.ndarray]) -> Table:
     return table
 
 
-def read_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any]:
+def read_rows(model: Any, X: Rows, y: Any, sample_weight: Weights) -> tuple[Table, Any]:
     """More rows of a fitted regression: X and y as one table, and the weights."""
     design: Design = model._design
     table, weight = with_weight(open_features(X), sample_weight)
@@ -206,7 +207,7 @@ def read_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, An
     return _with_targets(table, renamed), weight
 
 
-def check_features(model: Any, X: Any, table: Table) -> None:
+def check_features(model: Any, X: Rows, table: Table) -> None:
     """Refuse other columns than those that were fitted."""
     design: Design = model._design
     known = [name for name in table.columns if name not in design.targets]

@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.typing import Labels, Rows
+
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 
 def plot(
-    model: Any, X: Any = None, y: Any = None, *, candidates: Any = None, mass: float = 0.95, ax: Any = None
+    model: Any,
+    X: Rows | None = None,
+    y: Labels | None = None,
+    *,
+    candidates: Any = None,
+    mass: float = 0.95,
+    ax: Axes | None = None,
 ) -> Picture:
     """The line with the band that holds targets, over one input; of several inputs, errors over what is predicted.
 

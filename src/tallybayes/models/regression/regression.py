@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import printable
 from tallybayes.families.estimates import ESTIMATE_WORDS, read_estimate
+from tallybayes.models.bases import RegressorMixin, attribute
 from tallybayes.models.fitted import measures
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.summary import ColumnSummary, Summary
@@ -107,20 +108,20 @@ class Regression(RegressorMixin, Model):
     log_likelihood = answers.log_likelihood
     table = lines.table
     plot = pictures.plot
-    coef_ = property(lines.coef)
-    intercept_ = property(lines.intercept)
-    noise_ = property(lines.noise)
-    terms_ = property(lines.terms)
-    degree_ = property(lines.degree_in_use)
-    prior_ = property(lines.priors)
-    posterior_ = property(lines.posteriors)
+    coef_ = attribute(lines.coef)
+    intercept_ = attribute(lines.intercept)
+    noise_ = attribute(lines.noise)
+    terms_ = attribute(lines.terms)
+    degree_ = attribute(lines.degree_in_use)
+    prior_ = attribute(lines.priors)
+    posterior_ = attribute(lines.posteriors)
     log_evidence = measures.log_evidence
     bits = measures.bits
-    bic_ = property(measures.bic)
-    aic_ = property(measures.aic)
-    n_parameters_ = property(measures.n_parameters)
+    bic_ = attribute(measures.bic)
+    aic_ = attribute(measures.aic)
+    n_parameters_ = attribute(measures.n_parameters)
     _degrees = lines.degrees_of
-    _whole = property(lines.whole)
+    _whole = attribute(lines.whole)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

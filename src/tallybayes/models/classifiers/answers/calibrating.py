@@ -13,13 +13,20 @@ from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.folds import group_folds
 from tallybayes.models.inputs.shape import read_more
 from tallybayes.sources.table import Table
+from tallybayes.typing import Labels, Rows, Weights
 from tallybayes.words import Words
 
 Model = TypeVar("Model", bound=Any)
 
 
 def calibrate(
-    model: Model, data: Any, target: Any, method: str | None = None, *, sample_weight: Any = None, groups: Any = None
+    model: Model,
+    data: Rows,
+    target: Labels,
+    method: str | None = None,
+    *,
+    sample_weight: Weights = None,
+    groups: Any = None,
 ) -> Model:
     """Mend the predicted probabilities by how the model does on its own rows, each left out in turn.
 

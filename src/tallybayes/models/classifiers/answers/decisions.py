@@ -15,11 +15,12 @@ from tallybayes.models.inputs.costs import finite_number, read_costs
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering
 from tallybayes.sources.collect import check_weight
+from tallybayes.typing import Rows, Weights
 
 
 @answering
 def decide(
-    model: Any, X: Any, cost: Any = None, *, abstain: float | None = None, class_prior: Any = None
+    model: Any, X: Rows, cost: Any = None, *, abstain: float | None = None, class_prior: Any = None
 ) -> np.ndarray:
     """The decision of least expected cost for every row.
 
@@ -77,7 +78,7 @@ def decide(
 
 @answering
 def estimate_class_prior(
-    model: Any, X: Any, *, sample_weight: Any = None, max_iter: int = 100, tol: float = 1e-9
+    model: Any, X: Rows, *, sample_weight: Weights = None, max_iter: int = 100, tol: float = 1e-9
 ) -> dict[Any, float]:
     """The share of the classes among unlabelled rows: the one under which they are most probable.
 

@@ -20,6 +20,7 @@ from tallybayes.models.inputs.parts import by_batch
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor
+from tallybayes.typing import Rows
 
 
 def class_log_prior(model: Any) -> np.ndarray:
@@ -53,7 +54,7 @@ def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
 
 
 @by_batch
-def squared_distances(model: Any, X: Any) -> np.ndarray:
+def squared_distances(model: Any, X: Rows) -> np.ndarray:
     """d² of every row to every class mean, shape (n, classes).
 
     Parameters
@@ -88,13 +89,13 @@ def numbers(model: Any, table: Table) -> np.ndarray:
 
 
 @by_batch
-def predict_proba(model: Any, X: Any) -> np.ndarray:
+def predict_proba(model: Any, X: Rows) -> np.ndarray:
     """p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
     return np.exp(model.predict_log_proba(X))
 
 
 @by_batch
-def predict_log_proba(model: Any, X: Any) -> np.ndarray:
+def predict_log_proba(model: Any, X: Rows) -> np.ndarray:
     """log p(class | x), shape (n, classes)."""
     score = leads(model, X)
     score -= score.max(axis=1, keepdims=True)
@@ -102,7 +103,7 @@ def predict_log_proba(model: Any, X: Any) -> np.ndarray:
 
 
 @by_batch
-def predict(model: Any, X: Any) -> np.ndarray:
+def predict(model: Any, X: Rows) -> np.ndarray:
     """The class of the nearest mean; ties go to the first.
 
     Parameters
@@ -117,7 +118,7 @@ def predict(model: Any, X: Any) -> np.ndarray:
     return model.classes_[nearest]
 
 
-def leads(model: Any, X: Any) -> np.ndarray:
+def leads(model: Any, X: Rows) -> np.ndarray:
     """−½ d² of every row to every mean; for rows so far off that all squares are one, less what they share."""
     with np.errstate(over="ignore"):
         score = -0.5 * model.squared_distances(X)

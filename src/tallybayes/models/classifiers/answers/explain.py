@@ -20,8 +20,11 @@ from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.frames import as_frame
+from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 PRIOR = "(class prior)"
@@ -167,7 +170,7 @@ class Explanation:
             lines.append(f"  {f'{len(found) - most} more':<{widths[0]}}  {'':>{widths[1]}}  {text}")
         return "\n".join(lines)
 
-    def plot(self, row: int = 0, ax: Any = None) -> Picture:
+    def plot(self, row: int = 0, ax: Axes | None = None) -> Picture:
         """A picture of one row's contributions; needs matplotlib.
 
         Parameters
@@ -314,7 +317,7 @@ class _Values(Sequence[list[Any]]):
 
 
 @answering
-def explain(model: Any, X: Any, against: Any = None) -> Explanation:
+def explain(model: Any, X: Rows, against: Any = None) -> Explanation:
     """How far every column pulls each row: the weights of evidence, which sum exactly to the log-odds.
 
     Parameters
@@ -371,7 +374,7 @@ def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[
 
 
 @answering
-def plot_explanation(model: Any, row: Any, against: Any = None, ax: Any = None) -> Picture:
+def plot_explanation(model: Any, row: Any, against: Any = None, ax: Axes | None = None) -> Picture:
     """A picture of one row's weights of evidence; needs matplotlib.
 
     Parameters

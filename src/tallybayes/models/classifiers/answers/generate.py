@@ -18,9 +18,10 @@ from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.texts import Texts
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
+from tallybayes.typing import RandomState, Rows
 
 
-def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -> tuple[Any, np.ndarray]:
+def sample(model: Any, n: int, given: Any = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
     """Draw rows from the model.
 
     Parameters
@@ -68,7 +69,7 @@ def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np
 
 
 @answering
-def fill(model: Any, X: Any, how: str = "mean") -> Any:
+def fill(model: Any, X: Rows, how: str = "mean") -> Any:
     """Fill in missing cells by what the rest of their row says about the class.
 
     Parameters

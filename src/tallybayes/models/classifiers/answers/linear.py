@@ -11,6 +11,7 @@ from tallybayes.errors import DataError, LabelError, NotLinearError, brief, prin
 from tallybayes.families.form import Bell, Linear, RowBell
 from tallybayes.html import html_table
 from tallybayes.models.fitted.scoring import Scored
+from tallybayes.typing import Rows
 
 _MOST_LINES = 40  # of a printed table
 
@@ -29,7 +30,7 @@ class LinearForm(NamedTuple):
     classes: np.ndarray
     columns: tuple[Any, ...]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """p(class | row), shape (n, classes)."""
         scores = np.asarray(X, dtype=float) @ self.coef.T + self.intercept
         if len(self.classes) == 2:

@@ -28,6 +28,7 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.typing import RandomState, Rows
 
 TOGETHER = "(together)"
 
@@ -128,7 +129,7 @@ def parameters(model: Any) -> Parameters:
 
 
 @answering
-def explain(model: Any, X: Any, against: Any = None) -> Explanation:
+def explain(model: Any, X: Rows, against: Any = None) -> Explanation:
     """How far every column pulls each row, and all together: weights of evidence that sum exactly to the log-odds.
 
     A column's weight is the log-odds with it less the log-odds without it, the cell taken as missing. Columns that say
@@ -154,7 +155,7 @@ def explain(model: Any, X: Any, against: Any = None) -> Explanation:
     return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame)
 
 
-def sample(model: Any, n: int, given: Any = None, *, random_state: Any = None) -> tuple[Any, np.ndarray]:
+def sample(model: Any, n: int, given: Any = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
     """Draw rows from the model: a class, a column by itself, and the others given both.
 
     Numbers that were cut into bins are drawn evenly from their bin.
@@ -197,7 +198,7 @@ def drawn(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 @answering
-def fill(model: Any, X: Any, how: str = "mean") -> Any:
+def fill(model: Any, X: Rows, how: str = "mean") -> Any:
     """Fill in missing cells by what the rest of their row says about them, each by itself.
 
     Parameters

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.typing import Labels, Rows
+
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 
-def plot_columns(model: Any, columns: Any = None, X: Any = None, y: Any = None) -> Picture:
+def plot_columns(model: Any, columns: Any = None, X: Rows | None = None, y: Labels | None = None) -> Picture:
     """A picture of every column's distribution in each class; needs matplotlib.
 
     Parameters
@@ -55,7 +59,9 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
     return plot_words(model, column, most, mass)
 
 
-def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
+def plot_decision(
+    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+) -> Picture:
     """The regions of the classes in the plane of two columns; needs matplotlib.
 
     All other columns are marginalised, which missing cells are: nothing is assumed of them. Where both columns are
@@ -82,7 +88,9 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None,
     return plot_decision(ByGroups(model), X, y, columns, ax)
 
 
-def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
+def plot_joint(
+    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+) -> Picture:
     """Two columns together beside the product of each alone, in every class; needs matplotlib.
 
     Lines are where the density is e^(−½) and e^(−2) of its peak: of a Gaussian, one and two deviations. What the
@@ -123,7 +131,7 @@ def plot_classes(model: Any, shape: tuple[int, int]) -> Picture:
     return plot_classes(model, shape)
 
 
-def plot_graph(model: Any, ax: Any = None) -> Picture:
+def plot_graph(model: Any, ax: Axes | None = None) -> Picture:
     """The model as a graph with plates: what depends on what, and how often it is repeated; needs matplotlib.
 
     Shaded is what is seen; small circles are parameters.
@@ -142,7 +150,9 @@ def plot_graph(model: Any, ax: Any = None) -> Picture:
     return plot_groups(model, ax)
 
 
-def plot_nearest(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
+def plot_nearest(
+    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+) -> Picture:
     """The regions of the nearest means in the plane of two columns; needs matplotlib.
 
     Distances need whole rows, so all other columns are at the mean of all rows.

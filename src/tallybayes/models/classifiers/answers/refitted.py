@@ -15,6 +15,7 @@ from tallybayes.models.inputs.shape import open_rows, read_first, with_weight
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, Weights
 
 
 class LabelledRows(HeldRows):
@@ -28,7 +29,7 @@ class LabelledRows(HeldRows):
         self.codes = where[labels.codes.astype(np.intp)]
 
     @classmethod
-    def open(cls, model: Any, data: Any, target: Any, sample_weight: Any) -> Self:
+    def open(cls, model: Any, data: Rows, target: Labels, sample_weight: Weights) -> Self:
         """The rows as `fit` takes them."""
         whole = _as_counted(clone(model)).fit(data, target, sample_weight)
         _, table, weight = read_first(data, target, sample_weight)
@@ -67,7 +68,7 @@ def _as_counted(model: Any) -> Any:
 class UnlabelledRows(HeldRows):
     """Rows of a mixture: nobody knows their component, so their density is all that can be judged."""
 
-    def __init__(self, model: Any, data: Any, sample_weight: Any) -> None:
+    def __init__(self, model: Any, data: Rows, sample_weight: Weights) -> None:
         self.whole, self.n_classes = clone(model).fit(data, sample_weight=sample_weight), 0
         self.table, weight = with_weight(open_features(data), sample_weight)
         self.weight = check_weight(weight, self.table.n_rows)

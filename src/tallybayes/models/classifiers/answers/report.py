@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.typing import Labels, Rows
+
 if TYPE_CHECKING:
     from tallybayes.apps.report import Report
 
 
-def report(model: Any, X: Any, y: Any = None, *, title: str | None = None) -> Report:
+def report(model: Any, X: Rows, y: Labels | None = None, *, title: str | None = None) -> Report:
     """One page about the model and what it says of some rows; its pictures need matplotlib.
 
     What was counted, how good the answers are and why, what to be careful about, three rows explained, and a part to

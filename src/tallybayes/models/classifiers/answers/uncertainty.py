@@ -16,12 +16,15 @@ from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
+from tallybayes.typing import RandomState, Rows
 
 _CELLS = 16_000_000  # probabilities held at a time: rows come in chunks, so that memory does not grow with them
 
 
 @answering
-def predict_interval(model: Any, X: Any, mass: float = 0.95, *, n_draws: int = 400, random_state: Any = 0) -> Interval:
+def predict_interval(
+    model: Any, X: Rows, mass: float = 0.95, *, n_draws: int = 400, random_state: RandomState = 0
+) -> Interval:
     """Credible intervals of the predicted probabilities: how much they may yet change with more rows.
 
     If the rows came from the model, p(class | row, θ) of the true parameters θ lies in the interval with
@@ -82,7 +85,7 @@ def predict_interval(model: Any, X: Any, mass: float = 0.95, *, n_draws: int = 4
 
 
 @answering
-def predict_set(model: Any, X: Any, mass: float = 0.95) -> np.ndarray:
+def predict_set(model: Any, X: Rows, mass: float = 0.95) -> np.ndarray:
     """The smallest set of classes whose probabilities reach `mass` together: a credible set for every row.
 
     Parameters

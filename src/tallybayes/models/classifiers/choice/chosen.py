@@ -7,13 +7,14 @@ import time
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import CalibrationWarning, warn
 from tallybayes.errors import DataError, FileError, StatisticsError, printable
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.models.bases import ClassifierMixin, attribute
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.decisions import decide
 from tallybayes.models.classifiers.answers.explain import plot_explanation
@@ -38,6 +39,7 @@ from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import Domain, labels_of
+from tallybayes.typing import Labels, Rows, Weights
 from tallybayes.value import from_json, to_json
 
 
@@ -103,19 +105,19 @@ class Chosen(ClassifierMixin, Estimator):
         self.random_state = random_state
 
     classes_ = property(lambda self: labels_of(self._class_domain.levels, self._shape.y_dtype))
-    target_ = property(learning.target)
+    target_ = attribute(learning.target)
     report = report
-    n_rows_ = property(reading.n_rows)
-    feature_names_in_ = property(learning.feature_names_in)
-    n_features_in_ = property(learning.n_features_in)
+    n_rows_ = attribute(reading.n_rows)
+    feature_names_in_ = attribute(learning.feature_names_in)
+    n_features_in_ = attribute(learning.n_features_in)
     score = learning.score
     decide = decide
     predict_set = predict_set
     summary = summary
-    parameters_ = property(reading.parameters)
+    parameters_ = attribute(reading.parameters)
     table = reading.table
-    class_prior_ = property(reading.class_prior)
-    posterior_ = property(reading.posterior)
+    class_prior_ = attribute(reading.class_prior)
+    posterior_ = attribute(reading.posterior)
     show_work = reading.show_work
     explain = reading.explain
     plot_decision = pictures.plot_decision
@@ -124,16 +126,13 @@ class Chosen(ClassifierMixin, Estimator):
     plot_classes = pictures.plot_classes
     plot_graph = pictures.plot_graph
     plot_explanation = plot_explanation
-    log_likelihood = reading.refuse
-    log_evidence = reading.refuse
-    bits = reading.refuse
-    bic_ = property(reading.refuse)
-    aic_ = property(reading.refuse)
+    log_likelihood = log_evidence = bits = reading.refuse
+    bic_ = aic_ = property(reading.refuse)
     to_sql = to_onnx = property(refuse_mixture)
 
     # ---- Learning ---------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Rows, y: Labels, sample_weight: Weights = None) -> Self:
         """Try the candidates, choose, and count the rows.
 
         Parameters
@@ -165,7 +164,7 @@ class Chosen(ClassifierMixin, Estimator):
         self._shape, self.choice_, self.members_, self.report_ = shape, choice, members, report
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+    def partial_fit(self, X: Rows, y: Labels, sample_weight: Weights = None, classes: Any = None) -> Self:
         """Count more rows by every member; what was chosen stays. The first time, as `fit`.
 
         Parameters
@@ -186,7 +185,7 @@ class Chosen(ClassifierMixin, Estimator):
         return self if classes is None else self._declared(classes)
 
     @receipted
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: Rows, y: Labels, sample_weight: Weights = None) -> Self:
         """Take rows out of every member, exactly. What they had a part in choosing, and the weights, stay.
 
         Parameters
@@ -226,7 +225,7 @@ class Chosen(ClassifierMixin, Estimator):
             warn(said, CalibrationWarning)
         return self
 
-    def add_class(self, label: Any, X: Any, sample_weight: Any = None) -> Self:
+    def add_class(self, label: Any, X: Rows, sample_weight: Weights = None) -> Self:
         """Learn a class that was not there, from its rows alone.
 
         Parameters
@@ -292,7 +291,7 @@ class Chosen(ClassifierMixin, Estimator):
 
     @by_batch
     @answering
-    def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: Rows, class_prior: Any = None) -> np.ndarray:
         """log p(class | row), shape (n, classes), by the mixture.
 
         Parameters
@@ -314,7 +313,7 @@ class Chosen(ClassifierMixin, Estimator):
 
     @by_batch
     @answering
-    def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
+    def predict_proba(self, X: Rows, class_prior: Any = None) -> np.ndarray:
         """p(class | row), shape (n, classes), by the mixture.
 
         Parameters
@@ -326,7 +325,7 @@ class Chosen(ClassifierMixin, Estimator):
 
     @by_batch
     @answering
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """The most probable class of every row; ties go to the first.
 
         Parameters
@@ -364,7 +363,7 @@ class Chosen(ClassifierMixin, Estimator):
 
     # ---- What others ask of it --------------------------------------------------------------------------------------
 
-    _target = property(learning.target)
+    _target = attribute(learning.target)
 
     @property
     def _class_domain(self) -> Domain:
@@ -423,7 +422,7 @@ class Chosen(ClassifierMixin, Estimator):
         return tags
 
 
-def choose(data: Any, target: Any, *, sample_weight: Any = None, **options: Any) -> Chosen:
+def choose(data: Rows, target: Labels, *, sample_weight: Weights = None, **options: Any) -> Chosen:
     """A classifier of these rows, without choices to make: see `Chosen`.
 
     Parameters

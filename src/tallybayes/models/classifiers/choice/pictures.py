@@ -8,12 +8,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.models.classifiers.choice.reading import by, heaviest
 from tallybayes.models.inputs.shape import open_columns, read_more
+from tallybayes.typing import Labels, Rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 
-def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
+def plot_decision(
+    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+) -> Picture:
     """The regions of the classes in the plane of two columns, by the mixture; needs matplotlib.
 
     Rows know these two columns alone: the cells of all others are missing, which says something of the class where
@@ -35,7 +40,7 @@ def plot_decision(model: Any, X: Any = None, y: Any = None, columns: Any = None,
     return plot_decision(ByMembers(model), X, y, columns, ax)
 
 
-def plot_columns(model: Any, columns: Any = None, X: Any = None, y: Any = None) -> Picture:
+def plot_columns(model: Any, columns: Any = None, X: Rows | None = None, y: Labels | None = None) -> Picture:
     """A picture of every column's distribution in each class, by the heaviest member; needs matplotlib.
 
     Parameters
@@ -50,7 +55,9 @@ def plot_columns(model: Any, columns: Any = None, X: Any = None, y: Any = None) 
     return _with_note(model, heaviest(model).plot_columns(columns, *_rows(model, X, y)), above=True)
 
 
-def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
+def plot_joint(
+    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+) -> Picture:
     """Two columns together beside the product of each alone, in every class, by the heaviest member; needs matplotlib.
 
     Parameters
@@ -85,7 +92,7 @@ def plot_classes(model: Any, shape: tuple[int, int]) -> Picture:
     return _with_note(model, plot_classes(found, shape, model), above=True)
 
 
-def plot_graph(model: Any, ax: Any = None) -> Picture:
+def plot_graph(model: Any, ax: Axes | None = None) -> Picture:
     """The heaviest member as a graph with plates; needs matplotlib.
 
     Parameters

@@ -15,6 +15,7 @@ from tallybayes.models.fitted.parameter_table import Beliefs, Parameters, Parame
 from tallybayes.models.fitted.reading import looked_up
 from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.shape import open_columns
+from tallybayes.typing import Rows
 
 
 def heaviest(model: Any) -> Any:
@@ -96,7 +97,7 @@ def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
 
 
 @answering
-def explain(model: Any, X: Any, against: Any = None) -> Any:
+def explain(model: Any, X: Rows, against: Any = None) -> Any:
     """How far every column pulls each row, by the heaviest member of the mixture, which it names.
 
     Parameters

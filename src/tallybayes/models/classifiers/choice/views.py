@@ -13,6 +13,7 @@ from tallybayes.models.inputs.features import free_name
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Labels
 from tallybayes.value import Value
 
 BLOCK = "columns as numbers"  # no column of the user's is called so
@@ -162,7 +163,7 @@ def absent_name(name: Name, table: Table) -> str:
     return free_name(f"{name} is missing", list(table.columns))
 
 
-def refuse_columns(table: Table, target: Any) -> None:
+def refuse_columns(table: Table, target: Labels) -> None:
     """Refuse what no candidate reads: blocks of columns, and infinite numbers."""
     for name in table.columns:
         if name != target and table.is_block(name):
