@@ -126,9 +126,9 @@ nb::object python_join_arrays(nb::list parts, nb::ndarray<int64_t, nb::ndim<1>, 
   PyObject* first = nullptr;
   std::vector<Piece> pieces(n);
   std::vector<size_t> before(n + 1, 0);
-  PyTypeObject* type = Py_TYPE(PyList_GET_ITEM(parts.ptr(), 0));
+  PyTypeObject* type = Py_TYPE(PyList_GetItem(parts.ptr(), 0));
   for (size_t k = 0; k < n; k++) {
-    PyObject* part = PyList_GET_ITEM(parts.ptr(), static_cast<Py_ssize_t>(k));
+    PyObject* part = PyList_GetItem(parts.ptr(), static_cast<Py_ssize_t>(k));
     if (Py_TYPE(part) != type) return nb::none();
     const ArrayFields& array = fields_of(part);
     if (array.n_axes < 1) return nb::none();

@@ -18,51 +18,33 @@ namespace tallybayes {
 namespace {
 
 nb::object latin(std::string_view text) {
-  PyObject* made = PyUnicode_FromKindAndData(PyUnicode_1BYTE_KIND, text.data(), static_cast<Py_ssize_t>(text.size()));
+  PyObject* made = PyUnicode_DecodeLatin1(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
   if (!made) throw nb::python_error();
   return nb::steal(made);
+}
+
+// A character, to be asked by the methods of strings: the interpreter's tables are not part of its stable interface.
+nb::object character(Py_UCS4 c) {
+  PyObject* made = PyUnicode_FromOrdinal(static_cast<int>(c));
+  if (!made) throw nb::python_error();
+  return nb::steal(made);
+}
+
+bool asked(nb::handle text, const char* method) { return nb::cast<bool>(text.attr(method)()); }
+
+// The characters of a str, and a zero.
+std::vector<Py_UCS4> characters_in(nb::handle text) {
+  const Py_ssize_t n = PyUnicode_GetLength(text.ptr());
+  if (n < 0) throw nb::type_error("expected a str");
+  std::vector<Py_UCS4> found(static_cast<size_t>(n) + 1);
+  if (!PyUnicode_AsUCS4(text.ptr(), found.data(), n + 1, 1)) throw nb::python_error();
+  return found;
 }
 
 bool stands_in(char c) { return c == MailCharacters::quote || c == MailCharacters::euro; }
 
 size_t stand_ins(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), stands_in));
-}
-
-template <class Character>
-std::string from_characters(const Character* at, size_t n, size_t expected) {
-  std::string found(n, ' ');
-  for (size_t k = 0; k < n; k++) {
-    const Py_UCS4 c = at[k];
-    if (c < 256) {
-      found[k] = static_cast<char>(c);
-      expected -= stands_in(found[k]);
-    } else if (c == 0x2019 || c == 0x20AC) {
-      found[k] = c == 0x2019 ? MailCharacters::quote : MailCharacters::euro;
-    } else if (Py_UNICODE_ISALNUM(c) || Py_UNICODE_ISSPACE(c) || Py_UNICODE_TOLOWER(c) != c ||
-               (c >= 0xD800 && c < 0xE000)) {
-      throw OddMail();
-    } else {
-      found[k] = MailCharacters::sign;
-    }
-  }
-  if (expected) throw OddMail();
-  return found;
-}
-
-// Text in which every character is a byte, or a sign for which one stands in; other text is odd, and so is one that has
-// those bytes of its own. `expected`: so many stand in already.
-std::string from_python(nb::handle text, size_t expected = 0) {
-  if (!PyUnicode_Check(text.ptr())) throw nb::type_error("expected a str");
-  const auto n = static_cast<size_t>(PyUnicode_GET_LENGTH(text.ptr()));
-  switch (PyUnicode_KIND(text.ptr())) {
-    case PyUnicode_1BYTE_KIND:
-      return from_characters(PyUnicode_1BYTE_DATA(text.ptr()), n, expected);
-    case PyUnicode_2BYTE_KIND:
-      return from_characters(PyUnicode_2BYTE_DATA(text.ptr()), n, expected);
-    default:
-      return from_characters(PyUnicode_4BYTE_DATA(text.ptr()), n, expected);
-  }
 }
 
 // The reference: a dict of its functions, numbers and words.
@@ -83,11 +65,12 @@ class Reference final : public MailReference {
               number("links"),      number("letters"),      number("tags"),    number("number")};
     for (Py_UCS4 c = 0; c < 256; c++) {
       using C = MailCharacters;
+      const nb::object one = character(c);
       characters_of.flags[c] = static_cast<uint8_t>(
-          (Py_UNICODE_ISSPACE(c) ? C::space : 0) | (Py_UNICODE_ISALNUM(c) ? C::alnum : 0) |
-          (Py_UNICODE_ISALPHA(c) ? C::alpha : 0) | (Py_UNICODE_ISUPPER(c) ? C::upper : 0) |
-          (Py_UNICODE_ISLOWER(c) || Py_UNICODE_ISTITLE(c) ? C::not_upper : 0) | (c >= '0' && c <= '9' ? C::digit : 0));
-      characters_of.lower[c] = static_cast<uint8_t>(Py_UNICODE_TOLOWER(c));
+          (asked(one, "isspace") ? C::space : 0) | (asked(one, "isalnum") ? C::alnum : 0) |
+          (asked(one, "isalpha") ? C::alpha : 0) | (asked(one, "isupper") ? C::upper : 0) |
+          (asked(one, "islower") ? C::not_upper : 0) | (c >= '0' && c <= '9' ? C::digit : 0));
+      characters_of.lower[c] = static_cast<uint8_t>(characters_in(one.attr("lower")())[0]);
     }
   }
 
@@ -112,6 +95,37 @@ class Reference final : public MailReference {
   }
 
  private:
+  // Text in which every character is a byte, or a sign for which one stands in; other text is odd, and so is one that has
+  // those bytes of its own. `expected`: so many stand in already.
+  std::string from_python(nb::handle text, size_t expected = 0) const {
+    const std::vector<Py_UCS4> from = characters_in(text);
+    std::string found(from.size() - 1, ' ');
+    for (size_t k = 0; k < found.size(); k++) {
+      const Py_UCS4 c = from[k];
+      if (c < 256) {
+        found[k] = static_cast<char>(c);
+        expected -= stands_in(found[k]);
+      } else if (c == 0x2019 || c == 0x20AC) {
+        found[k] = c == 0x2019 ? MailCharacters::quote : MailCharacters::euro;
+      } else if (is_sign(c)) {
+        found[k] = MailCharacters::sign;
+      } else {
+        throw OddMail();
+      }
+    }
+    if (expected) throw OddMail();
+    return found;
+  }
+  // Neither of a word nor between words; asked once of each.
+  bool is_sign(Py_UCS4 c) const {
+    if (c >= 0xD800 && c < 0xE000) return false;
+    const auto known = signs_.find(c);
+    if (known != signs_.end()) return known->second;
+    const nb::object one = character(c);
+    return signs_[c] = !asked(one, "isalnum") && !asked(one, "isspace") && one.attr("lower")().equal(one);
+  }
+
+  mutable std::unordered_map<Py_UCS4, bool> signs_;
   nb::object decoded_, text_, unquoted_, characters_, checksum_;
 };
 

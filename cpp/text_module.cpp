@@ -261,7 +261,8 @@ nb::object python_score_texts(nb::handle offsets, nb::handle data, nb::handle va
 nb::object python_joined_texts(const nb::list& strings, size_t threads) {
   constexpr size_t ahead = 16, at_once = 1024;  // strings that are asked for early; those that a thread takes
   const size_t n = strings.size();
-  const auto item = [&](size_t row) { return PyList_GET_ITEM(strings.ptr(), static_cast<Py_ssize_t>(row)); };
+  const auto item = [&](size_t row) { return PyList_GetItem(strings.ptr(), static_cast<Py_ssize_t>(row)); };
+  const nb::object is_ascii = nb::handle(reinterpret_cast<PyObject*>(&PyUnicode_Type)).attr("isascii");
   std::vector<const void*> bytes(n);
   std::vector<int64_t> offsets(n + 1);
   std::vector<nb::object> encoded;
@@ -269,9 +270,9 @@ nb::object python_joined_texts(const nb::list& strings, size_t threads) {
     if (row + ahead < n) __builtin_prefetch(item(row + ahead));
     PyObject* one = item(row);
     if (!PyUnicode_CheckExact(one)) return nb::none();
-    Py_ssize_t length = PyUnicode_GET_LENGTH(one);
-    if (PyUnicode_IS_COMPACT_ASCII(one)) {  // its bytes are there
-      bytes[row] = PyUnicode_1BYTE_DATA(one);
+    Py_ssize_t length = 0;
+    if (nb::steal(PyObject_Vectorcall(is_ascii.ptr(), &one, 1, nullptr)).is(Py_True)) {  // its bytes are there
+      bytes[row] = PyUnicode_AsUTF8AndSize(one, &length);
     } else {  // which the string would keep as long as it lives
       PyObject* made = PyUnicode_AsUTF8String(one);
       if (!made) {
@@ -279,8 +280,8 @@ nb::object python_joined_texts(const nb::list& strings, size_t threads) {
         return nb::none();
       }
       encoded.push_back(nb::steal(made));
-      bytes[row] = PyBytes_AS_STRING(made);
-      length = PyBytes_GET_SIZE(made);
+      bytes[row] = PyBytes_AsString(made);
+      length = PyBytes_Size(made);
     }
     offsets[row + 1] = offsets[row] + length;
   }
