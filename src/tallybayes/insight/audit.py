@@ -25,7 +25,7 @@ from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.inputs.features import check_target, open_features
 from tallybayes.models.inputs.outside import strange_cells
 from tallybayes.models.networks.network import BayesianNetwork
-from tallybayes.models.streams.stream import Stream
+from tallybayes.models.streams.stream import in_stream
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
@@ -89,7 +89,7 @@ def audit(model: Any, data: Rows, target: Labels | None = None, *, by: Any = Non
     column 2 moved: by 0.67 bits a cell (0.41 to 0.92)
     the label of 1 row disagrees with its columns (0.011 expected by chance): row 7 is 0, by them 1
     """
-    model = model.model_ if isinstance(model, Stream) and hasattr(model, "model_") else model
+    model = in_stream(model)
     if not isinstance(model, Classifier | Chosen | Mixture | BayesianNetwork):
         hint = "Of a Regression, tb.evaluate(model, data, target, by=...) tells which groups fare worse."
         raise DataError.wrong_type("model", type(model).__name__, "a model that describes whole rows", hint)

@@ -29,6 +29,7 @@ from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.networks.rows import require_labels
 from tallybayes.models.regression.answers import asked
 from tallybayes.models.regression.regression import Regression
+from tallybayes.models.streams.stream import in_stream
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.encode import encode
 from tallybayes.sources.opening import open_source
@@ -115,6 +116,7 @@ def evaluate(
     >>> tb.evaluate(tb.Mixture(3, random_state=0).fit(X[::2]), X[1::2]).bits_per_row
     3.32 (2.66 to 3.99)
     """
+    model = in_stream(model)
     known = Classifier | Chosen | NearestClassMean | BayesianNetwork | Mixture | HiddenMarkovModel | Regression
     if not isinstance(model, known):
         hint = "Score other models yourself, and pass their log-probabilities to tb.Evaluation."

@@ -303,6 +303,10 @@ def _started(model: Any, name: Any) -> Any:
             raise DataError.wrong_type(
                 f"model {printable(name)!r}", repr(model)[:60], "a classifier with partial_fit and predict_proba", hint
             )
+    if hasattr(getattr(model, "model", model), "predict_pairs"):
+        raise DataError.wrong_type(
+            f"model {printable(name)!r}", type(model).__name__, "a model of rows", "tb.evaluate judges sequences."
+        )
     return copy.deepcopy(model) if _knows(model) else clone(model)
 
 

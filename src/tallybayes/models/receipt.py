@@ -80,12 +80,16 @@ class Receipt:
         ----------
         path : str or path-like
         """
+        told = {**asdict(self), "may_remain": list(self.may_remain)}
         with replacing(path) as file:
-            file.write((json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n").encode())
+            file.write((json.dumps({**told, "seal": _seal(told)}, indent=1, ensure_ascii=False) + "\n").encode())
 
     @classmethod
     def load(cls, path: Any) -> Self:
-        """A receipt that `save` wrote; from whomever, it is only read.
+        """A receipt that `save` wrote, refused where it was changed since; from whomever, it is only read.
+
+        The seal is a digest of what it says, no signature: who wants to forge a receipt can seal it again. What no one
+        can forge are counts that have the digest it ends with, which `verify_receipt` looks at.
 
         Parameters
         ----------
@@ -97,13 +101,18 @@ class Receipt:
             found = json.loads(content) if len(content) <= _LARGEST else None
             if not isinstance(found, dict) or found.get("format") != _FORMAT:
                 raise ValueError("no receipt")
+            if found.pop("seal") != _seal(found):
+                raise ValueError("changed")
             receipt = cls(**{**found, "may_remain": tuple(map(str, found["may_remain"]))})
             texts = (receipt.model, receipt.when, receipt.before, receipt.after, receipt.version)
             good = all(isinstance(text, str) for text in texts) and isinstance(receipt.classes, dict)
-            if not good or not isinstance(receipt.rows, int | float):
+            good = good and all(isinstance(n, int | float) for n in (receipt.rows, *receipt.classes.values()))
+            if not good or not all(map(_is_digest, (receipt.before, receipt.after))):
                 raise ValueError("no receipt")
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise FileError(f"{path} is no receipt; expected what Receipt.save wrote.") from error
+            raise FileError(
+                f"{path} is no receipt, or was changed after it was written; expected what Receipt.save wrote."
+            ) from error
         return receipt
 
     def __repr__(self) -> str:
@@ -114,6 +123,14 @@ class Receipt:
         if self.may_remain:
             lines += ["  may still show what they were:", *(f"    {what}" for what in self.may_remain)]
         return "\n".join(lines)
+
+
+def _seal(told: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _is_digest(text: str) -> bool:
+    return len(text) == 64 and not set(text) - set("0123456789abcdef")
 
 
 class Verification(NamedTuple):
@@ -176,7 +193,7 @@ def verify_receipt(receipt: Receipt, model: Any, never_saw: Any = None, *, toler
     same = None
     if never_saw is not None:
         mine, its = _tallies(model), _tallies(never_saw)
-        same = type(model) is type(never_saw) and len(mine) == len(its)
+        same = type(_inside(model)) is type(_inside(never_saw)) and len(mine) == len(its)
         same = same and all(one.isclose(other, tolerance) for one, other in zip(mine, its, strict=True))
     return Verification(digest(model) == receipt.after, same)
 
@@ -209,7 +226,13 @@ def _sorted(domain: Domain) -> Domain:
 
 def _tallies(model: Any) -> list[Tally]:
     check_is_fitted(model)
+    model = _inside(model)
     return [member.model.tally_ for member in model.members_] if hasattr(model, "members_") else [model.tally_]
+
+
+def _inside(model: Any) -> Any:
+    """Of a window, the model in it."""
+    return vars(model).get("model_", model)
 
 
 def receipted(method: Method) -> Method:
@@ -251,6 +274,7 @@ _DOCUMENTED = """    receipt : bool, default False
 
 def _classes(model: Any) -> dict[Any, float]:
     """What was counted of every class, of a model that has some."""
+    model = _inside(model)
     if not hasattr(model, "target_"):
         return {}
     tally = _tallies(model)[0]
@@ -261,7 +285,7 @@ def _classes(model: Any) -> dict[Any, float]:
 
 def _may_remain(model: Any) -> list[str]:
     """What rows that were taken out may have had a part in, and what forgetting leaves as it is."""
-    found = []
+    model, found = _inside(model), []
     if hasattr(model, "choice_"):
         found.append("choice_: which members there are, their weights, bins and calibration")
     if getattr(model, "columns", None) == "suggest" or _says_suggest(getattr(model, "columns", None)):
@@ -276,8 +300,6 @@ def _may_remain(model: Any) -> list[str]:
         found.append("calibration_: how probabilities are corrected")
     if isinstance(getattr(model, "metric", None), str) and model.metric == "learned":
         found.append("the learned metric")
-    if hasattr(model, "_pairs") and hasattr(model, "parents_"):
-        found.append("parents_: the tree that was chosen")
     prior = getattr(model, "prior", None)
     if prior is not None and not isinstance(prior, str) and not is_missing(prior):
         found.append("prior=, if it was held from the rows before")

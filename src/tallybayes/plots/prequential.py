@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.insight.prequential import MEASURES
 from tallybayes.plots.picture import Picture, table_of
-from tallybayes.plots.style import NOTE, WIDEST, legend_beside, looks, new_axes, note_above, panels, quiet, words
+from tallybayes.plots.style import WIDEST, legend_beside, looks, new_axes, note_above, panels, quiet, words
 
 if TYPE_CHECKING:
     from tallybayes.insight.prequential import Prequential
@@ -59,13 +59,11 @@ def plot_drift(found: Prequential, m: int, ax: Any = None) -> Picture:
     panel.set_yticks(np.arange(len(order)) + 0.5, names, fontsize=8)
     panel.invert_yaxis()
     panel.set_xlabel("rows that came")
-    panel.set_title(f"drift of {words(found.names[m], WIDEST)}, by column", fontsize=11)
+    some = (
+        f"the {len(order)} of {len(found.columns)} that moved most" if len(order) < len(found.columns) else "by column"
+    )
+    panel.set_title(f"drift of {words(found.names[m], WIDEST)}, {some}", fontsize=11)
     panel.figure.colorbar(mesh, ax=panel, label="bits a cell", shrink=0.9)
-    left = len(found.columns) - len(order)
-    if left:
-        panel.annotate(
-            f"{left} more that moved less", (0, -0.02), xycoords="axes fraction", fontsize=8, color=NOTE, va="top"
-        )
     return Picture(
         panel, table_of(("column", "rows", "bits"), [found.columns[c] for c in order], ends.tolist(), bits[:, order].T)
     )

@@ -221,7 +221,16 @@ class Moments(Statistics):
         """Whether weight, mean and scatter agree; the anchors may differ."""
         if self.first_sum.shape != other.first_sum.shape or self.full != other.full:
             return False
-        return all(all_close(getattr(self, n), getattr(other, n), tolerance) for n in ("weight", "mean", "scatter"))
+        alike = all(all_close(getattr(self, n), getattr(other, n), tolerance) for n in ("weight", "mean"))
+        return alike and all_close(self._sure_scatter(), other._sure_scatter(), tolerance)
+
+    def _sure_scatter(self) -> np.ndarray:
+        """The scatter, 0 where there is no more of it than rounding leaves of a group that has none."""
+        if not self.full:
+            return self.scatter
+        size = np.sqrt(np.abs(np.diagonal(self.second_sum.high, axis1=-2, axis2=-1)))
+        least = _ROUNDING * size[..., :, None] * size[..., None, :]
+        return np.where(np.abs(self.scatter) > least, self.scatter, 0.0)
 
     def rebase(self, anchor: np.ndarray) -> Moments:
         """The same moments about another anchor, exactly but for the last bits of double-double."""

@@ -149,6 +149,8 @@ def test_drift_says_which_column_moved_and_when():
         ((tb.NaiveBayes, [[1.0]], [0]), "Write brackets"),
         ((tb.Mixture(2), [[1.0]], [0]), "partial_fit"),
         ((tb.NaiveBayes(), [[1.0]], None), "Pass target="),
+        ((tb.HiddenMarkovModel(), [["a"]], [["p"]]), "a model of rows"),
+        ((tb.Window(tb.HiddenMarkovModel(), rows=2), [["a"]], [["p"]]), "a model of rows"),
         ((tb.NaiveBayes(), [[1.0], [2.0]], [0]), "numbers of rows"),
         ((tb.NaiveBayes(), [[1.0], [2.0]], ["a", None]), "no label"),
         ((tb.NaiveBayes(), iter([]), "y"), "no rows"),

@@ -86,7 +86,14 @@ def test_what_may_remain_is_listed():
     assert "calibration_" in told
     pairs = tb.TreeAugmentedNaiveBayes().fit(frame, "y").forget(frame[:3], "y", receipt=True).may_remain
     assert any("bin edges of size" in line for line in pairs)
-    assert any("parents_" in line for line in pairs)
+    assert not any("parents_" in line for line in pairs)  # the tree follows the counts
+    held = tb.NaiveBayes(prior=tb.NaiveBayes().fit(frame, "y").prior_).fit(frame, "y")
+    assert any("prior=" in line for line in held.forget(frame[:3], "y", receipt=True).may_remain)
+    declared = tb.NaiveBayes({"sky": tb.Categorical(levels=["sun", "rain", "very secret word"])}).fit(frame, "y")
+    assert any("declared" in line for line in declared.forget(frame[:3], "y", receipt=True).may_remain)
+    assert tb.NaiveBayes().fit(frame, "y").forget(frame[:3], "y", receipt=True).may_remain == (
+        "copies, files and predictions that were made before",
+    )
     chosen = tb.choose(frame, "y")
     receipt = chosen.forget(frame[:3], "y", receipt=True)
     assert receipt.rows == 3
@@ -102,6 +109,30 @@ def test_sequences():
     receipt = model.forget([["b", "b"]], [["y", "y"]], receipt=True)
     assert receipt.rows == 2
     assert tb.verify_receipt(receipt, model, tb.HiddenMarkovModel().fit([["a", "b"]], [["x", "y"]])).ok
+
+
+def test_a_tree_is_that_of_the_rows_that_remain():
+    rng = np.random.default_rng(0)
+    a, c, y = rng.integers(0, 2, (3, 400))
+    frame = pd.DataFrame({"a": a, "b": np.where(np.arange(400) < 200, a, c), "c": c, "y": y}).astype(str)
+    model = tb.TreeAugmentedNaiveBayes().fit(frame, "y")
+    receipt = model.forget(frame[:200], "y", receipt=True)
+    never = tb.TreeAugmentedNaiveBayes().fit(frame[200:], "y")
+    assert model.parents_ == never.parents_ != tb.TreeAugmentedNaiveBayes().fit(frame[:200], "y").parents_
+    assert tb.verify_receipt(receipt, model, never).ok
+
+
+def test_a_receipt_that_was_tampered_with_is_refused(tmp_path):
+    frame = rows()
+    model = tb.NaiveBayes().fit(frame, "y")
+    model.forget(frame[70:], "y", receipt=True).save(tmp_path / "receipt.json")
+    told = json.loads((tmp_path / "receipt.json").read_text())
+    for name in told:
+        (tmp_path / "other.json").write_text(json.dumps({**told, name: "0" * 64}))
+        with pytest.raises(tb.FileError, match="no receipt, or was changed"):
+            tb.Receipt.load(tmp_path / "other.json")
+    (tmp_path / "other.json").write_text(json.dumps(dict(reversed(told.items())), indent=7))  # the same, said otherwise
+    assert tb.verify_receipt(tb.Receipt.load(tmp_path / "other.json"), model).ok
 
 
 def test_plain_forgetting_is_as_it_was_and_tells_of_the_receipt():

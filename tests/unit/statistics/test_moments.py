@@ -256,3 +256,11 @@ class TestExtremeWeights:
         shares = np.stack([np.ones(50), np.full(50, 1e-315)], axis=1)
         found = tb.learn(self.ROWS, family, group=shares).statistics
         assert not any(part[1].any() for part in (found.weight, found.mean, found.scatter))
+
+
+def test_what_rounding_leaves_of_a_single_row_is_no_difference():
+    rows, weight = np.array([[1e6 + 0.3, 3.0], [1e6 + 7.1, 5.0]]), np.array([0.7, 1.3])
+    family = tb.MultivariateGaussian()
+    both, first = family.collect(rows, weight=weight), family.collect(rows[:1], weight=weight[:1])
+    assert (both - family.collect(rows[1:], weight=weight[1:], like=both)).isclose(first, 1e-9)
+    assert not both.isclose(first, 1e-9)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table, open_table
 
 _NANOSECONDS = np.dtype("M8[ns]")
@@ -57,30 +58,50 @@ def read_times(time: Any, n_rows: int) -> Times:
 
 def _dates(time: Any) -> np.ndarray | None:
     """Dates as NumPy has them, in UTC where they say their zone; None where these are none."""
+    if isinstance(time, date | np.datetime64):
+        return _in_nanoseconds(np.asarray([_instant(time)]))[0].reshape(())
     if hasattr(time, "to_numpy") and not isinstance(time, np.ndarray):
-        time = time.to_numpy()  # a series of a frame
-    one = isinstance(time, datetime | np.datetime64)
-    cells = np.asarray([_plain(time)] if one else [_plain(cell) for cell in time] if _holds_dates(time) else time)
-    if cells.dtype.kind != "M":
-        return None
-    cells = np.ascontiguousarray(cells.astype(_NANOSECONDS))
-    return cells[0].reshape(()) if one else cells
+        time = _cells(time)
+    if isinstance(time, list | tuple) or _kind(time) in ("O", "U"):
+        kinds = {type(cell) for cell in time if not is_missing(cell)}
+        if not kinds or not all(issubclass(kind, date | np.datetime64 | str) for kind in kinds):
+            return None
+        time = np.asarray([_instant(cell, row) for row, cell in enumerate(time)], dtype=_NANOSECONDS)
+    return _in_nanoseconds(time) if _kind(time) == "M" else None
 
 
-def _holds_dates(time: Any) -> bool:
-    """Whether these are Python's dates, or pandas'."""
-    if isinstance(time, np.ndarray):
-        return time.dtype == object and bool(len(time)) and isinstance(time[0], datetime)
-    return isinstance(time, list | tuple) and bool(time) and isinstance(time[0], datetime)
+def _cells(column: Any) -> Any:
+    """A column of a frame or of Arrow; instants of whatever zone in UTC."""
+    if getattr(getattr(column, "dtype", None), "tz", None) is not None:  # pandas', which would give objects
+        return column.to_numpy(dtype=_NANOSECONDS)
+    return column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else column.to_numpy()
 
 
-def _plain(cell: Any) -> Any:
-    """A date without its zone, in UTC."""
-    if not isinstance(cell, datetime):
-        return cell
-    if cell.tzinfo is not None:
+def _kind(array: Any) -> str:
+    return str(getattr(getattr(array, "dtype", None), "kind", ""))
+
+
+def _in_nanoseconds(dates: np.ndarray) -> np.ndarray:
+    fine = np.ascontiguousarray(dates.astype(_NANOSECONDS))
+    far = np.flatnonzero((fine.astype(dates.dtype) != dates) & ~np.isnat(dates))
+    if len(far):
+        raise DataError.wrong_type("time", str(dates[far[0]]), "dates between 1678 and 2262")
+    return fine
+
+
+def _instant(cell: Any, row: int = 0) -> Any:
+    """A date without its zone, in UTC; text as ISO 8601 has it."""
+    if isinstance(cell, str):
+        try:
+            cell = datetime.fromisoformat(cell)
+        except ValueError:
+            hint = "Make dates of them first, such as with pandas.to_datetime."
+            raise DataError.wrong_type(f"the time of row {row}", repr(cell), "a date: 2026-05-31T08:00", hint) from None
+    if is_missing(cell):
+        return np.datetime64("NaT")
+    if isinstance(cell, datetime) and cell.tzinfo is not None:
         cell = cell.astimezone(UTC).replace(tzinfo=None)
-    return np.datetime64(cell, "ns")
+    return np.datetime64(cell)
 
 
 def read_span(span: Any, name: str) -> tuple[Span, bool]:
@@ -100,6 +121,13 @@ def read_span(span: Any, name: str) -> tuple[Span, bool]:
     return length, dated
 
 
+def has_column(X: Any, name: str) -> bool:
+    """Whether rows that have names have this one."""
+    if isinstance(X, Mapping):
+        return name in X
+    return name in list(getattr(X, "column_names", getattr(X, "columns", ())))
+
+
 def without_times(X: Any, time: str) -> tuple[Any, Any]:
     """Rows without the column of their times, and that column."""
     table = open_table(X)
@@ -114,4 +142,5 @@ def without_times(X: Any, time: str) -> tuple[Any, Any]:
         return table.without(time), column
     import narwhals as nw
 
-    return nw.from_native(X).drop(time).to_native(), column
+    frame = nw.from_native(X, eager_only=True)
+    return frame.drop(time).to_native(), frame[time].to_native()

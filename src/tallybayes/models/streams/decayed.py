@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -11,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes import store
 from tallybayes.errors import DataError, FileError, NotForgettableError, StatisticsError
-from tallybayes.models.inputs.features import open_features
 from tallybayes.models.model_file import model_from_parts, model_to_parts
-from tallybayes.models.streams.clock import Span, Times, read_span, shown_span
-from tallybayes.models.streams.stream import Stream
-from tallybayes.sources.collect import LEAST_WEIGHT, check_weight
+from tallybayes.models.streams.clock import Span, Times, read_span, read_times, shown_span
+from tallybayes.models.streams.stream import Stream, scaled
+from tallybayes.sources.collect import LEAST_WEIGHT
+from tallybayes.sources.opening import open_source
 
 
 class Decayed(Stream):
@@ -27,10 +26,11 @@ class Decayed(Stream):
 
     Parameters
     ----------
-    model : a model of rows that learns and forgets
-        Such as `NaiveBayes` or `Regression`. One that is fitted lends its choices: ``model.without_rows()``.
+    model : a model that learns and forgets
+        Such as `NaiveBayes` or `Regression`, or a `HiddenMarkovModel` of labelled sequences. One that is fitted lends
+        its choices: ``model.without_rows()``.
     half_life : number or timedelta
-        In rows, counted as they come, unless rows have times; else in the unit of their times.
+        In rows (or sequences), counted as they come, unless they have times; else in the unit of their times.
 
     Attributes
     ----------
@@ -51,7 +51,17 @@ class Decayed(Stream):
         self.model = model
         self.half_life = half_life
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        time: Any = None,
+        *,
+        lengths: Any = None,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> Self:
         """Learn rows; what was learned before counts less by the time that has passed.
 
         Parameters
@@ -60,42 +70,49 @@ class Decayed(Stream):
             As the model takes them.
         time : array-like of shape (n,), one number or date, or the name of a column of X, optional
             When the rows came, in any order: late ones count as much as if they had come in time. The column is not
-            learned from. Without it every row is one tick of the clock.
+            learned from; said once by name, it is that of the rows to come, too. A sequence came when its last step
+            did. Without it every row, or sequence, is one tick of the clock.
+        lengths, sequence, order
+            Of sequences, as `HiddenMarkovModel` takes them.
 
         Returns
         -------
         self
         """
         half, dated = read_span(self.half_life, "half_life")
-        table = open_features(X)
-        by_rows = time is None
-        if self._now is not None and by_rows is not self._by_rows:
-            found = "no time" if by_rows else "a time"
+        time = self._time if time is None else time
+        if self._now is not None and (time is None) is not self._by_rows:
+            found = "no time" if time is None else "a time"
             raise DataError(f"these rows have {found}, unlike those before; expected the same for all of one stream.")
-        if by_rows and dated:
+        if time is None and dated:
             raise DataError(
                 f"half_life is a span of time, {self.half_life!r}, and rows have none.\n"
                 "    Pass time=, or a half-life in rows."
             )
-        if by_rows:
-            ticks = np.arange(table.n_rows, dtype=np.float64)
+        model, source = self._begun(), open_source(X)
+        how = {"lengths": lengths, "sequence": sequence, "order": order}
+        if source is not None:
+            return self._through(source, y, sample_weight, time, how)
+        X, kept, times = self._read(X, y, sample_weight, time, how)
+        if times is None:
+            ticks = np.arange(kept.n, dtype=np.float64)
             times = Times(ticks + (0.0 if self._now is None else self._now) + 1, False)
         else:
-            X, times = self._timed(X, table.n_rows, time, dates=dated or None)
-        if table.n_rows == 0:
+            self._check_times(times, dated or None)
+        if kept.n == 0:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         latest = times.values.max().item()
         now = latest if self._now is None else max(latest, self._now)
         weight = 2.0 ** ((times.values - now) / half)
-        if isinstance(sample_weight, str):
-            weight = weight * np.asarray(table._column(sample_weight), dtype=np.float64)
-            X = table.without(sample_weight)
-        elif sample_weight is not None:
-            weight = weight * check_weight(sample_weight, table.n_rows)
+        weight = weight if kept.weight is None else weight * kept.weight
         weight[weight < LEAST_WEIGHT] = 0.0  # next to nothing, and no weight of a row
-        told = {} if y is None else {"y": y}
-        model = self._faded(self._begun(), now).partial_fit(X, **told, sample_weight=weight)
-        self._now, self._dated, self._by_rows, self.model_ = now, times.dated, by_rows, model
+        model = self._faded(model, now)
+        if X is None or isinstance(sample_weight, str):
+            model = model.partial_fit(**kept._replace(weight=weight).arguments())
+        else:
+            model = model.partial_fit(X, **({} if y is None else {"y": y}), sample_weight=weight)
+        self._now, self._dated, self._by_rows, self.model_ = now, times.dated, time is None, model
+        self._time = time if isinstance(time, str) else self._time
         return self
 
     def advance(self, time: Any) -> Self:
@@ -111,7 +128,8 @@ class Decayed(Stream):
         self
         """
         check_is_fitted(self)
-        _, times = self._timed(None, 1, time, dates=None)
+        times = read_times(time, 1)
+        self._check_times(times, None)
         assert self._now is not None
         now = max(self._now, times.values[0].item())
         self.model_ = self._faded(self._begun(), now)
@@ -138,7 +156,7 @@ class Decayed(Stream):
                 "    Bring the earlier one there first: advance(time)."
             )
         both = clone(self)
-        both._now, both._dated, both._by_rows = self._now, self._dated, self._by_rows
+        both._now, both._dated, both._by_rows, both._time = self._now, self._dated, self._by_rows, self._time
         both.model_ = self.model_ + other.model_
         return both
 
@@ -152,25 +170,26 @@ class Decayed(Stream):
         check_is_fitted(self)
         content, arrays = model_to_parts(self.model_)
         half, dated = read_span(self.half_life, "half_life")
-        clock = {"half_life": half, "spans_dates": dated, "now": self._now, "dated": self._dated}
-        clock |= {"by_rows": self._by_rows}
+        clock: dict[str, Any] = {"half_life": half, "spans_dates": dated, "now": self._now, "dated": self._dated}
+        clock |= {"by_rows": self._by_rows} | ({} if self._time is None else {"time": self._time})
         store.write(path, "Decayed", {"model": content, "clock": clock}, arrays)
 
     @classmethod
     def _from_parts(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         clock, model = manifest.pop("clock"), model_from_parts(manifest.pop("model"), arrays)
         store.refuse_rest("the fading model", manifest)
-        half, now = clock.pop("half_life"), clock.pop("now")
+        half, now, time = clock.pop("half_life"), clock.pop("now"), clock.pop("time", None)
         flags = [clock.pop(name) for name in ("spans_dates", "dated", "by_rows")]
         store.refuse_rest("the clock", clock)
         fits = all(isinstance(one, int | float) and np.isfinite(one) for one in (half, now)) and half > 0
         fits = fits and all(type(flag) is bool for flag in flags) and flags[0] is flags[1]
+        fits = fits and (time is None or (isinstance(time, str) and not flags[2]))
         if not fits or (flags[2] and flags[1]):
             raise FileError("the clock of the fading model is none; expected what Decayed.save wrote.")
         unfitted = type(model)(**model.get_params(deep=False))
         found = cls(unfitted, half_life=np.timedelta64(int(half), "ns") if flags[0] else half)
         found._now, found._dated, found._by_rows = (int(now) if flags[1] else float(now)), flags[1], flags[2]
-        found.model_ = model
+        found.model_, found._time = model, time
         return found
 
     _by_rows = True
@@ -180,20 +199,12 @@ class Decayed(Stream):
         if self._now is None or now == self._now:
             return model
         half, _ = read_span(self.half_life, "half_life")
-        return _scaled(model, float(2.0 ** ((self._now - now) / half)))
+        return scaled(model, float(2.0 ** ((self._now - now) / half)))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "model_"):
             return super().__repr__(N_CHAR_MAX)
         half, dated = read_span(self.half_life, "half_life")
         long = str(shown_span(half)) if dated else f"{half:.12g}"
-        return f"Decayed with a half-life of {long}: {self.n_rows_:.6g} rows, {self.model!r}"
-
-
-def _scaled(model: Any, factor: float) -> Any:
-    """A model whose rows count so many times as much; of one that is made of others, each of them."""
-    other = copy.copy(model)
-    if hasattr(model, "members_"):
-        other.members_ = [one._replace(model=_scaled(one.model, factor)) for one in model.members_]
-        return other
-    return other._update(model.tally_.scale(factor))
+        what = "steps" if self._of_sequences else "rows"
+        return f"Decayed with a half-life of {long}: {self.n_rows_:.6g} {what}, {self.model!r}"

@@ -1,71 +1,185 @@
-"""Rows that a window keeps, so that it can take them out again: in memory, and in a file."""
+"""Rows, or sequences, that a window keeps, so that it can take them out again: in memory, and in a file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from tallybayes import store
-from tallybayes.errors import DataError, FileError
+from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families.block import Sparse
 from tallybayes.models.inputs.features import only_column, open_features
+from tallybayes.models.inputs.sequences import open_labels, open_sequences, step_weights
 from tallybayes.models.inputs.shape import with_weight
+from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.collect import check_weight
+from tallybayes.sources.encode import is_missing
 from tallybayes.sources.sparse import read_sparse
 from tallybayes.sources.table import Table
 from tallybayes.value import from_json, to_json
 
 _NUMBERS = "biuf"
+_NOT_KEPT = ("date", "time", "duration", "list", "large_list", "struct", "map", "binary", "object")  # as Arrow has them
 
 
 class Kept(NamedTuple):
-    """Some rows in the order of their times: the columns, what is to be told of them, and what each counts."""
+    """Some rows, or sequences of them: the columns, what is to be told, what each counts, and when it came."""
 
     table: Table
     y: Any  # the name of a column, an array, or None
     weight: np.ndarray | None
     times: np.ndarray
+    offsets: np.ndarray | None = None  # where sequences begin among the rows, and their end; None of rows
 
     @classmethod
-    def read(cls, X: Any, y: Any, sample_weight: Any, times: np.ndarray) -> Kept:
-        """Rows as people have them, copied: what was learned must be what is taken out, whatever becomes of theirs."""
+    def read(cls, X: Any, y: Any, sample_weight: Any) -> Kept:
+        """Rows as people have them; when they came is not said yet."""
         table, weight = with_weight(open_features(X), sample_weight)
         if not isinstance(y, str | None):
             y = as_array(only_column(y))
-        order = np.argsort(times, kind="stable")
-        return cls(table, y, check_weight(weight, table.n_rows), times).rows(order)
+        return cls(table, y, check_weight(weight, table.n_rows), np.zeros(table.n_rows))
 
-    def rows(self, part: Any) -> Kept:
-        """Some of them."""
+    @classmethod
+    def read_sequences(cls, X: Any, y: Any, sample_weight: Any, how: Mapping[str, Any]) -> Kept:
+        """Sequences as people have them, the state of every step among them."""
+        sequences = open_sequences(X, how.get("lengths"), how.get("sequence"), how.get("order"))
+        if y is None:
+            raise LabelError("a stream of sequences is counted by the state of every step.\n    Pass y, the states.")
+        states = open_labels(y, sequences, X)
+        table = sequences.table.without(y) if isinstance(y, str) else sequences.table
+        unknown = np.flatnonzero([is_missing(state) for state in _cells(states)])
+        if len(unknown):
+            raise LabelError(
+                f"step {unknown[0]} of all has no state, and a stream of sequences is counted by the state of every "
+                "step.\n    Leave such sequences out; fit learns from all of them at once, by EM."
+            )
+        weight = step_weights(sample_weight, sequences)
+        return cls(table, states, weight, np.zeros(sequences.n_sequences), sequences.offsets)
+
+    @property
+    def n(self) -> int:
+        """How many rows there are, or sequences."""
+        return len(self.times)
+
+    def at(self, times: np.ndarray) -> Kept:
+        """In the order of these times, copied: what is taken out must be what was learned, whatever becomes of it."""
+        return self._replace(times=times).some(np.argsort(times, kind="stable"))
+
+    def some(self, part: Any) -> Kept:
+        """Some of them, copied."""
         if isinstance(part, slice):
-            part = np.arange(*part.indices(len(self.times)))
-        y = self.y if isinstance(self.y, str | None) else self.y[part]
+            part = np.arange(*part.indices(self.n))
+        rows, offsets = part, None
+        if self.offsets is not None:
+            rows = np.concatenate([np.arange(0), *(np.arange(*self.offsets[k : k + 2]) for k in part)])
+            offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[part])]).astype(np.int64)
+        y = self.y if isinstance(self.y, str | None) else Table({"y": self.y}).rows(rows).columns["y"]
         weight = None if self.weight is None else self.weight[part]
-        return Kept(self.table.rows(part), y, weight, self.times[part])
+        return Kept(self.table.rows(rows), y, weight, self.times[part], offsets)
+
+    def counted_by(self, model: Any) -> Kept:
+        """Without columns of dates and the like, which no file of a window holds, unless the model reads them."""
+        read = {name for wanted in model._read_names for name in (wanted, *sources_of(wanted))}
+        odd = [n for n in self.table.columns if n not in read and self.table._type(n).startswith(_NOT_KEPT)]
+        table = self.table
+        for name in odd if self.y is None or isinstance(self.y, str) else ():  # else all columns were fitted
+            table = table.without(name)
+        return self._replace(table=table)
 
     def arguments(self) -> dict[str, Any]:
         """What models learn from, and forget."""
         told = {} if self.y is None else {"y": self.y}
+        told |= {} if self.offsets is None else {"lengths": np.diff(self.offsets)}
         return {"X": self.table, **told, "sample_weight": self.weight}
 
 
 def joined(parts: list[Kept]) -> Kept:
     """All rows together, in the order of their times; columns in plain forms, as a file has them."""
+    both = _below_each_other(parts)
+    return both.some(np.argsort(both.times, kind="stable"))
+
+
+def _below_each_other(parts: list[Kept]) -> Kept:
+    """All rows together, part after part."""
     times = np.concatenate([part.times for part in parts])
     tables, first = [part.table for part in parts], parts[0]
     if all(table.matrix is not None and table.matrix.shape[1] == len(table.columns) for table in tables):
         matrix = np.concatenate([table.matrix for table in tables])
         table = Table({name: matrix[:, k] for k, name in enumerate(first.table.columns)}, matrix)
     else:
-        table = Table({name: _joined([table.columns[name] for table in tables]) for name in first.table.columns})
+        table = Table({name: _joined([table._column(name) for table in tables]) for name in first.table.columns})
     y = first.y if isinstance(first.y, str | None) else _joined([part.y for part in parts])
-    weight = None
+    weight = offsets = None
     if any(part.weight is not None for part in parts):
-        weight = np.concatenate([np.ones(len(p.times)) if p.weight is None else p.weight for p in parts])
-    return Kept(table, y, weight, times).rows(np.argsort(times, kind="stable"))
+        weight = np.concatenate([np.ones(part.n) if part.weight is None else part.weight for part in parts])
+    if first.offsets is not None:
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts if part.offsets is not None])
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Kept(table, y, weight, times, offsets)
+
+
+def places_of(asked: Kept, kept: Kept, *, timed: bool) -> np.ndarray:
+    """Where rows are among those that are kept, the oldest of equal ones first; −1 of one that is not there.
+
+    Rows are equal in all columns and in what is told of them; in their weights and times where these are said.
+    """
+    labels = [_told_of(part) for part in (kept, asked)]
+    plain = [part._replace(table=_without_target(part), y=None) for part in (kept, asked)]
+    both = _below_each_other(plain)
+    columns = [] if both.table.matrix is None else [both.table.matrix]
+    columns = columns or list(both.table.columns.values())
+    codes = [_codes(column) for column in columns if _n_rows(column)]
+    codes += [] if labels[0] is None else [_codes(_joined([_plain(part) for part in labels]))]
+    keys: Any = np.unique(np.column_stack(codes), axis=0, return_inverse=True)[1].ravel() if codes else np.zeros(0, int)
+    if both.offsets is not None:
+        keys = [keys[a:b].tobytes() for a, b in zip(both.offsets, both.offsets[1:], strict=False)]
+    told = [keys, *([both.times] if timed else []), *([both.weight] if asked.weight is not None else [])]
+    where: dict[Any, list[int]] = {}
+    whole = list(zip(*(part if isinstance(part, list) else part.tolist() for part in told), strict=True))
+    for place, key in enumerate(whole[: kept.n]):
+        where.setdefault(key, []).append(place)
+    found = [where[key].pop(0) if where.get(key) else -1 for key in whole[kept.n :]]
+    return np.array(found, dtype=np.intp)
+
+
+def _told_of(kept: Kept) -> Any:
+    return kept.table._column(kept.y) if isinstance(kept.y, str) else kept.y
+
+
+def _without_target(kept: Kept) -> Table:
+    return kept.table.without(kept.y) if isinstance(kept.y, str) else kept.table
+
+
+def _n_rows(column: Any) -> int:
+    return len(column.indptr) - 1 if isinstance(column, Sparse) else len(column)
+
+
+def _plain(column: Any) -> Any:
+    return column if isinstance(column, np.ndarray) and column.dtype.kind in _NUMBERS else _cells(column)
+
+
+def _codes(column: Any) -> np.ndarray:
+    """A number for every different cell, or row of a block; missing ones are equal."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in _NUMBERS and column.ndim == 1:
+        return np.unique(column, return_inverse=True)[1]
+    if isinstance(column, Sparse):
+        cells: Any = [
+            (column.indices[a:b].tobytes(), np.asarray(column.data[a:b], dtype=np.float64).tobytes())
+            for a, b in zip(column.indptr, column.indptr[1:], strict=False)
+        ]
+        cells = cells if column.absent is None else list(zip(cells, column.absent.tolist(), strict=True))
+    elif isinstance(column, np.ndarray) and column.ndim == 2:
+        cells = [
+            row.tobytes() for row in np.ascontiguousarray(column, dtype=np.float64) + 0.0
+        ]  # −0 and 0 are one number
+    else:
+        cells = [None if is_missing(cell) else cell for cell in column]
+    number: dict[Any, int] = {}
+    return np.array([number.setdefault(cell, len(number)) for cell in cells], dtype=np.int64)
 
 
 def _joined(columns: list[Any]) -> Any:
@@ -98,6 +212,8 @@ def rows_to_parts(kept: Kept) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays: dict[str, np.ndarray] = {"rows/times": kept.times}
     if kept.weight is not None:
         arrays["rows/weight"] = np.asarray(kept.weight, dtype=np.float64)
+    if kept.offsets is not None:
+        arrays["rows/offsets"] = kept.offsets
     manifest: dict[str, Any] = {"names": [to_json(name) for name in kept.table.columns], "columns": []}
     if kept.table.matrix is not None:
         arrays["rows/matrix"] = kept.table.matrix
@@ -131,8 +247,13 @@ def _column_to_parts(column: Any, prefix: str, arrays: dict[str, np.ndarray]) ->
 def rows_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Kept:
     """The rows that `rows_to_parts` told of, checked: a file may come from anyone."""
     times, weight = arrays.pop("rows/times"), arrays.pop("rows/weight", None)
+    offsets, n = arrays.pop("rows/offsets", None), len(times)
+    if offsets is not None:
+        fits = offsets.shape == (len(times) + 1,) and offsets.dtype == np.int64 and offsets[0] == 0
+        _require(fits and bool((np.diff(offsets) >= 0).all()), "the rows fall into no sequences")
+        n = int(offsets[-1])
     names = [from_json(name) for name in manifest.pop("names")]
-    told, n = manifest.pop("columns"), len(times)
+    told = manifest.pop("columns")
     _require(len(set(names)) == len(names) > 0, "the rows' names are not one for every column")
     if "rows/matrix" in arrays:
         matrix = arrays.pop("rows/matrix")
@@ -144,12 +265,13 @@ def rows_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
         table = Table(dict(zip(names, columns, strict=True)))
     y = _column_from_parts(manifest.pop("y"), "rows/y", arrays, n) if "y" in manifest else manifest.pop("target")
     _require(y is None or not isinstance(y, str) or y in names, "the rows have no such target")
-    _require(weight is None or (weight.shape == (n,) and weight.dtype == np.float64), "weights are not one a row")
+    fits = weight is None or (weight.shape == times.shape and weight.dtype == np.float64)
+    _require(fits, "weights are not one a row")
     _require(weight is None or bool(((weight >= 0) & np.isfinite(weight)).all()), "a weight is no weight")
     sorted_times = times.ndim == 1 and times.dtype.kind in "if" and bool((np.diff(times) >= 0).all())
     _require(sorted_times, "the rows' times are not in order")
     store.refuse_rest("the rows", manifest)
-    return Kept(table, y, weight, times)
+    return Kept(table, y, weight, times, offsets)
 
 
 def _column_from_parts(told: Any, prefix: str, arrays: dict[str, np.ndarray], n_rows: int) -> Any:

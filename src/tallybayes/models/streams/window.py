@@ -1,4 +1,4 @@
-"""tb.Window: a model of the last rows alone."""
+"""tb.Window: a model of the last rows alone, or of the last sequences."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes import store
-from tallybayes.errors import DataError, FileError
-from tallybayes.models.inputs.features import open_features
+from tallybayes.errors import DataError, FileError, StatisticsError
 from tallybayes.models.model_file import model_from_parts, model_to_parts
-from tallybayes.models.streams.clock import Span, Times, read_span, shown_span
-from tallybayes.models.streams.kept_rows import Kept, joined, rows_from_parts, rows_to_parts
-from tallybayes.models.streams.stream import Stream
+from tallybayes.models.receipt import receipted
+from tallybayes.models.streams.clock import Span, Times, has_column, read_span, read_times, shown_span
+from tallybayes.models.streams.kept_rows import Kept, joined, places_of, rows_from_parts, rows_to_parts
+from tallybayes.models.streams.stream import Stream, scaled
 from tallybayes.sources.opening import open_source
 
 
@@ -26,10 +26,11 @@ class Window(Stream):
 
     Parameters
     ----------
-    model : a model of rows that learns and forgets
-        Such as `NaiveBayes` or `Regression`. One that is fitted lends its choices: ``model.without_rows()``.
+    model : a model that learns and forgets
+        Such as `NaiveBayes` or `Regression`, or a `HiddenMarkovModel` of labelled sequences. One that is fitted lends
+        its choices: ``model.without_rows()``.
     rows : int, optional
-        How many rows the window holds, counted as they come.
+        How many rows the window holds, counted as they come; of a `HiddenMarkovModel`, how many sequences.
     duration : number or timedelta, optional
         How long rows stay, by their times: those in (now − duration, now]. Either this or `rows`.
 
@@ -37,6 +38,8 @@ class Window(Stream):
     ----------
     model_ : the fitted model
     now_ : the latest time so far
+    n_kept_ : int
+        How many rows it holds.
     n_late_ : int
         How many rows were too old when they came, and were not learned. Rows that are late, but within the window, are
         learned, and leave it in their own time.
@@ -58,7 +61,17 @@ class Window(Stream):
         self.rows = rows
         self.duration = duration
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        time: Any = None,
+        *,
+        lengths: Any = None,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> Self:
         """Learn rows, and forget those that are too old now.
 
         Parameters
@@ -66,45 +79,121 @@ class Window(Stream):
         X, y, sample_weight
             As the model takes them.
         time : array-like of shape (n,), one number or date, or the name of a column of X, optional
-            When the rows came, in any order: for a window that goes by its duration. The column is not learned from.
+            When the rows came, in any order: for a window that goes by its duration. The column is not learned from;
+            said once by name, it is that of the rows to come, too. A sequence came when its last step did.
+        lengths, sequence, order
+            Of sequences, as `HiddenMarkovModel` takes them.
 
         Returns
         -------
         self
         """
         span, dated = self._span()
-        X = _in_memory(X)
-        if self.rows is not None and time is not None:
-            raise DataError("a window of so many rows goes by the order in which they come, and time= was given.\n"
-                            "    Say duration= instead of rows=, or leave time= out.")  # fmt: skip
-        if self.rows is None and time is None:
-            raise DataError("a window of a duration needs to know when rows came.\n    Pass time=, or say rows=.")
-        n_rows = open_features(X).n_rows
-        if self.rows is None:
-            X, times = self._timed(X, n_rows, time, dates=dated)
+        time, how = self._asked_time(time), {"lengths": lengths, "sequence": sequence, "order": order}
+        model, source = self._begun(), open_source(X)
+        if source is not None:
+            return self._through(source, y, sample_weight, time, how)
+        came = self._read(X, y, sample_weight, time, how)
+        n, times = came.kept.n, came.times
+        if times is None:
+            times = Times(np.arange(n, dtype=np.float64) + (0 if self._now is None else self._now) + 1, False)
         else:
-            times = Times(np.arange(n_rows, dtype=np.float64) + (0 if self._now is None else self._now) + 1, False)
-        model, now = self._begun(), times.values.max().item() if n_rows else self._now
+            self._check_times(times, dated)
+        now = times.values.max().item() if n else self._now
         now = now if self._now is None or now is None else max(now, self._now)
         if now is None:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
-        kept, late = Kept.read(X, y, sample_weight, times.values), 0
-        if n_rows and times.values.min() <= now - span:
+        kept, late = came.kept.at(times.values), 0
+        if n and times.values.min() <= now - span:
             late = int(np.searchsorted(kept.times, now - span, side="right"))
-            kept = kept.rows(slice(late, None))
-            model = model.partial_fit(**kept.arguments()) if len(kept.times) else model
-        elif n_rows:
-            told = {} if y is None else {"y": y}
-            model = model.partial_fit(X, **told, sample_weight=sample_weight)
+            kept = kept.some(slice(late, None))
+        if kept.n and (late or self._of_sequences):
+            model = model.partial_fit(**kept.arguments())
+        elif kept.n:
+            model = model.partial_fit(came.X, **({} if y is None else {"y": y}), sample_weight=sample_weight)
         batches = list(getattr(self, "_batches", []))
+        if kept.n:
+            heapq.heappush(batches, _Batch(kept.counted_by(model)))
         model = _forget_old(model, batches, now - span)
-        if len(kept.times):
-            heapq.heappush(batches, _Batch(kept))
         self._now, self._dated, self._batches = now, times.dated, batches
         if self.rows is None:
             self.n_late_ = getattr(self, "n_late_", 0) + late
+            self._time = time if isinstance(time, str) else self._time
         self.model_ = model
         return self
+
+    @receipted
+    def forget(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        time: Any = None,
+        *,
+        lengths: Any = None,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> Self:
+        """Take rows out before their time: out of the model, and out of those that are kept.
+
+        Rows that are not in the window are refused, also those that have left it already, and nothing changes.
+
+        Parameters
+        ----------
+        X, y
+            Rows as they were learned.
+        sample_weight, time : optional
+            Where they are said, or the column of times is there, only rows of these weights and times are meant; else
+            the oldest of equal ones.
+        lengths, sequence, order
+            Of sequences, as `HiddenMarkovModel` takes them.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        how, source = {"lengths": lengths, "sequence": sequence, "order": order}, open_source(X)
+        X = X if source is None else source.read("forget")
+        if time is not None or (self._time is not None and has_column(X, self._time)):
+            time = self._asked_time(time)
+        _, asked, times = self._read(X, y, sample_weight, time, how)
+        if times is not None:
+            self._check_times(times, None)
+            asked = asked._replace(times=times.values)
+        left = [batch.left() for batch in sorted(self._batches)]
+        kept = joined(left) if left else None
+        places = np.full(asked.n, -1) if kept is None else places_of(asked, kept, timed=times is not None)
+        if (places < 0).any():
+            what = "sequence" if self._of_sequences else "row"
+            raise StatisticsError(
+                f"cannot forget: {what} {np.flatnonzero(places < 0)[0]} of {asked.n} is not among the "
+                f"{0 if kept is None else kept.n} that the window holds.\n"
+                "    What has left it is forgotten already; leave it out. Nothing was changed."
+            )
+        if kept is None or not asked.n:
+            return self
+        rest = kept.some(np.setdiff1d(np.arange(kept.n), places))
+        batches = [_Batch(rest)] if rest.n else []
+        self.model_ = _without(self._begun(), [kept.some(places)], batches)
+        self._batches = batches
+        return self
+
+    @property
+    def n_kept_(self) -> int:
+        """How many rows, or sequences, the window holds, whatever their weights."""
+        check_is_fitted(self)
+        return sum(batch.kept.n - batch.first for batch in self._batches)
+
+    def _asked_time(self, time: Any) -> Any:
+        """When rows came, as it is said now or was said before."""
+        if self.rows is not None and time is not None:
+            raise DataError("a window of so many rows goes by the order in which they come, and time= was given.\n"
+                            "    Say duration= instead of rows=, or leave time= out.")  # fmt: skip
+        time = self._time if time is None else time
+        if self.rows is None and time is None:
+            raise DataError("a window of a duration needs to know when rows came.\n    Pass time=, or say rows=.")
+        return time
 
     def advance(self, time: Any) -> Self:
         """Let time pass: rows that are too old by then are forgotten.
@@ -122,7 +211,8 @@ class Window(Stream):
         span, dated = self._span()
         if self.rows is not None:
             raise DataError("a window of so many rows knows no time.\n    Say duration= instead of rows=.")
-        _, times = self._timed(None, 1, time, dates=dated)
+        times = read_times(time, 1)
+        self._check_times(times, dated)
         assert self._now is not None
         now, batches = max(self._now, times.values[0].item()), list(self._batches)
         self.model_ = _forget_old(self._begun(), batches, now - span)
@@ -146,6 +236,7 @@ class Window(Stream):
             "by": "rows" if self.rows is not None else "dates" if span[1] else "numbers",
         }
         clock |= {"now": self._now, "dated": self._dated, "late": getattr(self, "n_late_", 0)}
+        clock |= {} if self._time is None else {"time": self._time}
         left = [batch.left() for batch in sorted(self._batches)]
         rows, more = rows_to_parts(joined(left)) if left else (None, {})
         store.write(path, "Window", {"model": content, "clock": clock, "rows": rows}, arrays | more)
@@ -157,21 +248,29 @@ class Window(Stream):
         model = model_from_parts(manifest.pop("model"), arrays)
         store.refuse_rest("the window", manifest)
         by, span, now = clock.pop("by"), clock.pop("span"), clock.pop("now")
-        dated, late = clock.pop("dated"), clock.pop("late")
+        dated, late, time = clock.pop("dated"), clock.pop("late"), clock.pop("time", None)
         store.refuse_rest("the window's clock", clock)
         number = int if by == "dates" else float
         fits = by in ("rows", "dates", "numbers") and type(dated) is bool and dated is (by == "dates")
         fits = fits and all(isinstance(one, int | float) and np.isfinite(one) for one in (span, now)) and span > 0
         fits = fits and type(late) is int and late >= 0 and (by != "rows" or span == int(span))
+        fits = fits and (time is None or (isinstance(time, str) and by != "rows"))
         if fits and kept is not None:
-            fits = kept.times[0] > now - span and kept.times[-1] <= now and (kept.times.dtype.kind == "i") is dated
+            fits = (
+                bool(kept.n)
+                and kept.times[0] > now - span
+                and kept.times[-1] <= now
+                and (kept.times.dtype.kind == "i") is dated
+            )
         if not fits:
             raise FileError("the window's clock does not fit its rows; expected what Window.save wrote.")
         duration = np.timedelta64(int(span), "ns") if by == "dates" else span
         unfitted = type(model)(**model.get_params(deep=False))
         found = cls(unfitted, rows=int(span)) if by == "rows" else cls(unfitted, duration=duration)
         found._now, found._dated, found.model_ = number(now), dated, model
-        found._batches = [] if kept is None else [_Batch(kept)]
+        found._batches, found._time = [] if kept is None else [_Batch(kept)], time
+        if (kept is not None and kept.offsets is not None) is not (kept is not None and found._of_sequences):
+            raise FileError("the window's rows are not what its model is of; expected what Window.save wrote.")
         if by != "rows":
             found.n_late_ = late
         return found
@@ -192,10 +291,10 @@ class Window(Stream):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "model_"):
             return super().__repr__(N_CHAR_MAX)
-        held = sum(len(batch.kept.times) - batch.first for batch in self._batches)
-        long = f"the last {self.rows} rows" if self.rows is not None else f"the last {self._long()} until {self.now_}"
+        what = "sequences" if self._of_sequences else "rows"
+        long = f"the last {self.rows} {what}" if self.rows is not None else f"the last {self._long()} until {self.now_}"
         late = f", {self.n_late_} came too late" if getattr(self, "n_late_", 0) else ""
-        return f"Window of {long}: {held} rows{late}, {self.model!r}"
+        return f"Window of {long}: {self.n_kept_} {what}{late}, {self.model!r}"
 
     def _long(self) -> str:
         span, dated = self._span()
@@ -213,25 +312,30 @@ class _Batch:
 
     def left(self) -> Kept:
         """The rows that the window still holds."""
-        return self.kept.rows(slice(self.first, None)) if self.first else self.kept
+        return self.kept.some(slice(self.first, None)) if self.first else self.kept
 
 
 def _forget_old(model: Any, batches: list[_Batch], last: Span) -> Any:
     """Take out of a model, and of the batches, whatever is not after this time."""
+    old = []
     while batches and batches[0].kept.times[batches[0].first] <= last:
         batch = heapq.heappop(batches)
         stop = int(np.searchsorted(batch.kept.times, last, side="right"))
-        model = model.forget(**batch.kept.rows(slice(batch.first, stop)).arguments())
-        if stop < len(batch.kept.times):
+        old.append(batch.kept.some(slice(batch.first, stop)))
+        if stop < batch.kept.n:
             heapq.heappush(batches, _Batch(batch.kept, stop))
+    return _without(model, old, batches) if old else model
+
+
+def _without(model: Any, old: list[Kept], left: list[_Batch]) -> Any:
+    """A model without some of its rows, of which others are left."""
+    try:
+        for part in old:
+            model = model.forget(**part.arguments())
+    except StatisticsError:
+        # Fractions of rows add up with rounding, of which more may be left than all rows that remain weigh. These are
+        # at hand: they are counted anew.
+        model = scaled(model, 0.0)
+        for batch in left:
+            model = model.partial_fit(**batch.left().arguments())
     return model
-
-
-def _in_memory(X: Any) -> Any:
-    source = open_source(X)
-    if source is None:
-        return X
-    raise DataError(
-        f"{source.name} is read in batches, and a window learns them one at a time.\n"
-        "    Go through them: for batch in tb.table(path).batches(): window.partial_fit(batch, y)."
-    )
