@@ -45,7 +45,7 @@ class Report:
         return f"<Report of {len(self.html) / 1e6:.1f} MB: .save('report.html')>"
 
 
-def report(model: Any, data: Any, target: Any, *, title: str | None = None) -> Report:
+def report(model: Any, data: Any, target: Any, *, by: str | None = None, title: str | None = None) -> Report:
     """One page about a classifier and what it says of some rows.
 
     Parameters
@@ -54,6 +54,8 @@ def report(model: Any, data: Any, target: Any, *, title: str | None = None) -> R
     data : as for `tallybayes.evaluate`
         Rows with labels, best those that the model has not seen.
     target : name of a column, or labels
+    by : name of a column, optional
+        How its groups fare, with intervals.
     title : str, optional
 
     Returns
@@ -86,6 +88,7 @@ def report(model: Any, data: Any, target: Any, *, title: str | None = None) -> R
         _section("counted", "What was counted", _counted(model)),
         _section("columns", "What the columns tell", _telling(telling) + _pictures(model, rows)),
         _section("answers", "How good the answers are", _answers(evaluation)),
+        _section("audit", "What is odd about these rows", _audited(model, rows, by)),
         _section("strain", "Where columns say the same twice", _strain(model, rows)),
         _section("rows", "Three rows, explained", _explained(model, rows)),
         _section("try", "Try it", _read("try.html")),
@@ -276,6 +279,56 @@ def _answers(evaluation: Any) -> str:
     title += f": the {len(some)} most frequent of {len(classes)} classes" if len(some) < len(classes) else ""
     found += _table(["", *(classes[j] for j in some)], cells, title)
     return found + _drawn(lambda: evaluation.plot_reliability(), "How often answers of each confidence were right")
+
+
+def _audited(model: Any, rows: Rows, by: str | None) -> str:
+    """What `tb.audit` finds in the rows; nothing of models that do not describe whole rows."""
+    if by is not None and by not in rows.columns:
+        raise tb.DataError.unknown_column([by], rows.columns)
+    groups = None if by is None else [asking.written(cell) for cell in rows.columns[by]]
+    try:
+        found = tb.audit(model, rows.columns, rows.labels, by=groups)
+    except tb.TallybayesError:
+        return ""
+
+    def number(row: int) -> str:
+        return f"{rows.places[row] + 1:,}"
+
+    n = len(found.findings)
+    said = f"{n} thing{'s' * (n != 1)} that chance hardly explains" if n else "nothing that chance does not explain"
+    shown = f"<p>By what the model has counted, of the {found.n_rows:,} rows looked at: {said}.</p>"
+    odd = [[number(one.row), _name(one.column), f"{one.log_density:.4g}"] for one in found.rows]
+    shown += _some(
+        ["row", "most by", "log p(row)"], odd, f"All but impossible ({found.expected_rows:.2g} expected by chance)"
+    )
+    cells = [[_name(one.column), asking.written(one.value), one.rows, number(one.first)] for one in found.cells]
+    shown += _some(["column", "value", "rows", "first in row"], cells, "Never counted")
+    labels = [[number(d.row), str(d.label), f"{d.probability:.2g}", str(d.suggested), f"{d.suggested_probability:.3f}"]
+              for d in found.labels]  # fmt: skip
+    title = f"Labels that disagree with their columns ({found.expected_labels:.2g} expected by chance)"
+    shown += _some(["row", "label", "p(label)", "by its columns", "p"], labels, title)
+    most = max((one.high for one in found.columns), default=0.0) or 1.0
+    columns = [
+        [_name(one.column), (f"{one.bits:.3f}", max(one.bits, 0.0) / most), f"{one.low:.3f} to {one.high:.3f}",
+         "moved" if one.column in found.moved else ""]
+        for one in found.columns
+    ]  # fmt: skip
+    shown += _some(["column", "bits a cell", "99 % interval", ""], columns, "How far columns are from what was counted")
+    fares = [
+        [str(one.group), one.rows, repr(one.loss), repr(one.error_rate), "worse" * one.worse] for one in found.groups
+    ]
+    shown += _some([str(by), "rows", "log-loss", "error rate", ""], fares, "Groups, with 99 % intervals")
+    return shown + "".join(f"<p>{_text(note)}</p>" for note in found.notes)
+
+
+def _some(head: list[str], lines: list[list[Any]], title: str, most: int = 12) -> str:
+    """A table of the first lines, if there are any."""
+    more = f"; the first {most} of {len(lines):,}" if len(lines) > most else ""
+    return _table(head, lines[:most], title + more) if lines else ""
+
+
+def _name(column: Any) -> str:
+    return "—" if column is None else ", ".join(map(str, column)) if isinstance(column, tuple) else str(column)
 
 
 def _strain(model: Any, rows: Rows) -> str:

@@ -51,6 +51,33 @@ def test_the_page_says_what_is_measured(page, wine):
 
 
 @pytest.mark.slow
+def test_what_an_audit_finds_is_on_the_page(wine):
+    learned, told = wine[0], wine[1].copy()
+    model = tb.NaiveBayes().fit(learned, "kind")
+    told.loc[told.index[4], "malic_acid"] = 900.0
+    told.loc[told.index[6], "half"] = "Atlantis"
+    told["hue"] += 5
+    audited = tb.audit(model, told, "kind", by="half")
+    assert audited.rows[0].row == 4
+    page = model.report(told, by="half").html
+    part = re.search(r'<section id="audit">(.*?)</section>', page, re.DOTALL).group(1)
+    assert f"{len(audited.findings)} things that chance hardly explains" in part
+    assert re.search(r">5</td><td>malic_acid</td>", part)  # rows are counted from 1 on pages
+    assert re.search(r"<td>half</td><td>Atlantis</td><td[^>]*>1</td><td[^>]*>7</td>", part)
+    moved = [str(one) for one in audited.moved]
+    assert "hue" in moved
+    assert part.count(">moved<") == len(moved)
+    one = next(each for each in audited.columns if each.column == "hue")
+    assert f"{one.bits:.3f}</td>" in part
+    assert f"{one.low:.3f} to {one.high:.3f}" in part
+    assert "Groups, with 99 % intervals" in part
+    with pytest.raises(tb.DataError, match="no column 'nowhere'"):
+        model.report(told, by="nowhere")
+    plain = tb.NearestClassMean().fit(learned[["alcohol"]], learned["kind"]).report(told[["alcohol"]], told["kind"])
+    assert 'id="audit"' not in plain.html
+
+
+@pytest.mark.slow
 def test_names_are_escaped(page):
     assert BAD not in page
     assert html.escape(BAD) in page

@@ -19,14 +19,15 @@ def report(
     data: Annotated[str, Parameter(name=["--data", "-d"])],
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
     output: Annotated[str, Parameter(name=["--output", "-o"], show_default=True)] = "report.html",
+    by: str | None = None,
     title: str | None = None,
     reading: Read = PLAIN,
 ) -> None:
     """Write a page about a classifier: what it counted, how good it is, and why.
 
     One file of HTML that needs no network, with a part to try out: other cells,
-    other shares of the classes, other costs. Rows that the model has learned
-    from flatter it: take others.
+    other shares of the classes, other costs; and with what 'tally audit' tells.
+    Rows that the model has learned from flatter it: take others.
 
       tally report penguins-choose.tally --data test.csv
       tally report model.tally --data test.parquet -o page.html --title Penguins
@@ -41,6 +42,8 @@ def report(
         The true classes, if not called as when fitting.
     output
         The page.
+    by
+        The column that tells groups, to see how they fare.
     title
         What stands above it.
     reading
@@ -51,5 +54,5 @@ def report(
         raise UsageError(f"{model} is a {type(found).__name__}; expected a classifier, which pages are about.")
     with Places() as places:
         source = places.source(data, reading)
-        found.report(source, target or getattr(found, "target_", None), title=title).save(output)
+        found.report(source, target or getattr(found, "target_", None), by=by, title=title).save(output)
     say(f"{output}: open it in a browser")

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from tallybayes.apps.report import Report
 
 
-def report(model: Any, X: Rows, y: Labels | None = None, *, title: str | None = None) -> Report:
+def report(model: Any, X: Rows, y: Labels | None = None, *, by: str | None = None, title: str | None = None) -> Report:
     """One page about the model and what it says of some rows; its pictures need matplotlib.
 
-    What was counted, how good the answers are and why, what to be careful about, three rows explained, and a part to
-    try out: other cells, other shares of the classes, other costs. It is one file that needs no network.
+    What was counted, how good the answers are and why, what to be careful about, what is odd about the rows
+    (`tb.audit`), three rows explained, and a part to try out: other cells, other shares of the classes, other costs. It
+    is one file that needs no network.
 
     Parameters
     ----------
@@ -24,6 +25,8 @@ def report(model: Any, X: Rows, y: Labels | None = None, *, title: str | None = 
         Rows with labels, best those that the model has not seen.
     y : array-like of shape (n,), or the name of a column of X, optional
         The column that was learned, if left out.
+    by : name of a column of X, optional
+        How its groups fare, with intervals.
     title : str, optional
 
     Returns
@@ -34,4 +37,4 @@ def report(model: Any, X: Rows, y: Labels | None = None, *, title: str | None = 
     check_is_fitted(model)
     from tallybayes.apps.report import report
 
-    return report(model, X, model.target_ if y is None else y, title=title)
+    return report(model, X, model.target_ if y is None else y, by=by, title=title)
