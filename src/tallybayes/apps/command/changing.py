@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Literal
 
+from tallybayes.apps.command import streams
 from tallybayes.apps.command.data import Places, Reading
 from tallybayes.apps.command.faults import UsageError
 from tallybayes.apps.command.models import check_free, load, locked, require, save
@@ -23,6 +24,7 @@ def change(
     order: str | None,
     json: bool,
     reading: Reading,
+    time: str | None = None,
     receipt: str | None = None,
 ) -> None:
     """Count rows into a model or out of it, and write it; of what is taken out, a receipt where one is asked for."""
@@ -33,9 +35,9 @@ def change(
         source = places.source(data, reading)
         # Nobody else changes the model between reading and writing it, or one of the two changes would be lost.
         with locked(path) if out is None else contextlib.nullcontext():
-            model = load(path)
+            model = load(path, whole=True)
             before = model.n_rows_
-            given = _count(model, how, source, target, weight, sequence, order, receipt is not None)
+            given = _count(model, how, source, target, weight, sequence, order, time, receipt is not None)
             after = model.n_rows_
             if out is None:
                 model.save(path)
@@ -46,7 +48,11 @@ def change(
         say(f"wrote {receipt}")
     kept = _kept(model)
     if json:
-        answer_json({"file": out or path, "rows_before": before, "rows": after, "kept": kept})
+        more = streams.told(model) if streams.is_stream(model) else {}
+        answer_json({"file": out or path, "rows_before": before, "rows": after, "kept": kept, **more})
+        return
+    if streams.is_stream(model) and how == "partial_fit":
+        answer(f"{out or path} is of {streams.shown(model)}")
         return
     word, steps = ("counted", after - before) if how == "partial_fit" else ("forgot", before - after)
     answer(f"{word} {rows(steps)} rows: {out or path} has {rows(after)} now, {rows(before)} before")
@@ -62,11 +68,16 @@ def _count(
     weight: str | None,
     sequence: str | None,
     order: str | None,
+    time: str | None,
     receipted: bool,
 ) -> Any:
     """Change the model; the receipt where one is asked for."""
     asked = {"receipt": True} if receipted else {}
     kind = type(model).__name__
+    if streams.is_stream(model):
+        return streams.came(model, how, source, target, weight, sequence, order, time, **asked)  # type: ignore[arg-type]
+    if time is not None:
+        raise UsageError(f"--time is of windows; this is a {kind}.\n    'tally window' makes one of it.")
     if kind == "HiddenMarkovModel":
         if sequence is None or target is None:
             raise UsageError("a hidden Markov model needs --target, the states, and --sequence (and --order).")
@@ -81,7 +92,7 @@ def _count(
 
 def _kept(model: Any) -> list[str]:
     """What was chosen from the rows of before, and stays."""
-    found = []
+    model, found = model.model_ if streams.is_stream(model) else model, []
     if hasattr(model, "choice_"):
         found += ["the models that are mixed, their weights, families and bins", "calibration"]
     elif getattr(model, "columns", None) == "suggest":

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tallybayes.apps.command.faults import CommandError
+from tallybayes.apps.command.streams import is_stream
 from tallybayes.apps.command.terminal import say
 
 
-def load(path: str, *kinds: str) -> Any:
+def load(path: str, *kinds: str, whole: bool = False) -> Any:
     """The model of a file, one of these kinds or any.
 
     Parameters
@@ -21,6 +22,8 @@ def load(path: str, *kinds: str) -> Any:
         A file of `tally fit`; one that ends in .bif or .json is a network.
     *kinds : str
         The classes that are expected.
+    whole : bool, default False
+        Give a window, or a fading model, as such, and not the model in it, by which it answers.
     """
     import tallybayes as tb
 
@@ -28,6 +31,10 @@ def load(path: str, *kinds: str) -> Any:
     name = path.lower().removesuffix(".gz")
     readers: dict[str, Any] = {".bif": tb.BayesianNetwork.from_bif, ".json": tb.BayesianNetwork.from_json}
     model: Any = readers.get(os.path.splitext(name)[1], tb.load)(path)
+    if is_stream(model):
+        if whole:
+            return model
+        model = model.model_
     name = type(model).__name__
     if not hasattr(model, "summary"):
         raise CommandError(f"{path} holds a {name}; expected a model.\n    model.fit_tally makes one of it, in Python.")

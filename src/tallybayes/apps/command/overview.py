@@ -34,6 +34,7 @@ COMMANDS = {
     "diff": "Show what changed from one model to another, in rows and in bits.",
     "update": "Count more rows into a model.",
     "forget": "Take rows out of a model again, as if never seen.",
+    "window": "Keep a model of the last rows alone, or let old rows fade.",
     "receipt": "Check a receipt of 'tally forget' against a model.",
     "merge": "Add up models that were learned apart.",
     "sample": "Draw rows from a model.",

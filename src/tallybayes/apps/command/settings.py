@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -117,6 +118,26 @@ def read_structure(parts: Sequence[str]) -> dict[str, tuple[str, ...]]:
             for name in below:
                 parents[name] = tuple(dict.fromkeys((*parents.get(name, ()), *above)))
     return parents
+
+
+_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def read_span(text: str, option: str) -> Any:
+    """A span of time, such as 30d; a number alone is in the unit of the times."""
+    import numpy as np
+
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zµ]*)\s*", text.lower())
+    number = float(found[1]) if found else 0.0
+    if found is None or number <= 0 or (found[2] and found[2] not in _SECONDS):
+        hint = (
+            "\n    A month is of no one length; say 30d, or 5min for minutes." if found and found[2][:1] == "m" else ""
+        )
+        raise UsageError(
+            f"--{option} is {text!r}; expected a number above 0 with {', '.join(_SECONDS)} behind it, such as 30d, or "
+            f"a number alone.{hint}"
+        )
+    return np.timedelta64(round(number * _SECONDS[found[2]] * 1e9), "ns") if found[2] else number
 
 
 def make(model: str, settings: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Any:

@@ -25,8 +25,8 @@ def show_report(report: Any) -> None:
     answer_table(("candidate", "log-loss", "95 % interval", "weight"), lines, (1, 2, 3))
     for head, part in ((("column", "suggested family"), report.columns), (("left out", "because"), report.left_out)):
         told = [(name, _family(value)) for name, value in part.items()]
-        _show(head, told)
-    _show(("not tried", "because"), list(report.skipped.items()))
+        show_lines(head, told)
+    show_lines(("not tried", "because"), list(report.skipped.items()))
 
 
 def show_summary(summary: Any) -> None:
@@ -45,8 +45,8 @@ def _show_columns(summary: Any) -> None:
         (one.column, one.family, "" if one.levels is None else str(one.levels), _share(one.missing))
         for one in summary.columns
     ]
-    _show(("column", "family", "levels", "missing"), lines, (2, 3))
-    _show(("left out", "because"), list(summary.left_out.items()))
+    show_lines(("column", "family", "levels", "missing"), lines, (2, 3))
+    show_lines(("left out", "because"), list(summary.left_out.items()))
 
 
 def show_parameters(told: dict[str, Any], mass: float, all_lines: bool) -> None:
@@ -67,10 +67,10 @@ def show_parameters(told: dict[str, Any], mass: float, all_lines: bool) -> None:
         )
         before = above
     n = len(told["given"])
-    _show(heads, lines, (n + 1, n + 2, n + 3), len(lines) if all_lines else MOST)
+    show_lines(heads, lines, (n + 1, n + 2, n + 3), len(lines) if all_lines else MOST)
     if told["covariances"]:
         parts = [(*one["given"].values(), one["with"], number(one["value"])) for one in told["covariances"]]
-        _show((*told["given"], "covariance with", ""), parts, (2,), len(parts) if all_lines else MOST)
+        show_lines((*told["given"], "covariance with", ""), parts, (2,), len(parts) if all_lines else MOST)
 
 
 def show_difference(found: Any) -> None:
@@ -84,7 +84,7 @@ def show_difference(found: Any) -> None:
             (label, *map(rows, counts), *(f"{100 * n / total:.1f} %" for n, total in zip(counts, totals, strict=True)))
             for label, counts in found.classes.items()
         ]
-        _show(("class", "before", "after", "share", "share"), lines, (1, 2, 3, 4))
+        show_lines(("class", "before", "after", "share", "share"), lines, (1, 2, 3, 4))
         answer(f"  p(class) moved by {_bits(found.class_bits)} bits")
     lines = []
     for one in found.columns:
@@ -93,7 +93,7 @@ def show_difference(found: Any) -> None:
         more = f" … {len(levels) - 6} more" if len(levels) > 6 else ""
         name = ", ".join(map(str, one.column)) if isinstance(one.column, tuple) else one.column
         lines.append((name, _bits(one.bits), where, " ".join(levels[:6]) + more))
-    _show(("column", "bits", "most in", "levels"), lines, (1,))
+    show_lines(("column", "bits", "most in", "levels"), lines, (1,))
     for what, names in (("only before", found.only_before), ("only after", found.only_after)):
         if names:
             answer(f"\n{what}: {', '.join(map(printable, names))}")
@@ -162,10 +162,13 @@ def show_explanation(why: Any, place: int) -> None:
         (column, "—" if cells[str(column)] is None else cells[str(column)], f"{weight:+.3f}")
         for column, weight in why.to_dict().items()
     ]
-    _show(("column", "value", "weight"), weights, (2,))
+    show_lines(("column", "value", "weight"), weights, (2,))
 
 
-def _show(heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[int] = (), most: int = MOST) -> None:
+def show_lines(
+    heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[int] = (), most: int = MOST
+) -> None:
+    """A table of its first lines, and how many more there are."""
     if not lines:
         return
     answer("")

@@ -21,6 +21,7 @@ def forget(
     weight: str | None = None,
     sequence: str | None = None,
     order: str | None = None,
+    time: str | None = None,
     receipt: str | None = None,
     json: bool = False,
     reading: Read = PLAIN,
@@ -30,7 +31,8 @@ def forget(
     Its counts are as if they had never been seen. What they had a part in
     choosing (families, bins, the mixture's weights) and the calibration are
     kept; fit again to choose anew. Rows that were never learned are refused
-    where a count would turn negative, and nothing is changed then.
+    where a count would turn negative, and nothing is changed then. A window
+    knows its rows: what is not in it is refused.
 
       tally forget penguins-choose.tally withdrawn.csv
       tally forget penguins.tally withdrawn.csv --receipt withdrawn.json
@@ -39,7 +41,7 @@ def forget(
     Parameters
     ----------
     model
-        A file that `tally fit` wrote.
+        A file that `tally fit` or `tally window` wrote.
     data
         The rows, with their classes: a file, a pattern in quotes, - or the address of a database.
     out
@@ -54,6 +56,8 @@ def forget(
         Of hidden-markov: the column that says which sequence a step belongs to.
     order
         Of hidden-markov: the column that says where in it.
+    time
+        Of a window: the column that says when a row came, if it is not called as before.
     receipt
         Write a receipt to this new file: counts and digests, for 'tally receipt' to check.
     json
@@ -61,4 +65,4 @@ def forget(
     reading
         How DATA is read.
     """
-    change("forget", model, data, out, force, target, weight, sequence, order, json, reading, receipt)
+    change("forget", model, data, out, force, target, weight, sequence, order, json, reading, time, receipt)

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from tallybayes.apps.command.models import load
-from tallybayes.apps.command.tables import show_parameters, show_summary
+from tallybayes.apps.command.streams import is_stream, shown, told
+from tallybayes.apps.command.tables import MOST, show_lines, show_parameters, show_summary
 from tallybayes.apps.command.telling import described, learned
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import answer, answer_json, rows
 
 
 def show(
@@ -19,6 +20,7 @@ def show(
     column: Annotated[tuple[str, ...], Parameter(name=["--column", "-c"])] = (),
     mass: Annotated[float, Parameter(show_default=True)] = 0.95,
     all_lines: Annotated[bool, Parameter(name="--all")] = False,
+    small_counts: float | None = None,
     json: bool = False,
 ) -> None:
     """Show what a model has counted and learned, and what it left out.
@@ -29,6 +31,7 @@ def show(
 
       tally show penguins-choose.tally
       tally show penguins-choose.tally --column bill_mm species
+      tally show hospital.tally --small-counts 5
 
     Parameters
     ----------
@@ -40,15 +43,24 @@ def show(
         The mass of the intervals.
     all_lines
         Show all lines, however many.
+    small_counts
+        Show what was counted of fewer rows than this instead, the fewest first: before the file is handed on.
     json
         Write it as JSON.
     """
-    found: Any = load(model)
+    whole: Any = load(model, whole=True)
+    found: Any = whole.model_ if is_stream(whole) else whole
+    if small_counts is not None:
+        _show_small(whole, found, small_counts, all_lines, json)
+        return
     names = [_named(found, one) for one in column]
     if json:
-        answer_json({"columns": [learned(found, name, mass) for name in names]} if names else described(found))
+        state = {"stream": told(whole)} if is_stream(whole) else {}
+        columns = {"columns": [learned(found, name, mass) for name in names]}
+        answer_json(columns if names else described(found) | state)
         return
     if not names:
+        answer(f"Of {shown(whole)}") if is_stream(whole) else None
         show_summary(found.summary())
         if hasattr(found, "class_prior_"):
             answer("")
@@ -56,6 +68,25 @@ def show(
     for place, name in enumerate(names):
         answer("") if place else None
         show_parameters(learned(found, name, mass), mass, all_lines)
+
+
+def _show_small(whole: Any, model: Any, below: float, all_lines: bool, json: bool) -> None:
+    """What was counted of few rows: a count of one is somebody."""
+    tallies = {one.choice.name: one.model.tally_ for one in getattr(model, "members_", ())} or {"": model.tally_}
+    lines = [(name, *line) for name, tally in tallies.items() for line in tally.small_counts(below)]
+    kept = getattr(whole, "n_kept_", None)
+    if json:
+        counts = [{"what": where, "count": n} | ({"of": name} if name else {}) for name, where, n in lines]
+        answer_json({"below": below, "counts": counts} | ({} if kept is None else {"rows_in_file": kept}))
+        return
+    if kept is not None:
+        answer(f"This file holds the {kept:,} rows of the window themselves, besides what was counted of them.")
+    if not lines:
+        answer(f"Nothing was counted of fewer than {below:g} rows.")
+        return
+    told_of = [(*([name] if name else []), where, rows(n)) for name, where, n in lines]
+    heads = (*(["member"] if lines[0][0] else []), "what", "rows")
+    show_lines(heads, told_of, (len(heads) - 1,), len(lines) if all_lines else MOST)
 
 
 def _named(model: Any, column: str) -> Any:

@@ -21,6 +21,7 @@ def update(
     weight: str | None = None,
     sequence: str | None = None,
     order: str | None = None,
+    time: str | None = None,
     json: bool = False,
     reading: Read = PLAIN,
 ) -> None:
@@ -29,7 +30,8 @@ def update(
     It is then what a fit of all rows would have made, under the same choices:
     what was chosen from the first rows (families, bins, the mixture's weights)
     and the calibration are kept. The file is replaced once the new one is
-    whole; several at once wait for each other.
+    whole; several at once wait for each other. A window forgets what is too
+    old by then.
 
       tally update penguins-choose.tally monday.csv
       tally update model.tally 'june-*.parquet' -o july.tally
@@ -37,7 +39,7 @@ def update(
     Parameters
     ----------
     model
-        A file that `tally fit` wrote.
+        A file that `tally fit` or `tally window` wrote.
     data
         A file, a pattern in quotes, - or the address of a database.
     out
@@ -52,9 +54,11 @@ def update(
         Of hidden-markov: the column that says which sequence a step belongs to.
     order
         Of hidden-markov: the column that says where in it.
+    time
+        Of a window: the column that says when a row came, if it is not called as before.
     json
         Write what changed as JSON.
     reading
         How DATA is read.
     """
-    change("partial_fit", model, data, out, force, target, weight, sequence, order, json, reading)
+    change("partial_fit", model, data, out, force, target, weight, sequence, order, json, reading, time)
