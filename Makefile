@@ -95,8 +95,8 @@ test-clang: $(VENV)/.dev ## the kernels' tests, built by Clang (CLANG=clang++)
 test-arm: $(VENV)/.dev ## the kernels' tests, built for AArch64 and run by QEMU
 	cpp/test_arm.sh $(BIN)/python
 
-sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan (CXX=g++)
-	cpp/test_build.sh sanitize $(BIN)/python
+sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan (CXX=g++, PYTEST="-k chain" for some)
+	cpp/test_build.sh sanitize $(BIN)/python $(PYTEST)
 
 # A small environment makes the wheels (PYTHON=python3.12: of the stable ABI, for every Python from there on). The C++ library is
 # linked in, so that the oldest Linux it runs on is that of its glibc: auditwheel finds and names it.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from harness import Contender
 
-LONG = 10_000
+LONG, MANY = 10_000, 5e8  # steps of a sequence, and transitions of all steps: more take pomegranate minutes
 Tables = tuple[np.ndarray, np.ndarray, np.ndarray]  # start, transition and emission: (states, levels)
 
 
@@ -42,8 +42,9 @@ def dynamax(tables: Tables, steps: np.ndarray) -> dict[str, Contender]:
 
 
 def pomegranate(tables: Tables, steps: np.ndarray, sparse: bool = False) -> dict[str, Contender]:
-    """As `dynamax`, but for Viterbi; left out of long sequences, whose steps take it a fifth of a millisecond each."""
-    if steps.shape[1] > LONG:
+    """As `dynamax`, but for Viterbi; left out where it would take minutes."""
+    n_moves = np.count_nonzero(tables[1]) if sparse else tables[1].size
+    if steps.shape[1] > LONG or n_moves * steps.size > MANY:
         return {}
     try:
         import torch

@@ -30,7 +30,8 @@ enum class Trust : uint8_t { full, doubt, none };
 class Worker : ChainWorker {
  public:
   Worker(const ChainKernels& kernels, const ChainModel& model, Goal goal, const Results& results, size_t crew_size)
-      : ChainWorker(kernels, model, crew_size), goal_(goal), results_(results), logs_(kernels, model, goal, results) {}
+      : ChainWorker(kernels, model, crew_size), goal_(goal), results_(results),
+        drawer_(model, results.draws), logs_(kernels, model, goal, results) {}
 
   // The sequences from first to last; false where an emission is refused.
   bool process(size_t first, size_t last) {
@@ -41,7 +42,7 @@ class Worker : ChainWorker {
       trust_.assign(count, Trust::full);
       watched_.assign(count, 0);
       totals_.assign(count, 0.0);
-      const bool back = goal_ == Goal::posterior || goal_ == Goal::expected;
+      const bool back = goal_ != Goal::likelihood && goal_ != Goal::filter;
       keep_ = goal_ == Goal::filter || (back && !in_segments());
       if (keep_ || back) states_.of((in_segments() ? count * (batch_.segment + 1) : batch_.n_steps) * pitch_);
       for (size_t segment = 0; segment < batch_.n_segments; segment++) {
@@ -53,7 +54,7 @@ class Worker : ChainWorker {
       for (size_t segment = back ? batch_.n_segments : 0; segment-- > 0;) {
         load(segment, false);
         if (in_segments()) again(segment);
-        backward(segment);
+        goal_ == Goal::draw ? draw(segment) : backward(segment);
       }
       for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
         if (trust(sequence) == Trust::full) continue;
@@ -246,6 +247,21 @@ class Worker : ChainWorker {
     run(segment, chain_block, Odd::first, wanted, begin, move, finish);
   }
 
+  // The states of a segment in every path, from those of the one after it; what was lost is left to the logarithms.
+  void draw(size_t segment) {
+    for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
+      if (!has(sequence, segment) || trust(sequence) != Trust::full) continue;
+      const size_t first = first_move(segment), last = first + n_moves(sequence, segment);
+      const bool ends = segment == last_segment(sequence);  // otherwise its last step is drawn already
+      for (size_t step = ends ? last + 1 : last; step-- > first;) {
+        const double* state = state_at(sequence, segment, step);
+        if (drawer_.draw(state, model_.first_step(sequence) + step, step == last, false)) continue;
+        trust(sequence) = Trust::none;
+        break;
+      }
+    }
+  }
+
   // The products of several sequences, as many at a time as are added up together.
   void add_wide(const ChainTurn* turns, const ChainStream* streams, size_t n, size_t n_steps) {
     double* room = turned_.of(chain_block * n_states_);
@@ -268,6 +284,7 @@ class Worker : ChainWorker {
 
   Goal goal_;
   Results results_;
+  ChainDrawer drawer_;
   LogPass logs_;
   std::vector<Trust> trust_;
   std::vector<uint8_t> watched_;
@@ -312,6 +329,11 @@ bool chain_filter(const ChainKernels& kernels, const ChainInput& input, size_t t
 bool chain_posterior(const ChainKernels& kernels, const ChainInput& input, size_t threads, double* rows,
                      double* log_likelihood) {
   return run(kernels, input, Goal::posterior, {log_likelihood, rows}, threads);
+}
+
+bool chain_draw_paths(const ChainKernels& kernels, const ChainInput& input, size_t threads, size_t n_paths,
+                      const double* uniform, int64_t* paths, double* log_likelihood) {
+  return run(kernels, input, Goal::draw, {log_likelihood, nullptr, {uniform, paths, n_paths}}, threads);
 }
 
 bool chain_expected(const ChainKernels& kernels, const ChainInput& input, size_t threads, double* rows,

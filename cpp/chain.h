@@ -44,6 +44,13 @@ bool chain_log_likelihood(const ChainKernels&, const ChainInput&, size_t threads
 bool chain_best_path(const ChainKernels&, const ChainInput&, size_t threads, int64_t* path, double* score);
 bool chain_filter(const ChainKernels&, const ChainInput&, size_t threads, double* rows, double* log_likelihood);
 bool chain_posterior(const ChainKernels&, const ChainInput&, size_t threads, double* rows, double* log_likelihood);
+// Several paths of each: (steps, n_paths), best first, and their scores, (sequences, n_paths). −1 and −inf where there are
+// fewer.
+bool chain_best_paths(const ChainKernels&, const ChainInput&, size_t threads, size_t n_paths, int64_t* paths,
+                      double* score);
+// Paths drawn by numbers from 0 up to 1, both (steps, n_paths); −1 where the sequence is impossible.
+bool chain_draw_paths(const ChainKernels&, const ChainInput&, size_t threads, size_t n_paths, const double* uniform,
+                      int64_t* paths, double* log_likelihood);
 // `rows`: nullptr for codes.
 bool chain_expected(const ChainKernels&, const ChainInput&, size_t threads, double* rows, ChainSums&,
                     double* log_likelihood);

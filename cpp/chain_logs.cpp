@@ -27,6 +27,7 @@ void LogPass::run(size_t sequence, size_t n_at_once, double weight, const uint32
   if (goal_ == Goal::likelihood || goal_ == Goal::filter) return;
   if (found == -infinity || weight == 0.0) {
     if (results_.rows) std::fill_n(result_row(0), n * n_states_, 0.0);
+    if (goal_ == Goal::draw) drawer_.draw_none(model_.first_step(sequence), n);
     return;
   }
   backward(weight, sums);
@@ -90,6 +91,12 @@ void LogPass::backward(double weight, PartSums& sums) {
     if (!logs.last) {  // its states have gone since
       ChainTotal unused;
       kernels_.log_forward(logs, k ? checkpoints_.data() + k * pitch_ : nullptr, states_.data(), unused);
+    }
+    if (goal_ == Goal::draw) {
+      for (size_t t = n_now; t-- > 0;) {
+        drawer_.draw(states_.data() + t * pitch_, model_.first_step(sequence_) + first + t, first + t + 1 == n, true);
+      }
+      continue;
     }
     kernels_.log_backward(logs, states_.data(), weight, moves, room_.of(3 * pitch_));
     tell(logs, first, sums);

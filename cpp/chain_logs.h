@@ -2,15 +2,17 @@
 // are too far apart for anything else.
 #pragma once
 
+#include "chain_draw.h"
 #include "chain_model.h"
 
 namespace tallybayes {
 
-enum class Goal { likelihood, filter, posterior, expected };
+enum class Goal { likelihood, filter, posterior, expected, draw };
 
 struct Results {
   double* log_likelihood;  // one for each sequence
   double* rows = nullptr;  // one for each step
+  ChainDraws draws = {};
 };
 
 // The sums of one part. Transitions come as products, still to be multiplied by the probabilities of the moves, from
@@ -29,8 +31,8 @@ struct PartSums {
 class LogPass {
  public:
   LogPass(const ChainKernels& kernels, const ChainModel& model, Goal goal, const Results& results)
-      : kernels_(kernels), model_(model), goal_(goal), results_(results), n_states_(model.input.n_states),
-        pitch_(model.pitch) {}
+      : kernels_(kernels), model_(model), goal_(goal), results_(results), drawer_(model, results.draws),
+        n_states_(model.input.n_states), pitch_(model.pitch) {}
 
   // Everything about one sequence, so many steps at a time, that counts so much. `codes`: those of its steps.
   void run(size_t sequence, size_t n_at_once, double weight, const uint32_t* codes, PartSums& sums);
@@ -48,6 +50,7 @@ class LogPass {
   const ChainModel& model_;
   Goal goal_;
   Results results_;
+  ChainDrawer drawer_;
   size_t n_states_, pitch_, sequence_ = 0, n_at_once_ = 1;
   const uint32_t* codes_ = nullptr;
   Room<double> rows_, maxima_, states_, checkpoints_, room_;

@@ -23,6 +23,11 @@ class Room {
   Room() = default;
   Room(Room&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
   Room(const Room&) = delete;
+  Room& operator=(Room&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
   Room& operator=(const Room&) = delete;
   ~Room() { std::free(data_); }
   // Room for n at least; what was there before is lost if there was less.

@@ -14,6 +14,8 @@ namespace {
 // Results that the caller has made room for.
 using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Line = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Lines = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Paths = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Path = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // What tallybayes/kernels/chain.py has checked; what could crash is checked again here.
@@ -138,6 +140,30 @@ void python_viterbi(nb::handle start, nb::handle transition, nb::handle end, nb:
   });
 }
 
+void python_best_paths(nb::handle start, nb::handle transition, nb::handle end, nb::handle emission,
+                       nb::handle offsets, Paths paths, Matrix score, size_t threads) {
+  const Sequences sequences(start, transition, end, emission, offsets);
+  const ChainInput& input = sequences.input;
+  const size_t n_paths = score.shape(1);
+  Sequences::require(score.shape(0) == input.n_sequences && paths.shape(0) == input.n_steps() &&
+                     paths.shape(1) == n_paths && n_paths > 0 && n_paths <= UINT32_MAX / input.n_states);
+  sequences.run([&](const ChainKernels& kernels) {
+    return chain_best_paths(kernels, input, threads, n_paths, paths.data(), score.data());
+  });
+}
+
+void python_draw_paths(nb::handle start, nb::handle transition, nb::handle end, nb::handle emission,
+                       nb::handle offsets, Lines uniform, Paths paths, Line log_likelihood, size_t threads) {
+  const Sequences sequences(start, transition, end, emission, offsets);
+  const ChainInput& input = sequences.input;
+  Sequences::require(log_likelihood.shape(0) == input.n_sequences && uniform.shape(0) == input.n_steps() &&
+                     paths.shape(0) == input.n_steps() && uniform.shape(1) == paths.shape(1));
+  sequences.run([&](const ChainKernels& kernels) {
+    return chain_draw_paths(kernels, input, threads, paths.shape(1), uniform.data(), paths.data(),
+                            log_likelihood.data());
+  });
+}
+
 using Driver = bool (*)(const ChainKernels&, const ChainInput&, size_t, double*, double*);
 
 template <Driver driver>
@@ -179,6 +205,11 @@ void define_chains(nb::module_& module) {
              nb::arg("threads"));
   module.def("chain_viterbi", &python_viterbi, nb::arg("start"), nb::arg("transition"), nb::arg("end").none(),
              nb::arg("emission"), nb::arg("offsets"), nb::arg("path"), nb::arg("score"), nb::arg("threads"));
+  module.def("chain_best_paths", &python_best_paths, nb::arg("start"), nb::arg("transition"), nb::arg("end").none(),
+             nb::arg("emission"), nb::arg("offsets"), nb::arg("paths"), nb::arg("score"), nb::arg("threads"));
+  module.def("chain_draw_paths", &python_draw_paths, nb::arg("start"), nb::arg("transition"), nb::arg("end").none(),
+             nb::arg("emission"), nb::arg("offsets"), nb::arg("uniform"), nb::arg("paths"),
+             nb::arg("log_likelihood"), nb::arg("threads"));
   module.def("chain_filter", &python_rows<chain_filter>, nb::arg("start"), nb::arg("transition"),
              nb::arg("end").none(), nb::arg("emission"), nb::arg("offsets"), nb::arg("rows"),
              nb::arg("log_likelihood"), nb::arg("threads"));

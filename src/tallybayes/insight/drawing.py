@@ -111,7 +111,7 @@ def _of_mixture(model: Mixture, data: Any, target: Any, rng: np.random.Generator
 
 def _of_chain(model: HiddenMarkovModel, data: Any, target: Any, rng: np.random.Generator) -> Iterator[Source]:
     """Steps drawn given their state or, where none is given, paths of states and then their steps."""
-    sequences, counted = open_asked(model, data, None, None, None), model._counted
+    sequences, counted = open_asked(model, data, None, None, None, silent=False), model._counted
     table, chain = _some(sequences.table), counted.answering
     why = "replicas would need the steps before them.\n    Draw whole sequences with sample."
     refuse_past((factor for factor, _ in counted.emissions), "a predictive check", why)

@@ -233,7 +233,7 @@ def _evaluate_sequences(
     model: HiddenMarkovModel, data: Any, target: Any, by: Any, sample_weight: Any, mass: float
 ) -> Any:
     """The states of steps, where they are known, or the density of sequences."""
-    sequences = open_asked(model, data, None, None, None, silent=True)
+    sequences = open_asked(model, data, None, None, None)
     weight = step_weights(sample_weight, sequences)
     scores = told(model, sequences)
     if target is None:

@@ -210,6 +210,27 @@ def chain_viterbi(
     score: Float64Array,
     threads: int,
 ) -> None: ...
+def chain_best_paths(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Float64Array | tuple[AnyArray, Float64Array],
+    offsets: Int64Array,
+    paths: Int64Array,
+    score: Float64Array,
+    threads: int,
+) -> None: ...
+def chain_draw_paths(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Float64Array | tuple[AnyArray, Float64Array],
+    offsets: Int64Array,
+    uniform: Float64Array,
+    paths: Int64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> None: ...
 def chain_filter(
     start: Float64Array,
     transition: Float64Array,

@@ -29,92 +29,31 @@ and however far apart, none is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tallybayes.kernels import arguments as _arguments
-from tallybayes.kernels import reference_chain as _reference_chain
-from tallybayes.kernels import reference_gaps as _reference_gaps
-from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+from tallybayes.kernels.arguments import Float64Array, Int64Array
+from tallybayes.kernels.chain_arguments import Emission, check, check_uniform, implementation, with_gaps
+from tallybayes.kernels.reference_chain import Expected
 from tallybayes.kernels.reference_gaps import Gapped
 from tallybayes.kernels.threads import threads as n_threads
 
-__all__ = ["Best", "Expected", "Gapped", "expected", "filter", "log_likelihood", "posterior", "trellis", "viterbi"]
-
-Emission = Float64Array | tuple[AnyArray, npt.ArrayLike]
-_Checked = tuple[Float64Array, Float64Array, Float64Array | None, Any, Int64Array]
-Answer = TypeVar("Answer", bound=Callable[..., Any])
-_MOST_LEVELS = 2**31 - 2
-
-
-class Expected(NamedTuple):
-    """What is expected to have happened in the sequences, added up: the statistics of one step of Baum-Welch.
-
-    Attributes
-    ----------
-    start : array of shape (S,)
-        Of the first steps, how many were in each state.
-    transition : array of shape (S, S)
-        Moves from row to column.
-    end : array of shape (S,)
-        Of the last steps.
-    emission : array of shape (N, S), or (L, S) for codes
-        p(state | sequence) of every step, times the weight of its sequence; for codes the sum of these over the steps
-        with each level.
-    log_likelihood : array of shape (M,)
-        Not weighted.
-    """
-
-    start: Float64Array
-    transition: Float64Array
-    end: Float64Array
-    emission: Float64Array
-    log_likelihood: Float64Array
+__all__ = [
+    "Expected",
+    "Gapped",
+    "best_paths",
+    "draw_paths",
+    "expected",
+    "filter",
+    "log_likelihood",
+    "posterior",
+    "viterbi",
+]  # fmt: skip
 
 
-class Best(NamedTuple):
-    """The best paths of one sequence: to every state of every step, and the best of all.
-
-    Attributes
-    ----------
-    log_delta : array of shape (N, S)
-        log p(steps so far, the best path that is in this state now).
-    pointers : int64 array of shape (N, S)
-        The state before on that path; −1 at the first step, and where no path leads.
-    path : int64 array of shape (N,)
-        As `viterbi` gives it.
-    log_prob : float
-        log p(path, sequence).
-    """
-
-    log_delta: Float64Array
-    pointers: Int64Array
-    path: Int64Array
-    log_prob: float
-
-
-def _with_gaps(question: Answer) -> Answer:
-    """The same question where silent steps lie between those that are seen."""
-
-    @wraps(question)
-    def asked(start: Any, transition: Any, end: Any, emission: Any, offsets: Any, *more: Any, **options: Any) -> Any:
-        if not isinstance(transition, Gapped):
-            return question(start, transition, end, emission, offsets, *more, **options)
-        first, moves, last, rows, cuts = _check(start, transition.transition, end, emission, offsets)
-        options.pop("threads", None)
-        gapped = Gapped(moves, transition.gaps)
-        found = getattr(_reference_gaps, question.__name__)(first, gapped, last, rows, cuts, *more, **options)
-        return Expected(*found) if question.__name__ == "expected" else found
-
-    return asked  # type: ignore[return-value]
-
-
-@_with_gaps
+@with_gaps
 def log_likelihood(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
@@ -151,13 +90,13 @@ def log_likelihood(
     >>> np.exp(found).round(4)
     array([0.4  , 0.165])
     """
-    model = _check(start, transition, end, emission, offsets)
+    model = check(start, transition, end, emission, offsets)
     found = np.empty(len(model[-1]) - 1)
-    _implementation().chain_log_likelihood(*model, found, n_threads(threads))
+    implementation().chain_log_likelihood(*model, found, n_threads(threads))
     return found
 
 
-@_with_gaps
+@with_gaps
 def viterbi(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
@@ -196,46 +135,112 @@ def viterbi(
     >>> path.tolist(), np.exp(score).round(5).tolist()
     ([0, 0, 1, 1, 1], [0.01029])
     """
-    model = _check(start, transition, end, emission, offsets)
+    model = check(start, transition, end, emission, offsets)
     path, score = np.empty(model[-1][-1], dtype=np.int64), np.empty(len(model[-1]) - 1)
-    _implementation().chain_viterbi(*model, path, score, n_threads(threads))
+    implementation().chain_viterbi(*model, path, score, n_threads(threads))
     return path, score
 
 
-def trellis(
+@with_gaps
+def best_paths(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
     end: npt.ArrayLike | None,
     emission: Emission,
     offsets: npt.ArrayLike,
-) -> list[Best]:
-    """Return all that `viterbi` goes by, for reading: it takes the memory and the time of NumPy.
+    n_paths: int,
+    threads: int = 0,
+) -> tuple[Int64Array, Float64Array]:
+    """Return the most probable paths of every sequence, several of each.
 
     Parameters
     ----------
-    start, transition, end, emission, offsets
+    start, transition, end, emission, offsets, threads
         See the module's conventions.
+    n_paths : int
+        At least 1.
 
     Returns
     -------
-    list of Best
+    paths : int64 array of shape (N, n_paths)
+        Best first, and of equally good ones in the order of `viterbi`, whose path is the first. −1 where there are
+        fewer.
+    score : float64 array of shape (M, n_paths)
+        log p(path, sequence); −inf where there are fewer.
+
+    Raises
+    ------
+    IndexError, ValueError, TypeError
+        As in `log_likelihood`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.kernels import chain
+    >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
+    >>> table = np.log([[0.7, 0.1], [0.3, 0.9]])
+    >>> paths, score = chain.best_paths(start, transition, None, (np.array([0, 0, 1]), table), [0, 3], 2)
+    >>> paths.T.tolist(), np.exp(score).round(5).tolist()
+    ([[0, 0, 0], [0, 0, 1]], [[0.05954, 0.01984]])
     """
-    first, moves, last, given, cuts = _check(start, transition, end, emission, offsets)
-    path, score = viterbi(first, moves, last, given, cuts)
-    rows, coded, out = _reference_chain._rows(given), isinstance(given, tuple), []
-    for k, (a, b) in enumerate(pairwise(cuts.tolist())):
-        log_delta, pointers = np.empty((b - a, len(first))), np.full((b - a, len(first)), -1, dtype=np.int64)
-        if b > a:
-            scores, taken = _reference_chain.trellis(first, moves, rows[a:b], coded=coded)
-            log_delta = scores + taken.sum(axis=0).cumsum()[:, None]
-            for t in range(1, b - a):
-                pointers[t] = (scores[t - 1][:, None] + moves).argmax(axis=0)
-            pointers[np.isneginf(log_delta)] = -1
-        out.append(Best(log_delta, pointers, path[a:b], float(score[k])))
-    return out
+    model = check(start, transition, end, emission, offsets)
+    most = (2**32 - 1) // len(model[0])
+    if not 1 <= n_paths <= most:
+        raise ValueError(f"n_paths is {n_paths}, expected 1 to {most}")
+    paths = np.empty((model[-1][-1], n_paths), dtype=np.int64)
+    score = np.empty((len(model[-1]) - 1, n_paths))
+    implementation().chain_best_paths(*model, paths, score, n_threads(threads))
+    return paths, score
 
 
-@_with_gaps
+@with_gaps
+def draw_paths(
+    start: npt.ArrayLike,
+    transition: npt.ArrayLike,
+    end: npt.ArrayLike | None,
+    emission: Emission,
+    offsets: npt.ArrayLike,
+    uniform: Float64Array,
+    threads: int = 0,
+) -> tuple[Int64Array, Float64Array]:
+    """Return paths of states drawn from p(path | whole sequence).
+
+    Parameters
+    ----------
+    start, transition, end, emission, offsets, threads
+        See the module's conventions.
+    uniform : float64 array of shape (N, paths)
+        By which to draw: from 0 up to, but not including, 1.
+
+    Returns
+    -------
+    paths : int64 array of shape (N, paths)
+        −1 where the sequence is impossible.
+    log_likelihood : float64 array of shape (M,)
+
+    Raises
+    ------
+    IndexError, ValueError, TypeError
+        As in `log_likelihood`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.kernels import chain
+    >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
+    >>> emission = np.log([[0.7, 0.1], [0.3, 0.9]])
+    >>> chain.draw_paths(start, transition, None, emission, [0, 2], np.array([[0.1, 0.9], [0.5, 0.9]]))[0].T
+    array([[0, 0],
+           [1, 1]])
+    """
+    model = check(start, transition, end, emission, offsets)
+    drawn = check_uniform(uniform, int(model[-1][-1]))
+    paths, found = np.empty(drawn.shape, dtype=np.int64), np.empty(len(model[-1]) - 1)
+    implementation().chain_draw_paths(*model, drawn, paths, found, n_threads(threads))
+    return paths, found
+
+
+@with_gaps
 def filter(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
@@ -275,7 +280,7 @@ def filter(
     return _rows("chain_filter", start, transition, end, emission, offsets, threads)
 
 
-@_with_gaps
+@with_gaps
 def posterior(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
@@ -315,7 +320,7 @@ def posterior(
     return _rows("chain_posterior", start, transition, end, emission, offsets, threads)
 
 
-@_with_gaps
+@with_gaps
 def expected(
     start: npt.ArrayLike,
     transition: npt.ArrayLike,
@@ -357,7 +362,7 @@ def expected(
     array([[0.764, 0.236],
            [0.591, 0.409]])
     """
-    model = _check(start, transition, end, emission, offsets)
+    model = check(start, transition, end, emission, offsets)
     n_sequences, n_states = len(model[-1]) - 1, len(model[0])
     weights = None
     if weight is not None:
@@ -369,79 +374,14 @@ def expected(
     rows = np.empty((len(model[3][1]) if isinstance(model[3], tuple) else len(model[3]), n_states))
     found = np.empty(n_sequences)
     workers = n_threads(threads)
-    starts, moves, ends = _implementation().chain_expected(*model, weights, rows, found, workers)
+    starts, moves, ends = implementation().chain_expected(*model, weights, rows, found, workers)
     return Expected(starts, moves, ends, rows, found)
-
-
-def _implementation() -> Any:
-    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
-    from tallybayes import kernels
-
-    return _reference_chain if kernels._kernels is kernels._reference else kernels._kernels
 
 
 def _rows(name: str, *arguments: Any) -> tuple[Float64Array, Float64Array]:
     """Call the implementation of that name with room for a row of each step."""
     *given, threads = arguments
-    model = _check(*given)
+    model = check(*given)
     rows, found = np.empty((model[-1][-1], len(model[0]))), np.empty(len(model[-1]) - 1)
-    getattr(_implementation(), name)(*model, rows, found, n_threads(threads))
+    getattr(implementation(), name)(*model, rows, found, n_threads(threads))
     return rows, found
-
-
-def _logarithms(values: npt.ArrayLike, name: str, shape: tuple[int | None, ...]) -> Float64Array:
-    """Return contiguous float64 of that shape, None standing for any length; refuse NaN and +inf."""
-    found = np.ascontiguousarray(values, dtype=np.float64)
-    expected_shape = "(" + ", ".join("any" if n is None else str(n) for n in shape) + (",)" if len(shape) == 1 else ")")
-    if found.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, found.shape, strict=True)):
-        raise ValueError(f"{name} has shape {found.shape}, expected {expected_shape}")
-    if found.size and not found.max() < np.inf:
-        raise ValueError(f"{name} holds NaN or inf, expected logarithms: numbers or -inf")
-    return found
-
-
-def _check_emission(emission: Emission, n_states: int) -> tuple[Any, int]:
-    """Return the emission as the loops take it, and the number of steps. Its values are checked where they are read."""
-    if isinstance(emission, tuple):
-        if len(emission) != 2:
-            raise ValueError(f"emission is a tuple of {len(emission)}, expected codes and a table")
-        codes, table = emission
-        _arguments.check_array(codes, "the codes of emission", 1, _arguments.CODE_TYPES)
-        logs = _logarithms(table, "the table of emission", (None, n_states))
-        if len(logs) > _MOST_LEVELS:
-            raise ValueError(f"the table of emission has {len(logs)} levels, expected at most {_MOST_LEVELS}")
-        return (codes, logs), len(codes)
-    _arguments.check_array(emission, "emission", 2, frozenset({_arguments.FLOAT64}))
-    if emission.shape[1] != n_states:
-        raise ValueError(f"emission has shape {emission.shape}, expected (steps, {n_states}): a column for each state")
-    return _arguments.contiguous(emission), len(emission)
-
-
-def _check(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-) -> _Checked:
-    """Return the arguments as the loops take them, or say what is wrong with them."""
-    first = _logarithms(start, "start", (None,))
-    n_states = len(first)
-    if not n_states:
-        raise ValueError("start is empty, expected at least one state")
-    moves = _logarithms(transition, "transition", (n_states, n_states))
-    last = None if end is None else _logarithms(end, "end", (n_states,))
-    rows, n_steps = _check_emission(emission, n_states)
-    cuts = np.ascontiguousarray(offsets)
-    if cuts.ndim != 1 or not len(cuts):
-        raise ValueError(f"offsets has shape {cuts.shape}, expected one axis with at least one number")
-    if cuts.dtype.kind not in "iu":
-        raise TypeError(f"offsets has dtype {cuts.dtype}, expected whole numbers")
-    cuts = cuts.astype(np.int64, copy=False)
-    if cuts[0] != 0 or cuts[-1] != n_steps:
-        raise ValueError(f"offsets runs from {cuts[0]} to {cuts[-1]}, expected 0 to {n_steps}, the number of steps")
-    falls = cuts[1:] < cuts[:-1]
-    if falls.any():
-        k = int(falls.argmax())
-        raise ValueError(f"offsets falls from {cuts[k]} to {cuts[k + 1]} at sequence {k}, expected rising numbers")
-    return first, moves, last, rows, cuts

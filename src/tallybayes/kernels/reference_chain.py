@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,31 @@ from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
 
 Emission = Float64Array | tuple[AnyArray, Float64Array]
 SCALED_STEPS = 4  # once in so many, scores are brought back to 0
+
+
+class Expected(NamedTuple):
+    """What is expected to have happened in the sequences, added up: the statistics of one step of Baum-Welch.
+
+    Attributes
+    ----------
+    start : array of shape (S,)
+        Of the first steps, how many were in each state.
+    transition : array of shape (S, S)
+        Moves from row to column.
+    end : array of shape (S,)
+        Of the last steps.
+    emission : array of shape (N, S), or (L, S) for codes
+        p(state | sequence) of every step, times the weight of its sequence; for codes the sum of these over the steps
+        with each level.
+    log_likelihood : array of shape (M,)
+        Not weighted.
+    """
+
+    start: Float64Array
+    transition: Float64Array
+    end: Float64Array
+    emission: Float64Array
+    log_likelihood: Float64Array
 
 
 def _log_sum(x: Float64Array, axis: int | None = None) -> Any:
@@ -216,6 +241,114 @@ def chain_viterbi(
         for t in range(len(scores) - 2, -1, -1):
             best = int((scores[t] + transition[:, best]).argmax())
             path[steps.start + t] = best
+
+
+def chain_best_paths(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Emission,
+    offsets: Int64Array,
+    paths: Int64Array,
+    score: Float64Array,
+    threads: int,
+) -> None:
+    """Write the most probable paths of every sequence, and log p(path, sequence) of each; −1 and −inf where fewer."""
+    given, ending = _rows(emission), _ending(start, end)
+    score[:] = -np.inf
+    score[np.diff(offsets) == 0, 0] = 0.0
+    for k, steps in _sequences(offsets):
+        coded = isinstance(emission, tuple)
+        places, found = several(start, lambda _: transition, ending, given[steps], score.shape[1], coded=coded)
+        paths[steps] = -1
+        paths[steps, : len(found)], score[k, : len(found)] = places, found
+
+
+def several(
+    start: Float64Array,
+    moves: Callable[[int], Float64Array],
+    end: Float64Array,
+    rows: Float64Array,
+    n_paths: int,
+    *,
+    coded: bool,
+) -> tuple[Int64Array, Float64Array]:
+    """Return the best paths of one sequence, (steps, paths), and their scores; ``moves(t)`` lead to step t.
+
+    The largest is taken out of the scores as in `trellis`.
+    """
+    n_steps, n_states = rows.shape
+    taken = np.zeros((2, n_steps))
+    if not coded:
+        taken[0] = [_largest(row) for row in rows]
+    rows = rows - taken[0][:, None]
+    scores = np.full((n_states, n_paths), -np.inf)  # of the best paths to every state, falling
+    scores[:, 0] = start + rows[0]
+    came = np.zeros((n_steps, n_states, n_paths), dtype=np.int64)  # from which of them, all in a row
+    each = np.arange(n_states)
+    for t in range(1, n_steps):
+        taken[1, t] = _largest(scores[:, 0]) if t % SCALED_STEPS == 0 else 0.0
+        best, transition = np.empty_like(scores), moves(t)
+        used = np.zeros((n_states, n_states), dtype=np.intp)  # how many of each state's paths go on to which
+        heads = scores[:, :1] + transition
+        for rank in range(n_paths):
+            origin = heads.argmax(axis=0)
+            best[:, rank] = heads[origin, each]
+            came[t, :, rank] = origin * n_paths + used[origin, each]
+            used[origin, each] += 1
+            now = used[origin, each]
+            following = np.where(now < n_paths, scores[origin, np.minimum(now, n_paths - 1)], -np.inf)
+            heads[origin, each] = following + transition[origin, each]
+        scores = best + (rows[t] - taken[1, t])[:, None]
+    final = (scores + end[:, None]).ravel()
+    last = np.argsort(-final, kind="stable")[:n_paths]
+    last = last[np.isfinite(final[last])]
+    found, places = final[last] + math.fsum(taken.ravel()), np.empty((n_steps, len(last)), dtype=np.int64)
+    for t in range(n_steps - 1, -1, -1):
+        places[t] = last // n_paths
+        last = came[t, last // n_paths, last % n_paths]
+    return places, found
+
+
+def chain_draw_paths(
+    start: Float64Array,
+    transition: Float64Array,
+    end: Float64Array | None,
+    emission: Emission,
+    offsets: Int64Array,
+    uniform: Float64Array,
+    paths: Int64Array,
+    log_likelihood: Float64Array,
+    threads: int,
+) -> None:
+    """Write paths drawn by numbers from 0 up to 1, and log p(sequence); −1 where that is impossible."""
+    given, ending = _rows(emission), _ending(start, end)
+    log_likelihood[:] = 0.0
+    for k, steps in _sequences(offsets):
+        states, gains = _forward(start, transition, given[steps])
+        log_likelihood[k] = gains.sum() + _log_sum(states[-1] + ending)
+        possible = not np.isneginf(log_likelihood[k])
+        paths[steps] = drawn(states, lambda _: transition, ending, uniform[steps]) if possible else -1
+
+
+def drawn(
+    states: Float64Array, moves: Callable[[int], Float64Array], end: Float64Array, uniform: Float64Array
+) -> Int64Array:
+    """Return paths of one sequence, (steps, paths), drawn from the last step back; ``moves(t)`` lead to step t.
+
+    ``states`` are log p(state, steps so far), up to a constant at every step.
+    """
+    paths = np.empty(uniform.shape, dtype=np.int64)
+    for t in range(len(states) - 1, -1, -1):
+        after = (
+            np.broadcast_to(end, (len(paths[t]), len(end))) if t + 1 == len(states) else moves(t + 1).T[paths[t + 1]]
+        )
+        here = states[t] + after
+        upto = np.cumsum(np.exp(here - here.max(axis=1, keepdims=True, initial=-np.inf)), axis=1)
+        total = upto[:, -1]
+        cut = np.minimum(uniform[t] * total, np.nextafter(total, 0.0))  # rounding may not pass the last one
+        paths[t] = (upto > cut[:, None]).argmax(axis=1)
+    return paths
 
 
 def trellis(

@@ -7,12 +7,13 @@ gap; what is expected to have happened within the gaps of one length takes as ma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.kernels.arguments import Float64Array, Int64Array
-from tallybayes.kernels.reference_chain import _rows
+from tallybayes.kernels.reference_chain import Expected, _rows, _sequences, drawn, several
 
 _CELLS = 1 << 21  # of pairs of states that are looked at together
 
@@ -45,6 +46,10 @@ class _Steps(NamedTuple):
             found += [(steps[k : k + most], place == 0) for k in range(0, len(steps), most)]
         return found
 
+    def moves_from(self, begin: int) -> Callable[[int], Float64Array]:
+        """The moves that lead to every step of the sequence that begins there."""
+        return lambda t: self.powers[self.which[begin + t]]
+
 
 def log_likelihood(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> Float64Array:
     """Return log p(sequence) of every sequence."""
@@ -55,14 +60,7 @@ def log_likelihood(start: Any, moves: Gapped, end: Any, emission: Any, offsets: 
 def viterbi(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> tuple[Int64Array, Float64Array]:
     """Return the most probable states of the steps that are seen, those of silent ones summed out."""
     steps = _prepared(start, moves, end, emission, offsets)
-    best, pointers = np.empty_like(steps.emission), np.zeros(steps.emission.shape, dtype=np.int64)
-    for rows, first in steps.rounds():
-        if first:
-            best[rows] = _begun(steps, rows)
-        else:
-            ways = best[rows - 1][:, :, None] + steps.powers[steps.which[rows]]
-            pointers[rows], best[rows] = ways.argmax(axis=1), ways.max(axis=1)
-        best[rows] += steps.emission[rows]
+    best, pointers = _trellis(steps)
     path, score = np.full(len(best), -1, dtype=np.int64), np.zeros(len(steps.offsets) - 1)
     for k, (a, b) in enumerate(zip(steps.offsets[:-1], steps.offsets[1:], strict=True)):
         if b > a:
@@ -73,6 +71,77 @@ def viterbi(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) ->
                 for t in range(b - 1, a, -1):
                     path[t - 1] = pointers[t, path[t]]
     return path, score
+
+
+def trellis(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> tuple[Float64Array, Int64Array]:
+    """Return the scores of the best paths to every state, and the states before on them; −1 at first steps."""
+    return _trellis(_prepared(start, moves, end, emission, offsets))
+
+
+def best_paths(
+    start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any, n_paths: int
+) -> tuple[Int64Array, Float64Array]:
+    """Return several paths of the steps that are seen, as `chain.best_paths` does."""
+    steps = _prepared(start, moves, end, emission, offsets)
+    paths = np.full((len(steps.emission), n_paths), -1, dtype=np.int64)
+    score = np.full((len(steps.offsets) - 1, n_paths), -np.inf)
+    score[np.diff(steps.offsets) == 0, 0] = 0.0
+    for k, part in _sequences(steps.offsets):
+        begun = _begun(steps, np.array([part.start]))[0]
+        rows = steps.emission[part]
+        places, found = several(begun, steps.moves_from(part.start), steps.end, rows, n_paths, coded=False)
+        paths[part, : len(found)], score[k, : len(found)] = places, found
+    return paths, score
+
+
+def draw_paths(
+    start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any, uniform: Float64Array
+) -> tuple[Int64Array, Float64Array]:
+    """Return paths of the steps that are seen, drawn as `chain.draw_paths` does."""
+    steps = _prepared(start, moves, end, emission, offsets)
+    alpha = _forward(steps)
+    found, paths = _total(steps, alpha), np.full(uniform.shape, -1, dtype=np.int64)
+    for k, part in _sequences(steps.offsets):
+        if not np.isneginf(found[k]):
+            paths[part] = drawn(alpha[part], steps.moves_from(part.start), steps.end, uniform[part])
+    return paths, found
+
+
+def messages(
+    start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return log p(steps so far, state), log p(steps to come | state) and log p(sequence)."""
+    steps = _prepared(start, moves, end, emission, offsets)
+    alpha = _forward(steps)
+    return alpha, _backward(steps), _total(steps, alpha)
+
+
+def pairs(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> tuple[list[Float64Array], Float64Array]:
+    """Return p(state, state of the next step that is seen | whole sequence) of every sequence."""
+    steps = _prepared(start, moves, end, emission, offsets)
+    alpha, beta = _forward(steps), _backward(steps)
+    found, out = _total(steps, alpha), []
+    for k, (a, b) in enumerate(zip(steps.offsets[:-1].tolist(), steps.offsets[1:].tolist(), strict=True)):
+        ways = alpha[a : max(b - 1, a), :, None] + steps.powers[steps.which[a + 1 : b]]
+        ways += (steps.emission[a + 1 : b] + beta[a + 1 : b])[:, None, :]
+        out.append(np.exp(ways - _finite(found[k])))
+    return out, found
+
+
+def predicted(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> tuple[Float64Array, Float64Array]:
+    """Return log p(state, and that it goes on | steps before) and log p(step | steps before) of every step."""
+    steps = _prepared(start, moves, None, emission, offsets)
+    alpha = _forward(steps)
+    so_far = _sum(alpha, 1)
+    first = steps.offsets[:-1][np.diff(steps.offsets) > 0]
+    before = np.roll(so_far, 1)
+    before[first] = 0.0
+    expected = np.empty_like(alpha)
+    for rows, begins in steps.rounds():
+        expected[rows] = _ahead(steps, alpha, rows, begins)
+    with np.errstate(invalid="ignore"):  # after what could not be
+        told = np.where(np.isneginf(so_far), -np.inf, so_far - before)
+    return np.where(np.isneginf(before)[:, None], -np.inf, expected - _finite(before)[:, None]), told
 
 
 def filter(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> tuple[Float64Array, Float64Array]:
@@ -90,9 +159,7 @@ def posterior(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) 
     return _shares(steps, alpha, _backward(steps), found), found
 
 
-def expected(
-    start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any, weight: Any = None
-) -> tuple[Float64Array, ...]:
+def expected(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any, weight: Any = None) -> Expected:
     """Return starts, moves within gaps and without, ends, emissions and log likelihoods, as `chain.expected` does."""
     steps = _prepared(start, moves, end, emission, offsets)
     alpha, beta = _forward(steps), _backward(steps)
@@ -124,7 +191,7 @@ def expected(
         counts = np.zeros((len(table), len(starts)))
         np.add.at(counts, codes[known].astype(np.intp), shares[known])
         shares = counts
-    return starts, went, ends, shares, found
+    return Expected(starts, went, ends, shares, found)
 
 
 def _prepared(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) -> _Steps:
@@ -133,16 +200,17 @@ def _prepared(start: Any, moves: Gapped, end: Any, emission: Any, offsets: Any) 
     length = np.asarray(moves.gaps, dtype=np.int64) + 1
     length[offsets[:-1][np.diff(offsets) > 0]] -= 1  # nothing but the start lies before
     lengths, which = np.unique(length, return_inverse=True)
-    transition = np.exp(moves.transition)
-    powers = np.stack([_log_power(transition, int(n)) for n in lengths] or [np.zeros((len(start),) * 2)])
+    powers = np.stack([log_power(moves.transition, int(n)) for n in lengths] or [np.zeros((len(start),) * 2)])
     return _Steps(
         np.asarray(start), powers, which.ravel(), lengths, np.zeros(len(start)) if end is None else end, rows, offsets
     )
 
 
-def _log_power(matrix: Float64Array, n: int) -> Float64Array:
-    """The logs of a power of a matrix without negative cells; scaled on the way, so that it does not vanish."""
-    out, scale = _scaled_power(matrix, n)
+def log_power(logs: Float64Array, n: int) -> Float64Array:
+    """The logs of a power of a matrix of these logs; scaled on the way, so that it does not vanish."""
+    if n == 1:
+        return logs  # however small
+    out, scale = _scaled_power(np.exp(logs), n)
     with np.errstate(divide="ignore"):
         return np.log(out) + scale
 
@@ -195,12 +263,26 @@ def _forward(steps: _Steps) -> Float64Array:
     """log p(steps so far, state)."""
     out = np.empty_like(steps.emission)
     for rows, first in steps.rounds():
-        if first:
-            out[rows] = _begun(steps, rows)
-        else:
-            out[rows] = _sum(out[rows - 1][:, :, None] + steps.powers[steps.which[rows]], 1)
-        out[rows] += steps.emission[rows]
+        out[rows] = _ahead(steps, out, rows, first) + steps.emission[rows]
     return out
+
+
+def _ahead(steps: _Steps, alpha: Float64Array, rows: Int64Array, first: bool) -> Float64Array:
+    """log p(steps before, state) of some steps, from what the ones before them say."""
+    return _begun(steps, rows) if first else _sum(alpha[rows - 1][:, :, None] + steps.powers[steps.which[rows]], 1)
+
+
+def _trellis(steps: _Steps) -> tuple[Float64Array, Int64Array]:
+    """log p(steps so far, the best path to the state), and the state before on it."""
+    best, pointers = np.empty_like(steps.emission), np.full(steps.emission.shape, -1, dtype=np.int64)
+    for rows, first in steps.rounds():
+        if first:
+            best[rows] = _begun(steps, rows)
+        else:
+            ways = best[rows - 1][:, :, None] + steps.powers[steps.which[rows]]
+            pointers[rows], best[rows] = ways.argmax(axis=1), ways.max(axis=1)
+        best[rows] += steps.emission[rows]
+    return best, pointers
 
 
 def _backward(steps: _Steps) -> Float64Array:

@@ -28,8 +28,10 @@ def plot_trellis(trellis: Trellis, ax: Any = None) -> Picture:
 
     n_steps, n_states = trellis.log_delta.shape
     written = n_steps <= _NUMBERS[0] and n_states <= _NUMBERS[1]
-    wide, tall = (1.25, 0.95) if written else (0.42, 0.34)
-    size = (min(2.4 + wide * n_steps, _INCHES), min(1.5 + tall * n_states, _INCHES))
+    height = min(1.5 + (0.95 if written else 0.34) * n_states, _INCHES)
+    # Few steps of many states stand far apart, so that lines between distant states can be told from each other.
+    wide = 1.25 if written else float(np.clip(0.6 * height / max(n_steps, 1), 0.42, 1.6))
+    size = (min(2.4 + wide * n_steps, _INCHES), height)
     ax = new_axes(ax, figsize=size, layout="constrained")
     step, state = np.indices((n_steps, n_states))
     reached = np.isfinite(trellis.log_delta)
@@ -55,6 +57,8 @@ def plot_trellis(trellis: Trellis, ax: Any = None) -> Picture:
             ax.text(t, k, shown, ha="center", va="center", fontsize=8, zorder=4)
         what = "log p" if small else "p"
         set_title(ax, f"{what}(steps so far, the best path to the state)")
+    else:
+        set_title(ax, "grey: the best way to every state; blue: the best path of all")
     if not possible:
         set_title(ax, "the sequence is impossible: no path leads to its end")
     ax.set_xlim(-0.6, n_steps - 0.4)

@@ -220,6 +220,21 @@ def wide_chains(draw: Draw) -> list[Any]:
     return found
 
 
+def chain_paths(draw: Draw) -> list[Any]:
+    found: list[Any] = []
+    offsets = np.array([0, 1, 4, 4, 23, 60])
+    n = int(offsets[-1])
+    for n_states in (1, 2, 3, 5, 9, 20, 70):
+        for far in (1.0, 400.0):
+            start, end = -3.0 * draw.uniform(n_states), -draw.uniform(n_states)
+            transition, table = -4.0 * draw.uniform(n_states, n_states), -far * draw.uniform(5, n_states)
+            transition[draw.uniform(n_states, n_states) < 0.1] = -np.inf
+            for emission in ((draw.whole(-1, 5, n), table), -far * draw.uniform(n, n_states)):
+                given = (start, transition, end, emission, offsets)
+                found += [chain.best_paths(*given, 4), chain.draw_paths(*given, draw.uniform(n, 3))]
+    return found
+
+
 def dirichlets(draw: Draw) -> list[Any]:
     found: list[Any] = []
     sizes = np.array([1, 2, 0, 7, 30])
@@ -243,6 +258,7 @@ CASES: dict[str, Callable[[Draw], list[Any]]] = {
     "tempering": tempering,
     "wide chains": wide_chains,
     "dirichlets": dirichlets,
+    "chain paths": chain_paths,
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallybayes.kernels import chain
+from tallybayes.kernels import chain, chain_steps
 from tallybayes.kernels.chain import Gapped
 from tests.examples import examples
 
@@ -47,6 +47,78 @@ def test_as_if_they_were_there(seed, n_states, ends, zeros):
     for part in ("start", "transition", "end", "log_likelihood"):
         np.testing.assert_allclose(getattr(found, part), getattr(expected, part), atol=1e-10)
     np.testing.assert_allclose(found.emission, expected.emission[seen], atol=1e-12)
+    for found, expected in zip(chain_steps.messages(*asked)[:2], chain_steps.messages(*whole)[:2], strict=True):
+        np.testing.assert_allclose(found, expected[seen], atol=1e-10)
+    _same_before(chain_steps.predicted(*asked), chain_steps.predicted(*whole), gaps, seen)
+
+
+def _same_before(found, expected, gaps, seen):
+    """What is expected of a step adds up over the silent ones before it, that these go on included."""
+    missing = np.array([expected[1][place - gap : place].sum() for place, gap in zip(seen, gaps, strict=True)])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(found[1], expected[1][seen] + missing, atol=1e-10)
+    possible = np.isfinite(expected[1][seen]) & np.isfinite(missing)
+    np.testing.assert_allclose(found[0][possible], (expected[0][seen] + missing[:, None])[possible], atol=1e-10)
+
+
+@examples(40)
+@given(st.integers(0, 10_000), st.integers(1, 3), st.booleans())
+def test_paths_and_pairs_by_adding_up_all(seed, n_states, ends):
+    """Over all paths of the steps that are seen, the moves between them by powers of the transitions."""
+    rng = np.random.default_rng(seed)
+    moves = rng.dirichlet(np.ones(n_states), n_states)
+    start, end = rng.dirichlet(np.ones(n_states)), rng.random(n_states) if ends else np.ones(n_states)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 5, 3))])
+    n_steps = int(offsets[-1])
+    emission, gaps = rng.random((n_steps, n_states)), rng.integers(0, 6, n_steps) * rng.integers(0, 2, n_steps)
+    uniform = rng.random((n_steps, 3))
+    given = (np.log(start), Gapped(np.log(moves), gaps), np.log(end) if ends else None, np.log(emission), offsets)
+    paths, score = chain.best_paths(*given, 4)
+    drawn, likelihood = chain.draw_paths(*given, uniform)
+    pairs, _ = chain_steps.pairs(*given)
+    trellis = chain_steps.trellis(*given)
+    for k, (a, b) in enumerate(pairwise(offsets.tolist())):
+        powers = [np.linalg.matrix_power(moves, gap + (t > 0)) for t, gap in enumerate(gaps[a:b])]
+        every = {}
+        for path in np.ndindex(*[n_states] * (b - a)):
+            value = end[path[-1]] if path else 1.0
+            for t, state in enumerate(path):
+                value *= ((start @ powers[0])[state] if t == 0 else powers[t][path[t - 1], state]) * emission[
+                    a + t, state
+                ]
+            every[path] = value
+        total, n = sum(every.values()), min(4, len(every))
+        np.testing.assert_allclose(np.exp(score[k, :n]), sorted(every.values(), reverse=True)[:n], rtol=1e-9)
+        told = [tuple(path) for path in paths[a:b, :n].T.tolist()]
+        np.testing.assert_allclose(np.exp(score[k, :n]), [every[path] for path in told], rtol=1e-9)
+        assert len(set(told)) == n
+        np.testing.assert_allclose(np.exp(likelihood[k]), total, rtol=1e-9)
+        assert trellis[k].log_prob == pytest.approx(score[k, 0])
+        for t in range(b - a):
+            for state in range(n_states):
+                best = max(_begun(path[: t + 1], start, powers, emission[a:b]) for path in every if path[t] == state)
+                assert np.exp(trellis[k].log_delta[t, state]) == pytest.approx(best)
+        for path, numbers in zip(drawn[a:b].T.tolist(), uniform[a:b].T.tolist(), strict=True):
+            for t in range(b - a):
+                shares = np.zeros(n_states)
+                for other, value in every.items():
+                    if list(other[t + 1 :]) == path[t + 1 :]:
+                        shares[other[t]] += value / total
+                upto = np.cumsum(shares) / shares.sum()
+                assert (upto[path[t] - 1] if path[t] else 0.0) - 1e-9 <= numbers[t] <= upto[path[t]] + 1e-9
+        assert pairs[k].shape == (max(b - a - 1, 0), n_states, n_states)
+        for t in range(b - a - 1):
+            joint = np.zeros((n_states, n_states))
+            for path, value in every.items():
+                joint[path[t], path[t + 1]] += value / total
+            np.testing.assert_allclose(pairs[k][t], joint, atol=1e-12)
+
+
+def _begun(path, start, powers, emission):
+    value = (start @ powers[0])[path[0]] * emission[0, path[0]]
+    for t in range(1, len(path)):
+        value *= powers[t][path[t - 1], path[t]] * emission[t, path[t]]
+    return value
 
 
 def test_codes_and_missing_ones():

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes.families.distribution import mixture_cumulative
-from tallybayes.kernels import chain as kernels
-from tallybayes.models.chains.decoding import dense, open_asked, warn_impossible
-from tallybayes.models.chains.messages import log_forward
+from tallybayes.kernels import chain_steps
+from tallybayes.models.chains.decoding import open_asked, warn_impossible
 from tallybayes.models.fitted.scoring import Scored, chunk_of, chunk_rows, rows_of
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.sequences import Sequences
@@ -40,7 +38,7 @@ def surprise(
     list of ndarray of shape (steps,)
     """
     sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
-    told = np.concatenate([np.zeros(0), *(each for _, each in _predicted(chain, sequences))])
+    _, told = _predicted(chain, sequences)
     _warn_lost(model, sequences, told)
     return [told[a:b] for a, b in pairwise(sequences.offsets.tolist())]
 
@@ -66,13 +64,11 @@ def tail_proba(
         NaN for missing cells, for columns of text or of the counts of words, and from an impossible step on.
     """
     sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
-    n_steps, n_states = int(sequences.offsets[-1]), len(chain.start)
-    parts = [(shares, told) for shares, told in _predicted(chain, sequences)]
-    shares = np.concatenate([np.zeros((0, n_states)), *(each for each, _ in parts)])
+    n_steps, (shares, told) = int(sequences.offsets[-1]), _predicted(chain, sequences)
     with np.errstate(invalid="ignore"):
         shares = np.exp(shares - shares.max(axis=1, keepdims=True, initial=-np.inf))
         shares /= shares.sum(axis=1, keepdims=True)  # that it went on is known; NaN after what could not be
-    _warn_lost(model, sequences, np.concatenate([np.zeros(0), *(each for _, each in parts)]))
+    _warn_lost(model, sequences, told)
     shares, columns = chain.emitting(shares), []
     for part, domains, (factor, statistics) in zip(chain.scored, chain.domains, model._counted.emissions, strict=True):
         family, names = part.family, factor.columns
@@ -87,8 +83,10 @@ def tail_proba(
         step = chunk_rows(chain.n_emitting, width)
         for start in range(0, n_steps, step):
             rows, mine = chunk_of(cells, slice(start, start + step)), shares[start : start + step]
-            told = _tail_of_labels(part, mine, rows) if family.reads == "codes" else _tail(part, statistics, mine, rows)
-            found = np.concatenate([found, told])
+            tails = (
+                _tail_of_labels(part, mine, rows) if family.reads == "codes" else _tail(part, statistics, mine, rows)
+            )
+            found = np.concatenate([found, tails])
         columns.append(found)
     whole = np.concatenate(columns, axis=1)
     return [whole[a:b] for a, b in pairwise(sequences.offsets.tolist())]
@@ -120,26 +118,11 @@ def _tail_of_labels(part: Scored, shares: np.ndarray, codes: np.ndarray) -> np.n
     return np.stack(columns, axis=-1)
 
 
-def _predicted(chain: Chain, sequences: Sequences) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """log p(state, and that it goes on | steps before) of every step, and −log p(step | steps before), by blocks."""
-    for start, transition, _, emission, offsets in chain.questions(sequences):
-        filtered, score = kernels.filter(start, transition, None, emission, offsets)
-        rows, first = dense(emission), offsets[:-1][np.diff(offsets) > 0]
-        with np.errstate(divide="ignore"):
-            before = np.log(filtered @ np.exp(transition))
-        before[1:] = before[:-1].copy()  # each was of the step after
-        before[first] = start
-        told = -np.logaddexp.reduce(before + rows, axis=1)
-        for number, (a, b) in enumerate(pairwise(offsets.tolist())):
-            if np.isfinite(score[number]) and not np.isclose(told[a:b].sum(), -score[number], rtol=1e-9, atol=1e-6):
-                # A state that matters had less than floats can tell: once more, in logs.
-                alpha = log_forward(start, transition, rows[a:b])
-                so_far = np.logaddexp.reduce(alpha, axis=1)
-                for t in range(a + 1, b):
-                    moved = np.logaddexp.reduce(alpha[t - 1 - a][:, None] + transition, axis=0)
-                    before[t] = moved - so_far[t - 1 - a]
-                told[a:b] = -np.diff(so_far, prepend=0.0)
-        yield before, told
+def _predicted(chain: Chain, sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
+    """log p(state, and that it goes on | steps before) of every step, and −log p(step | steps before)."""
+    parts = [chain_steps.predicted(*asked) for asked in chain.questions(sequences)]
+    shares = np.concatenate([np.zeros((0, len(chain.start))), *(each for each, _ in parts)])
+    return shares, -np.concatenate([np.zeros(0), *(each for _, each in parts)])
 
 
 def _warn_lost(model: HiddenMarkovModel, sequences: Sequences, told: np.ndarray) -> None:

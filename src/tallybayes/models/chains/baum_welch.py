@@ -247,6 +247,12 @@ class _Learner:
         if self.hill.has_prior:
             self._hold(self._known(expected))
             n = self.n_states
+            if self.hill.leaves_out:  # from the start, as in all steps after it
+                scored = self.hill.narrowed(scored)
+                wide = [widened(part, like) for part, like in zip(scored, self.counter.like, strict=True)]
+                chain = chain._replace(scored=wide)
+                expected, _ = self.expect(chain)
+                self._hold(self._known(expected))
             shares = [(np.exp(start), [n]), (np.exp(found.transition), [n])]
             points = [
                 Scored(f, Probabilities(table, Segments(sizes)), False, NOTHING)

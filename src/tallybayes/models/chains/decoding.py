@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.kernels import chain as kernels
+from tallybayes.kernels import chain_steps
 from tallybayes.models.chains.chain import Chain
 from tallybayes.models.chains.lags import lagged
 from tallybayes.models.chains.learning import open_labelled, read_states
@@ -39,7 +40,7 @@ def score_samples(
     -------
     ndarray of shape (sequences,)
     """
-    sequences = open_asked(model, X, lengths, sequence, order, silent=True)
+    sequences = open_asked(model, X, lengths, sequence, order)
     chain = model._counted.answering
     found = np.concatenate([kernels.log_likelihood(*asked) for asked in chain.questions(sequences)])
     warn_impossible(model, sequences, found)
@@ -186,7 +187,7 @@ def filter_proba(
 def predict_pairs(
     model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
 ) -> list[np.ndarray]:
-    """p(state, next state | whole sequence) of every two steps in a row.
+    """p(state, next state | whole sequence) of every two steps in a row, silent ones between them or not.
 
     Parameters
     ----------
@@ -198,20 +199,9 @@ def predict_pairs(
     list of ndarray of shape (steps − 1, states, states)
     """
     sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
-    filtered, found = answers(chain, kernels.filter, sequences)
-    smoothed, _ = answers(chain, kernels.posterior, sequences)
-    warn_impossible(model, sequences, found)
-    transition = np.exp(chain.arguments[1])
-    out = []
-    for before, after in zip(filtered, smoothed, strict=True):
-        out.append(before[:-1, :, None] * transition * kept_ratios(before, after, transition)[:, None, :])
-    return out
-
-
-def kept_ratios(before: np.ndarray, after: np.ndarray, transition: np.ndarray) -> np.ndarray:
-    """What the whole sequence makes of the next step's states, beside what the steps so far expect: a ratio."""
-    expected = before[:-1] @ transition
-    return np.divide(after[1:], expected, out=np.zeros_like(expected), where=expected > 0)
+    parts = [chain_steps.pairs(*asked) for asked in chain.questions(sequences)]
+    warn_impossible(model, sequences, np.concatenate([score for _, score in parts]))
+    return [each for found, _ in parts for each in found]
 
 
 @answering
@@ -238,7 +228,7 @@ def predict_next(
     """
     if n < 1:
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
-    sequences = open_asked(model, X, lengths, sequence, order, silent=True)
+    sequences = open_asked(model, X, lengths, sequence, order)
     chain = model._counted.answering
     filtered, _ = answers(chain, kernels.filter, sequences)
     start, transition = chain.start, np.exp(chain.transition)
@@ -300,14 +290,14 @@ def log_joint(
 
 
 def open_asked(
-    model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, order: Any, *, silent: bool = False
+    model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, order: Any, *, silent: bool = True
 ) -> Sequences:
     """The sequences that something is asked of; between their steps others may be `silent`, or not."""
     sequences = open_sequences(X, lengths, sequence, order, asked=True).with_gaps(model.gaps)
     if sequences.gaps is not None and not silent:
         raise DataError(
-            f"silent steps lie between these (column {model.gaps!r}), and this question goes from step to step.\n"
-            "    Ask predict, predict_proba, filter_proba, score_samples or predict_next, or put them in as missing."
+            f"silent steps lie between these (column {model.gaps!r}), and this question is about every step.\n"
+            "    Put them in as missing."
         )
     known = [name for factor, _ in model._counted.emissions for name in factor.columns]
     table = sequences.table
@@ -355,7 +345,7 @@ def answers(
 
 def _ask(model: HiddenMarkovModel, question: Any, *where: Any) -> tuple[list[np.ndarray], np.ndarray]:
     """What a kernel says of sequences as they are given; a warning names the first that is impossible."""
-    sequences, chain = open_asked(model, *where, silent=True), model._counted.answering
+    sequences, chain = open_asked(model, *where), model._counted.answering
     steps, score = answers(chain, question, sequences)
     warn_impossible(model, sequences, score)
     return steps, score

@@ -57,7 +57,7 @@ def forecast(
     list of Forecast
     """
     check_asked(horizon, level)
-    sequences = open_asked(model, X, lengths, sequence, order, silent=True)
+    sequences = open_asked(model, X, lengths, sequence, order)
     chain = model._counted.answering
     filtered, score = answers(chain, kernels.filter, sequences)
     warn_impossible(model, sequences, score)

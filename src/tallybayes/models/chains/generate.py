@@ -93,7 +93,7 @@ def fill(
     -------
     list of ndarray, of data frames where steps came in such, or of dictionaries of columns where there are several
     """
-    sequences = open_asked(model, X, lengths, sequence, order, silent=True)
+    sequences = open_asked(model, X, lengths, sequence, order)
     counted = model._counted
     refuse_past((factor for factor, _ in counted.emissions), "what is missing", "steps before and after it both tell.")
     found, _ = answers(counted.answering, kernels.posterior, sequences)

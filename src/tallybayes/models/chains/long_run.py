@@ -9,7 +9,8 @@ import numpy as np
 from tallybayes.errors import EstimateError, printable
 from tallybayes.html import html_table
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chains.decoding import answers, kept_ratios, open_asked, warn_impossible
+from tallybayes.kernels.chain_steps import kept_ratios
+from tallybayes.models.chains.decoding import answers, open_asked, warn_impossible
 from tallybayes.models.chains.messages import text_table
 from tallybayes.models.chains.stationary_start import closed_classes, stationary_shares
 from tallybayes.models.inputs.outside import answering
@@ -85,7 +86,7 @@ def expected_visits(
     Visits
         All 0 for an impossible sequence.
     """
-    sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
+    sequences, chain = open_asked(model, X, lengths, sequence, order, silent=False), model._counted.answering
     filtered, found = answers(chain, kernels.filter, sequences)
     smoothed, score = answers(chain, kernels.posterior, sequences)
     warn_impossible(model, sequences, score)

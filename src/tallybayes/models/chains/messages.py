@@ -10,8 +10,8 @@ import numpy as np
 
 from tallybayes.errors import printable
 from tallybayes.html import html_table
-from tallybayes.kernels import chain as kernels
-from tallybayes.models.chains.decoding import dense, labelled, open_asked, warn_impossible
+from tallybayes.kernels import chain_steps
+from tallybayes.models.chains.decoding import labelled, open_asked, warn_impossible
 from tallybayes.models.inputs.outside import answering
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def trellis(
     -------
     list of Trellis
     """
-    return [Trellis(model.states_, best) for best in _asked(model, kernels.trellis, X, lengths, sequence, order)]
+    return [Trellis(model.states_, best) for best in _asked(model, chain_steps.trellis, X, lengths, sequence, order)]
 
 
 class Messages:
@@ -163,7 +163,7 @@ class Trellis:
       hot      0  0.03333 ← cold  *0.02667 ← cold
     """
 
-    def __init__(self, states: np.ndarray, best: kernels.Best) -> None:
+    def __init__(self, states: np.ndarray, best: chain_steps.Best) -> None:
         self.states, self.log_delta, self.pointers, self.log_prob = states, best.log_delta, best.pointers, best.log_prob
         self._places = best.path
         self.path = labelled(states, best.path)
@@ -234,28 +234,14 @@ class _Passes(NamedTuple):
     log_prob: float
 
 
-def log_forward(start: np.ndarray, transition: np.ndarray, emission: np.ndarray) -> np.ndarray:
-    """log p(steps so far, state) of one sequence: (steps, states), however small."""
-    alpha = np.empty(emission.shape)
-    for t, row in enumerate(emission):
-        alpha[t] = row + (start if t == 0 else np.logaddexp.reduce(alpha[t - 1][:, None] + transition, axis=0))
-    return alpha
-
-
-def _passed(start: Any, transition: Any, end: Any, emission: Any, offsets: np.ndarray) -> list[_Passes]:
+def _passed(*asked: Any) -> list[_Passes]:
     """Forward and backward through every sequence."""
-    rows, ending = dense(emission), np.zeros_like(start) if end is None else end
+    every_alpha, every_beta, score = chain_steps.messages(*asked)
     found = []
-    for a, b in pairwise(offsets.tolist()):
-        steps, beta = rows[a:b], np.empty((b - a, len(start)))
-        alpha = log_forward(start, transition, steps)
-        for t in range(b - a - 1, -1, -1):
-            to_come = ending if t == b - a - 1 else transition + (steps[t + 1] + beta[t + 1])
-            beta[t] = to_come if to_come.ndim == 1 else np.logaddexp.reduce(to_come, axis=1)
-        so_far = np.logaddexp.reduce(alpha, axis=1)
-        log_prob = float(np.logaddexp.reduce(alpha[-1] + ending)) if b > a else 0.0
-        possible = not np.isneginf(log_prob)
-        found.append(_Passes(alpha, beta, so_far, log_prob - so_far if possible else np.full(b - a, -np.inf), log_prob))
+    for (a, b), log_prob in zip(pairwise(asked[-1].tolist()), score.tolist(), strict=True):
+        so_far = np.logaddexp.reduce(every_alpha[a:b], axis=1)
+        to_come = np.full(b - a, -np.inf) if np.isneginf(log_prob) else log_prob - so_far
+        found.append(_Passes(every_alpha[a:b], every_beta[a:b], so_far, to_come, log_prob))
     return found
 
 

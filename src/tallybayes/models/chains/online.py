@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes import store
 from tallybayes.cautions import warn
 from tallybayes.errors import FileError, printable
+from tallybayes.kernels.reference_gaps import log_power
 from tallybayes.models.chains.decoding import dense, labelled, open_asked
 from tallybayes.models.chains.forecast import Forecast, check_asked, forecast_from
 from tallybayes.models.chains.lags import refuse_past
@@ -92,13 +93,14 @@ class OnlineFilter:
         Parameters
         ----------
         step : a value, a row of several columns, or a mapping from columns to cells
-            As a step of a sequence is for the model; None is a step that is missing. One that is impossible is warned
-            of: from it on, nothing is known of the state.
+            As a step of a sequence is for the model, how many silent steps lie before it included, where the model has
+            ``gaps``; None is a step that is missing. One that is impossible is warned of: from it on, nothing is known
+            of the state.
         """
         step = step.item() if isinstance(step, np.generic) else step
         known = self._known.get((type(step), step)) if isinstance(step, str | int) else None
-        emission = _emission(self._model, step, self._emit) if known is None else known
-        joint = self._ahead() + emission
+        emission, gap = (known, 0) if known is not None else _emission(self._model, step, self._emit)
+        joint = self._ahead(gap) + emission
         top = joint.max()
         if np.isneginf(top):
             if not np.isneginf(self.log_likelihood):
@@ -173,8 +175,12 @@ class OnlineFilter:
         self.__init__(model)  # type: ignore[misc]
         self._log, self.n_steps, self.log_likelihood, self.surprise = known
 
-    def _ahead(self) -> np.ndarray:
-        """log p(next state, and that it goes on | steps so far), however small."""
+    def _ahead(self, gap: int) -> np.ndarray:
+        """log p(next state, and that it goes on | steps so far), however small; behind so many silent steps."""
+        now = self._start if self._log is None else self._log
+        if gap:
+            power = log_power(self._log_moves, gap if self._log is None else gap + 1)
+            return np.asarray(np.logaddexp.reduce(now[:, None] + power, axis=0))
         if self._log is None:
             return self._start
         top = self._log.max()
@@ -198,13 +204,14 @@ class OnlineFilter:
 
 
 @answering
-def _emission(model: HiddenMarkovModel, step: Any, emit: Any) -> np.ndarray:
-    """log p(step | state), shape (states,)."""
+def _emission(model: HiddenMarkovModel, step: Any, emit: Any) -> tuple[np.ndarray, int]:
+    """log p(step | state), shape (states,), and how many silent steps lie before it."""
     if hasattr(step, "to_dict"):  # a row of a frame
         step = step.to_dict()
     if isinstance(step, Mapping):
         one: Any = {name: [cell] for name, cell in step.items()}
     else:
         one = [step]
-    table = open_asked(model, [one], None, None, None).table
-    return np.asarray(dense(emit(table))[0])
+    sequences = open_asked(model, [one], None, None, None)
+    gap = 0 if sequences.gaps is None else int(sequences.gaps[0])
+    return np.asarray(dense(emit(sequences.table))[0]), gap

@@ -11,8 +11,7 @@ from tallybayes.errors import DataError, printable
 from tallybayes.html import html_table
 from tallybayes.inference.em import is_whole
 from tallybayes.kernels import chain as kernels
-from tallybayes.models.chains.decoding import dense, labelled, open_asked, warn_impossible
-from tallybayes.models.chains.messages import log_forward
+from tallybayes.models.chains.decoding import labelled, open_asked, warn_impossible
 from tallybayes.models.inputs.outside import answering
 
 if TYPE_CHECKING:
@@ -33,7 +32,8 @@ def best_paths(
 ) -> list[BestPaths]:
     """The `k` most probable paths of every sequence, best first; fewer where there are not so many.
 
-    Viterbi's algorithm with `k` paths to every state of every step: time and memory are `k` times those of one path.
+    Viterbi's algorithm with `k` paths to every state of every step. It takes no more memory than the paths and some 32
+    MiB: what is not kept is found again on the way back.
 
     Parameters
     ----------
@@ -49,14 +49,16 @@ def best_paths(
     if not is_whole(k, 1):
         raise DataError.wrong_type("k", repr(k), "a whole number of at least 1")
     sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
-    found, scores = [], []
-    for start, transition, end, emission, offsets in chain.questions(sequences):
-        score = kernels.log_likelihood(start, transition, end, emission, offsets)
-        scores.append(score)
-        for (a, b), total in zip(pairwise(offsets.tolist()), score.tolist(), strict=True):
-            rows = dense(part_of(emission, a, b))
-            places, log_prob = _best(start, transition, end, rows, int(k))
-            found.append(BestPaths(model.states_, places, log_prob, total))
+    states, found, scores = model.states_, [], []
+    for asked in chain.questions(sequences):
+        totals, offsets = kernels.log_likelihood(*asked), asked[-1].tolist()
+        scores.append(totals)
+        longest = max(np.diff(offsets).tolist(), default=0)
+        most = len(states) ** min(longest, 40)  # as many paths as there are at most
+        paths, log_prob = kernels.best_paths(*asked, min(int(k), most))
+        for (a, b), score, total in zip(pairwise(offsets), log_prob, totals.tolist(), strict=True):
+            n = int(np.isfinite(score).sum())
+            found.append(BestPaths(states, paths[a:b, :n].T, score[:n], total))
     warn_impossible(model, sequences, np.concatenate(scores))
     return found
 
@@ -92,25 +94,14 @@ def sample_paths(
     if not is_whole(n, 0):
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
     sequences, chain = open_asked(model, X, lengths, sequence, order), model._counted.answering
-    rng, found, scores = np.random.default_rng(random_state), [], []
-    for start, transition, end, emission, offsets in chain.questions(sequences):
-        filtered, score = kernels.filter(start, transition, end, emission, offsets)
+    rng, states, found, scores = np.random.default_rng(random_state), model.states_, [], []
+    for asked in chain.questions(sequences):
+        offsets = asked[-1].tolist()
+        paths, score = kernels.draw_paths(*asked, rng.random((offsets[-1], int(n))))
         scores.append(score)
-        with np.errstate(divide="ignore"):
-            log_filtered = np.log(filtered)
-        for (a, b), total in zip(pairwise(offsets.tolist()), score.tolist(), strict=True):
-            if np.isneginf(total):
-                found.append(np.full((int(n), b - a), -1))
-                continue
-            drawn = _drawn(log_filtered[a:b], transition, end, int(n), rng)
-            if drawn is None:  # a state that the end needs had less than floats can tell: once more, in logs
-                alpha = log_forward(start, transition, dense(part_of(emission, a, b)))
-                drawn = _drawn(alpha, transition, end, int(n), rng)
-            assert drawn is not None
-            found.append(drawn)
+        found += [labelled(states, paths[a:b].T.ravel()).reshape(int(n), b - a) for a, b in pairwise(offsets)]
     warn_impossible(model, sequences, np.concatenate(scores))
-    states = model.states_
-    return [labelled(states, paths.ravel()).reshape(paths.shape) for paths in found]
+    return found
 
 
 class BestPaths:
@@ -182,69 +173,3 @@ class BestPaths:
 
     def _repr_html_(self) -> str:
         return html_table(*self._cells())
-
-
-def part_of(emission: Any, a: int, b: int) -> Any:
-    """The emission of one sequence."""
-    return (emission[0][a:b], emission[1]) if isinstance(emission, tuple) else emission[a:b]
-
-
-def _best(
-    start: np.ndarray, transition: np.ndarray, end: np.ndarray | None, emission: np.ndarray, k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The places of the best paths, (paths, steps), and log p(path, sequence) of each.
-
-    Of equally good paths the one whose last state is the lowest comes first; of these the one whose last but one is.
-    """
-    n_steps, n_states = emission.shape
-    if not n_steps:
-        return np.zeros((1, 0), dtype=np.int64), np.zeros(1)
-    scores = np.full((n_states, k), -np.inf)  # of the best paths to every state, falling
-    scores[:, 0] = start + emission[0]
-    came = np.zeros((n_steps, n_states, k), dtype=np.min_scalar_type(n_states * k))  # from which of them, all in a row
-    each = np.arange(n_states)
-    for t in range(1, n_steps):
-        best = np.empty_like(scores)
-        taken = np.zeros((n_states, n_states), dtype=np.intp)  # how many of each state's paths go on to which
-        heads = scores[:, :1] + transition
-        for rank in range(k):
-            origin = heads.argmax(axis=0)
-            best[:, rank] = heads[origin, each]
-            came[t, :, rank] = origin * k + taken[origin, each]
-            taken[origin, each] += 1
-            used = taken[origin, each]
-            following = np.where(used < k, scores[origin, np.minimum(used, k - 1)], -np.inf)
-            heads[origin, each] = following + transition[origin, each]
-        scores = best + emission[t][:, None]
-    if end is not None:
-        scores = scores + end[:, None]
-    last = np.argsort(-scores.ravel(), kind="stable")[:k]
-    last = last[np.isfinite(scores.ravel()[last])]
-    log_prob, places = scores.ravel()[last], np.empty((len(last), n_steps), dtype=np.int64)
-    for t in range(n_steps - 1, -1, -1):
-        places[:, t] = last // k
-        last = came[t, last // k, last % k].astype(np.intp)
-    return places, log_prob
-
-
-def _drawn(
-    log_filtered: np.ndarray, transition: np.ndarray, end: np.ndarray | None, n: int, rng: np.random.Generator
-) -> np.ndarray | None:
-    """Places of `n` paths, from the last step back; None where every state before one has lost its probability.
-
-    ``log_filtered`` is log p(state | steps so far), up to a constant at every step.
-    """
-    n_steps = len(log_filtered)
-    places, moves = np.empty((n, n_steps), dtype=np.int64), np.ascontiguousarray(transition.T)
-    for t in range(n_steps - 1, -1, -1):
-        if t < n_steps - 1:
-            here = log_filtered[t] + moves[places[:, t + 1]]
-        else:
-            here = np.broadcast_to(log_filtered[t] if end is None else log_filtered[t] + end, (n, len(transition)))
-        top = here.max(axis=1, keepdims=True, initial=-np.inf)
-        if np.isneginf(top).any():
-            return None
-        upto = np.cumsum(np.exp(here - top), axis=1)
-        cut = np.minimum(rng.random(n) * upto[:, -1], np.nextafter(upto[:, -1], 0.0))  # rounding may not pass the last
-        places[:, t] = (upto > cut[:, None]).argmax(axis=1)
-    return places

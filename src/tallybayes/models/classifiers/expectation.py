@@ -258,11 +258,15 @@ class Expectation:
         found = Estimated(initial.class_log_prior_, scored)
         expected, _ = self.expect(found)
         self._resolve(self._known(expected))
+        if self.hill.leaves_out:  # from the start, as in all steps after it
+            found = Estimated(found.log_prior, self.hill.narrowed(scored))
+            expected, _ = self.expect(found)
+            self._resolve(self._known(expected))
         if self.hill.has_prior:
             density = self._class_belief()
             with np.errstate(divide="ignore"):
                 classes = 0.0 if density is None else self._at(density, np.exp(found.log_prior))
-            self.start_log_prior = self.hill.log_prior(scored, expected.statistics) + classes
+            self.start_log_prior = self.hill.log_prior(found.scored, expected.statistics) + classes
         return found
 
     def _warn_swamped(self, start: Expected) -> None:

@@ -140,16 +140,23 @@ class Hill:
             raise PriorError.no_highest_point()
         return found, log_prior
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether a column has no spread to speak of."""
+        return any(map(len, self.flat))
+
+    def narrowed(self, found: Sequence[Scored]) -> list[Scored]:
+        """Parameters that were given, of the last factors, over the columns that vary: as all steps have them."""
+        return [_narrowed(scored, flat) for scored, flat in zip(found, self.flat[-len(found) :], strict=True)]
+
     def log_prior(self, found: Sequence[Scored], statistics: Sequence[Any]) -> float:
-        """That of some parameters, where the columns of all factors vary; else they are not to be compared: −inf."""
+        """That of parameters over the columns that vary."""
         total = 0.0
         for scored, belief, flat, counted in zip(found, self.beliefs, self.flat, statistics, strict=True):
-            if len(flat):
-                return -np.inf
             if belief is not None:
                 point = getattr(scored.parameters, "table", scored.parameters)
                 with np.errstate(divide="ignore"):
-                    total += float(np.sum(belief.update(counted.scale(0.0)).log_prob(point)))
+                    total += float(np.sum(belief.update(varied(counted, flat).scale(0.0)).log_prob(point)))
         return total
 
     def climb(self, steps: Steps, start: Any, n_steps: int) -> Any:
@@ -253,6 +260,19 @@ def started(
 def varied(statistics: Any, flat: np.ndarray) -> Any:
     """The statistics of the columns that vary."""
     return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), flat)) if len(flat) else statistics
+
+
+def _narrowed(scored: Scored, flat: np.ndarray) -> Scored:
+    """The parameters without the columns that have no spread."""
+    if not len(flat):
+        return scored
+    mean, spread = (np.asarray(part) for part in scored.point)
+    kept = np.setdiff1d(np.arange(mean.shape[-1]), flat)
+    if spread.ndim > mean.ndim:
+        parameters: Any = MultivariateNormal(mean[..., kept], spread[..., kept[:, None], kept])
+    else:
+        parameters = Normal(mean[..., kept], spread[..., kept])
+    return Scored(scored.factor, parameters, False, flat)
 
 
 def widened(scored: Scored, like: Any) -> Scored:

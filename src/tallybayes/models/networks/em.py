@@ -175,9 +175,15 @@ class _Expectation:
                 "some rows are impossible under initial=.\n    Give nothing that was seen the probability 0."
             )
         self._hold(expected)
+        narrow = list(found.values())
+        if self.hill.leaves_out:  # from the start, as in all steps after it
+            narrow = self.hill.narrowed(narrow)
+            found = self._widened(narrow, [node.counted for node in self._by_node(expected)])
+            expected, _ = self.expect(found)
+            self._hold(expected)
         if self.hill.has_prior:
             counted = [node.counted for node in self._by_node(expected)]
-            self.start_log_prior = self.hill.log_prior(list(found.values()), counted)
+            self.start_log_prior = self.hill.log_prior(narrow, counted)
         return found
 
     def _taken(self, factor: Factor, scored: Scored | None, its: Network) -> Scored:
@@ -240,9 +246,13 @@ class _Expectation:
             return expected, self.start_log_prior
         counted = [node.counted for node in self._by_node(expected)]
         found, log_prior = self.hill.top(counted, self.groups)
+        return self._widened(found, counted), log_prior
+
+    def _widened(self, found: list[Scored], counted: list[Any]) -> Estimated:
+        """The parameters of every node, of leaves that are the same in every row, too."""
         pairs = zip(found, counted, strict=True)
         wide = [widened(scored, counts.pooled()) if len(scored.constant) else scored for scored, counts in pairs]
-        return dict(zip(self.nodes, wide, strict=True)), log_prior
+        return dict(zip(self.nodes, wide, strict=True))
 
     def expect(self, found: Estimated) -> tuple[list[Any], float]:
         """The E-step: the counts that the parameters expect, and the log likelihood of what is known."""

@@ -24,6 +24,7 @@ FUSED = {
     "tempering": "b8e48a6764e7cb68",
     "wide chains": "5fabd6b3dee78ae2",
     "dirichlets": "6004280d998c771d",
+    "chain paths": "abcb61e66900e4ea",
 }
 V2 = {
     "counting": "cb156b5392b39c90",
@@ -36,6 +37,7 @@ V2 = {
     "tempering": "d9904c7a344c6a56",
     "wide chains": "a95bab0ebb8cdb62",
     "dirichlets": "6004280d998c771d",
+    "chain paths": "39e189e7ecf2a32f",
 }
 
 

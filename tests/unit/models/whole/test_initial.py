@@ -68,6 +68,51 @@ def test_to_set_out_again_goes_on_where_it_ended(kind, estimate):
     assert cold.history_ == first
 
 
+def with_a_constant(name, family):
+    """A model of columns of which the second is the same in every row, fitted from one like it."""
+    rows = np.c_[heaps(), np.full(120, 7.0), heaps()[::-1] * 0.1 + np.sin(np.arange(120))[:, None]]
+    settings = {"estimate": "map", "random_state": 0, "max_iter": 5}
+    if name == "network":
+        names = ["x", "same", "y"]
+        columns = {"cause": tb.Categorical([0, 1])} | dict.fromkeys(names, tb.Gaussian())
+        data = dict(zip(names, rows.T, strict=True))
+        parents = {k: ["cause"] for k in names}
+        models = [tb.BayesianNetwork(parents, columns=columns, missing="em", **settings) for _ in range(2)]
+    else:
+        make = {"chain": tb.HiddenMarkovModel, "mixture": tb.Mixture}[name]
+        data = [rows[:60], rows[60:]] if name == "chain" else rows
+        models = [make(2, family, **settings) for _ in range(2)]
+    return models[1].fit(data, initial=models[0].fit(data))
+
+
+@pytest.mark.parametrize("estimate", ["map", "bayes"])
+def test_a_column_that_is_the_same_in_every_row_is_left_out_from_the_first_step(estimate):
+    """The start had −inf for an objective: its log prior was not known."""
+    x, same = heaps()[:, 0], np.full(120, 7.0)
+    known = {"x": [{"mean": -1, "variance": 2}, {"mean": 6, "variance": 3}]}
+    also = known | {
+        "same": [{"mean": 7, "variance": 1}, {"mean": 9, "variance": 1}]
+    }  # which would tell, if it were asked
+    chains, mixtures = [], []
+    for told, data in ((also, {"x": x, "same": same}), (known, {"x": x})):
+        emission = {name: dict(enumerate(each)) for name, each in told.items()}
+        start = tb.HiddenMarkovModel.from_tables([0.5, 0.5], [[0.8, 0.2], [0.4, 0.6]], emission)
+        chains.append(tb.HiddenMarkovModel(2, estimate=estimate, max_iter=5).fit([data], initial=start))
+        start = tb.Mixture.from_parameters(told, [0.5, 0.5])
+        mixtures.append(tb.Mixture(2, estimate=estimate, max_iter=5).fit(data, initial=start))
+    for found, bare in (chains, mixtures):
+        np.testing.assert_allclose(found.history_, bare.history_, rtol=1e-12)  # as if it were not there
+        assert (np.diff(found.history_) > -1e-9).all()
+
+
+@pytest.mark.parametrize("family", [tb.MultivariateGaussian(), tb.TiedMultivariateGaussian(), tb.TiedGaussian()])
+@pytest.mark.parametrize("name", ["chain", "mixture", "network"])
+def test_so_is_one_of_several_that_vary_together(family, name):
+    found = with_a_constant(name, family)
+    assert np.isfinite(found.history_).all()
+    assert (np.diff(found.history_) > -1e-9).all()
+
+
 def test_to_set_out_again_is_true_or_false(kind):
     make, rows = kind
     with pytest.raises(tb.EstimateError, match="warm_start is 'yes'; expected True or False"):

@@ -125,12 +125,86 @@ def test_gaps_that_are_none(missed, told):
         chain(gaps="missed").fit([{"calls": [1, 2], "missed": np.array(missed, dtype=object)}])
 
 
-def test_what_goes_from_step_to_step_is_refused():
+@pytest.fixture(scope="module")
+def both():
+    """The same chain, told of silent steps and told of missing ones; with an end, which may come in them, too."""
+    tables = ([0.4, 0.6], [[0.8, 0.2], [0.3, 0.7]], {"calls": {0: {"rate": 3.0}, 1: {"rate": 9.0}}}, [0.01, 0.02])
+    return tb.HiddenMarkovModel.from_tables(*tables, gaps="missed"), tb.HiddenMarkovModel.from_tables(*tables)
+
+
+def test_messages_and_surprise_are_those_of_missing_steps(both):
+    model, other = both
+    short, long, seen = calls()
+    for question in ("forward", "backward"):
+        for found, expected, places in zip(getattr(model, question)(short), getattr(other, question)(long), seen,
+                                           strict=True):  # fmt: skip
+            np.testing.assert_allclose(found.log, expected.log[places], atol=1e-10)
+            np.testing.assert_allclose(found.log_scale, expected.log_scale[places], atol=1e-10)
+    for found, expected, places, steps in zip(model.surprise(short), other.surprise(long), seen, short, strict=True):
+        # That it went on through the silent steps is part of the one after them.
+        whole = [expected[k - gap : k + 1].sum() for k, gap in zip(places, steps["missed"].astype(int), strict=True)]
+        np.testing.assert_allclose(found, whole, atol=1e-10)
+    for found, expected, places in zip(model.tail_proba(short), other.tail_proba(long), seen, strict=True):
+        np.testing.assert_allclose(found, expected[places], atol=1e-10)
+
+
+def test_pairs_are_of_steps_that_are_seen(both):
+    model, other = both
+    short, long, seen = calls()
+    told = zip(model.predict_pairs(short), other.predict_pairs(long), other.predict_proba(long), seen, strict=True)
+    for pairs, whole, proba, places in told:
+        np.testing.assert_allclose(pairs.sum(axis=2), proba[places[:-1]], atol=1e-10)
+        np.testing.assert_allclose(pairs.sum(axis=1), proba[places[1:]], atol=1e-10)
+        side_by_side = np.flatnonzero(np.diff(places) == 1)
+        np.testing.assert_allclose(pairs[side_by_side], whole[places[side_by_side]], atol=1e-10)
+
+
+def test_paths_of_steps_that_are_seen(both):
+    model, _ = both
     short, _, _ = calls()
-    model = chain(gaps="missed").fit(short)
-    for question in ("predict_pairs", "forward", "backward", "trellis"):
-        with pytest.raises(tb.DataError, match="silent steps lie between these"):
-            getattr(model, question)(short)
+    best, viterbi = model.best_paths(short, 3), model.predict(short)
+    for found, path, trellis, total in zip(
+        best, viterbi, model.trellis(short), model.score_samples(short), strict=True
+    ):
+        np.testing.assert_array_equal(found.paths[0], path)
+        np.testing.assert_array_equal(trellis.path, path)
+        assert trellis.log_prob == pytest.approx(found.log_prob[0])
+        assert (np.diff(found.log_prob) <= 0).all()
+        assert found.probability[0] == pytest.approx(np.exp(found.log_prob[0] - total))
+    steps = [{"calls": part["calls"][:6], "missed": part["missed"][:6]} for part in short]
+    for found, part in zip(model.best_paths(steps, 5), steps, strict=True):
+        np.testing.assert_allclose(model.log_joint([part] * 5, list(found.paths)), found.log_prob)
+    drawn = model.sample_paths(short, 4000, random_state=0)
+    for paths, proba in zip(drawn, model.predict_proba(short), strict=True):
+        np.testing.assert_allclose(np.mean(paths == 1, axis=0), proba[:, 1], atol=0.04)
+
+
+def test_a_filter_is_told_of_silent_steps(both, tmp_path):
+    model, other = both
+    short, long, _ = calls(1)
+    now, whole = model.filter(), other.filter()
+    for number, (count, gap) in enumerate(zip(short[0]["calls"], short[0]["missed"], strict=True)):
+        now.push({"calls": count, "missed": gap})
+        if number == 5:
+            now.save(tmp_path / "now.tally")
+            now = tb.load(tmp_path / "now.tally")
+    for count in long[0]["calls"]:
+        whole.push({"calls": count})
+    np.testing.assert_allclose(now.proba, whole.proba, atol=1e-10)
+    np.testing.assert_allclose(now.proba, model.filter_proba(short)[0][-1], atol=1e-10)
+    assert now.log_likelihood == pytest.approx(whole.log_likelihood)
+    behind = model.filter()
+    behind.push({"calls": None, "missed": 10**6})  # in the long run
+    moves = model.transition_ * (1 - model.end_)[:, None]
+    first = np.abs(np.linalg.eig(moves.T)[1][:, np.linalg.eig(moves.T)[0].argmax()])
+    np.testing.assert_allclose(behind.proba, first / first.sum(), atol=1e-9)
+
+
+def test_what_is_about_every_step_is_refused(both):
+    model, _ = both
+    short, _, _ = calls()
+    with pytest.raises(tb.DataError, match="silent steps lie between these"):
+        model.expected_visits(short)
     with pytest.raises(tb.DataError, match="missed"):
         model.predict([{"calls": [1, 2]}])
 
