@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,6 +82,7 @@ def joined(
     scored: Mapping[Name, Scored],
     inputs: Mapping[Name, Sequence[Name]],
     levels: Mapping[Name, Sequence[Any]],
+    same: Collection[Name] = (),
 ) -> Scored:
     """The joint distribution of linked nodes in every combination of the labels they depend on.
 
@@ -91,6 +92,7 @@ def joined(
     scored : mapping from node to its parameters, or the posterior of which means are taken
     inputs : mapping from node to its measured parents
     levels : mapping from label to its levels
+    same : nodes that are the same in every row, and so tell nothing
     """
     sizes, k = [len(levels[name]) for name in component.labels], len(component.nodes)
     n_groups = math.prod(sizes)
@@ -109,7 +111,7 @@ def joined(
         point = one.point if one.predictive else one.family.without_flat(one.point)
         family: Any = one.family  # of Gaussians
         slope, intercept, variance = family.as_line(point)
-        if len(one.constant):
+        if len(one.constant) or node in same:
             flat.append(place)
             variance = np.full_like(variance, _FLAT * np.maximum(intercept**2, 1.0))
         if np.isinf(variance).any():

@@ -127,6 +127,12 @@ class _Expectation:
                     known.cells[name] = cells if isinstance(cells, Sparse) else chunk_of(cells, slice(None))
         for leaf, component in self.inference.components.items():
             known.cells[leaf] = cells_of(table, component)
+            never = np.flatnonzero(np.isnan(known.cells[leaf]).all(axis=0))
+            if len(never):
+                raise DataError(
+                    f"no row shows {component.nodes[never[0]]!r}, so nothing tells where it is, or how wide.\n"
+                    "    Leave it out, or pass rows that have it; only nodes of labels may be hidden."
+                )
         return known
 
     def _counted(self, table: Table, weight: np.ndarray) -> list[Any]:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.priors import PriorRule
 from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.fitted.parameter_table import ParameterTable
@@ -182,13 +184,21 @@ class Network:
         """Every measured node, ready to score rows in each combination of its parents' levels; linked ones as one."""
         return self.leaves_of(dict(zip(self.nodes, self.fitted.scored, strict=True)))
 
+    @cached_property
+    def same(self) -> set[Name]:
+        """The nodes with measured parents that are the same in every row: under a prior they tell nothing."""
+        if self.given is not None or not read_estimate(self.estimate).has_prior:
+            return set()
+        lines = {name: node.own() for name, node in self.nodes.items() if node.inputs}
+        return {name for name, own in lines.items() if len(Gaussian().flat_columns(own))}
+
     def leaves_of(self, scored: Mapping[Name, Scored]) -> dict[Name, Scored]:
         """As `leaves`, of other parameters."""
         found = {name: scored[name] for name, node in self.nodes.items() if not node.is_label}
         if self.components:
             inputs = {name: node.inputs for name, node in self.nodes.items()}
             for leaf, component in self.components.items():
-                one = joined(component, found, inputs, self.levels)
+                one = joined(component, found, inputs, self.levels, self.same)
                 found = {name: part for name, part in found.items() if name not in component.nodes} | {leaf: one}
         return found
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.errors import DataError, ImpossibleError, TooLargeError
+from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
 from tallybayes.families.linked_gaussians import LinkedGaussians
 from tallybayes.inference.em import is_whole
 from tallybayes.inference.junction import Propagated
@@ -85,6 +85,7 @@ def query(
     found.structure.require(asked)
     _INFERENCE.check("inference", inference)
     if asked and all(found.is_measured(node) and is_normal(found, node) for node in asked):
+        _require_rows(model, asked)
         return _query_measured(found, asked, given, do, inference)
     require_labels(model, asked)
     _check_asked(asked)
@@ -96,6 +97,17 @@ def query(
     _, answer = ask(found, asked, given, do, together=asked)
     table = answer.marginal(found.scope(asked))[..., 0]
     return Answer(asked, tuple(found.levels[node] for node in asked), table, told_of(given, do))
+
+
+def _require_rows(model: BayesianNetwork, asked: tuple[Name, ...]) -> None:
+    """Refuse measured nodes that no row shows: nothing tells where they are, or how wide."""
+    nodes = model._network.nodes if model._given is None else {}
+    unseen = [node for node in asked if node in nodes and not np.any(nodes[node].flat().presence())]
+    if unseen:
+        beside = " together with its measured parents" if nodes[unseen[0]].inputs else ""
+        raise EstimateError(
+            f"no row shows {unseen[0]!r}{beside}, so nothing is known of it.\n    Learn from rows that do."
+        )
 
 
 def _query_measured(

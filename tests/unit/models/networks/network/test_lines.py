@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, LabelError, PriorError, StatisticsError
@@ -214,6 +215,17 @@ def test_few_rows_and_odd_ones():
     assert np.isfinite(flat.score_samples({"a": [3.0], "b": [2.0]})).all()
     same = tb.BayesianNetwork([("a", "b")]).fit({"a": [1.0, 2, 3, 4, 5], "b": [7.0] * 5})
     assert same.query("b", {"a": 9.0}).mean == pytest.approx(7.0)
+    apart = tb.BayesianNetwork({"a": []}).fit({"a": [1.0, 2, 3, 4, 5]})  # what is always the same tells nothing
+    assert same.score_samples({"a": [2.0], "b": [8.0]})[0] == pytest.approx(
+        float(stats.norm(apart.table("a").values[..., 0].item(), apart.table("a").values[..., 2].item()).logpdf(2.0))
+    )
+    never = {"a": [1.0, 2.0, 3.0], "b": [np.nan] * 3}
+    with pytest.raises(EstimateError, match=r"no row shows 'b' together with its measured parents"):
+        tb.BayesianNetwork([("a", "b")]).fit(never).query("b")
+    with pytest.raises(DataError, match=r"no row shows 'b', so nothing tells where it is"):
+        tb.BayesianNetwork([("a", "b")], missing="em").fit(never)
+    with pytest.raises(EstimateError, match=r"no row shows 'a', so nothing is known of it"):
+        one.forget({"a": [1.0], "b": [2.0]}).query("a")
     with pytest.raises(EstimateError, match=r"no row shows 'a' or 'b'"):
         tb.BayesianNetwork([("a", "b")], estimate="mle").fit({"a": [1.0, 2, 3], "b": [2.0, 4, 6]}).query("a")
     with pytest.raises(DataError, match=r"found inf in row 1, column 'b'"):
