@@ -111,6 +111,10 @@ class _Expectation:
         every = {leaf: LinkedRows(self.inference, leaf, known, weights) for leaf in self.inference.components}
         holed = {leaf: rows for leaf, rows in every.items() if not rows.counted.all()}
         self.linked = [rows for rows in holed.values() if len(rows.cells)]
+        self.same: set[Name] = set()
+        for leaf, component in self.inference.components.items() if self.hill.has_prior else ():
+            low, high = np.nanmin(known.cells[leaf], axis=0), np.nanmax(known.cells[leaf], axis=0)
+            self.same |= {node for node, flat in zip(component.nodes, low == high, strict=True) if flat}
         self.holed, self.fixed = tuple(holed), list[Any](self.available.statistics)
         if holed:
             for leaf, rows in holed.items():
@@ -263,7 +267,7 @@ class _Expectation:
     def expect(self, found: Estimated) -> tuple[list[Any], float]:
         """The E-step: the counts that the parameters expect, and the log likelihood of what is known."""
         tables = {name: part.parameters.table for name, part in found.items() if self.nodes[name].is_label}
-        inference = self.inference.with_parameters(tables, self.network.leaves_of(found))
+        inference = self.inference.with_parameters(tables, self.network.leaves_of(found, self.same))
         value, out = self._available_likelihood(found), list(self.fixed)
         value += sum(rows.log_likelihood(inference) for rows in self.linked)
         for rows in self.linked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -182,23 +182,23 @@ class Network:
     @cached_property
     def leaves(self) -> dict[Name, Scored]:
         """Every measured node, ready to score rows in each combination of its parents' levels; linked ones as one."""
-        return self.leaves_of(dict(zip(self.nodes, self.fitted.scored, strict=True)))
+        return self.leaves_of(dict(zip(self.nodes, self.fitted.scored, strict=True)), self._same)
 
     @cached_property
-    def same(self) -> set[Name]:
+    def _same(self) -> set[Name]:
         """The nodes with measured parents that are the same in every row: under a prior they tell nothing."""
         if self.given is not None or not read_estimate(self.estimate).has_prior:
             return set()
         lines = {name: node.own() for name, node in self.nodes.items() if node.inputs}
-        return {name for name, own in lines.items() if len(Gaussian().flat_columns(own))}
+        return {name for name, own in lines.items() if np.any(own.presence()) and len(Gaussian().flat_columns(own))}
 
-    def leaves_of(self, scored: Mapping[Name, Scored]) -> dict[Name, Scored]:
-        """As `leaves`, of other parameters."""
+    def leaves_of(self, scored: Mapping[Name, Scored], same: Collection[Name]) -> dict[Name, Scored]:
+        """As `leaves`, of other parameters; nodes with measured parents that are the same in every row tell nothing."""
         found = {name: scored[name] for name, node in self.nodes.items() if not node.is_label}
         if self.components:
             inputs = {name: node.inputs for name, node in self.nodes.items()}
             for leaf, component in self.components.items():
-                one = joined(component, found, inputs, self.levels, self.same)
+                one = joined(component, found, inputs, self.levels, same)
                 found = {name: part for name, part in found.items() if name not in component.nodes} | {leaf: one}
         return found
 
