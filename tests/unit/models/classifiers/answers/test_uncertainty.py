@@ -288,13 +288,17 @@ def test_every_covariance_with_missing_cells_offsets_and_constant_columns(covari
     assert ((low < model.predict_proba(rows)) & (model.predict_proba(rows) < high)).all()
     np.testing.assert_allclose(low[:, 0], 1 - high[:, 1], atol=1e-9)
     exact = tb.Dirichlet(1.0 + np.bincount(y)).interval()
-    np.testing.assert_allclose(low[2], exact.low, atol=0.04)
+    np.testing.assert_allclose(low[2], exact.low, atol=0.02)
     far = tb.GaussianDiscriminant(covariance).fit(X + 1e9, y).predict_interval(rows + 1e9, n_draws=300)
     np.testing.assert_allclose(far.low, low, atol=1e-4)
     wide = tb.GaussianDiscriminant(covariance).fit(np.c_[X, np.full(60, 7.0)], y)
     found = wide.predict_interval(np.c_[rows, np.full(6, 7.0)], n_draws=300)
-    if not covariance.endswith("spherical"):  # which lets a constant column share the variance of the others
-        np.testing.assert_allclose(found.low, low, atol=0.12)
+    gap = np.abs(wide.predict_proba(np.c_[rows, np.full(6, 7.0)]) - model.predict_proba(rows)).max()
+    if covariance.endswith("spherical"):  # which lets a constant column share the variance of the others
+        assert gap > 0.05
+    else:
+        assert gap < 1e-12
+        np.testing.assert_allclose(found.low, low, atol=0.05)  # by the draws alone; to share a variance moves it by .08
     assert np.isfinite(found.low).all()
     assert np.isfinite(found.high).all()
 
