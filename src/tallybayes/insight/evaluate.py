@@ -132,7 +132,7 @@ def evaluate(
     elif isinstance(model, Mixture):
         refuse_target(target)
     names = [name for name in (target, by, sample_weight) if isinstance(name, str)]
-    told = _Told(open_rows(model, data)) if network else _ask(model, data, names)
+    told = _Told(open_rows(model, data)) if isinstance(model, BayesianNetwork) else _ask(model, data, names)
     table = told.table
     name_of_by = by if isinstance(by, str) else None
     weight = table._column(sample_weight) if isinstance(sample_weight, str) else sample_weight

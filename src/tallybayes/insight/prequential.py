@@ -171,6 +171,8 @@ class Prequential:
     def plot_drift(self, model: str | None = None, ax: Axes | None = None) -> Picture:
         """How far every column of every batch was from what a model had counted, in bits; needs matplotlib.
 
+        Grey is what cannot be told: nothing was counted before, or all numbers of a column were the same in a batch.
+
         Parameters
         ----------
         model : str, optional

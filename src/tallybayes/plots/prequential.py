@@ -43,19 +43,23 @@ def plot_prequential(found: Prequential, wanted: Sequence[str], ax: Any = None) 
 
 
 def plot_drift(found: Prequential, m: int, ax: Any = None) -> Picture:
-    """A row for every column, those that moved most at the top; the darker, the farther a batch was."""
+    """A row for every column, those that moved most at the top; the darker, the farther a batch was.
+
+    Grey is what cannot be told: nothing was counted before, or all numbers of the column were the same.
+    """
     assert found.drift is not None
     bits, ends = found.drift[m], np.cumsum(found.rows)
-    with np.errstate(invalid="ignore"):
-        most = np.nan_to_num(np.nanmax(np.where(np.isnan(bits), -1.0, bits), axis=0), nan=-1.0)
-    order = np.argsort(-most, kind="stable")[:_MOST_COLUMNS]
+    top = _darkest(bits)
+    told = np.where(np.isfinite(bits), np.minimum(bits, top), -1.0)
+    order = np.lexsort((-told.sum(axis=0), -told.max(axis=0, initial=-1.0)))[:_MOST_COLUMNS]
     names = [words(found.columns[c], WIDEST) for c in order]
     height = 1.4 + 0.24 * max(4, len(order))
     panel = new_axes(ax, figsize=(8.0, height), layout="constrained")
     panel = np.ravel(panel)[0]
-    shown = np.ma.masked_invalid(bits[:, order].T)
+    shown = np.ma.masked_where(~np.isfinite(bits[:, order].T), told[:, order].T)
     edges = np.concatenate([[0], ends])
-    mesh = panel.pcolormesh(edges, np.arange(len(order) + 1), shown, cmap="Blues", vmin=0, shading="flat")
+    mesh = panel.pcolormesh(edges, np.arange(len(order) + 1), shown, cmap="Blues", vmin=0, vmax=top, shading="flat")
+    panel.set_facecolor("0.9")
     panel.set_yticks(np.arange(len(order)) + 0.5, names, fontsize=8)
     panel.invert_yaxis()
     panel.set_xlabel("rows that came")
@@ -63,7 +67,17 @@ def plot_drift(found: Prequential, m: int, ax: Any = None) -> Picture:
         f"the {len(order)} of {len(found.columns)} that moved most" if len(order) < len(found.columns) else "by column"
     )
     panel.set_title(f"drift of {words(found.names[m], WIDEST)}, {some}", fontsize=11)
-    panel.figure.colorbar(mesh, ax=panel, label="bits a cell", shrink=0.9)
+    more = "max" if (bits[np.isfinite(bits)] > top).any() else "neither"
+    panel.figure.colorbar(mesh, ax=panel, label="bits a cell", shrink=0.9, extend=more)
     return Picture(
         panel, table_of(("column", "rows", "bits"), [found.columns[c] for c in order], ends.tolist(), bits[:, order].T)
     )
+
+
+def _darkest(bits: np.ndarray) -> float:
+    """The bits that are drawn darkest: a few batches that are off by orders of magnitude would leave others white."""
+    finite = bits[np.isfinite(bits)]
+    if not len(finite):
+        return 1.0
+    often = 3 * float(np.quantile(finite, 0.95))
+    return max(min(float(finite.max()), max(often, 0.1)), 1e-9)
