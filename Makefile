@@ -26,8 +26,13 @@ $(VENV)/.installed: $(SOURCES)
 	$(BIN)/python -m pip install --quiet --editable '.[test]' $(CONSTRAINTS)
 	@touch $@
 
+# The packages of an extra alone: with the package itself, its kernels would be compiled again.
+EXTRA = mkdir -p build && $(BIN)/python -c 'import sys, tomllib; \
+  extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+  print(*(part for part in extras[sys.argv[1]] if not part.startswith("tallybayes")), sep="\n")'
 $(VENV)/.dev: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(EXTRA) dev > build/dev.txt
+	$(BIN)/python -m pip install --quiet --requirement build/dev.txt
 	@touch $@
 
 setup: $(VENV)/.installed ## create .venv and build the kernels into it
@@ -135,7 +140,8 @@ pictures: setup ## draw the handbook's pictures again
 	$(BIN)/python docs/pictures/make_pictures.py
 
 $(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(EXTRA) docs > build/docs.txt
+	$(BIN)/python -m pip install --quiet --requirement build/docs.txt
 	@touch $@
 
 docs: $(VENV)/.docs ## the handbook and the reference as a site in build/site; a link that leads nowhere is an error

@@ -126,8 +126,7 @@ def evaluate(
         return _evaluate_numbers(model, data, target, by, sample_weight, mass)
     if isinstance(model, HiddenMarkovModel):
         return _evaluate_sequences(model, data, target, by, sample_weight, mass)
-    network = isinstance(model, BayesianNetwork)
-    if network:
+    if isinstance(model, BayesianNetwork):
         check_node(target)
     elif isinstance(model, Mixture):
         refuse_target(target)
@@ -139,7 +138,7 @@ def evaluate(
     weight = check_weight(weight, told.n_rows, any_size=True)
     options = {"weight": weight, "by": table._column(by) if isinstance(by, str) else by, "mass": mass}
     found: Any
-    if network:
+    if isinstance(model, BayesianNetwork):
         found = _evaluate_network(model, table, target, options)
     elif isinstance(model, Mixture):
         found = DensityEvaluation(told.log_density(), **options)

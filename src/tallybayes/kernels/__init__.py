@@ -73,9 +73,8 @@ def _choose(wish: str | None) -> tuple[ModuleType, str]:
             ) from error
         warnings.warn(
             "the compiled kernels of tallybayes are missing, so the NumPy reference kernels run: same results, many "
-            f"times slower ({error}). Install a C++ compiler (GCC 9, Clang 14 or newer) and run "
-            "'pip install --force-reinstall --no-deps --no-binary tallybayes tallybayes'; "
-            "TALLYBAYES_KERNELS=reference silences this.",
+            f"times slower ({error}). Install a C++ compiler (GCC 9, Clang 14 or newer) and run 'pip install "
+            "--force-reinstall --no-deps --no-binary tallybayes tallybayes'; TALLYBAYES_KERNELS=reference is quiet.",
             UserWarning,
             stacklevel=3,
         )

@@ -58,7 +58,7 @@ def trellis(
     -------
     list of Best
     """
-    path, score = _chain.viterbi(start, transition, end, emission, offsets)  # type: ignore[arg-type]
+    path, score = _chain.viterbi(start, transition, end, emission, offsets)
     if isinstance(transition, Gapped):
         first, moves, last, given, cuts = check(start, transition.transition, end, emission, offsets)
         log_delta, pointers = _reference_gaps.trellis(first, Gapped(moves, transition.gaps), last, given, cuts)

@@ -81,7 +81,7 @@ class Chain(NamedTuple):
         where = local_positions(column, local, known, names[0], self.unseen)
         return column, take_or_zero(self.log_table(), 0, where)
 
-    def questions(self, sequences: Sequences) -> Iterator[tuple[Any, ...]]:
+    def questions(self, sequences: Sequences) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
         """What the kernels take: start, transition, end, emission and offsets, of a few whole sequences at a time."""
         table, offsets, emit = sequences.table, sequences.offsets, self.emitter()
         begin, moves, end = self.arguments

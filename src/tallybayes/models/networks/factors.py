@@ -124,7 +124,7 @@ def caution_numbers(columns: Any, table: Table, levels: Mapping[Name, Sized]) ->
             warn(
                 f"column {name!r} is of whole numbers, which are labels here: it has {len(found)} levels, each learned "
                 f"by itself.\n    Cut it into bins; or say what it is: columns={{{name!r}: tb.Gaussian()}} where "
-                "nothing depends on it, tb.Categorical() if they are labels."
+                "no label depends on it, tb.Categorical() if they are labels."
             )
 
 
