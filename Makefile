@@ -103,8 +103,8 @@ test-arm: $(VENV)/.dev ## the kernels' tests, built for AArch64 and run by QEMU
 sanitize: $(VENV)/.dev ## the kernels' tests under AddressSanitizer and UBSan (CXX=g++, PYTEST="-k chain" for some)
 	cpp/test_build.sh sanitize $(BIN)/python $(PYTEST)
 
-# A small environment makes the wheels (PYTHON=python3.12: of the stable ABI, for every Python from there on). The C++ library is
-# linked in, so that the oldest Linux it runs on is that of its glibc: auditwheel finds and names it.
+# A small environment makes the wheels (PYTHON=python3.12: of the stable ABI, for every Python from there on); auditwheel finds and
+# names the oldest Linux they run on, which is newer with the C++ library linked in.
 WHEELS = .venv-wheels-$(notdir $(PYTHON))
 $(WHEELS)/.installed:
 	$(PYTHON) -m venv $(WHEELS)
@@ -117,7 +117,7 @@ sdist: $(WHEELS)/.installed ## the source distribution, and the wheel without co
 wheel: sdist ## these, and the wheel with compiled kernels, made of the source distribution (PYTHON=python3.12: abi3)
 	rm -rf build/sdist build/wheel && mkdir -p build/sdist
 	tar --extract --gzip --strip-components 1 --directory build/sdist --file "$$(ls -t dist/tallybayes-*.tar.gz | head -n 1)"
-	LDFLAGS='-static-libstdc++ -static-libgcc' $(WHEELS)/bin/python -m build --wheel --outdir build/wheel \
+	$(WHEELS)/bin/python -m build --wheel --outdir build/wheel \
 	  -Cwheel.py-api=cp312 -Ccmake.version='>=3.26' build/sdist
 	PATH="$(abspath $(WHEELS))/bin:$$PATH" $(WHEELS)/bin/auditwheel repair --wheel-dir dist build/wheel/*.whl
 

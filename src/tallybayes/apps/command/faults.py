@@ -46,4 +46,7 @@ def _as_options(text: str) -> str:
     text = re.sub(rf"tb\.table\([^()]*?\b({_OPTIONS})=['\"]([\w.-]+)['\"]\)", option, text)
     text = re.sub(r"tb\.table\([^()]*?\btypes=\{[^}]*\}\)", "--types NAME=TYPE", text)
     text = re.sub(rf"\b({_OPTIONS})='([\w.-]+)'", option, text)
+    text = text.replace(
+        "such as column.dt.month or the days since one.", "or leave the column out: --columns NAME=ignore."
+    )
     return text.replace("Pass a path that", "Name a file that")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,9 @@ def test_without_its_libraries_one_line_says_what_to_install(tmp_path):
     assert "pip install 'tallybayes[command]'" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert len(ran.stderr.splitlines()) == 2
+
+
+def test_a_column_of_dates_can_be_left_out():
+    with pytest.raises(tb.LabelError) as found:
+        tb.NaiveBayes().fit({"at": [datetime(2026, 1, 1), datetime(2026, 1, 2)], "y": ["a", "b"]}, "y")
+    assert "or leave the column out: --columns NAME=ignore." in in_words(found.value)
