@@ -16,6 +16,7 @@ _TOTAL_ROWS = 8.0  # what the variance of all rows is worth beside that within g
 _MOST_APART = 1000.0  # times the variance within groups that the variance of all rows counts for
 _STRENGTH = 0.01  # what the pooled mean is worth, in rows
 _COLLAPSED = 1e-20  # of the variance of all rows
+_SHOWN = 1e-40  # of the squared mean: less than one of 10⁸ rows has that is the next number to all others
 
 
 class Measurements(Family):
@@ -38,8 +39,9 @@ class Measurements(Family):
         return super().wrong_cell(rows) if isinstance(rows, Sparse) else first_infinite(rows)
 
     def flat_columns(self, statistics: Moments) -> np.ndarray:
-        """Columns whose pooled spread is 0."""
-        return np.flatnonzero(~(pooled_spread(statistics).spread > 0))
+        """Columns whose pooled spread is 0, or less than numbers can show: what EM leaves of cells that it expected."""
+        found = pooled_spread(statistics)
+        return np.flatnonzero(~(found.spread > _SHOWN * found.mean**2))
 
     def with_spread(self, statistics: Moments, flat: np.ndarray) -> Moments:
         """A unit for each, unless columns share one variance, among which it would count, and some have spread."""
