@@ -72,7 +72,7 @@ def drift(model: Any, data: Rows, target: Labels | None = None, mass: float = _S
         left_out = np.array([some.get(name, np.nan) for some in without])
         k = _n_parameters(whole, name)
         least = k / (2 * np.log(2) * n_rows)  # on the mean, where the column is what its family says
-        told = _jackknifed(one, left_out[~np.isnan(left_out)], k, least, both, mass)
+        told = _jackknifed(one, left_out[np.isfinite(left_out)], k, least, both, mass)
         drifts += [] if told is None else [told]
     return sorted(drifts, key=lambda one: (one.chance, -one.bits))
 
@@ -80,7 +80,7 @@ def drift(model: Any, data: Rows, target: Labels | None = None, mass: float = _S
 def _jackknifed(
     one: ColumnDifference, left_out: np.ndarray, k: int, least: float, both: float, mass: float
 ) -> ColumnDrift | None:
-    """A column's drift without what few rows differ by chance; None where it cannot be told.
+    """A column's drift without what few rows differ by chance; None where its numbers are all the same.
 
     What n blocks differ by chance is on the mean what leaving one out adds, times n − 1: a quadratic form of the k
     parameters within blocks. The bits are the same form of their mean; had the column not moved, their ratio would be
@@ -89,7 +89,7 @@ def _jackknifed(
     by leaving out is uncertain itself, and may be negative: it is not taken below what the family alone says.
     """
     n = len(left_out)
-    if np.isnan(one.bits) or n < 2:
+    if not np.isfinite(one.bits) or n < 2:
         return None
     by_chance = both * max((n - 1) * (left_out.mean() - one.bits), least)
     bits = float(one.bits - by_chance)
