@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from binascii import crc32
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tallybayes.apps.spam import mail, markup, mime, words
+from tallybayes.apps.spam.calibrate import by_kind
 from tallybayes.apps.spam.databases import storable
 from tallybayes.apps.spam.folders import MAIL_BYTES
+from tallybayes.apps.spam.judging import Verdict, calibration_of, judge_mail, totals_of, verdict_of
 from tallybayes.apps.spam.packing import Batch, Message, as_words, batch_of
+from tallybayes.apps.spam.score import ADDED, Judgement, Thresholds, kinds_of, log_base, log_prior, logistic
+from tallybayes.apps.spam.store import Store
 
 if TYPE_CHECKING:
     from tallybayes.kernels._compiled import MailBatch
@@ -63,22 +67,28 @@ def read_batch(raws: Sequence[bytes]) -> Batch:
     return Batch(ids, batch.words(), tokens, lengths)
 
 
-def tokens_of_each(raws: Sequence[bytes]) -> Iterator[list[str]]:
-    r"""The tokens of mails, one after the other, as they are stored.
-
-    Examples
-    --------
-    >>> [tokens[:3] for tokens in tokens_of_each([b"Subject: hello\n\nDear all", b"To: Ann\n\nHello"])]
-    [['style:subject', 'style:subject size 3', 'style:subject capitals 0'], ['style:to', 'to:ann', 'hello']]
-    """
+def judge_batch(store: Store, raws: Sequence[bytes], thresholds: Thresholds) -> list[Verdict]:
+    """What each of many mails is taken for: `judging.judge_mail`, with the words of all of them looked up once."""
     batch = _taken_apart(raws)
     if batch is None:
-        yield from map(storable, map(mail.tokens_of, raws))
-        return
-    words, numbers, start = as_words(batch.words()), memoryview(batch.tokens()).cast("i"), 0
-    for length in memoryview(batch.lengths()).cast("q"):
-        yield [words[number] for number in numbers[start : start + length]]
-        start += length
+        return [judge_mail(store, raw, thresholds) for raw in raws]
+    tokens, sizes = np.frombuffer(batch.tokens(), np.int32), np.frombuffer(batch.lengths(), np.int64)
+    words = as_words(batch.words())
+    state, pairs = store.look_up(words)
+    totals, calibration = totals_of(state), calibration_of(state)
+    counts = np.array(pairs, np.int64).reshape(-1, 2)
+    seen = counts.sum(axis=1) > 0
+    rows = np.repeat(np.arange(len(raws)), sizes)
+    log_odds = np.full(len(raws), log_prior(totals))
+    learned = bool(totals.ham and totals.spam)
+    if learned:
+        weights = np.where(seen, log_base(totals) + np.log((counts[:, 1] + ADDED) / (counts[:, 0] + ADDED)), 0.0)
+        kinds = np.array(kinds_of(words), np.int64)
+        together = by_kind(rows, kinds[tokens], weights[tokens], len(raws))
+        log_odds += calibration.intercept + together @ np.array(calibration.slopes)
+    known = np.bincount(rows, seen[tokens], len(raws)).astype(int).tolist()
+    found = [Judgement(odds, logistic(odds), [], learned) for odds in log_odds.tolist()]
+    return [verdict_of(one, n, thresholds) for one, n in zip(found, known, strict=True)]
 
 
 def _taken_apart(raws: Sequence[bytes]) -> MailBatch | None:

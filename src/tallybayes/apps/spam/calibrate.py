@@ -44,10 +44,20 @@ def left_out(messages: Messages) -> NDArray[np.float64]:
         all_ham, all_spam = totals[0] - sizes * ~own, totals[1] - sizes * own
         base = np.log((all_ham + ADDED * words) / (all_spam + ADDED * words))
         weights = np.where(ham + spam > 0, base[rows] + np.log((spam + ADDED) / (ham + ADDED)), 0.0)
-        cells, n_cells = rows * len(KINDS) + messages.kinds[ids], len(own) * len(KINDS)
-        sums, numbers = np.bincount(cells, weights, n_cells), np.bincount(cells, minlength=n_cells)
-        found.append((sums * WITNESSES / (numbers + WITNESSES - 1)).reshape(len(own), len(KINDS)))
+        found.append(by_kind(rows, messages.kinds[ids], weights, len(own)))
     return np.concatenate(found)
+
+
+def by_kind(
+    rows: NDArray[np.int64], kinds: NDArray[np.int64], weights: NDArray[np.float64], n_rows: int
+) -> NDArray[np.float64]:
+    """What the words of messages weigh together, a column for each kind, before its slope."""
+    import numpy as np
+
+    cells, n_cells = rows * len(KINDS) + kinds, n_rows * len(KINDS)
+    sums, numbers = np.bincount(cells, weights, n_cells), np.bincount(cells, minlength=n_cells)
+    together: NDArray[np.float64] = sums * WITNESSES / (numbers + WITNESSES - 1)
+    return together.reshape(n_rows, len(KINDS))
 
 
 def left_out_log_odds(messages: Messages, calibration: Calibration) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import tallybayes as tb
 from tallybayes.apps.command.terminal import printable
 from tallybayes.apps.spam.databases import StoreError
-from tallybayes.apps.spam.judging import CODES, Verdict, judge_mail, judge_tokens, mails_or_reasons
+from tallybayes.apps.spam.judging import CODES, Verdict, judge_mail, mails_or_reasons
 from tallybayes.apps.spam.passing import header_of, pass_on, read_start, split, with_header
 from tallybayes.apps.spam.score import Thresholds, thresholds_of_costs
 from tallybayes.apps.spam.several import FEW, Grouped, in_processes
@@ -110,10 +110,10 @@ def judge_some(place: str | None, thresholds: Thresholds, group: Grouped) -> lis
     store = _open.get(place) or _open.setdefault(place, Store(place, read_only=True))
     if len(group[1]) <= FEW:
         return [(name, judge_mail(store, raw, thresholds)) for name, raw in group[1]]
-    from tallybayes.apps.spam.batching import tokens_of_each
+    from tallybayes.apps.spam.batching import judge_batch
 
-    each = tokens_of_each([raw for _, raw in group[1]])
-    return [(name, judge_tokens(store, tokens, thresholds)) for (name, _), tokens in zip(group[1], each, strict=True)]
+    names, raws = zip(*group[1], strict=True)
+    return list(zip(names, judge_batch(store, raws, thresholds), strict=True))
 
 
 def _import_kernel() -> None:

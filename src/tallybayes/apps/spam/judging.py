@@ -43,13 +43,18 @@ def as_text(calibration: Calibration) -> str:
 
 def judge_mail(store: Store, raw: bytes, thresholds: Thresholds) -> Verdict:
     """What a mail is taken for."""
-    return judge_tokens(store, tokens_of(raw), thresholds)
+    pairs, found = _judgement(store, tokens_of(raw))
+    return verdict_of(found, len(pairs) - pairs.count((0, 0)), thresholds)
 
 
-def judge_tokens(store: Store, tokens: list[str], thresholds: Thresholds) -> Verdict:
-    """What a mail of these tokens is taken for."""
-    pairs, found = _judgement(store, tokens)
-    return Verdict(decide(found, thresholds), found.probability, found.log_odds, len(pairs) - pairs.count((0, 0)))
+def verdict_of(found: Judgement, words: int, thresholds: Thresholds) -> Verdict:
+    """The verdict of a judgement, and how many of a mail's words were seen before."""
+    return Verdict(decide(found, thresholds), found.probability, found.log_odds, words)
+
+
+def totals_of(state: State) -> Totals:
+    """What is counted besides words."""
+    return Totals(state.ham, state.spam, state.ham_words, state.spam_words, state.words)
 
 
 def evidence_of(store: Store, raw: bytes) -> tuple[float, list[Evidence]]:
@@ -64,9 +69,8 @@ def evidence_of(store: Store, raw: bytes) -> tuple[float, list[Evidence]]:
 
 def _judgement(store: Store, tokens: list[str]) -> tuple[list[tuple[int, int]], Judgement]:
     state, pairs = store.look_up(tokens)
-    totals = Totals(state.ham, state.spam, state.ham_words, state.spam_words, state.words)
     ham, spam = zip(*pairs, strict=True) if pairs else ((), ())
-    return pairs, judge(tokens, ham, spam, totals, calibration_of(state))
+    return pairs, judge(tokens, ham, spam, totals_of(state), calibration_of(state))
 
 
 def mails_or_reasons(paths: Iterable[str]) -> Iterator[tuple[str, bytes | OSError]]:

@@ -134,11 +134,11 @@ def judge(
     >>> round(found.probability, 2), [round(weight, 2) for weight in found.weights]
     (0.45, [1.55, -1.74])
     """
-    prior = log((totals.spam + 1) / (totals.ham + 1))
+    prior = log_prior(totals)
     weights = [0.0] * len(tokens)
     if not totals.ham or not totals.spam:
         return Judgement(prior, logistic(prior), weights, False)
-    base = _base(totals)
+    base = log_base(totals)
     kinds = kinds_of(tokens)
     factors = [slope * WITNESSES / (kinds.count(kind) + WITNESSES - 1) for kind, slope in enumerate(calibration.slopes)]
     for place, (n_ham, n_spam) in enumerate(zip(ham, spam, strict=True)):
@@ -148,7 +148,12 @@ def judge(
     return Judgement(log_odds, logistic(log_odds), weights, True)
 
 
-def _base(totals: Totals) -> float:
+def log_prior(totals: Totals) -> float:
+    """Log odds of any mail, before a word of it is read."""
+    return log((totals.spam + 1) / (totals.ham + 1))
+
+
+def log_base(totals: Totals) -> float:
     """Log odds of any word, before it is known which."""
     added = ADDED * totals.words
     return log((totals.ham_words + added) / (totals.spam_words + added))

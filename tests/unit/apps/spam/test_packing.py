@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes import kernels
-from tallybayes.apps.spam.batching import read_batch, tokens_of_each
+from tallybayes.apps.spam.batching import judge_batch, read_batch
 from tallybayes.apps.spam.checking import judged
-from tallybayes.apps.spam.databases import storable
 from tallybayes.apps.spam.judging import judge_mail
 from tallybayes.apps.spam.learning import messages_of
-from tallybayes.apps.spam.mail import content_id, tokens_of
+from tallybayes.apps.spam.mail import content_id
 from tallybayes.apps.spam.packing import Message, Words, as_bytes, as_words, in_order, pack, packed_words
 from tallybayes.apps.spam.score import Thresholds, kind_of
 from tallybayes.apps.spam.store import Store
@@ -162,20 +161,27 @@ def test_a_calibration_sees_the_words_that_others_have_counted(tmp_path):
         looked_at()
 
 
-def test_tokens_of_many_mails_are_those_of_each():
-    raws = [*HONEST.values(), *bulk(40), b"Subject: x\n\nhttp://a\0b.c"]
-    assert list(tokens_of_each(raws)) == [storable(tokens_of(raw)) for raw in raws]
-    assert list(tokens_of_each(raws[:3])) == [storable(tokens_of(raw)) for raw in raws[:3]]
-
-
 def test_many_mails_are_judged_as_each_is(tmp_path):
     place, folder = str(tmp_path / "store"), tmp_path / "mails"
     folder.mkdir()
-    raws = [*bulk(300), *HONEST.values()]
+    raws = [*bulk(300), *HONEST.values(), b"Subject: x\n\nhttp://a\0b.c", b""]
     for number, raw in enumerate(raws):
         (folder / f"{number:04}").write_bytes(raw)
     with Store(place, create=True) as store:
         store.learn([read_batch(bulk(60))], "ham")
         store.learn([read_batch(bulk(60, 200))], "spam")
         expected = [judge_mail(store, raw, Thresholds()) for raw in raws]
-    assert [verdict for _, verdict in judged(place, [str(folder)], Thresholds())] == expected
+    found = [verdict for _, verdict in judged(place, [str(folder)], Thresholds())]
+    assert [(one.verdict, one.words) for one in found] == [(one.verdict, one.words) for one in expected]
+    np.testing.assert_allclose([one.log_odds for one in found], [one.log_odds for one in expected], rtol=1e-12)
+    np.testing.assert_allclose([one.probability for one in found], [one.probability for one in expected], rtol=1e-12)
+
+
+def test_many_mails_are_judged_before_both_classes_were_learned(tmp_path):
+    raws = bulk(80)
+    with Store(str(tmp_path / "store"), create=True) as store:
+        for _ in range(2):
+            found = judge_batch(store, raws, Thresholds())
+            assert found == [judge_mail(store, raw, Thresholds()) for raw in raws]
+            assert {one.verdict for one in found} == {"unsure"}
+            store.learn([read_batch(bulk(40))], "ham")
