@@ -79,8 +79,8 @@ if TYPE_CHECKING:
     from tallybayes.insight.learning_curves import learning_curves as learning_curves
     from tallybayes.insight.predictive_check import PredictiveCheck as PredictiveCheck
     from tallybayes.insight.predictive_check import predictive_check as predictive_check
-    from tallybayes.insight.prequential import Prequential as Prequential
     from tallybayes.insight.prequential import prequential as prequential
+    from tallybayes.insight.prequential_curves import Prequential as Prequential
     from tallybayes.insight.prior_path import PriorPath as PriorPath
     from tallybayes.insight.prior_path import prior_path as prior_path
     from tallybayes.insight.regression_evaluation import RegressionEvaluation as RegressionEvaluation
@@ -109,6 +109,8 @@ if TYPE_CHECKING:
     from tallybayes.models.networks.answer import Answer as Answer
     from tallybayes.models.networks.effects import Effect as Effect
     from tallybayes.models.networks.measured_answer import MeasuredAnswer as MeasuredAnswer
+    from tallybayes.models.networks.measured_effect import MeasuredEffect as MeasuredEffect
+    from tallybayes.models.networks.mixed_answer import MixedAnswer as MixedAnswer
     from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.networks.next_question import NextQuestion as NextQuestion
     from tallybayes.models.networks.prior import BDe as BDe
@@ -201,6 +203,8 @@ _PUBLIC = {
     "MarkovBlanket": "models.networks.separation",
     "Measure": "insight.intervals",
     "MeasuredAnswer": "models.networks.measured_answer",
+    "MeasuredEffect": "models.networks.measured_effect",
+    "MixedAnswer": "models.networks.mixed_answer",
     "Mixture": "models.classifiers.mixture",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
@@ -219,7 +223,7 @@ _PUBLIC = {
     "Picture": "plots.picture",
     "Poisson": "families.poisson",
     "PredictiveCheck": "insight.predictive_check",
-    "Prequential": "insight.prequential",
+    "Prequential": "insight.prequential_curves",
     "PriorError": "errors",
     "PriorPath": "insight.prior_path",
     "Receipt": "models.receipt",

@@ -24,7 +24,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up: a part may import itself and what stands before it. `testing` may use everything.
 LAYERS = [
     ["errors", "cautions", "typing"],
-    ["value", "words", "html", "sealed_zip", "replacing", "progress", "memory"],
+    ["value", "words", "html", "aligned", "sealed_zip", "replacing", "progress", "memory"],
     ["store"],
     ["kernels"],
     ["statistics", "versions"],

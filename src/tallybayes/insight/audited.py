@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
 from tallybayes.html import html_parts
 from tallybayes.insight.drift import ColumnDrift
@@ -214,10 +215,7 @@ class Audit:
         out = self._said()
         for title, head, lines in self._tables():
             more = [[f"… {len(lines) - _SHOWN} more", *[""] * (len(head) - 1)]] if len(lines) > _SHOWN else []
-            table = [head, *lines[:_SHOWN], *more]
-            widths = [max(len(line[k]) for line in table) for k in range(len(head))]
-            cells = (zip(line, widths, strict=True) for line in table)
-            out += ["", title, *("  " + "  ".join(f"{cell:<{w}}" for cell, w in line).rstrip() for line in cells)]
+            out += ["", title, *aligned([head, *lines[:_SHOWN], *more])]
         return "\n".join(out)
 
     def _repr_html_(self) -> str:

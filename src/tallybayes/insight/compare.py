@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, EstimateError, printable
 from tallybayes.html import html_parts
 from tallybayes.insight.same_rows import check_same, describe
@@ -242,12 +243,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         lines = self._lines()
-        widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-        out = [self._title()]
-        for line in lines:
-            cells = [f"{cell:>{width}}" for cell, width in zip(line[1:], widths[1:], strict=True)]
-            out.append("  " + "  ".join([f"{line[0]:<{widths[0]}}", *cells]))
-        return "\n".join([*out, *self._notes()])
+        return "\n".join([self._title(), *aligned(lines, right=range(1, len(lines[0]))), *self._notes()])
 
     def _repr_html_(self) -> str:
         head, *rows = self._lines()

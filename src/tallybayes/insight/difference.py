@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import rel_entr
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
 from tallybayes.families.family import divergence_of
 from tallybayes.html import html_parts
@@ -113,10 +114,7 @@ class Difference:
             out += [title] if title else []
             if head:
                 more = [[f"… {len(lines) - _SHOWN} more", *[""] * (len(head) - 1)]] if len(lines) > _SHOWN else []
-                table = [head, *lines[:_SHOWN], *more]
-                widths = [max(len(line[k]) for line in table) for k in range(len(head))]
-                cells = (zip(line, widths, strict=True) for line in table)
-                out += ["  " + "  ".join(f"{cell:<{width}}" for cell, width in line).rstrip() for line in cells]
+                out += aligned([head, *lines[:_SHOWN], *more])
         return "\n".join(out)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import printable
 from tallybayes.html import html_parts
 
@@ -140,12 +141,4 @@ def short_label(label: Any, widest: int = _WIDEST) -> str:
 
 def _table(lines: Sequence[Sequence[str]], left: tuple[int, ...]) -> str:
     """Cells in columns; those of `left` lean to the left."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = []
-    for line in lines:
-        cells = (
-            f"{cell:<{width}}" if place in left else f"{cell:>{width}}"
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        shown.append(("  " + "  ".join(cells)).rstrip())
-    return "\n".join(shown)
+    return "\n".join(aligned(lines, right=[place for place in range(len(lines[0])) if place not in left]))

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.html import html_table
 from tallybayes.insight.measures import Scores, calibration_gap, reliability
@@ -186,12 +187,8 @@ class LearningCurves:
 
     def __repr__(self) -> str:
         head, rows = self._lines()
-        widths = [max(len(line[k]) for line in [head, *rows]) for k in range(len(head))]
-        lines = [
-            "  " + "  ".join(f"{cell:<{w}}" if k == 1 else f"{cell:>{w}}" for k, (cell, w) in enumerate(pairs))
-            for pairs in (list(zip(line, widths, strict=True)) for line in [head, *rows])
-        ]
-        return "\n".join([self._said(), *lines])
+        right = [place for place in range(len(head)) if place != 1]
+        return "\n".join([self._said(), *aligned([head, *rows], right)])
 
     def _repr_html_(self) -> str:
         return html_table(self._said(), *self._lines())

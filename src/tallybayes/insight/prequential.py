@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,9 +14,10 @@ from sklearn.base import clone
 
 from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.families.block import Sparse
-from tallybayes.html import html_table
 from tallybayes.insight.difference import difference
+from tallybayes.insight.prequential_curves import Prequential
 from tallybayes.models.inputs.features import only_column, open_features
+from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.progress import progress_of
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.encode import is_missing
@@ -24,197 +25,7 @@ from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table, open_table
 from tallybayes.typing import Labels
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from tallybayes.plots.picture import Picture
-
 _LEAST = 1e-15  # a probability below is as good as none
-_LAST = 0.1  # the share of the rows that the end of a stream is
-MEASURES = {"error": "error", "log_loss": "log-loss in nats"}
-
-
-class Prequential:
-    """How models did on a stream, each batch before it was learned; made by `prequential`.
-
-    Attributes
-    ----------
-    names : list of str
-        The models.
-    rows : ndarray of int of shape (batches,)
-        How many rows each batch had.
-    error, log_loss : ndarray of shape (models, batches)
-        The share of the rows that were told wrong, and the mean of −log p(true class) in nats; NaN of the first batch
-        of a model that knew nothing.
-    unknown : ndarray of int of shape (models, batches)
-        How many rows were of a class that the model did not know yet.
-    seconds : ndarray of shape (models, batches)
-        What it took to tell and to learn.
-    columns : list
-        Those whose drift was looked at.
-    drift : ndarray of shape (models, batches, columns), or None
-        How far every column of a batch was from what the model had counted, in bits a cell.
-
-    Examples
-    --------
-    >>> import numpy as np, tallybayes as tb
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(2, size=2000)
-    >>> moved = np.where(np.arange(2000) < 1000, y, 1 - y)  # the classes change places
-    >>> X = (rng.normal(size=2000) + 3 * moved)[:, None]
-    >>> models = {"all rows": tb.NaiveBayes(), "the last 200": tb.Window(tb.NaiveBayes(), rows=200)}
-    >>> tb.prequential(models, X, y, batch=50)
-    2000 rows in 40 batches, each told before it was learned
-      model         error   log-loss  last tenth: error  log-loss  seconds
-      all rows      0.4903  0.7915               0.7650  0.7486       ...
-      the last 200  0.1185  0.3260               0.0550  0.1507       ...
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        rows: np.ndarray,
-        error: np.ndarray,
-        log_loss: np.ndarray,
-        unknown: np.ndarray,
-        seconds: np.ndarray,
-        columns: Sequence[Any] = (),
-        drift: np.ndarray | None = None,
-    ) -> None:
-        self.names, self.rows, self.error, self.log_loss = list(names), rows, error, log_loss
-        self.unknown, self.seconds, self.columns, self.drift = unknown, seconds, list(columns), drift
-
-    def mean(self, what: str = "error", last: float = 1.0) -> np.ndarray:
-        """The mean over the rows that were told, of every model.
-
-        Parameters
-        ----------
-        what : {"error", "log_loss"}
-        last : float, default 1
-            Of the end of the stream alone: this share of its rows.
-
-        Returns
-        -------
-        ndarray of shape (models,)
-        """
-        values = getattr(self, self._measure(what))
-        ends = np.cumsum(self.rows)
-        told = ~np.isnan(values) & (ends > (1 - last) * ends[-1])
-        weight = np.where(told, self.rows, 0)
-        with np.errstate(invalid="ignore"):
-            found: np.ndarray = (np.where(told, values, 0.0) * weight).sum(axis=1) / weight.sum(axis=1)
-        return found
-
-    def faded(self, what: str = "error", rows: float | None = None) -> np.ndarray:
-        """The curve of every model: a mean in which a row counts half as much after so many rows.
-
-        Parameters
-        ----------
-        what : {"error", "log_loss"}
-        rows : float, optional
-            The half-life; by default a twentieth of the stream.
-
-        Returns
-        -------
-        ndarray of shape (models, batches)
-        """
-        values = getattr(self, self._measure(what))
-        half = self.rows.sum() / 20 if rows is None else rows
-        total, weight = np.zeros(len(self.names)), np.zeros(len(self.names))
-        curve = np.full(values.shape, np.nan)
-        for k, n in enumerate(self.rows):
-            told = ~np.isnan(values[:, k])
-            fade = 0.5 ** (n / half)
-            total = fade * total + np.where(told, n * np.nan_to_num(values[:, k]), 0)
-            weight = fade * weight + np.where(told, n, 0)
-            curve[weight > 0, k] = (total / np.where(weight > 0, weight, 1))[weight > 0]
-        return curve
-
-    def _measure(self, what: str) -> str:
-        if what not in MEASURES:
-            raise DataError.wrong_type("what", repr(what), " or ".join(map(repr, MEASURES)))
-        return what
-
-    def to_frame(self) -> Any:
-        """A line for every model and batch, as a pandas data frame."""
-        import pandas as pd
-
-        ends = np.cumsum(self.rows)
-        lines = []
-        for m, name in enumerate(self.names):
-            for k, end in enumerate(ends):
-                line: dict[str, Any] = {"model": name, "rows": int(end)}
-                line |= {what: float(getattr(self, what)[m, k]) for what in MEASURES}
-                line |= {"unknown": int(self.unknown[m, k]), "seconds": float(self.seconds[m, k])}
-                if self.drift is not None:
-                    line |= {f"bits of {column}": self.drift[m, k, c] for c, column in enumerate(self.columns)}
-                lines.append(line)
-        return pd.DataFrame(lines)
-
-    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Picture:
-        """Curves over the rows that came: every batch as a point, faded means as lines; needs matplotlib.
-
-        Parameters
-        ----------
-        what : "error", "log_loss", or a list of both, which is the default
-        ax : as many matplotlib Axes, optional
-
-        Returns
-        -------
-        Picture
-        """
-        from tallybayes.plots.prequential import plot_prequential
-
-        wanted = list(MEASURES) if what is None else [what] if isinstance(what, str) else list(what)
-        return plot_prequential(self, [self._measure(each) for each in wanted], ax)
-
-    def plot_drift(self, model: str | None = None, ax: Axes | None = None) -> Picture:
-        """How far every column of every batch was from what a model had counted, in bits; needs matplotlib.
-
-        Grey is what cannot be told: nothing was counted before, or all numbers of a column were the same in a batch.
-
-        Parameters
-        ----------
-        model : str, optional
-            Its name; the first by default.
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        Picture
-        """
-        from tallybayes.plots.prequential import plot_drift
-
-        if self.drift is None:
-            raise DataError("drift was not looked at.\n    Ask for it: tb.prequential(..., drift=True).")
-        name = self.names[0] if model is None else model
-        if name not in self.names:
-            raise DataError.wrong_type("model", repr(model), " or ".join(map(repr, self.names)))
-        return plot_drift(self, self.names.index(name), ax)
-
-    def _lines(self) -> tuple[list[str], list[list[str]]]:
-        head = ["model", "error", "log-loss", "last tenth: error", "log-loss", "seconds"]
-        lines = []
-        for m, name in enumerate(self.names):
-            cells = [f"{self.mean(what, last)[m]:.4f}" for last in (1.0, _LAST) for what in MEASURES]
-            lines.append([printable(name), *cells, f"{self.seconds[m].sum():.2f}"])
-        return head, lines
-
-    def _said(self) -> str:
-        said = f"{int(self.rows.sum())} rows in {len(self.rows)} batches, each told before it was learned"
-        unknown = self.unknown.max(axis=0).sum()
-        return said + (f"; {unknown} rows of classes that were not known yet" if unknown else "")
-
-    def __repr__(self) -> str:
-        head, rows = self._lines()
-        widths = [max(len(line[k]) for line in [head, *rows]) for k in range(len(head))]
-        lines = ("  ".join(f"{cell:<{width}}" if k < 3 or k == 4 else f"{cell:>{width}}"
-                           for k, (cell, width) in enumerate(zip(line, widths, strict=True))).rstrip()
-                 for line in [head, *rows])  # fmt: skip
-        return "\n".join([self._said(), *(f"  {line}" for line in lines)])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._said(), *self._lines())
 
 
 class _Batch(NamedTuple):
@@ -248,6 +59,7 @@ def prequential(
         An array, a data frame, a mapping of columns, a list of texts, a file; or an iterable of tables, or of pairs
         (X, y), which are its batches.
     target : array-like of shape (n,), or the name of a column
+        Of a `BayesianNetwork`, the name of a node of labels, which is told from all others.
     batch : int, default 100
         How many rows are told and learned at a time; batches of an iterable stay as they are.
     time : array-like of shape (n,), or the name of a column, optional
@@ -312,13 +124,37 @@ def _started(model: Any, name: Any) -> Any:
     return copy.deepcopy(model) if _knows(model) else clone(model)
 
 
+def _is_network(model: Any) -> bool:
+    """Whether a model is a network, or a stream of one: its target is a column like the others."""
+    return isinstance(getattr(model, "model", model), BayesianNetwork)
+
+
 def _knows(model: Any) -> bool:
     """Whether a model has learned anything."""
+    if _is_network(model):
+        return hasattr(getattr(model, "model_", model), "tally_")
     return hasattr(model, "classes_") and len(model.classes_) > 0
+
+
+def _classes(model: Any, one: _Batch) -> list[Any]:
+    """The classes that a model knows."""
+    if _is_network(model):
+        return list(getattr(model, "model_", model).levels_[one.y])
+    return list(np.asarray(model.classes_).tolist())
+
+
+def _proba(model: Any, one: _Batch) -> np.ndarray:
+    """What a model says of a batch before it is learned."""
+    features = _features(one)
+    if _is_network(model):
+        return np.asarray(model.predict_proba(features, columns=one.y))
+    return np.asarray(model.predict_proba(features if _is_ours(model) else _numbers(features)))
 
 
 def _told_then_learned(one: _Batch, named: dict[str, Any], classes: Any, drift: bool) -> tuple[Any, ...]:
     """What every model says of a batch, and then learns: its rows, errors, losses, unknown ones, seconds, bits."""
+    if not isinstance(one.y, str) and any(map(_is_network, named.values())):
+        raise LabelError("a network tells the levels of a node.\n    Pass target= as the name of its column.")
     n = len(one.labels)
     found: list[tuple[float, float, int, float]] = []
     bits: list[dict[Any, float]] = []
@@ -327,9 +163,8 @@ def _told_then_learned(one: _Batch, named: dict[str, Any], classes: Any, drift: 
         error = loss = np.nan
         unknown = 0
         if _knows(model):
-            known = {label: k for k, label in enumerate(np.asarray(model.classes_).tolist())}
-            features = _features(one)
-            proba = np.asarray(model.predict_proba(features if _is_ours(model) else _numbers(features)))
+            known = {label: k for k, label in enumerate(_classes(model, one))}
+            proba = _proba(model, one)
             codes = np.array([known.get(label, -1) for label in one.labels.tolist()])
             unknown = int((codes < 0).sum())
             least = 1 / (getattr(model, "n_rows_", n) + len(known) + 1)
@@ -373,10 +208,13 @@ def _learn(model: Any, one: _Batch, classes: Any) -> None:
         more["classes"] = classes
     if not _is_ours(model):
         model.partial_fit(_numbers(_features(one)), one.labels, **more)
-    elif isinstance(one.time, str) and not more:
-        model.partial_fit(one.X.without(one.time), one.y, **more)
     else:
-        model.partial_fit(one.X, one.y, **more)
+        X = one.X.without(one.time) if isinstance(one.time, str) and not more else one.X
+        model.partial_fit(X, **_labels(model, one), **more)
+
+
+def _labels(model: Any, one: _Batch) -> dict[str, Any]:
+    return {} if _is_network(model) else {"y": one.y}
 
 
 def _bits(model: Any, one: _Batch) -> dict[Any, float]:
@@ -384,7 +222,7 @@ def _bits(model: Any, one: _Batch) -> dict[Any, float]:
     if not _knows(model) or not hasattr(model, "without_rows"):
         return {}
     X = one.X.without(one.time) if isinstance(one.time, str) else one.X
-    now = model.without_rows().partial_fit(X, one.y)
+    now = model.without_rows().partial_fit(X, **_labels(model, one))
     return {column.column: column.bits for column in difference(model, now).columns}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.aligned import aligned
 from tallybayes.html import html_parts
 from tallybayes.insight.intervals import Measure, average
 from tallybayes.insight.validation import REFITTED
@@ -106,7 +107,4 @@ class Selection(Sequence[Any]):
         return html_parts((self._title(), head, rows), *self._notes())
 
     def __repr__(self) -> str:
-        lines = self._lines()
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = ["  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)) for line in lines]
-        return "\n".join([self._title(), *(f"  {line}".rstrip() for line in table), *self._notes()])
+        return "\n".join([self._title(), *aligned(self._lines()), *self._notes()])

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.insight.prequential import MEASURES
+from tallybayes.insight.prequential_curves import MEASURES
 from tallybayes.plots.picture import Picture, table_of
 from tallybayes.plots.style import WIDEST, legend_beside, looks, new_axes, note_above, panels, quiet, words
 
 if TYPE_CHECKING:
-    from tallybayes.insight.prequential import Prequential
+    from tallybayes.insight.prequential_curves import Prequential
 
 _MOST_COLUMNS = 30
 

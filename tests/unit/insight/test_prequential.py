@@ -8,6 +8,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import tallybayes as tb
+from tallybayes.errors import LabelError
 
 
 def stream(n=600, seed=0):
@@ -161,3 +162,29 @@ def test_what_makes_no_sense_is_refused(arguments, said):
         tb.prequential(*arguments)
     with pytest.raises(tb.DataError, match="at least 1"):
         tb.prequential(tb.NaiveBayes(), [[1.0]], [0], batch=0)
+
+
+def rows_of_a_network(n=600):
+    rng = np.random.default_rng(0)
+    sky = rng.integers(0, 3, n)
+    wet = rng.random(n) < np.array([0.1, 0.5, 0.9])[sky]
+    slow = rng.random(n) < np.where(wet, 0.8, 0.2)
+    return {"sky": np.array(["sun", "cloud", "rain"])[sky], "wet": wet.astype(int), "slow": slow.astype(int)}
+
+
+def test_a_network_is_judged_as_a_classifier_of_one_of_its_nodes():
+    rows = rows_of_a_network()
+    network = tb.BayesianNetwork({"wet": ["sky"], "slow": ["wet"]})
+    models = {"network": network, "window": tb.Window(network, rows=200), "naive": tb.NaiveBayes()}
+    found = tb.prequential(models, rows, "wet", batch=50, drift=True)
+    assert not hasattr(network, "tally_")
+    assert np.isnan(found.error[:, 0]).all()
+    by_hand = network.fit({name: column[:50] for name, column in rows.items()})
+    proba = by_hand.predict_proba({name: rows[name][50:100] for name in ("sky", "slow")}, "wet")
+    truth = rows["wet"][50:100]
+    assert found.log_loss[0, 1] == pytest.approx(-np.log(proba[np.arange(50), truth]).mean())
+    assert found.error[0, 1] == pytest.approx(np.mean(proba.argmax(axis=1) != truth))
+    assert found.mean("error")[0] < 0.35
+    assert set(found.columns) >= {"sky", "wet", "slow"}
+    with pytest.raises(LabelError, match="name of its column"):
+        tb.prequential(network, {"sky": rows["sky"], "slow": rows["slow"]}, rows["wet"])

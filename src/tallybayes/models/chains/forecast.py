@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
 from tallybayes.families.distribution import mixture_quantile
 from tallybayes.families.gaussian import Gaussian
@@ -250,12 +251,7 @@ class Forecast:
 
     def __repr__(self) -> str:
         title, head, rows = self._cells()
-        widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-        lines = [
-            [f"{row[0]:>{widths[0]}}", *(f"{c:<{w}}" for c, w in zip(row[1:], widths[1:], strict=True))]
-            for row in [head, *rows]
-        ]
-        return "\n".join([title, *(f"  {'  '.join(line)}".rstrip() for line in lines)])
+        return "\n".join([title, *aligned([head, *rows], right=[0])])
 
     def _repr_html_(self) -> str:
         return html_table(*self._cells())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import printable
 from tallybayes.html import html_table
 from tallybayes.kernels import chain_steps
@@ -278,9 +279,4 @@ def _table(states: np.ndarray, cells: list[list[str]]) -> tuple[list[str], list[
 
 def text_table(title: str, head: list[str], lines: list[list[str]]) -> str:
     """A table as text, numbers to the right."""
-    widths = [max(len(line[k]) for line in [head, *lines]) for k in range(len(head))]
-    shown = [
-        "  ".join([f"  {line[0]:<{widths[0]}}", *(f"{c:>{w}}" for c, w in zip(line[1:], widths[1:], strict=True))])
-        for line in [head, *lines]
-    ]
-    return "\n".join([title, *(line.rstrip() for line in shown)])
+    return "\n".join([title, *aligned([head, *lines], right=range(1, len(head)))])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import brief, printable
 from tallybayes.html import html_table
 
@@ -154,13 +155,8 @@ class ParameterTable:
 
     def __repr__(self) -> str:
         head, lines = self._cells(_MOST_LINES, _MOST_COLUMNS)
-        widths = [max(len(line[k]) for line in [head, *lines]) for k in range(len(head))]
-        shown = [
-            "  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths, strict=True)).rstrip()
-            for line in [head, *lines]
-        ]
         more = ["  " + line for line in self._more(_MOST_LINES, _MOST_COLUMNS)]
-        return "\n".join([self.title, *shown, *more])
+        return "\n".join([self.title, *aligned([head, *lines]), *more])
 
     def _repr_html_(self) -> str:
         head, lines = self._cells(_MOST_LINES, _MOST_COLUMNS)
@@ -202,11 +198,8 @@ class Beliefs(ByColumn):
         return [[printable(name), *_shown_belief(self[name])] for name in self._names[:_MOST_LINES]]
 
     def __repr__(self) -> str:
-        lines = self._lines()
-        widths = [max((len(line[k]) for line in lines), default=0) for k in range(3)]
-        shown = ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines]
         more = [f"  … {len(self) - _MOST_LINES:,} more"] if len(self) > _MOST_LINES else []
-        return "\n".join([self.title, *(line.rstrip() for line in shown), *more])
+        return "\n".join([self.title, *aligned(self._lines()), *more])
 
     def _repr_html_(self) -> str:
         return html_table(self.title, ["column", "belief", "shape"], self._lines())

@@ -6,14 +6,83 @@ import math
 from collections import deque
 from collections.abc import Collection, Mapping
 from itertools import combinations
+from typing import Any, NamedTuple
 
-from tallybayes.errors import DataError, EstimateError
+from tallybayes.errors import DataError, EstimateError, printable
+from tallybayes.models.networks.answer import title_of
 from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.separation import drawn_path
 from tallybayes.tally.factor import Name
 
 _MOST_CARRIERS = 3  # nodes that carry an effect are looked for in sets up to this size
 _NODE = 1 << 20  # one node less counts more than all levels of the others
+
+
+class Identified(NamedTuple):
+    """How an effect follows from what is observed: which node's on which, and by which others."""
+
+    of: Name
+    on: Name
+    criterion: str  # "back-door", "front-door", or "none" where no arrows lead from one to the other
+    adjusted: tuple[Name, ...]  # of a front door, the nodes that carry it
+    hidden: tuple[Name, ...]
+
+    def title(self, given: Mapping[Any, Any]) -> str:
+        """The effect in words."""
+        known, names = title_of(given), ", ".join(map(printable, self.adjusted))
+        how = {
+            "none": "no arrows lead there",
+            "front-door": f"carried by {names} (front door)",
+            "back-door": f"adjusted for {names or 'nothing'}",
+        }[self.criterion]
+        return f"effect of {printable(self.of)} on {printable(self.on)}{', given ' + known if known else ''}, {how}"
+
+    @property
+    def marks(self) -> dict[str, tuple[Name, ...]]:
+        """What a picture of the network shows of it."""
+        word = "carries the effect" if self.criterion == "front-door" else "adjusted for"
+        return {"of": (self.of,), "on": (self.on,), word: self.adjusted, "hidden": self.hidden}
+
+
+def identify(
+    graph: Graph,
+    nodes: tuple[Name, Name],
+    given: Collection[Name],
+    adjust: Collection[Name] | None,
+    hidden: Collection[Name],
+    sizes: Mapping[Name, int],
+) -> Identified:
+    """How the effect of one node on another follows from what is observed; refused where it does not.
+
+    Parameters
+    ----------
+    graph : Graph
+    nodes : the two
+    given : nodes that are held
+    adjust : nodes, or None
+        What to adjust for, in place of the smallest set.
+    hidden : nodes that nobody observes
+    sizes : mapping from node to how many levels it has
+        Of all nodes that can be adjusted for.
+    """
+    of, on = nodes
+    if on not in graph.descendants(of):
+        return Identified(of, on, "none", (), tuple(hidden))
+    if adjust is not None:
+        wrong = [node for node in adjust if node in {of, on, *hidden, *given}]
+        if wrong:
+            what = "hidden" if wrong[0] in hidden else "given" if wrong[0] in given else "asked about"
+            raise DataError(f"adjust= holds {wrong[0]!r}, which is {what}; expected other nodes.")
+        check_adjustment(graph, of, on, adjust, given)
+        return Identified(of, on, "back-door", tuple(dict.fromkeys(adjust)), tuple(hidden))
+    left_out = [*hidden, *(node for node in graph.nodes if node not in sizes and node not in hidden)]
+    back = smallest_adjustment(graph, of, on, given, left_out, sizes)
+    if back is not None:
+        return Identified(of, on, "back-door", back, tuple(hidden))
+    front = carriers(graph, of, on, left_out) if not given else None
+    if front is None:
+        raise refuse_effect(graph, of, on, given, hidden)
+    return Identified(of, on, "front-door", front, tuple(hidden))
 
 
 def smallest_adjustment(

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, EstimateError, printable
 from tallybayes.html import html_parts
-from tallybayes.models.networks.adjustment import carriers, check_adjustment, refuse_effect, smallest_adjustment
+from tallybayes.models.networks.adjustment import Identified, identify
 from tallybayes.models.networks.answer import Answer, title_of
 from tallybayes.models.networks.inference import NetworkInference
+from tallybayes.models.networks.measured_effect import MeasuredEffect, measured_effect
 from tallybayes.models.networks.questions import ask
 from tallybayes.models.networks.rows import require_labels
 from tallybayes.models.networks.separation import listed
@@ -32,8 +34,10 @@ def effect(
     *,
     adjust: Any = None,
     hidden: Any = (),
-) -> Effect:
+) -> Effect | MeasuredEffect:
     """The effect of one node on another: p(on | do(of)) for every level, beside p(on | of) as it is seen.
+
+    Of a measured node it is a slope: by how much the mean of another measured node moves for one more of it.
 
     Where arrows point from causes to effects, it follows from what is observed by adjusting for some nodes z, those
     that block every path between the two but the effect itself (the back-door criterion): Σ p(on | of, z) p(z). The
@@ -43,7 +47,7 @@ def effect(
     Parameters
     ----------
     of : name
-        The node that is set, of labels.
+        The node that is set.
     on : name
         The node that is looked at: labels, or one measured column, of which means are told.
     given : mapping from node to level, optional
@@ -56,7 +60,7 @@ def effect(
     Returns
     -------
     Effect
-        A mapping from the levels of `of` to answers, or means.
+        A mapping from the levels of `of` to answers, or means; of a measured `of`, a `MeasuredEffect`.
 
     Examples
     --------
@@ -82,48 +86,23 @@ def effect(
     """
     found, graph = model._inference, model.graph_
     graph.require([of, on])
-    if of in found.places:
-        raise DataError(
-            f"{of!r} is measured, so there are no levels of it to be told apart; expected a node of labels.\n"
-            f"    Ask query({on!r}, do={{{of!r}: ...}}) at two values: what is between the means is its effect."
-        )
-    if of in found.leaves:
-        raise DataError(
-            f"{of!r} is measured, so nothing depends on it, and setting it changes nothing.\n"
-            "    Ask for the effect of a node of labels."
-        )
-    unseen, held = listed(hidden), dict(given or {})
-    graph.require([*unseen, *held, *listed(() if adjust is None else adjust)])
+    unseen, held, others = listed(hidden), dict(given or {}), None if adjust is None else listed(adjust)
+    graph.require([*unseen, *held, *(others or ())])
     _check_roles(model, of, on, unseen, held)
-    through: tuple[Name, ...] = ()
-    how = "none"
-    if on not in graph.descendants(of):
-        pass
-    elif adjust is not None:
-        through, how = tuple(dict.fromkeys(listed(adjust))), "back-door"
-        require_labels(model, through)
-        wrong = [node for node in through if node in {of, on, *unseen, *held}]
-        if wrong:
-            what = "hidden" if wrong[0] in unseen else "given" if wrong[0] in held else "asked about"
-            raise DataError(f"adjust= holds {wrong[0]!r}, which is {what}; expected other nodes.")
-        check_adjustment(graph, of, on, through, held)
-    else:
-        sizes = {node: len(levels) for node, levels in found.levels.items()}
-        left_out = [*unseen, *(node for node in found.places if node not in unseen)]  # sums are over labels
-        back = smallest_adjustment(graph, of, on, held, left_out, sizes)
-        front = carriers(graph, of, on, left_out) if back is None and not held else None
-        if back is None and front is None:
-            raise refuse_effect(graph, of, on, held, unseen)
-        through, how = (back, "back-door") if back is not None else (front or (), "front-door")
+    if found.is_measured(of):
+        return measured_effect(model, of, on, held, others, unseen)
+    require_labels(model, others or ())
+    sizes = {node: len(levels) for node, levels in found.levels.items()}  # sums are over labels
+    how = identify(graph, (of, on), held, others, unseen, sizes)
+    through = how.adjusted
     sums, weight = _counted(found, of, on, through, given)
-    told, where = _set(sums, weight, how)
+    told, where = _set(sums, weight, how.criterion)
     lost = {found.levels[of][x]: dict(zip(through, _levels(found, through, z), strict=True)) for x, z in where.items()}
     if len(lost) == len(found.levels[of]):
         raise _never(of, on, *next(iter(lost.items())))
     with np.errstate(divide="ignore", invalid="ignore"):
         seen = sums.sum(axis=1) / weight.sum(axis=1)[:, None]
-    levels = (found.levels[of], found.levels.get(on))
-    return Effect((of, on), levels, (told, seen), (how, through, tuple(unseen)), held, lost)
+    return Effect(how, (found.levels[of], found.levels.get(on)), (told, seen), held, lost)
 
 
 class Effect(Mapping[Any, Any]):
@@ -153,15 +132,14 @@ class Effect(Mapping[Any, Any]):
 
     def __init__(
         self,
-        nodes: tuple[Name, Name],
+        how: Identified,
         levels: tuple[tuple[Any, ...], tuple[Any, ...] | None],
         tables: tuple[np.ndarray, np.ndarray],
-        how: tuple[str, tuple[Name, ...], tuple[Name, ...]],
         given: Mapping[Any, Any],
         lost: Mapping[Any, Mapping[Any, Any]],
     ) -> None:
-        (self.of, self.on), (self._levels, self._outcomes) = nodes, levels
-        self.criterion, self.adjusted, self._hidden = how
+        self.of, self.on, self.criterion, self.adjusted, _ = self._how = how
+        self._levels, self._outcomes = levels
         self.given, self._lost = dict(given), dict(lost)
         self.interventional, self.observational = (t if self._outcomes else t[:, 0] for t in tables)
         self.difference = self.interventional - self.observational
@@ -198,8 +176,7 @@ class Effect(Mapping[Any, Any]):
     @property
     def marks(self) -> dict[str, tuple[Name, ...]]:
         """What a picture of the network shows of it."""
-        word = "carries the effect" if self.criterion == "front-door" else "adjusted for"
-        return {"of": (self.of,), "on": (self.on,), word: self.adjusted, "hidden": self._hidden}
+        return self._how.marks
 
     def to_frame(self) -> Any:
         """A pandas data frame: a line for every level of `of` and of `on`."""
@@ -219,15 +196,6 @@ class Effect(Mapping[Any, Any]):
         numbers = zip(*(table.ravel().tolist() for table in tables), strict=True)
         return list(zip(keys, numbers, strict=True))
 
-    def _title(self) -> str:
-        known, names = title_of(self.given), ", ".join(map(printable, self.adjusted))
-        how = {
-            "none": "no arrows lead there",
-            "front-door": f"carried by {names} (front door)",
-            "back-door": f"adjusted for {names or 'nothing'}",
-        }[self.criterion]
-        return f"effect of {printable(self.of)} on {printable(self.on)}{', given ' + known if known else ''}, {how}"
-
     def _table(self) -> tuple[list[str], list[list[str]]]:
         measured = self._outcomes is None
         head = [printable(self.of), *([] if measured else [printable(self.on)])]
@@ -243,17 +211,15 @@ class Effect(Mapping[Any, Any]):
 
     def __repr__(self) -> str:
         head, rows = self._table()
-        lines = [head, *rows[:_SHOWN]]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
-        text = ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines]
+        text = aligned([head, *rows[:_SHOWN]])
         if len(rows) > _SHOWN:
             text.append(f"  … {len(rows) - _SHOWN} more")
         text += [f"  {_where(self.of, level, place)}" for level, place in self._lost.items()]
-        return "\n".join([self._title(), *(line.rstrip() for line in text)])
+        return "\n".join([self._how.title(self.given), *text])
 
     def _repr_html_(self) -> str:
-        head, rows = self._table()
-        return html_parts((self._title(), head, rows), *(_where(self.of, *item) for item in self._lost.items()))
+        lost = (_where(self.of, *item) for item in self._lost.items())
+        return html_parts((self._how.title(self.given), *self._table()), *lost)
 
 
 def _check_roles(model: BayesianNetwork, of: Name, on: Name, hidden: list[Name], given: Mapping[Name, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, stdtr
 
+from tallybayes.aligned import aligned
 from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.errors import DataError, printable
 from tallybayes.families.linked_gaussians import LinkedGaussians
@@ -200,10 +201,7 @@ class MeasuredAnswer:
         if len(self.nodes) == 1:
             title = f"{self._title()}: mean {self.mean:.4g}, standard deviation {self.standard_deviation:.4g}"
             return "\n".join([title, *(f"{level:>5}  {value}" for level, value in self._lines())])
-        lines = list(self._lines())
-        widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-        text = ["  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines]
-        return "\n".join([f"{self._title()}: means, deviations and correlations", *(f"  {line}" for line in text)])
+        return "\n".join([f"{self._title()}: means, deviations and correlations", *aligned(list(self._lines()))])
 
     def _repr_html_(self) -> str:
         head, *rows = [["", self._title()], *self._lines()] if len(self.nodes) == 1 else list(self._lines())
@@ -218,18 +216,24 @@ def measured_answer(
     known: Known,
     told: Mapping[Any, Any],
 ) -> MeasuredAnswer:
-    """The mixture over combinations of labels that have these shares.
+    """The mixture over combinations of labels that have these shares; parameters as for `mixed_parts`."""
+    return MeasuredAnswer(asked, mixed_parts(found, asked, labels, shares, known)[0], told)
+
+
+def mixed_parts(
+    found: NetworkInference, asked: tuple[Name, ...], labels: Sequence[Name], shares: np.ndarray, known: Known
+) -> tuple[Parts, dict[Name, np.ndarray]]:
+    """A part for every combination of labels that has a share, and the codes of its levels.
 
     Parameters
     ----------
     found : NetworkInference
     asked : tuple of measured nodes
     labels : sequence of names
-        All that these depend on, in the order of the shares.
+        All that these depend on, and perhaps others, in the order of the shares.
     shares : ndarray of shape (combinations,)
     known : Known
         Of one row.
-    told : mapping
     """
     sizes = [len(found.levels[name]) for name in labels]
     some = np.flatnonzero(shares > 0)
@@ -252,7 +256,7 @@ def measured_answer(
             at, wide, free = _of_leaf(found.leaves[leaf])
             location[:, mine[0]], scatter[:, mine[0], mine[0]] = at[group], wide[group]
             freedom[:, mine[0]] = free[group]
-    return MeasuredAnswer(asked, Parts(shares[some] / shares[some].sum(), location, scatter, freedom), told)
+    return Parts(shares[some] / shares[some].sum(), location, scatter, freedom), codes
 
 
 def is_normal(found: NetworkInference, node: Name) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
 from tallybayes.html import html_parts
 from tallybayes.models.inputs.costs import finite_number, read_costs
@@ -194,14 +195,12 @@ class NextQuestion(Mapping[Any, float]):
 
     def __repr__(self) -> str:
         head, rows = self._table()
-        lines = [head, *rows[:_SHOWN]]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
-        text = ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines]
+        text = aligned([head, *rows[:_SHOWN]])
         if len(rows) > _SHOWN:
             text.append(f"  … {len(rows) - _SHOWN} worth less")
         if self.best is None:
             text.append("  nothing is worth asking for")
-        return "\n".join([self._title(), *(line.rstrip() for line in text)])
+        return "\n".join([self._title(), *text])
 
     def _repr_html_(self) -> str:
         head, rows = self._table()

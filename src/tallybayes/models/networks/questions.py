@@ -17,6 +17,7 @@ from tallybayes.models.networks.answer import Answer, MostProbable
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.marginal_map import most_probable_of
 from tallybayes.models.networks.measured_answer import MeasuredAnswer, is_normal, measured_answer
+from tallybayes.models.networks.mixed_answer import MixedAnswer, mixed_answer
 from tallybayes.models.networks.observed import Known, read_given
 from tallybayes.models.networks.rows import require_labels
 from tallybayes.models.networks.sampling import draw_labels, query_by_sampling
@@ -41,13 +42,13 @@ def query(
     inference: str = "exact",
     n_draws: int = 200_000,
     random_state: Any = None,
-) -> Answer | MeasuredAnswer:
+) -> Answer | MeasuredAnswer | MixedAnswer:
     """p(nodes | given), exactly or by draws.
 
     Parameters
     ----------
     nodes : name, or sequence of names
-        What is asked for: labels, of several their joint distribution; or Gaussian nodes.
+        What is asked for: labels or Gaussian nodes, of several their joint distribution.
     given : mapping from node to what is known of it, optional
         A level, or a measured value; or, where it is only hinted at, a mapping from every level to its
         likelihood, p(what was noticed | level), up to a factor (elsewhere called soft or virtual evidence).
@@ -67,7 +68,7 @@ def query(
     Answer
         A mapping from levels, or tuples of levels, to probabilities. Of draws it has ``standard_errors`` and
         ``effective_size``; few are warned of. Of Gaussian nodes it is a `MeasuredAnswer`, with mean, deviation,
-        quantiles and density.
+        quantiles and density; of both together a `MixedAnswer`, which has one of these for every level.
 
     Examples
     --------
@@ -84,8 +85,9 @@ def query(
     found = model._inference.under(do)
     found.structure.require(asked)
     _INFERENCE.check("inference", inference)
-    if asked and all(found.is_measured(node) and is_normal(found, node) for node in asked):
-        _require_rows(model, asked)
+    measured = [node for node in asked if found.is_measured(node)]
+    if measured and all(is_normal(found, node) for node in measured):
+        _require_rows(model, tuple(measured))
         return _query_measured(found, asked, given, do, inference)
     require_labels(model, asked)
     _check_asked(asked)
@@ -112,23 +114,25 @@ def _require_rows(model: BayesianNetwork, asked: tuple[Name, ...]) -> None:
 
 def _query_measured(
     found: NetworkInference, asked: tuple[Name, ...], given: Any, do: Any, inference: str
-) -> MeasuredAnswer:
-    """The distribution of measured nodes: a mixture over the labels they depend on."""
+) -> MeasuredAnswer | MixedAnswer:
+    """The distribution of measured nodes, perhaps with labels: a mixture over the labels they depend on."""
     _check_asked(asked)
+    measured = [node for node in asked if found.is_measured(node)]
     if inference != "exact":
         raise DataError(
-            f"inference={inference!r} counts levels, and {asked[0]!r} is measured.\n    Ask exactly, or use sample."
+            f"inference={inference!r} counts levels, and {measured[0]!r} is measured.\n    Ask exactly, or use sample."
         )
     known = [node for node in asked if node in (given or {}) or node in (do or {})]
     if known:
         raise DataError(
             f"node {known[0]!r} is asked about and known; expected one of them.\n    Leave one of the two out."
         )
-    above = {name for node in asked for name in found.graph.parents[found.leaf_of(node)]}
-    labels = [name for name in found.levels if name in above]
+    above = {name for node in measured for name in found.graph.parents[found.leaf_of(node)]}
+    labels = [name for name in found.levels if name in above or name in asked]
     row, answer = ask(found, asked, given, do, together=labels)
     shares = found.shares(labels, answer, row, slice(0, 1))[:, 0]
-    return measured_answer(found, asked, labels, shares, row, told_of(given, do))
+    answered = measured_answer if len(measured) == len(asked) else mixed_answer
+    return answered(found, asked, labels, shares, row, told_of(given, do))
 
 
 def most_probable(

@@ -265,7 +265,7 @@ def require_labels(model: BayesianNetwork, nodes: Sequence[Name]) -> None:
     if measured:
         raise DataError(
             f"node {measured[0]!r} is measured, so it has no probabilities by level.\n"
-            "    Use query for the distribution of a Gaussian node alone, predict for its mean, sample for draws, or "
+            "    Use query for the distribution of a Gaussian node, predict for its mean, sample for draws, or "
             "probability for a density."
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
 from tallybayes.html import html_parts
 from tallybayes.inference.junction import Likelihood
@@ -270,11 +271,10 @@ class Sensitivity(Sequence[Entry]):
 
     def __repr__(self) -> str:
         lines = [["", "entry", "from", "to", "slope"], *(self._line(entry) for entry in self[:_SHOWN])]
-        widths = [max(len(line[place]) for line in lines) for place in range(5)]
-        text = ["  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths, strict=True)) for line in lines]
+        text = aligned(lines)
         if len(self) > _SHOWN:
             text.append(f"  … {len(self) - _SHOWN} move it less")
-        return "\n".join([f"{self._head}:", *(line.rstrip() for line in text)]) if len(self) else self._head
+        return "\n".join([f"{self._head}:", *text]) if len(self) else self._head
 
     @property
     def _head(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.aligned import aligned
 from tallybayes.beliefs.belief import Belief, tails
 from tallybayes.beliefs.linear_normal_inverse_gamma import Line, LinearNormalInverseGamma
 from tallybayes.errors import EstimateError, PriorError
@@ -194,12 +195,7 @@ class WeightTable:
         for target, group, term, *numbers in self.rows:
             name = " ".join([*([f"{target}:"] if several else []), *([f"[{group}]"] if groups else []), str(term)])
             lines.append((name, *(f"{number:.4g}" for number in numbers)))
-        widths = [max(len(line[k]) for line in lines) for k in range(5)]
-        shown = [
-            f"  {a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d:<{widths[3]}}  {e}".rstrip()
-            for a, b, c, d, e in lines
-        ]
-        return "\n".join([self.title, *shown])
+        return "\n".join([self.title, *aligned(lines, right=(1, 2))])
 
 
 def table(model: Any, mass: float = 0.95) -> WeightTable:

@@ -254,7 +254,7 @@ def test_measured_nodes_are_not_set_and_blocks_have_no_one_mean():
     rows = {"a": ["x", "y"] * 20, "size": np.arange(40.0), "words": np.arange(80).reshape(40, 2)}
     columns = {"words": tb.Poisson()}
     network = tb.BayesianNetwork({"size": ["a"], "words": ["a"]}, columns=columns).fit(rows)
-    with pytest.raises(DataError, match="'size' is measured, so nothing depends on it"):
+    with pytest.raises(DataError, match="'size' is measured, and nothing leads from it to"):
         network.effect("size", "a")
     with pytest.raises(DataError, match="node 'words' has 2 columns"):
         network.effect("a", "words")

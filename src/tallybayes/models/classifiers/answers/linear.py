@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, LabelError, NotLinearError, brief, printable
 from tallybayes.families.form import Bell, Linear, RowBell
 from tallybayes.html import html_table
@@ -179,13 +180,7 @@ class Weights:
 
     def __repr__(self) -> str:
         lines = [["column", *self._heads()], *([name, *(f"{x:.4g}" for x in row)] for name, *row in self._cells())]
-        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-        shown = [
-            f"  {line[0]:<{widths[0]}}"
-            + "".join(f"  {cell:>{w}}" for cell, w in zip(line[1:], widths[1:], strict=True))
-            for line in lines
-        ]
-        return "\n".join([*shown, *("  " + line for line in self._more())])
+        return "\n".join([*aligned(lines, right=range(1, len(lines[0]))), *("  " + line for line in self._more())])
 
     def _repr_html_(self, title: str = "") -> str:
         return html_table("\n".join(filter(None, [title, *self._more()])), ["column", *self._heads()], self._cells())

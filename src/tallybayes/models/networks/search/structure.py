@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
 from tallybayes.html import html_parts
 from tallybayes.models.networks.graph import Graph
@@ -171,12 +172,7 @@ class Structure:
         head, rows = self._lines()
         if not rows:
             return self._title()
-        width = max(len(row[0]) for row in rows[:_MOST])
-        widths = [width, *(max(len(name), *(len(row[k]) for row in rows)) for k, name in enumerate(head) if k)]
-        lines = [self._title()]
-        for row in [head, *rows[:_MOST]]:
-            cells = [f"{row[0]:<{width}}", *(f"{cell:>{wide}}" for cell, wide in zip(row[1:], widths[1:], strict=True))]
-            lines.append("  " + "  ".join(cells).rstrip())
+        lines = [self._title(), *aligned([head, *rows[:_MOST]], right=range(1, len(head)))]
         lines += [f"  … {len(rows) - _MOST} more"] * (len(rows) > _MOST)
         return "\n".join([*lines, *filter(None, [self._reading()])])
 
