@@ -19,7 +19,7 @@ from tallybayes.models.chains.in_database import Steps, steps_there
 from tallybayes.models.chains.lags import lagged, own_factors
 from tallybayes.models.chains.names import emission_given, free_names, names_in, state_schema
 from tallybayes.models.chains.structure import Structure
-from tallybayes.models.fitted.climbing import initial_model, refuse_other_number
+from tallybayes.models.fitted.climbing import columns_like, initial_model, refuse_other_number
 from tallybayes.models.fitted.soft_counting import with_holes
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.sequences import Sequences, open_labels, open_sequences, step_weights
@@ -90,7 +90,8 @@ def fit(
     given, table = None, sequences.table
     if y is not None:
         given, table = names["state"], table.with_column(names["state"], y)
-    found = read_columns(model.columns, table, [names["state"]], given, weight)
+    columns = columns_like(model.columns, initial, sequences.table.columns)
+    found = read_columns(columns, table, [names["state"]], given, weight)
     emissions = own_factors(found.blocks, emission_given(names))
     sequences = lagged(sequences, emissions)
     labels, domain = read_states(y)

@@ -12,6 +12,7 @@ from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.models.fitted.climbing import columns_like
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.presence import is_presence
@@ -31,7 +32,8 @@ from tallybayes.value import same
 
 def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:
     """A factor for every block of like columns, given the class; the model remembers which were left out."""
-    found = read_columns(model.columns, table, [target], target, check_weight(weight, table.n_rows))
+    columns = columns_like(model.columns, model._initial, (name for name in table.columns if name != target))
+    found = read_columns(columns, table, [target], target, check_weight(weight, table.n_rows))
     model._left_out = found.left_out
     return [Factor(names, (target,), family) for names, family in found.blocks]
 

@@ -22,7 +22,7 @@ from tallybayes.models.fitted.scoring import Scored, check_spread_within
 from tallybayes.models.fitted.soft_counting import SoftCounter
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor
+from tallybayes.tally.factor import Factor, Name
 
 if TYPE_CHECKING:
     from tallybayes.plots.picture import Picture
@@ -199,6 +199,20 @@ def initial_model(model: Any, initial: Any) -> Any:
         raise DataError.wrong_type("initial", type(initial).__name__, f"a {kind}, fitted or of known parameters")
     check_is_fitted(initial, "tally_")
     return initial
+
+
+def columns_like(columns: Any, initial: Any, names: Iterable[Name]) -> Any:
+    """What columns are said to be; where nothing is, what those of some names are in the model that EM starts from."""
+    if initial is None or not isinstance(columns, str) or columns != "auto":
+        return columns
+    known = {name for key in initial.columns_ for name in (key if isinstance(key, tuple) else (key,))}
+    other = [name for name in names if name not in known and name not in initial.left_out_]
+    if other:
+        raise DataError(
+            f"initial= does not know the column {other[0]!r}, which these rows have; it has {brief(list(known))}.\n"
+            "    Leave it out."
+        )
+    return initial.columns_
 
 
 def refuse_other_number(found: int, what: str, setting: str, wanted: Any) -> None:

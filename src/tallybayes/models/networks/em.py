@@ -93,6 +93,7 @@ class _Expectation:
         self.inference = self.network.asked(even, {})
         known = self._known(table)
         self.seen = set(known.codes)
+        self.gaps = {name: codes for name, codes in known.codes.items() if (codes < 0).any()}
         rest = np.flatnonzero(~known.whole(levels))
         self.parts = in_parts(self.inference, known.take(rest), weights[rest])
         nodes = self.nodes.values()
@@ -147,13 +148,19 @@ class _Expectation:
     # ---- The start --------------------------------------------------------------------------------------------------
 
     def starts(self) -> list[Callable[[], list[Any]]]:
-        """Where to start: at the counts of what is known, or guessed, after some steps under default priors."""
+        """Where to start: at the counts of what is known, or guessed, after some steps under default priors.
+
+        More starts than one have other guesses of nodes that are never seen; where there are none, of missing labels.
+        """
         guessed = [self._with_guesses(self.all)]
         if guessed[0] is not self.all:  # each time others
             guessed += [self._with_guesses(self.all) for _ in range(self.n_init - 1)]
             begun = [self._counted(table, self.all_weights) for table in guessed]
         else:
             begun = [list(self.available.statistics)]
+            if self.gaps:
+                drawn = (self._with_draws(self.all) for _ in range(self.n_init - 1))
+                begun += [self._counted(table, self.all_weights) for table in drawn]
         self._hold(begun[0])  # all starts climb the same hill
 
         def by_defaults(start: list[Any], n_steps: int) -> list[Any]:
@@ -241,6 +248,14 @@ class _Expectation:
             chance = np.flatnonzero(self.rng.random(whole.n_rows) < _BY_CHANCE)
             levels[chance] = self.rng.integers(len(domain.levels), size=len(chance))
             table = table.with_codes(name, levels, domain)
+        return table
+
+    def _with_draws(self, table: Table) -> Table:
+        """The rows with any level in the place of a missing one."""
+        for name, codes in self.gaps.items():
+            domain = self.available.domains[str(name)]
+            drawn = self.rng.integers(len(domain.levels), size=len(codes))
+            table = table.with_codes(name, np.where(codes < 0, drawn, codes), domain)
         return table
 
     def _by_node(self, statistics: list[Any]) -> list[Node]:

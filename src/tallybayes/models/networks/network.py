@@ -70,7 +70,8 @@ class BayesianNetwork(Model):
     max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
     n_init : int, default 1
-        From how many starts, where a node is never seen; the one that climbs highest counts. Else there is but one.
+        From how many starts, with other guesses of nodes that are never seen or, where there are none, of missing
+        labels; the one that climbs highest counts.
     warm_start : bool, default False
         Whether `fit` sets out from what was learnt before, if anything was.
     random_state : int, Generator or None

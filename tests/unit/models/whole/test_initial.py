@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tallybayes as tb
+from tallybayes.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -143,10 +144,30 @@ def test_more_starts_end_no_lower():
     assert many.history_[-1] > one.history_[-1]
 
 
-def test_a_network_with_nothing_hidden_has_one_start():
+def test_a_network_with_nothing_hidden_starts_at_other_labels_in_place_of_missing_ones():
     rows = {name: column.copy() for name, column in signs().items()} | {"cause": np.arange(40) % 2}
     rows["sign"][:5] = None
-    assert len(hidden(n_init=5).fit(rows).objectives_) == 1
+    one, several = (hidden(n_init=n, random_state=0, tol=1e-9).fit(rows) for n in (1, 5))
+    assert several.objectives_[0] == one.objectives_[0]
+    assert len(several.objectives_) == 5
+    np.testing.assert_allclose(several.objectives_, one.objectives_[0], atol=1e-4)  # so few leave one top
+    assert len({round(objective, 12) for objective in several.objectives_}) > 1
+    assert len(hidden(n_init=5).fit(rows | {"sign": signs()["sign"]}).history_) == 0
+
+
+def test_columns_are_read_as_the_start_has_them():
+    steps = [np.array([ord(letter) - ord("a") for letter in sequence]) for sequence in STEPS]
+    known = tb.HiddenMarkovModel.from_tables([0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]], [[0.1, 0.9], [0.8, 0.2]])
+    plain = tb.HiddenMarkovModel(2).fit(steps, initial=known)
+    said = tb.HiddenMarkovModel(2, tb.Categorical([0, 1])).fit(steps, initial=known)
+    assert plain.history_ == said.history_
+    assert plain.get_params()["columns"] == "auto"
+    counts = np.random.default_rng(0).poisson(3, (50, 2))
+    first = tb.Mixture(2, tb.Poisson(), random_state=0).fit(counts)
+    again = tb.Mixture(2).fit(counts, initial=first)
+    assert again.columns_ == first.columns_
+    with pytest.raises(DataError, match="initial= does not know the column 2, which these rows have"):
+        tb.Mixture(2).fit(np.column_stack([counts, counts[:, :1]]), initial=first)
 
 
 def test_a_start_that_failed_is_reported():
