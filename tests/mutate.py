@@ -1,6 +1,6 @@
 """Would the tests notice? One operator, comparison or constant is changed, and the tests of its module are run.
 
-``make mutate``, or ``python tests/mutate.py [MODULE ...] [--number 300] [--seed 0] [--again FILE]``:
+``make mutate``, or ``python tests/mutate.py [MODULE ...] [--number 300] [--seed 0] [--jobs 2] [--again FILE]``:
 
 MODULE is a file or folder of the package, such as ``beliefs`` or ``families/poisson.py``. Of all changes that could be
 made there, a number is drawn at random; each runs in a process of its own, in memory: no file is touched. A change that
@@ -12,6 +12,7 @@ import argparse
 import ast
 import importlib.abc
 import importlib.util
+import multiprocessing
 import os
 import random
 import signal
@@ -176,6 +177,11 @@ def run(mutant: Mutant | None, tests: list[str]) -> str:
     return "out of time"
 
 
+def became_of(mutant: Mutant) -> str:
+    """What became of a mutant, by the tests of its module."""
+    return run(mutant, tests_of(mutant.module))
+
+
 def chosen(arguments: argparse.Namespace) -> list[Mutant]:
     """The mutants to be run: drawn at random, or those that survived last time."""
     modules = []
@@ -196,6 +202,7 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", metavar="MODULE")
     parser.add_argument("--number", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many run at a time")
     parser.add_argument("--again", type=Path, metavar="FILE")
     parser.add_argument("--at-least", type=float, default=0.85, help="the share that must be killed")
     arguments = parser.parse_args()
@@ -218,11 +225,11 @@ def main() -> int:
         if run(None, tests_of(module)) != "survived":
             sys.exit(f"the tests of {module.relative_to(PACKAGE)} fail as it is, or take more than {SECONDS:.0f} s")
         break
-    for mutant in mutants:
-        became = run(mutant, tests_of(mutant.module))
-        counted[str(mutant.module.relative_to(PACKAGE))][became] += 1
-        sys.stdout.write(f"{became} {mutant}\n")
-        sys.stdout.flush()
+    with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
+        for mutant, became in zip(mutants, pool.imap(became_of, mutants), strict=True):
+            counted[str(mutant.module.relative_to(PACKAGE))][became] += 1
+            sys.stdout.write(f"{became} {mutant}\n")
+            sys.stdout.flush()
     killed = total = 0
     for name, found in sorted(counted.items()):
         n = sum(found.values())

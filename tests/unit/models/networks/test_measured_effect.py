@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tallybayes as tb
@@ -18,7 +18,6 @@ def linked(model, nodes):
 
 
 @given(line_networks(), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
 def test_a_slope_is_what_setting_changes(nodes, seed):
     model, rng = tb.BayesianNetwork.from_parameters(nodes), np.random.default_rng(seed)
     some = linked(model, nodes)
@@ -36,7 +35,6 @@ def test_a_slope_is_what_setting_changes(nodes, seed):
 
 
 @given(line_networks(most_labels=0, most_measured=6), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
 def test_a_slope_is_that_of_a_regression_on_what_is_adjusted_for(nodes, seed):
     model, rng = tb.BayesianNetwork.from_parameters(nodes), np.random.default_rng(seed)
     some = linked(model, nodes)

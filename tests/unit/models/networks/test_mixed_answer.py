@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -16,7 +16,6 @@ from tests.unit.models.networks.line_cases import labels_of, line_networks, meas
 
 
 @given(line_networks(), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
 def test_answers_equal_enumeration(nodes, seed):
     rng = np.random.default_rng(seed)
     assume(labels_of(nodes))
