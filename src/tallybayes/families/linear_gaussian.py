@@ -138,6 +138,11 @@ class LinearGaussian(Measurements):
             return self.decaying(statistics, np.full(statistics.n_columns - 1, float(prior)))
         if isinstance(prior, str | bool):
             raise PriorError.wrong_belief(self, prior, "a LinearNormalInverseGamma, or a number, λ of weight decay")
+        if not self.intercept and isinstance(prior, LinearNormalInverseGamma) and prior.strength is not None:
+            raise PriorError(
+                f"a line through the origin has no level to learn, and strength= of its prior is {prior.strength}.\n"
+                "    Use strength=None: it is known."
+            )
         return super().prior(prior, statistics, estimate)
 
     def default_prior(self, statistics: Moments, estimate: str) -> LinearNormalInverseGamma:

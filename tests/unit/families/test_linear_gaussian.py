@@ -9,6 +9,7 @@ from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
 
 import tallybayes as tb
 from tallybayes.beliefs.linear_normal_inverse_gamma import Line
+from tallybayes.errors import PriorError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 100.0]
@@ -246,3 +247,13 @@ def test_beliefs_that_are_none(change):
         tb.LinearNormalInverseGamma(
             **{"location": [0.0, 0.0], "precision": np.eye(2), "shape": 1, "scale": 1, **change}
         )
+
+
+def test_a_prior_of_a_level_is_refused_through_the_origin():
+    prior = tb.LinearNormalInverseGamma([0.0], [[1.0]], 1, 1)
+    rows = [[1.0, 2.0], [2.0, 3.0], [3.0, 7.0]]
+    with pytest.raises(PriorError, match=r"no level to learn, and strength= of its prior is 0.0"):
+        tb.learn(rows, tb.LinearGaussianThroughOrigin(), prior=prior).estimate("map")
+    through = tb.learn(rows, tb.LinearGaussianThroughOrigin(), prior=prior.replace(strength=None)).estimate("map")
+    assert through.intercept == 0.0
+    assert through.slope == pytest.approx([29 / 15])
