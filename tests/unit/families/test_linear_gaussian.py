@@ -251,9 +251,9 @@ def test_beliefs_that_are_none(change):
 
 def test_a_prior_of_a_level_is_refused_through_the_origin():
     prior = tb.LinearNormalInverseGamma([0.0], [[1.0]], 1, 1)
-    rows = [[1.0, 2.0], [2.0, 3.0], [3.0, 7.0]]
+    learned = tb.learn([[1.0, 2.0], [2.0, 3.0], [3.0, 7.0]], tb.LinearGaussianThroughOrigin())
     with pytest.raises(PriorError, match=r"no level to learn, and strength= of its prior is 0.0"):
-        tb.learn(rows, tb.LinearGaussianThroughOrigin(), prior=prior).estimate("map")
-    through = tb.learn(rows, tb.LinearGaussianThroughOrigin(), prior=prior.replace(strength=None)).estimate("map")
+        learned.estimate("map", prior=prior)
+    through = learned.estimate("map", prior=prior.replace(strength=None))
     assert through.intercept == 0.0
     assert through.slope == pytest.approx([29 / 15])
