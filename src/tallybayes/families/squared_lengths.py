@@ -10,6 +10,8 @@ from scipy.linalg.lapack import dtrtri
 
 from tallybayes import kernels
 
+_CELLS, _LEAST = 1 << 17, 256  # of rows that are turned at a time: what stays in a cache, and is worth a product
+
 
 def cholesky(covariance: np.ndarray) -> np.ndarray | None:
     """Cholesky factors, or None where a column is, but for rounding, a combination of the others."""
@@ -64,10 +66,13 @@ def turned_lengths(rows: np.ndarray, centre: np.ndarray, inverse: np.ndarray, sh
     """
     if len(inverse) == len(shift):
         return kernels.squared_lengths(rows, centre, inverse, shift)
-    turned = (rows - centre) @ inverse[0].T
-    square = np.einsum("ij,ij->i", turned, turned)[:, None] - 2 * turned @ shift.T
-    square += (shift**2).sum(axis=-1)
-    return np.maximum(square, 0.0)
+    squares, step = np.empty((len(rows), len(shift))), max(_LEAST, _CELLS // rows.shape[1])
+    for start in range(0, len(rows), step):
+        turned = (rows[start : start + step] - centre) @ inverse[0].T
+        square = np.einsum("ij,ij->i", turned, turned)[:, None] - 2 * turned @ shift.T
+        square += (shift**2).sum(axis=-1)
+        np.maximum(square, 0.0, out=squares[start : start + step])
+    return squares
 
 
 def by_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:
