@@ -1,5 +1,7 @@
 """Squared lengths under covariances: against the inverse written out, and rows by what they lack."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from tallybayes.families.squared_lengths import (
     patterns_of,
     squared_distances,
     turned,
+    turned_lengths,
 )
 
 RNG = np.random.default_rng(3)
@@ -86,3 +89,20 @@ def test_every_row_is_scored_by_what_is_known_of_it(first):
     assert by_pattern(x[1:], (1,), density).ravel().tolist() == [13, 0, 15]
     assert (0, 1) not in asked  # nobody has both
     assert by_pattern(np.zeros((3, 0)), (2,), density).tolist() == [[0, 0]] * 3
+
+
+def test_rows_turned_by_one_root_are_turned_some_at_a_time():
+    rng = np.random.default_rng(0)
+    rows, shift, root = rng.normal(size=(5000, 40)), rng.normal(size=(3, 40)), np.tril(rng.normal(size=(1, 40, 40)))
+    centre = rng.normal(size=40)
+    whole = ((rows - centre) @ root[0].T)[:, None, :] - shift
+    tracemalloc.start()
+    found = turned_lengths(rows, centre, root, shift)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, (whole**2).sum(axis=-1), rtol=1e-10)
+    large = np.repeat(rows, 10, axis=0)
+    tracemalloc.start()
+    turned_lengths(large, centre, root, shift)
+    assert tracemalloc.get_traced_memory()[1] < peak + 9 * found.nbytes + 2**20  # what is told, and nothing else, grows
+    tracemalloc.stop()
