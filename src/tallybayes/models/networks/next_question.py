@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,7 +102,11 @@ def next_question(
         lines[node] = (_information(table), saved if saved > _NOTHING * np.abs(costs).max() else 0.0, price[node])
     in_costs = cost is not None or prices is not None
     decision = (decisions.tolist()[int(now.argmin())], float(now.min())) if in_costs else None
-    return NextQuestion(target, told_of(given, do), _entropy(shares), lines, decision)
+    told = {**(given or {}), **(do or {})}
+    measured = [node for node in found.structure.nodes if found.is_measured(node) and node not in told]
+    return NextQuestion(
+        target, told_of(given, do), _entropy(shares), lines, decision, measured if candidates is None else ()
+    )
 
 
 class NextQuestion(Mapping[Any, float]):
@@ -119,6 +123,8 @@ class NextQuestion(Mapping[Any, float]):
         What to ask for; None where nothing is worth its price.
     bits, saved, prices : dict from node to float
         The expected fall of the entropy, and of the costs before the price of asking.
+    measured : tuple of names
+        Nodes that are not known, and whose worth is not told: no levels of theirs could be the answer.
     decision, expected_cost
         The best decision so far, and what it is expected to cost; None without costs.
 
@@ -138,8 +144,9 @@ class NextQuestion(Mapping[Any, float]):
         entropy: float,
         lines: Mapping[Any, tuple[float, float, float]],
         decision: tuple[Any, float] | None,
+        measured: Sequence[Name] = (),
     ) -> None:
-        self.target, self.given, self.entropy = target, dict(given), entropy
+        self.target, self.given, self.entropy, self.measured = target, dict(given), entropy, tuple(measured)
         self.decision: Any = None if decision is None else decision[0]
         self.expected_cost: float | None = None if decision is None else decision[1]
         worth = {node: bits if decision is None else saved - price for node, (bits, saved, price) in lines.items()}
@@ -198,13 +205,18 @@ class NextQuestion(Mapping[Any, float]):
         text = aligned([head, *rows[:_SHOWN]])
         if len(rows) > _SHOWN:
             text.append(f"  … {len(rows) - _SHOWN} worth less")
-        if self.best is None:
-            text.append("  nothing is worth asking for")
-        return "\n".join([self._title(), *text])
+        return "\n".join([self._title(), *text, *(f"  {said}" for said in self._said())])
+
+    def _said(self) -> list[str]:
+        """What stands below the table."""
+        nothing = ["nothing is worth asking for" + (" of the labels" if self.measured else "")]
+        names = ", ".join(map(printable, self.measured[:_SHOWN])) + (", …" if len(self.measured) > _SHOWN else "")
+        left = [f"measured, so not told: {names}"] if self.measured else []
+        return (nothing if self.best is None else []) + left
 
     def _repr_html_(self) -> str:
         head, rows = self._table()
-        return html_parts((self._title(), ["node", *head[1:]], rows))
+        return html_parts((self._title(), ["node", *head[1:]], rows), *self._said())
 
 
 def _information(joint: np.ndarray) -> float:

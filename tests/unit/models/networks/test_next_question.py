@@ -157,3 +157,16 @@ def test_it_prints_and_shows_in_notebooks():
         {"y": [0, 1], **{f"x{k}": [0, 1] for k in range(20)}}
     )
     assert "… 8 worth less" in repr(many.next_question("y"))
+
+
+def test_measured_nodes_are_named_whose_worth_is_not_told():
+    model = tb.BayesianNetwork.from_parameters(
+        {
+            "ill": {"levels": ["no", "yes"], "probabilities": [0.9, 0.1]},
+            "fever": {"parents": ["ill"], "intercept": [36.8, 38.5], "deviation": [0.4, 0.8]},
+        }
+    )
+    asked = model.next_question("ill")
+    assert asked.measured == ("fever",)
+    assert repr(asked).endswith("  nothing is worth asking for of the labels\n  measured, so not told: fever")
+    assert model.next_question("ill", {"fever": 37.0}).measured == ()

@@ -23,7 +23,7 @@ def check(
       tally spam check < mail.eml
       tally spam check ~/Maildir/new/* --json
       tally spam check --header < mail.eml > judged.eml
-      tally spam check --costs 100,1,5 inbox.mbox
+      tally spam check --costs 200,10,1 inbox.mbox
 
     With --header, for procmail, maildrop or sieve, the mail comes out byte for
     byte as it came, after one header, such as 'X-Tally: spam;
