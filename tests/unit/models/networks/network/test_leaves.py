@@ -153,7 +153,6 @@ def test_measured_nodes_have_no_children_with_labels(parents, columns, message):
 def test_measured_nodes_have_no_probabilities_by_level(rows):
     model = _fit(rows)
     for ask in (
-        lambda: model.query(["old", "size"]),
         lambda: model.predict_proba(rows, "size"),
         lambda: model.predict_proba(rows, ["old", "size"]),
     ):
