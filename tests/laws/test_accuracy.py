@@ -75,6 +75,7 @@ def test_full_scatter_after_removing_nearly_everything(offset, deviation):
     assert_exact(forget_in_pieces(rows, KEPT, tb.MultivariateGaussian(), True), rows[KEPT], 1e-9)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize(("offset", "deviation"), OFFSETS)
 @pytest.mark.parametrize("family", [tb.Gaussian(), tb.MultivariateGaussian()], ids=repr)
 def test_merging_is_exact(offset, deviation, family):
@@ -96,6 +97,7 @@ def test_an_outlier_is_forgotten(offset, deviation, where):
     assert_exact((spoilt - tally(outlier, tb.Gaussian())).statistics[0], rows, 1e-12)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(("offset", "deviation"), OFFSETS)
 @pytest.mark.parametrize("family", [tb.Gaussian(), tb.MultivariateGaussian()], ids=repr)
 def test_rows_that_come_and_go_one_by_one(offset, deviation, family):

@@ -114,6 +114,7 @@ def test_draws_and_missing_cells(name):
 # ---- A Poisson from scratch is a Poisson ------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(2)
 @every_twin
 @every_estimate
 def test_naive_bayes_as_the_built_in(family, estimate):
@@ -168,6 +169,7 @@ def test_checks_as_of_the_built_in(family, estimate, form):
     assert tb.compare([own.fit(rows, Y), twin.fit(rows, Y)]).bayes_factor(0, 1) == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.slow_after(2)
 @every_twin
 @every_estimate
 def test_mixtures_chains_and_networks_as_of_the_built_in(family, estimate):

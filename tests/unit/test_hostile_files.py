@@ -239,6 +239,7 @@ def seconds(work) -> float:
     return time.process_time() - start
 
 
+@pytest.mark.slow
 def test_many_shared_domains_load_quickly(tmp_path):
     names = [f"x{k}" for k in range(20_000)]
     manifest, arrays = tally_to_parts(tb.count({"y": ["a"]}, [tb.Factor("y", (), tb.Categorical())]))

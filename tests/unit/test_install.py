@@ -41,6 +41,7 @@ def test_it_installs_without_the_compiled_kernels(without_compiler: Path) -> Non
     assert not list(without_compiler.glob("**/_compiled*.so"))
 
 
+@pytest.mark.slow
 def test_the_build_says_so(without_compiler: Path) -> None:
     said = " ".join((without_compiler / "pip.log").read_text(encoding="utf-8").split())
     assert "The compiled kernels of tallybayes could not be built" in said
@@ -62,6 +63,7 @@ def test_other_compilers_are_refused_by_name(tmp_path: Path, compiler: str, vers
     assert "environment variable CXX" in said
 
 
+@pytest.mark.slow
 def test_it_says_so_once_and_works(without_compiler: Path) -> None:
     code = (
         # an editable install of the package answers imports before sys.path does: put its finder aside

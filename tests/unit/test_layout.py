@@ -17,6 +17,8 @@ from tallybayes.families.form import Form
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.model import Model
 
+pytestmark = pytest.mark.xdist_group("layout")  # modules are parsed once for all of them
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tallybayes"
 MODULES = sorted(PACKAGE.rglob("*.py"))

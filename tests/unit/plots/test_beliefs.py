@@ -40,6 +40,7 @@ def beliefs():
     yield tb.Hypotheses.grid(np.linspace(0, 1, 101), prior=lambda p: p * (1 - p))
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("belief", list(beliefs()), ids=lambda belief: type(belief).__name__)
 def test_beliefs_can_be_read(belief):
     picture = belief.plot()
@@ -76,6 +77,7 @@ def learnt():
     yield tb.learn(COIN, tb.Bernoulli()), tb.Hypotheses.grid(np.linspace(0, 1, 101))
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize(("learned", "prior"), list(learnt()), ids=str)
 def test_what_was_learned_can_be_read(learned, prior):
     picture = learned.plot(prior)

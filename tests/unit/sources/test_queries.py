@@ -162,6 +162,7 @@ def test_covariances(connect, frame, never_read):
         )
 
 
+@pytest.mark.slow_after(2)
 @everywhere
 def test_absence_as_a_value(connect, frame, never_read):
     columns = {"far": tb.WithMissing(tb.Gaussian()), 'a "job"': tb.WithMissing(tb.Categorical())}
@@ -169,6 +170,7 @@ def test_absence_as_a_value(connect, frame, never_read):
     _assert_same(model, tb.NaiveBayes(columns).fit(frame, "y"))
 
 
+@pytest.mark.slow_after(2)
 @everywhere
 def test_pairs_of_labels(connect, frame, never_read):
     query, names = 'SELECT "select", "a ""job""", y FROM "my.rows"', ["select", 'a "job"', "y"]

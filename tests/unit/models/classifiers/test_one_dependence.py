@@ -82,6 +82,7 @@ class WrittenOut:
         )
 
 
+@pytest.mark.slow_after(1)
 @each
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_row_by_enumeration(kind, weighted):
@@ -147,6 +148,7 @@ def _is_connected(edges):
     return len(seen) == len(frozenset().union(*edges))
 
 
+@pytest.mark.slow_after(1)
 @each
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_row_left_out_is_a_row_never_seen(kind, weighted):

@@ -45,6 +45,7 @@ def model():
     return tb.NaiveBayes(COLUMNS).fit(FRAME, Y)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_strange_cell_is_missing_with_one_warning(model, column):
     strange, missing = with_cell(column, STRANGE[column])

@@ -46,6 +46,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("weight", [None, "w"])

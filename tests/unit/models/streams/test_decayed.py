@@ -14,6 +14,7 @@ N = 40
 COLUMNS = {"size": tb.Gaussian(), "eggs": tb.Poisson(), "sky": tb.Categorical()}
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", KINDS)
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=4), st.floats(0.5, 100))
 def test_by_rows_it_is_a_weighted_model(name, sizes, half_life):
@@ -30,6 +31,7 @@ def test_by_rows_it_is_a_weighted_model(name, sizes, half_life):
     assert fading.now_ == n
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", KINDS)
 @given(st.randoms(use_true_random=False))
 def test_by_time_in_whatever_order(name, random):

@@ -21,6 +21,7 @@ def assert_same(found, expected):
     assert same(found, expected)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", KINDS)
 @given(st.lists(st.integers(1, 25), min_size=1, max_size=4), st.integers(1, 40), st.booleans())
 def test_a_window_of_rows_is_a_model_of_the_last_ones(name, sizes, length, weighted):
@@ -40,6 +41,7 @@ def test_a_window_of_rows_is_a_model_of_the_last_ones(name, sizes, length, weigh
     assert window.n_rows_ == (weight[last].sum() if weighted else len(frame.iloc[last]))
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", KINDS)
 @given(st.randoms(use_true_random=False), st.floats(0.05, 1.5))
 def test_a_window_of_time_is_a_model_of_what_is_not_too_old_in_whatever_order_it_came(name, random, duration):
@@ -232,6 +234,7 @@ def test_the_time_may_be_a_column_which_is_not_learned_from(kind):
     assert [factor.columns for factor in window.model_.tally_.factors] == [("y",), ("x",)]
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", KINDS)
 def test_it_is_saved_and_goes_on(name, tmp_path):
     make, _, y = KINDS[name]

@@ -151,6 +151,7 @@ def check_climb(model, resolved):
             assert found == factor.family.prior("empirical", statistics, "bayes")  # of what EM ended with
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("name", ["labels", "yes or no", "bins", "sparse words", "compound"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_objective_of_em_never_falls(name, seed):

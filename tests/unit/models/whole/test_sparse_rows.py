@@ -253,6 +253,7 @@ def test_a_corpus_is_explained_in_little_memory(family):
     assert peak(lambda: model.show_work(X[:1])) < 40
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_mixture_of_a_corpus_takes_little_memory(family):
     X, _ = corpus(ones=family == "Bernoulli")

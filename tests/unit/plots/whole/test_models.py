@@ -51,6 +51,7 @@ def test_decisions_marginalise_what_is_not_drawn(pair):
     assert model.predict(asked).tolist() == drawn["predicted"].tolist()
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "model",
     [
@@ -109,6 +110,7 @@ def alone(number):
     return tb.Chosen(choice=replace(choice, members=(only,))).fit(ROWS, KIND)
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("pair", [None, ("sky", "x"), ("calls", "price")], ids=str)
 @pytest.mark.parametrize("number", [None, *range(4)])
 def test_decisions_of_a_chosen_mixture_take_the_other_columns_for_missing(pair, number):

@@ -106,6 +106,7 @@ def test_dependence(n_columns):
     assert n_columns == 3 or "the 30 of 300 columns that share most" in picture.axes[0].get_title()
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("n_classes", CLASSES)
 @pytest.mark.parametrize("draw", ["plot_confusion", "plot_reliability", "plot_precision_recall"])
 def test_evaluations(n_classes, draw):

@@ -28,6 +28,7 @@ def best_by_enumeration(data, score, keep=lambda edges: True, missing="error"):
     return max(sum(families.of(one)) for one in masks)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("score", SCORES, ids=SCORE_IDS)
 def test_the_best_of_all_is_found(score):
     for seed in range(3):
