@@ -4,7 +4,7 @@
 
 MODULE is a file or folder of the package, such as ``beliefs`` or ``families/poisson.py``. Of all changes that could be
 made there, a number is drawn at random; each runs in a process of its own, in memory: no file is touched. A change that
-some test fails under, or that takes ten times as long, is killed; what survives is printed, and is either the same
+some test fails under, or that takes many times as long, is killed; what survives is printed, and is either the same
 program in other words or a test that is missing. ``--again`` runs only what survived according to such an output.
 """
 
@@ -27,7 +27,16 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE, UNIT = ROOT / "src" / "tallybayes", ROOT / "tests" / "unit"
 FOLDERS = ["families", "beliefs"]
-SECONDS = 120.0  # the tests of a module take some ten
+SECONDS = 300.0  # the tests of a module take some ten, those of others that use it as many
+# Where families and beliefs are asked through what uses them.
+ELSEWHERE = {
+    "": ["laws/test_belief_laws.py", "laws/test_one_tally.py", "laws/test_counting_laws.py"],
+    "empirical": ["unit/models/whole/test_empirical_prior.py", "unit/models/whole/test_default_prior.py"],
+    "left_out": ["unit/models/classifiers/answers/test_held_out.py", "unit/inference/test_leave_one_out.py"],
+    "form": ["unit/models/classifiers/answers"],
+    "multivariate": ["unit/models/classifiers/discriminant", "unit/inference/test_missing_cells.py"],
+    "linear": ["unit/models/regression", "unit/models/networks/network/test_lines.py"],
+}
 # Hypothesis is imported before pytest could look at it, which it would warn of.
 OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
@@ -141,12 +150,13 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def tests_of(module: Path) -> list[str]:
-    """The tests of a module, then those of its package as a whole, then the others of the package."""
+    """The tests of a module, then those of its package as a whole, then the others of it, then of its users."""
     folder = UNIT / module.parent.relative_to(PACKAGE)
     own = [path for path in (folder / f"test_{module.stem}.py", folder / module.stem) if path.exists()]
     whole = [path for path in [folder / "whole"] if path.exists()]
     others = [path for path in sorted(folder.glob("test_*.py")) if path not in own]
-    return [str(path) for path in (*own, *whole, *others)]
+    users = [UNIT.parent / name for start in ELSEWHERE for name in ELSEWHERE[start] if module.stem.startswith(start)]
+    return [str(path) for path in (*own, *whole, *others, *users) if path.exists()]
 
 
 def run(mutant: Mutant | None, tests: list[str]) -> str:

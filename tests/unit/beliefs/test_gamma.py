@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize, stats
+from scipy import integrate, optimize, special, stats
 
 import tallybayes as tb
 from tallybayes.errors import PriorError
@@ -129,3 +129,21 @@ def test_a_limit_that_is_no_distribution_needs_data():
         limit.log_evidence(seen)
     with pytest.raises(PriorError, match="it has no mode"):
         limit.mode()
+
+
+@pytest.mark.parametrize(("shape", "rate"), [(0.5, 0.1), (2.5, 1.3), (40.0, 3.0)])
+def test_evidence_is_the_closed_form_and_the_integral(shape, rate):
+    counts = np.array([3.0, 0.0, 5.0, 2.0])
+    found = tb.Gamma(shape, rate).log_evidence(tb.learn(counts, tb.Poisson()).statistics)
+    total, n = counts.sum(), len(counts)
+    closed = special.gammaln(shape + total) - special.gammaln(shape) + shape * np.log(rate)
+    closed -= (shape + total) * np.log(rate + n) + special.gammaln(counts + 1).sum()
+    assert np.ravel(found)[0] == pytest.approx(closed, rel=1e-12)
+    likelihood = lambda r: np.exp(stats.poisson(r).logpmf(counts).sum()) * scipy_gamma(shape, rate).pdf(r)  # noqa: E731
+    assert np.exp(closed) == pytest.approx(integrate.quad(likelihood, 0, 40, limit=200)[0], rel=1e-6)
+
+
+def test_worth_more_observations_it_expects_the_same():
+    more = tb.Gamma(2.0, 4.0).scaled(3.0)
+    assert (float(more.shape), float(more.rate)) == (6.0, 12.0)
+    assert more.mean() == tb.Gamma(2.0, 4.0).mean()

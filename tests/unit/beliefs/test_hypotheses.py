@@ -250,3 +250,11 @@ def test_questions_that_need_a_family_or_numbers():
     for question in ("mode", "interval", "sample"):
         with pytest.raises(TallybayesError, match="several groups"):
             getattr(grouped, question)()
+
+
+def test_an_interval_is_of_single_numbers():
+    one = tb.Hypotheses({"a": 0.2, "b": [0.5], "c": 0.9})
+    assert tuple(np.ravel(one.interval(0.5))) == (0.2, 0.9)
+    for value in ({"x": 0.5}, [0.2, 0.8]):
+        with pytest.raises(PriorError, match="single numbers only"):
+            tb.Hypotheses({"a": value, "b": value}).interval()

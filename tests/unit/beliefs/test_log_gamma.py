@@ -6,9 +6,16 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
+from scipy.special import digamma, gammaln, polygamma
 
-from tallybayes.beliefs.log_gamma import log_factorials, log_gamma_half_step, log_rising
+from tallybayes.beliefs.log_gamma import (
+    digamma_rising,
+    log_factorials,
+    log_gamma_half_step,
+    log_rising,
+    stirling_rest,
+    trigamma_rising,
+)
 
 DIGITS = 60
 
@@ -86,3 +93,34 @@ def test_log_factorials(dtype):
         np.array([[1.0, 2.0], [3.0, 1e9]]),
     ):
         np.testing.assert_array_equal(log_factorials(x), gammaln(x + 1.0))
+
+
+STARTS = np.array([1e-3, 0.4, 3.0, 19.0, 21.0, 50.0, 51.0, 80.0, 400.0])
+
+
+@pytest.mark.parametrize("steps", [0.5, 3.0, 70.0, 1e6])
+def test_derivatives_of_what_rises(steps):
+    np.testing.assert_allclose(digamma_rising(STARTS, steps), digamma(STARTS + steps) - digamma(STARTS), rtol=1e-11)
+    second = polygamma(1, STARTS + steps) - polygamma(1, STARTS)
+    np.testing.assert_allclose(trigamma_rising(STARTS, steps), second, rtol=2e-5)
+
+
+def test_derivatives_of_what_hardly_rises():
+    large = STARTS[STARTS > 50]  # where the difference of two would have no digits
+    np.testing.assert_allclose(digamma_rising(large, 1e-9), 1e-9 * polygamma(1, large), rtol=1e-8)
+
+
+@pytest.mark.parametrize("z", [0.3, 2.0, 15.9, 16.0, 17.0, 30.0, 200.0])
+def test_what_stirling_leaves(z):
+    # log Γ(z + 1) = log Γ(z) + log z, of which Stirling's part is taken away on both sides.
+    step = 1.0 - (z + 0.5) * np.log1p(1 / z)
+    assert stirling_rest(np.array([z + 1.0]))[0] - stirling_rest(np.array([z]))[0] == pytest.approx(step, abs=2e-14)
+    both = stirling_rest(np.array([z, 1.0]))
+    assert both[0] == pytest.approx(stirling_rest(np.array([z]))[0], rel=1e-12)
+    assert both[1] == pytest.approx(1.0 - 0.5 * np.log(2 * np.pi), abs=1e-14)
+
+
+def test_log_factorials_at_the_end_of_what_is_looked_up():
+    for highest in (1022, 1023, 1024, 1025, 255, 256, 257):
+        x = np.array([0, highest])
+        np.testing.assert_allclose(log_factorials(x), gammaln(x + 1.0), rtol=1e-15)
