@@ -115,3 +115,12 @@ class TestFiles:
         old = self._old(tally, tmp_path / "old.tally")
         assert old == tally
         assert (old - tally).isclose(tally - tally)
+
+
+def test_what_is_neither_yes_nor_no():
+    assert tb.Bernoulli().outside(np.array([0.0, 1.0, 0.5, 2.0, -1.0])).tolist() == [False, False, True, True, True]
+
+
+def test_a_failure_that_was_seen_leaves_a_doubt():
+    statistics = tb.Totals(weight=[1e20], total=[1e20], failures=[1.0])
+    assert 0 < 1 - tb.Bernoulli().maximum_likelihood(statistics)[0] < 1e-15

@@ -281,3 +281,14 @@ def test_open_bins_in_a_file(tmp_path):
     np.testing.assert_array_equal(back.predict_proba({"x": VALUES}), fitted.predict_proba({"x": VALUES}))
     with pytest.raises(DataError, match="row 1, column 'x'"):
         back.predict({"x": [1.0, np.inf]})
+
+
+def test_middles_of_bins_and_widths_of_open_ones():
+    family = tb.Binned([0.0, 1.0, 3.0, 7.0])
+    assert family.value_of(np.array([0, 1, 2])).tolist() == [0.5, 2.0, 5.0]
+    opened = tb.Binned([None, 1.0, 3.0, None])
+    (low, width), (high, wide) = opened.open_ends
+    assert (low, high) == ((-np.inf, 1.0), (3.0, np.inf))
+    ends = opened.ends
+    assert (width, wide) == (ends[1] - ends[0], ends[-1] - ends[-2])
+    assert width > 0

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tallybayes.families.edges import Cells, mdl_edges, quantile_edges, with_ends
+from tallybayes.families.edges import Cells, mdl_edges, mdl_edges_by_fold, quantile_edges, with_ends
 
 
 def counts(values, cuts):
@@ -138,3 +138,20 @@ def test_outer_bins_are_open_but_at_values_that_many_share():
     assert with_ends(cells([0] * 90 + list(range(1, 11))), (0.5, 4.5)) == (-0.5, 0.5, 4.5, None)
     assert with_ends(cells([0.25] * 90 + [0.5, 1.5] + [2.5] * 10), (1.0,)) == (0.25, 1.0, 2.5)
     assert with_ends(cells([0.25] * 9 + [2.5] * 10), (2.5,)) == (0.25, 2.5, None)  # the cut was rounded to the value
+
+
+def test_folds_are_cut_as_if_they_were_alone():
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 2, 200)
+    values = np.round(rng.normal(groups * 3.0, 1.0), 1)
+    fold, weight = np.arange(200) % 4, np.where(np.arange(200) % 7 == 0, 0.0, 2.0)
+    for weights in (None, weight):
+        *without, whole = mdl_edges_by_fold(values, groups, 2, fold, weights)
+        there = np.ones(200, bool) if weights is None else weights > 0
+        assert whole == mdl_edges(values, groups, 2, weights)
+        for k, cuts in enumerate(without):
+            kept = there & (fold != k)
+            own = None if weights is None else weights[kept]
+            assert cuts == mdl_edges(values[kept], groups[kept], 2, own)
+    (alone,) = mdl_edges_by_fold(values, groups, 2, np.zeros(200, int))
+    assert alone == mdl_edges(values, groups, 2)

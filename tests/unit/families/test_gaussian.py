@@ -95,3 +95,16 @@ def test_distances_shares_and_draws():
     np.testing.assert_allclose(tb.Gaussian().cumulative(other, np.array([[0.0], [2.0]]))[:, 0], stats.norm.cdf([-1, 0]))
     drawn = tb.Gaussian().sample(other, 20_000, np.random.default_rng(0))
     assert stats.kstest(drawn[:, 0], stats.norm(2, 2).cdf).pvalue > 0.01
+
+
+def test_columns_share_what_a_row_is_worth():
+    rng = np.random.default_rng(0)
+    family, rows = tb.SphericalGaussian(), rng.normal(size=(30, 3))
+    posterior = tb.learn(rows, family).posterior()
+    asked = np.array([[0.5, -1.0, 2.0], [0.5, np.nan, 2.0], [np.nan, np.nan, 1.0], [np.nan] * 3])
+    asked = np.concatenate([asked, np.broadcast_to(posterior.location, (1, 3))])  # no length to be shared
+    shares, whole = family.column_terms(posterior, asked, True), family.log_predictive(posterior, asked)
+    np.testing.assert_allclose(shares.sum(axis=-1), whole, rtol=1e-12, atol=1e-15)
+    assert (shares[np.isnan(asked)] == 0).all()
+    assert shares[0].argmin() == 2  # the farthest costs most
+    np.testing.assert_allclose(shares[-1], whole[-1] / 3, rtol=1e-12)
