@@ -16,12 +16,13 @@ import warnings
 import floor_files  # noqa: F401 - adds its cases
 import floor_text  # noqa: F401 - adds its cases
 from floor_cases import CASES, Case
-from floor_values import RECORDED
+from floor_values import V3, V4
 from harness import best_ratio
 
 from tallybayes import kernels
 
 ROUNDS, LONGER = 5, 25
+RECORDED = V4 if kernels.implementation().endswith("v4") else V3
 
 
 def measure(case: Case, rounds: int) -> float:
@@ -61,7 +62,7 @@ def main() -> None:
         report(name, again, "BELOW ITS FLOOR" if fails(name, again) else "(tried again)")
     print(f"{len(chosen)} floors in {time.perf_counter() - start:.0f} s, {len(failed)} broken")
     if options.record:
-        print("RECORDED = {")
+        print("V4 = {" if RECORDED is V4 else "V3 = {")
         for name, figure in figures.items():
             print(f'    "{name}": {figure:.3g},')
         print("}")
