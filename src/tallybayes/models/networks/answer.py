@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -102,8 +102,7 @@ class Answer(Mapping[Any, float]):
         return pd.DataFrame(rows, columns=list(self.nodes)).assign(**{name: self.probabilities.ravel()})
 
     def _title(self) -> str:
-        known = title_of(self.given)
-        return f"p({', '.join(map(printable, self.nodes))}{' | ' + known if known else ''})"
+        return question_of(self.nodes, self.given)
 
     def _repr_html_(self) -> str:
         cells, numbers = list(product(*self.levels)), self.probabilities.ravel()
@@ -214,6 +213,12 @@ class Posteriors(Mapping[Any, np.ndarray]):
     def _repr_html_(self) -> str:
         rows = ([node, ", ".join(map(repr, self.levels[node]))] for node in self)
         return html_parts((repr(self), ["node", "levels"], rows))
+
+
+def question_of(nodes: Iterable[Name], given: Mapping[Any, Any]) -> str:
+    """What was asked: p(nodes | given)."""
+    known = title_of(given)
+    return f"p({', '.join(map(printable, nodes))}{' | ' + known if known else ''})"
 
 
 def title_of(given: Mapping[Any, Any]) -> str:

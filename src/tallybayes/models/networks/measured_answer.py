@@ -14,7 +14,7 @@ from tallybayes.errors import DataError, printable
 from tallybayes.families.linked_gaussians import LinkedGaussians
 from tallybayes.html import html_parts
 from tallybayes.models.fitted.scoring import Scored
-from tallybayes.models.networks.answer import title_of
+from tallybayes.models.networks.answer import question_of
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.observed import Known
 from tallybayes.tally.factor import Name
@@ -183,8 +183,7 @@ class MeasuredAnswer:
         return np.asarray(x, dtype=float), weight, location[:, 0], np.sqrt(scatter[:, 0, 0]), freedom[:, 0]
 
     def _title(self) -> str:
-        known = title_of(self.given)
-        return f"p({', '.join(map(printable, self.nodes))}{' | ' + known if known else ''})"
+        return question_of(self.nodes, self.given)
 
     def _lines(self) -> Iterator[list[str]]:
         if len(self.nodes) == 1:

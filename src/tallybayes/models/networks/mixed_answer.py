@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.aligned import aligned
 from tallybayes.errors import printable
 from tallybayes.html import html_parts
-from tallybayes.models.networks.answer import Answer, title_of
+from tallybayes.models.networks.answer import Answer, question_of
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.measured_answer import MeasuredAnswer, Parts, mixed_parts
 from tallybayes.models.networks.observed import Known
@@ -103,8 +103,7 @@ class MixedAnswer(Mapping[Any, MeasuredAnswer]):
         return head, shown
 
     def _title(self) -> str:
-        known = title_of(self.given)
-        return f"p({', '.join(map(printable, self.nodes))}{' | ' + known if known else ''})"
+        return question_of(self.nodes, self.given)
 
     def __repr__(self) -> str:
         head, rows = self._table()
