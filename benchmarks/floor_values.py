@@ -80,5 +80,5 @@ V4: dict[str, float] = {
 }
 
 # Moments are sums in double-double, some twenty operations a cell: with half as many cells at a time they take twice
-# as long, and reading the bytes does not. Recorded for AVX2 with the same code; all other floors hold there, too, and are the same.
+# as long, and reading the bytes does not. Recorded for AVX2 with the same code; all other floors are the same there.
 V3: dict[str, float] = {**V4, "kernel: sum_moments, float64": 0.325}
