@@ -18,6 +18,7 @@ from tallybayes.insight.difference import difference
 from tallybayes.insight.prequential_curves import Prequential
 from tallybayes.models.inputs.features import only_column, open_features
 from tallybayes.models.networks.network import BayesianNetwork
+from tallybayes.models.networks.rows import require_labels
 from tallybayes.progress import progress_of
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.encode import is_missing
@@ -139,7 +140,9 @@ def _knows(model: Any) -> bool:
 def _classes(model: Any, one: _Batch) -> list[Any]:
     """The classes that a model knows."""
     if _is_network(model):
-        return list(getattr(model, "model_", model).levels_[one.y])
+        network = getattr(model, "model_", model)
+        require_labels(network, [one.y])
+        return list(network.levels_[one.y])
     return list(np.asarray(model.classes_).tolist())
 
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import tallybayes as tb
-from tallybayes.errors import LabelError
+from tallybayes.errors import DataError, LabelError
 
 
 def stream(n=600, seed=0):
@@ -188,3 +188,7 @@ def test_a_network_is_judged_as_a_classifier_of_one_of_its_nodes():
     assert set(found.columns) >= {"sky", "wet", "slow"}
     with pytest.raises(LabelError, match="name of its column"):
         tb.prequential(network, {"sky": rows["sky"], "slow": rows["slow"]}, rows["wet"])
+    with pytest.raises(DataError, match="the network has no node 'other'"):
+        tb.prequential(network, rows | {"other": rows["wet"]}, "other", batch=50)
+    with pytest.raises(DataError, match="node 'size' is measured"):
+        tb.prequential(tb.BayesianNetwork({"size": ["sky"]}), rows | {"size": rows["wet"] + 0.5}, "size", batch=50)

@@ -223,7 +223,8 @@ def question_of(nodes: Iterable[Name], given: Mapping[Any, Any]) -> str:
 
 def title_of(given: Mapping[Any, Any]) -> str:
     """What is known, in words."""
-    return ", ".join(f"{printable(node)} = {value!r}" for node, value in given.items())
+    plain = {node: value.item() if isinstance(value, np.generic) else value for node, value in given.items()}
+    return ", ".join(f"{printable(node)} = {value!r}" for node, value in plain.items())
 
 
 def _is_bool(level: Any) -> bool:

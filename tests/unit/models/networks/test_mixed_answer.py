@@ -78,6 +78,7 @@ def test_what_is_shown_and_what_is_not_possible():
     given_y = model.query(["k", "x"], {"y": 3.0})
     assert given_y.labels["yes"] == pytest.approx(model.query("k", {"y": 3.0})["yes"])
     assert repr(given_y).startswith("p(k, x | y = 3.0)")
+    assert repr(model.query(["k", "x"], {"y": np.float32(3)})) == repr(given_y)
 
 
 def test_many_combinations_are_cut_to_the_most_probable():
