@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,13 @@ def test_it_says_so_once_and_works(without_compiler: Path) -> None:
     assert "C++ compiler" in done.stderr
 
 
+def test_the_command_is_named() -> None:
+    (command,) = entry_points(group="console_scripts", name="tally")
+    pytest.importorskip("cyclopts", reason="the extra [command] is not installed")
+    assert command.load().__module__ == "tallybayes.apps.command.main"
+
+
+@pytest.mark.slow
 def test_the_command_is_installed(without_compiler: Path) -> None:
     pytest.importorskip("cyclopts", reason="the extra [command] is not installed")
     script = next(path for path in without_compiler.glob("bin/tally*"))

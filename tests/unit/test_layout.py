@@ -17,7 +17,7 @@ from tallybayes.families.form import Form
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.model import Model
 
-pytestmark = pytest.mark.xdist_group("layout")  # modules are parsed once for all of them
+pytestmark = pytest.mark.xdist_group("layout")  # their imports are found once for all of them
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tallybayes"
@@ -79,10 +79,15 @@ def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-def imports(tree: ast.AST, *, deep: bool) -> list[str]:
-    """The dotted names a module imports when it is loaded or, if deep, ever; types alone do not count."""
+BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)  # no expression holds an import
+
+
+def imports_of(tree: ast.AST, *, deep: bool) -> list[str]:
+    """The dotted names that code imports when it is loaded or, if deep, ever; types alone do not count."""
     found = []
     for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, BLOCKS):
+            continue
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -90,9 +95,19 @@ def imports(tree: ast.AST, *, deep: bool) -> list[str]:
             found += [f"{node.module}.{alias.name}" for alias in node.names]
         elif is_type_checking(node):
             continue
-        elif deep or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            found += imports(node, deep=deep)
+        elif deep or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found += imports_of(node, deep=deep)
     return found
+
+
+@cache
+def all_imports(module: Path) -> tuple[list[str], list[str]]:
+    tree = parsed(module)
+    return imports_of(tree, deep=False), imports_of(tree, deep=True)
+
+
+def imports(module: Path, *, deep: bool) -> list[str]:
+    return all_imports(module)[deep]
 
 
 def own_parts(names: list[str]) -> set[str]:
@@ -100,7 +115,6 @@ def own_parts(names: list[str]) -> set[str]:
     return {part for part in parts if (PACKAGE / part).is_dir() or (PACKAGE / f"{part}.py").exists()}
 
 
-@cache
 def parsed(module: Path) -> ast.Module:
     return ast.parse(module.read_text(encoding="utf-8"))
 
@@ -115,7 +129,7 @@ def test_arrows_point_one_way():
         f"{told(module)} imports {other}"
         for module in MODULES
         if (part := part_of(module)) not in ANYTHING
-        for other in own_parts(imports(parsed(module), deep=False))
+        for other in own_parts(imports(module, deep=False))
         if other != part and HEIGHT.get(other, len(LAYERS)) >= HEIGHT[part]
     ]
     assert not wrong
@@ -127,7 +141,7 @@ def test_imports_inside_functions_point_down_too():
         part = part_of(module)
         if part in ANYTHING:
             continue
-        for other in own_parts(imports(parsed(module), deep=True)):
+        for other in own_parts(imports(module, deep=True)):
             if other != part and HEIGHT.get(other, len(LAYERS)) > HEIGHT[part]:
                 found.add((part, other))
     assert found == ON_REQUEST
@@ -140,13 +154,13 @@ def test_kinds_of_models_do_not_know_each_other():
     wrong = []
     for module in MODELS:
         room = module.relative_to(PACKAGE / "models").parts[0].removesuffix(".py")
-        names = [name for name in imports(parsed(module), deep=True) if name.startswith("tallybayes.models.")]
+        names = [name for name in imports(module, deep=True) if name.startswith("tallybayes.models.")]
         wrong += [f"{told(module)}: {name}" for name in names if name.split(".")[2] not in ROOMS[room] | {room}]
     assert not wrong
 
 
 def test_optional_libraries_are_imported_in_their_one_place():
-    loaded = {module: {name.split(".")[0] for name in imports(parsed(module), deep=False)} for module in MODULES}
+    loaded = {module: {name.split(".")[0] for name in imports(module, deep=False)} for module in MODULES}
     wrong = [
         f"{told(module)} imports {library} when it is loaded"
         for module in MODULES
@@ -234,7 +248,7 @@ def test_applications_use_public_names_alone():
     }
     for module in APPS:
         tree = parsed(module)
-        own = [name for name in imports(tree, deep=True) if name.startswith("tallybayes.")]
+        own = [name for name in imports(module, deep=True) if name.startswith("tallybayes.")]
         assert all(name.startswith(rooms[part_of(module)]) for name in own), f"{told(module)}: {own}"
         defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
