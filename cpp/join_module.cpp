@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -116,43 +117,78 @@ nb::object handed_over(Owned bytes, size_t n_bytes, size_t item_bytes) {
   return nb::make_tuple(nb::ndarray<nb::numpy, uint8_t>(data, {n_bytes}, owner).cast(), item_bytes);
 }
 
-// The bytes of all arrays and how many of them a cell has: two, where `shorter` whole numbers all fit. None where the
-// arrays are not alike, or not contiguous. The lock of the interpreter is held all the time.
-nb::object python_join_arrays(nb::list parts, nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> lengths,
-                              bool shorter, size_t item_bytes, size_t threads) {
+// Several arrays as pieces of memory, and the bytes before each and after all of them.
+struct Pieces {
+  std::vector<Piece> each;
+  std::vector<size_t> before;
+
+  size_t n_bytes() const { return before.back(); }
+};
+
+// Nothing where the arrays are not alike, not contiguous, or all empty.
+std::optional<Pieces> look(const nb::list& parts, int64_t* lengths, size_t item_bytes) {
   const size_t n = nb::len(parts);
-  if (n == 0 || lengths.shape(0) != n) throw nb::value_error("expected a length for every array");
-  if (!as_the_buffer_says(parts[0])) return nb::none();
+  if (!as_the_buffer_says(parts[0])) return std::nullopt;
+  Pieces pieces{std::vector<Piece>(n), std::vector<size_t>(n + 1, 0)};
   PyObject* first = nullptr;
-  std::vector<Piece> pieces(n);
-  std::vector<size_t> before(n + 1, 0);
   PyTypeObject* type = Py_TYPE(PyList_GetItem(parts.ptr(), 0));
   for (size_t k = 0; k < n; k++) {
     PyObject* part = PyList_GetItem(parts.ptr(), static_cast<Py_ssize_t>(k));
-    if (Py_TYPE(part) != type) return nb::none();
+    if (Py_TYPE(part) != type) return std::nullopt;
     const ArrayFields& array = fields_of(part);
-    if (array.n_axes < 1) return nb::none();
-    lengths.data()[k] = array.shape[0];
-    pieces[k] = {array.data, 0};
+    if (array.n_axes < 1) return std::nullopt;
+    lengths[k] = array.shape[0];
+    Piece& piece = pieces.each[k] = {array.data, 0};
     if (array.shape[0] != 0) {
       if (first == nullptr) first = part;
-      if (!alike(array, fields_of(first)) || !contiguous(array, item_bytes, pieces[k].n_bytes)) return nb::none();
+      if (!alike(array, fields_of(first)) || !contiguous(array, item_bytes, piece.n_bytes)) return std::nullopt;
     }
-    before[k + 1] = before[k] + pieces[k].n_bytes;
+    pieces.before[k + 1] = pieces.before[k] + piece.n_bytes;
   }
-  if (first == nullptr) return nb::none();
-  const size_t n_bytes = before.back();
+  if (first == nullptr) return std::nullopt;
+  return pieces;
+}
+
+// Where the first piece begins if each of the others begins where the one before it ends, as slices of one array do.
+const char* lie_in_one(const Pieces& pieces, size_t item_bytes) {
+  const char *begin = nullptr, *end = nullptr;
+  for (const Piece& piece : pieces.each) {
+    if (piece.n_bytes == 0) continue;
+    if (begin == nullptr) begin = end = piece.data;
+    if (piece.data != end) return nullptr;
+    end += piece.n_bytes;
+  }
+  return reinterpret_cast<uintptr_t>(begin) % item_bytes == 0 ? begin : nullptr;
+}
+
+// The bytes of all arrays and how many of them a cell has: two, where `shorter` whole numbers all fit. Arrays that lie
+// in one piece are read where they are, and the list keeps them: it must be nobody else's. A number alone, of bytes,
+// where they are more than `at_most`; None where the arrays are not alike, or not contiguous. The lock of the
+// interpreter is held all the time.
+nb::object python_join_arrays(nb::list parts, nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> lengths,
+                              bool shorter, size_t item_bytes, size_t at_most, size_t threads) {
+  const size_t n = nb::len(parts);
+  if (n == 0 || lengths.shape(0) != n) throw nb::value_error("expected a length for every array");
+  const std::optional<Pieces> found = look(parts, lengths.data(), item_bytes);
+  if (!found) return nb::none();
+  const Pieces& pieces = *found;
+  const size_t n_bytes = pieces.n_bytes();
+  if (const char* begin = lie_in_one(pieces, item_bytes)) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(begin);
+    return nb::make_tuple(nb::ndarray<nb::numpy, const uint8_t>(bytes, {n_bytes}, parts).cast(), item_bytes);
+  }
+  if (n_bytes > at_most) return nb::int_(n_bytes);
   if (shorter && (item_bytes == sizeof(int64_t) || item_bytes == sizeof(int32_t))) {
     const size_t n_short = n_bytes / item_bytes * sizeof(int16_t);
     Owned made = room_for(n_short);
     auto* to = reinterpret_cast<int16_t*>(made.get());
-    const bool good = copy_pieces(pieces, before, threads, [&](const Piece& piece, size_t at) {
+    const bool good = copy_pieces(pieces.each, pieces.before, threads, [&](const Piece& piece, size_t at) {
       return item_bytes == 8 ? shorten<int64_t>(piece, to + at / 8) : shorten<int32_t>(piece, to + at / 4);
     });
     if (good) return handed_over(std::move(made), n_short, sizeof(int16_t));
   }
   Owned made = room_for(n_bytes);
-  copy_pieces(pieces, before, threads, [&](const Piece& piece, size_t at) {
+  copy_pieces(pieces.each, pieces.before, threads, [&](const Piece& piece, size_t at) {
     std::memcpy(made.get() + at, piece.data, piece.n_bytes);
     return true;
   });
@@ -163,7 +199,7 @@ nb::object python_join_arrays(nb::list parts, nb::ndarray<int64_t, nb::ndim<1>, 
 
 void define_joining(nb::module_& module) {
   module.def("join_arrays", &python_join_arrays, nb::arg("parts"), nb::arg("lengths"), nb::arg("shorter"),
-             nb::arg("item_bytes"), nb::arg("threads"));
+             nb::arg("item_bytes"), nb::arg("at_most"), nb::arg("threads"));
 }
 
 }  // namespace tallybayes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,11 @@ class Table:
         self.unknown: dict[Name, np.ndarray] = {}  # cells that are missing here, but not absent, by column
         self.place: tuple[str, str, int] | None = None  # of a part of a file: its name, "line" or "row", and the first
         self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
+
+    @property
+    def names(self) -> KeysView[Name]:
+        """What the columns are called."""
+        return self.columns.keys()
 
     def kind(self, name: Name) -> str:
         """What a column's type says, whatever its values: "number", "label", "sparse" or "text"."""
@@ -178,11 +183,11 @@ class Table:
 
     def has(self, name: Name) -> bool:
         """Whether a column is there, or the one whose presence the name stands for."""
-        return name in self.columns or self.source_of(name) is not None
+        return name in self.names or self.source_of(name) is not None
 
     def source_of(self, name: Name) -> Name | None:
         """The column whose presence another name stands for, or None."""
-        return next((source for source in sources_of(name) if source in self.columns), None)
+        return next((source for source in sources_of(name) if source in self.names), None)
 
     def _there(self, name: Name) -> np.ndarray:
         """Whether every cell of a column is there: 1 or 0."""

@@ -109,3 +109,32 @@ def test_any_layout(parts: list[np.ndarray]) -> None:
 )
 def test_what_is_not_alike_is_left_to_others(parts: list[Any]) -> None:
     assert both(parts) == [None, None]
+
+
+def test_slices_of_one_array_are_read_where_they_are() -> None:
+    whole = np.arange(24.0).reshape(12, 2)
+    whole.flags.writeable = False
+    slices = [whole[:3], whole[3:3], whole[3:8], np.zeros((0, 2)), whole[8:]]
+    joined, lengths = join_arrays(slices)
+    assert np.shares_memory(joined, whole)
+    assert not joined.flags.writeable
+    np.testing.assert_array_equal(joined, whole)
+    assert lengths.tolist() == [3, 0, 5, 0, 4]
+    for other in ([whole[:3], whole[4:]], [whole[3:], whole[:3]], [whole[:3], whole[:3]]):
+        joined, _ = join_arrays(other)
+        np.testing.assert_array_equal(joined, np.concatenate(other))
+        assert not np.shares_memory(joined, whole)
+
+
+def test_arrays_that_are_read_in_place_are_kept() -> None:
+    joined, _ = join_arrays(np.split(np.arange(1_000_000), 1000), shorter=True)
+    np.testing.assert_array_equal(joined, np.arange(1_000_000))  # their array has no other name
+
+
+def test_many_bytes_are_left_apart() -> None:
+    parts = [np.ones((2, 3)), np.zeros((0, 3)), np.ones((1, 3))]
+    for joined, lengths in both(parts, at_most=71):
+        assert joined is None
+        assert lengths.tolist() == [2, 0, 1]
+    for joined, _ in both(parts, at_most=72):
+        np.testing.assert_array_equal(joined, np.ones((3, 3)))

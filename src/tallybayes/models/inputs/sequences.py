@@ -12,10 +12,13 @@ from tallybayes.families.block import Sparse
 from tallybayes.kernels.chain import Gapped
 from tallybayes.kernels.joining import join_arrays
 from tallybayes.models.inputs.features import is_rows_of_mappings
+from tallybayes.sources.apart import Apart
 from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.collect import refuse_weights
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
+
+_CACHED_BYTES = 1 << 21  # of steps; more are put together as they are needed
 
 
 class Sequences(NamedTuple):
@@ -104,12 +107,14 @@ def open_sequences(
     if not _is_list(X):
         table = open_table(X)
         return Sequences(table, np.array([0, table.n_rows], dtype=np.int64), None)
-    joined = join_arrays(list(X), shorter=asked) if len(X) > 1 else None  # arrays of numbers need no table each
+    # Arrays of numbers need no table each.
+    joined = join_arrays(X, shorter=asked, at_most=_most_bytes(X) if asked else None) if len(X) > 1 else None
     if joined is None:
         n_steps: Any = [_length(part) for part in X]
         table = _joined([open_table(part) for part, length in zip(X, n_steps, strict=True) if length])
     else:
-        table, n_steps = open_table(joined[0]), joined[1]
+        n_steps = joined.lengths
+        table = Apart(X, n_steps) if joined.array is None else open_table(joined.array)
     return Sequences(table, np.concatenate([[0], np.cumsum(n_steps, dtype=np.int64)]).astype(np.int64), None)
 
 
@@ -124,9 +129,9 @@ def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
                 raise DataError(
                     f"sequence {number} has {length} steps and {_length(part)} labels; expected one for every step."
                 )
-        joined = join_arrays(list(y))
-        if joined is not None and joined[0].ndim == 1:
-            return joined[0]
+        joined = join_arrays(y)
+        if joined is not None and joined.array is not None and joined.array.ndim == 1:
+            return joined.array
         flat = np.empty(n_steps, dtype=object)
         flat[:] = [label for part in y for label in (part.tolist() if isinstance(part, np.ndarray) else part)]
         return flat
@@ -146,6 +151,11 @@ def step_weights(weight: Any, sequences: Sequences) -> np.ndarray | None:
     if array.shape != (sequences.n_sequences,):
         raise DataError.wrong_shape("sample_weight", array.shape, f"({sequences.n_sequences},), one for every sequence")
     return refuse_weights(array)
+
+
+def _most_bytes(arrays: Sequence[Any]) -> int | None:
+    """How many bytes are put together at once: measurements a few sequences at a time, codes all, as they are short."""
+    return _CACHED_BYTES if getattr(arrays[0], "dtype", np.dtype(int)).kind == "f" else None
 
 
 def _number(cell: Any) -> float:
