@@ -39,7 +39,7 @@ class DoubleDouble:
     def of(cls, value: Any) -> DoubleDouble:
         """The double-double equal to `value`."""
         high = np.asarray(value, dtype=np.float64)
-        return cls(high, np.zeros_like(high))
+        return cls(high, np.zeros(high.shape))
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> DoubleDouble:
@@ -78,7 +78,9 @@ class DoubleDouble:
 
     def __mul__(self, other: DoubleDouble | float | np.ndarray) -> DoubleDouble:
         if not isinstance(other, DoubleDouble):
-            other = DoubleDouble.of(other)
+            other = np.asarray(other, dtype=np.float64)
+            high, error = _two_product(self.high, other)
+            return DoubleDouble(*_quick_two_sum(high, error + self.low * other))
         high, error = _two_product(self.high, other.high)
         return DoubleDouble(*_quick_two_sum(high, error + (self.high * other.low + self.low * other.high)))
 
@@ -129,7 +131,7 @@ def _quick_two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A · b and its rounding error, exactly below 1e300 (Dekker, Veltkamp); NumPy has no fused multiply-add."""
     product = a * b
-    a_high = a * _SPLITTER - (a * _SPLITTER - a)
-    b_high = b * _SPLITTER - (b * _SPLITTER - b)
+    a_wide, b_wide = a * _SPLITTER, b * _SPLITTER
+    a_high, b_high = a_wide - (a_wide - a), b_wide - (b_wide - b)
     a_low, b_low = a - a_high, b - b_high
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low

@@ -148,11 +148,11 @@ class Moments(Statistics):
         divisor, first = self._divisor(), self.first_sum
         # In units of the weight, a power of two: the squares of tiny or huge weights are no float64.
         unit = np.ldexp(1.0, np.frexp(divisor.high)[1])
-        divisor, first = divisor * (1.0 / unit), first * (1.0 / unit)
+        divisor, first = (part.map(lambda a: a / unit) for part in (divisor, first))  # exactly
         if not self.full:
-            return first * first / divisor * unit
+            return (first * first / divisor).map(lambda a: a * unit)
         outer = first.map(lambda a: a[..., :, None]) * first.map(lambda a: a[..., None, :])
-        return outer / divisor.map(lambda a: a[..., None]) * unit[..., None]
+        return (outer / divisor.map(lambda a: a[..., None])).map(lambda a: a * unit[..., None])
 
     def _divisor(self) -> DoubleDouble:
         """The weights, with 1 in place of 0."""

@@ -25,6 +25,8 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 _NONE = np.zeros(0, dtype=np.intp)
@@ -68,6 +70,7 @@ class Hill:
         self.settings: dict[str, Any] = {"tol": model.tol * max(weight, 1.0), "what": what}
         self.beliefs: list[Any] = [None] * len(factors)
         self.flat = [_NONE] * len(factors)
+        self._spread: dict[int, Any] = {}  # the priors in the shape of their statistics, which all steps share
 
     @property
     def ways(self) -> tuple[int, ...]:
@@ -86,17 +89,18 @@ class Hill:
         asked = zip(self.factors, [None] * len(self.factors) if priors is None else priors, known, strict=True)
         found = [_resolved(factor, prior, statistics, self.estimate) for factor, prior, statistics in asked]
         self.beliefs, self.flat = [belief for belief, _ in found], [flat for _, flat in found]
+        self._spread = {}
 
     @contextmanager
     def by_defaults(self, known: Sequence[Any]) -> Iterator[None]:
         """Climb under default priors for a while, whatever the estimate, so that nothing starts at zero."""
-        kept = self.has_prior, self.beliefs, self.flat
+        kept = self.has_prior, self.beliefs, self.flat, self._spread
         self.has_prior = True
         try:
             self.hold(known)
             yield
         finally:
-            self.has_prior, self.beliefs, self.flat = kept
+            self.has_prior, self.beliefs, self.flat, self._spread = kept
 
     def top(
         self,
@@ -126,14 +130,14 @@ class Hill:
             if number in otherwise:
                 parameters = otherwise[number](used if belief is None else belief.update(used))
                 if belief is not None:
-                    log_prior += float(np.sum(belief.update(used.scale(0.0)).log_prob(parameters.table)))
+                    log_prior += self._log_prior_at(number, used, parameters.table)
             elif belief is None or not used.n_columns:
                 parameters = family.maximum_likelihood(used)
                 parameters = family.collapsed(parameters, used) if used.n_columns else parameters
             else:
                 posterior = belief.update(used)
                 parameters = family.from_belief(posterior, "mode")
-                log_prior += float(np.sum(belief.update(used.scale(0.0)).log_prob(posterior.peak())))
+                log_prior += self._log_prior_at(number, used, posterior.peak())
             found.append(Scored(factor, parameters, False, flat))
             check_spread_within(found[-1], used, names)
         if log_prior == np.inf:
@@ -152,12 +156,18 @@ class Hill:
     def log_prior(self, found: Sequence[Scored], statistics: Sequence[Any]) -> float:
         """That of parameters over the columns that vary."""
         total = 0.0
-        for scored, belief, flat, counted in zip(found, self.beliefs, self.flat, statistics, strict=True):
-            if belief is not None:
+        for number, (scored, flat, counted) in enumerate(zip(found, self.flat, statistics, strict=True)):
+            if self.beliefs[number] is not None:
                 point = getattr(scored.parameters, "table", scored.parameters)
                 with np.errstate(divide="ignore"):
-                    total += float(np.sum(belief.update(varied(counted, flat).scale(0.0)).log_prob(point)))
+                    total += self._log_prior_at(number, varied(counted, flat), point)
         return total
+
+    def _log_prior_at(self, number: int, statistics: Any, point: Any) -> float:
+        """That of the parameters of one factor."""
+        if number not in self._spread:
+            self._spread[number] = self.beliefs[number].update(statistics.scale(0.0))
+        return float(np.sum(self._spread[number].log_prob(point)))
 
     def climb(self, steps: Steps, start: Any, n_steps: int) -> Any:
         """What is expected after at most so many steps."""
@@ -307,7 +317,7 @@ def widened(scored: Scored, like: Any) -> Scored:
     return scored._replace(parameters=Normal(wide, variance))
 
 
-def plot_climb(model: Any, ax: Any = None) -> Picture:
+def plot_climb(model: Any, ax: Axes | None = None) -> Picture:
     """What EM climbed to from every start, step by step, and how often the highest hill; needs matplotlib.
 
     Raise ``n_init`` where it was seldom. Maximum likelihood sets out twice from each start: at once, and from where
