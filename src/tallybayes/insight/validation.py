@@ -178,7 +178,7 @@ class DensityValidation(DensityEvaluation):
     --------
     >>> import numpy as np, tallybayes as tb
     >>> rows = np.random.default_rng(0).normal([[0.0], [6.0]] * 50)
-    >>> found = tb.cross_validate(tb.Mixture(random_state=0), rows, candidates={"n_components": [1, 2, 3]})
+    >>> found = tb.cross_validate(tb.Mixture(random_state=0), rows, candidates={"n_components": [1, 2]})
     >>> found.best.parameters, found.best.refitted
     ({'n_components': 2}, True)
     """
