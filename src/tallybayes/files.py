@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 from tallybayes import store
@@ -9,7 +10,7 @@ from tallybayes.models import model_file  # noqa: F401 - registers its loader
 from tallybayes.tally import tally_file  # noqa: F401 - registers its loader
 
 
-def load(path: Any) -> Any:
+def load(path: str | PathLike[str]) -> Any:
     """What ``save`` wrote: a `Tally`, a model, or a filter of sequences.
 
     Files come from strangers: nothing is executed, and sizes are checked before memory is taken.

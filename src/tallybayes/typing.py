@@ -3,11 +3,19 @@
 `Rows` is anything with rows: arrays, sparse matrices, data frames of any library, mappings of columns, lists, paths of
 files, and what `tallybayes.table` opens. `Labels` are one for every row, or the name of the column that has them; so
 are `Weights`, where there are any. `RandomState` is a seed, or what draws (None: another one every time).
+
+Settings have theirs, too. `Name` is the name of a column, or its place where columns have none; `Names` are one or
+several. `Columns` says which columns are read in which family. `Prior` is one prior: a belief, a rule, a number of
+counts, or "empirical"; `Priors` are those of a model, by column, or a tally that counts as seen before. `ClassPrior` is
+the share of the classes. `Candidates` are sets of parameters that are tried beside each other: a list of values for
+every parameter, or a list of such sets.
+
+A `Learner` is a model of this package, or of another that follows scikit-learn: it is fitted, and tells its settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -17,10 +25,30 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame, IntoLazyFrame
 
+    from tallybayes.beliefs.belief import Belief
+    from tallybayes.beliefs.dirichlet import Dirichlet
+    from tallybayes.families.family import Family
+    from tallybayes.families.priors import PriorRule
+    from tallybayes.models.networks.prior import BDe
     from tallybayes.sources.source import Source
     from tallybayes.sources.table import Table
+    from tallybayes.tally.tally import Tally
 
-__all__ = ["Labels", "RandomState", "Rows", "SparseMatrix", "Weights"]
+__all__ = [
+    "Candidates",
+    "ClassPrior",
+    "Columns",
+    "Labels",
+    "Learner",
+    "Name",
+    "Names",
+    "Prior",
+    "Priors",
+    "RandomState",
+    "Rows",
+    "SparseMatrix",
+    "Weights",
+]
 
 
 class SparseMatrix(Protocol):
@@ -34,6 +62,17 @@ class SparseMatrix(Protocol):
         """The same, row by row."""
 
 
+class Learner(Protocol):
+    """What is fitted on rows and tells its settings: a model of this package, or one that follows scikit-learn."""
+
+    @property
+    def fit(self) -> Callable[..., Any]:
+        """Learn from rows."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings, by name."""
+
+
 # A str is the path of a file, or the name of a column.
 Rows: TypeAlias = (
     "npt.NDArray[Any] | SparseMatrix | IntoDataFrame | IntoLazyFrame | Iterable[Any] | PathLike[str] | Source | Table"
@@ -41,3 +80,12 @@ Rows: TypeAlias = (
 Labels: TypeAlias = str | int | npt.NDArray[Any] | Iterable[Any]
 Weights: TypeAlias = str | int | npt.NDArray[Any] | Iterable[float] | None
 RandomState: TypeAlias = int | np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | None
+
+Name: TypeAlias = str | int
+Names: TypeAlias = Name | Iterable[Name]
+# The keys of a mapping are names, tuples of them, and ... for all others.
+Columns: TypeAlias = "str | Family | Mapping[Any, str | Family]"
+Prior: TypeAlias = "Belief | PriorRule | float | np.number[Any] | str | None"
+Priors: TypeAlias = "Prior | BDe | Tally | Sequence[Prior] | Mapping[Any, Prior]"
+ClassPrior: TypeAlias = "str | Mapping[Any, float] | npt.NDArray[Any] | Iterable[float] | Dirichlet | None"
+Candidates: TypeAlias = Mapping[str, Sequence[Any] | npt.NDArray[Any]] | Iterable[Mapping[str, Any]]

@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from hmmlearn.base import DECODER_ALGORITHMS, BaseHMM
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -42,7 +43,9 @@ class Counting:
 
     # ---- Learning -------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, lengths: Any = None, *, states: Any = None) -> Self:
+    def fit(
+        self, X: npt.ArrayLike, lengths: npt.ArrayLike | None = None, *, states: npt.ArrayLike | None = None
+    ) -> Self:
         """Learn by EM, as hmmlearn does, or count where states are known, which it does not.
 
         Parameters
@@ -101,7 +104,7 @@ class Counting:
             if self._needs_init(letter, name):
                 setattr(self, name, np.full(shape, 1 / n))
 
-    def forget(self, X: Any, states: Any, lengths: Any = None) -> Self:
+    def forget(self, X: npt.ArrayLike, states: npt.ArrayLike, lengths: npt.ArrayLike | None = None) -> Self:
         """Take sequences of known states out again, exactly: as if they had never been counted. Not in hmmlearn.
 
         Parameters
@@ -201,7 +204,9 @@ class Counting:
 
     # ---- Answers --------------------------------------------------------------------------------------------------
 
-    def decode(self, X: Any, lengths: Any = None, algorithm: str | None = None) -> tuple[float, np.ndarray]:
+    def decode(
+        self, X: npt.ArrayLike, lengths: npt.ArrayLike | None = None, algorithm: str | None = None
+    ) -> tuple[float, np.ndarray]:
         """The most probable states of every sequence.
 
         Parameters

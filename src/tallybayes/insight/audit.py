@@ -39,7 +39,9 @@ _MASS = 0.99
 _FEW = 0.01  # of the rows: so many improbable ones are left out where columns are compared
 
 
-def audit(model: Any, data: Rows, target: Labels | None = None, *, by: Any = None, learned: bool = False) -> Audit:
+def audit(
+    model: Any, data: Rows, target: Labels | None = None, *, by: Labels | None = None, learned: bool = False
+) -> Audit:
     """Look for what is wrong with some rows, by what a model has counted.
 
     Rows that are all but impossible, with the column that is most to blame; values that were never counted; columns

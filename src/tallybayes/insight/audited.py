@@ -11,6 +11,7 @@ from tallybayes.html import html_parts
 from tallybayes.insight.drift import ColumnDrift
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -131,7 +132,7 @@ class Audit:
         """Whether nothing was found."""
         return not self.findings
 
-    def to_frame(self, part: str = "rows") -> Any:
+    def to_frame(self, part: str = "rows") -> pd.DataFrame:
         """One part as a pandas data frame.
 
         Parameters

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -25,6 +26,7 @@ from tallybayes.sources.table import Table
 from tallybayes.typing import RandomState, Rows, Weights
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -44,7 +46,7 @@ def choose_states(
     X: Rows,
     candidates: Iterable[int] = range(1, 7),
     by: str = "held_out",
-    lengths: Any = None,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
@@ -220,7 +222,7 @@ class ChosenStates:
             gap = one.losses - best.losses
         return average(np.where(np.isnan(gap), 0.0, gap), best.steps, _MASS)  # both may find a step impossible
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame: a line for every number of states, and all that was found for it."""
         import pandas as pd
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +19,9 @@ from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.fitted.fitted import Evidence
 from tallybayes.models.fitted.measures import evidence_of
 from tallybayes.models.networks.network import BayesianNetwork
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Kass and Raftery (1995): Bayes factors from 3, 20 and 150 on, in bits.
 _SCALE = (
@@ -204,7 +207,7 @@ class Comparison:
             f"{row:.3g} bits a row shorter."
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """One line per model, the best first, as a pandas data frame."""
         import pandas as pd
 

@@ -35,7 +35,7 @@ from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.regression.held_out import HeldRows
 from tallybayes.models.regression.regression import Regression
 from tallybayes.sources.table import Table
-from tallybayes.typing import Labels, RandomState, Rows, Weights
+from tallybayes.typing import Candidates, Labels, RandomState, Rows, Weights
 
 MOST_CALIBRATIONS = 10  # where every row is held out alone
 MOST_FITS = 500  # of a model that is fitted again without every row
@@ -47,7 +47,7 @@ def cross_validate(
     data: Rows,
     target: Labels,
     folds: Any = 10,
-    groups: Any = None,
+    groups: Labels | None = None,
     order: Any = None,
     *,
     candidates: None = None,
@@ -60,10 +60,10 @@ def cross_validate(
     data: Rows,
     target: Labels | None = None,
     folds: Any = 10,
-    groups: Any = None,
+    groups: Labels | None = None,
     order: Any = None,
     *,
-    candidates: Any = None,
+    candidates: Candidates | None = None,
     sample_weight: Weights = None,
     random_state: RandomState = 0,
 ) -> Any: ...
@@ -72,10 +72,10 @@ def cross_validate(
     data: Rows,
     target: Labels | None = None,
     folds: Any = 10,
-    groups: Any = None,
+    groups: Labels | None = None,
     order: Any = None,
     *,
-    candidates: Any = None,
+    candidates: Candidates | None = None,
     sample_weight: Weights = None,
     random_state: RandomState = 0,
 ) -> Any:
@@ -177,10 +177,20 @@ def leave_one_out(
 ) -> CrossValidation: ...
 @overload
 def leave_one_out(
-    model: Any, data: Rows, target: Labels | None = None, *, candidates: Any = None, sample_weight: Weights = None
+    model: Any,
+    data: Rows,
+    target: Labels | None = None,
+    *,
+    candidates: Candidates | None = None,
+    sample_weight: Weights = None,
 ) -> Any: ...
 def leave_one_out(
-    model: Any, data: Rows, target: Labels | None = None, *, candidates: Any = None, sample_weight: Weights = None
+    model: Any,
+    data: Rows,
+    target: Labels | None = None,
+    *,
+    candidates: Candidates | None = None,
+    sample_weight: Weights = None,
 ) -> Any:
     """Score every row by the model of all other rows.
 

@@ -24,6 +24,7 @@ from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.typing import Labels, Rows, Weights
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -105,7 +106,7 @@ class Dependence:
         out[self.first, self.second] = out[self.second, self.first] = self.information
         return out
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """The table as a pandas data frame, one line per pair."""
         import pandas as pd
 

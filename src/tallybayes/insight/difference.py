@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import rel_entr
@@ -17,6 +17,9 @@ from tallybayes.models.classifiers.answers.of_pairs import told_given
 from tallybayes.models.classifiers.choice.chosen import Chosen
 from tallybayes.models.fitted.reading import Told
 from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN = 12
 _UNSEEN = 0.5  # rows: what a level counts for in the model that has never seen it
@@ -78,7 +81,7 @@ class Difference:
         self.columns = sorted(columns, key=lambda one: -np.nan_to_num(one.bits, nan=-1.0))
         self.only_before, self.only_after, self.note = list(only_before), list(only_after), note
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """One line for every column, as a pandas data frame."""
         import pandas as pd
 

@@ -43,7 +43,7 @@ def evaluate(
     model: Classifier | Chosen | NearestClassMean,
     data: Rows,
     target: Labels | None = None,
-    by: Any = None,
+    by: Labels | None = None,
     *,
     sample_weight: Weights = None,
     mass: float = 0.95,
@@ -53,7 +53,7 @@ def evaluate(
     model: Regression,
     data: Rows,
     target: Labels | None = None,
-    by: Any = None,
+    by: Labels | None = None,
     *,
     sample_weight: Weights = None,
     mass: float = 0.95,
@@ -63,7 +63,7 @@ def evaluate(
     model: Any,
     data: Rows,
     target: Labels | None = None,
-    by: Any = None,
+    by: Labels | None = None,
     *,
     sample_weight: Weights = None,
     mass: float = 0.95,
@@ -72,7 +72,7 @@ def evaluate(
     model: Any,
     data: Rows,
     target: Labels | None = None,
-    by: Any = None,
+    by: Labels | None = None,
     *,
     sample_weight: Weights = None,
     mass: float = 0.95,
@@ -136,7 +136,7 @@ def evaluate(
     name_of_by = by if isinstance(by, str) else None
     weight = table._column(sample_weight) if isinstance(sample_weight, str) else sample_weight
     weight = check_weight(weight, told.n_rows, any_size=True)
-    options = {"weight": weight, "by": table._column(by) if isinstance(by, str) else by, "mass": mass}
+    options: dict[str, Any] = {"weight": weight, "by": table._column(by) if isinstance(by, str) else by, "mass": mass}
     found: Any
     if isinstance(model, BayesianNetwork):
         found = _evaluate_network(model, table, target, options)

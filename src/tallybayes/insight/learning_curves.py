@@ -21,6 +21,7 @@ from tallybayes.sources.opening import open_source
 from tallybayes.typing import Labels, RandomState, Rows
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -117,7 +118,7 @@ class LearningCurves:
             raise DataError.wrong_type("what", repr(what), " or ".join(map(repr, self.measures)))
         return what
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A line for every model and size, as a pandas data frame: means over the splits, and their standard errors."""
         import pandas as pd
 

@@ -19,6 +19,7 @@ from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.typing import Labels, RandomState, Rows
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -81,7 +82,7 @@ class PredictiveCheck:
         far = float(-ndtri(0.005 / max(len(self.table), 1)))
         return [row for row in self.table if not 0.005 < row.p < 0.995 and abs(row.gap) > far]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """The table as a pandas data frame, one line per column, class and statistic."""
         import pandas as pd
 

@@ -12,6 +12,7 @@ from tallybayes.errors import DataError, printable
 from tallybayes.html import html_table
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -121,7 +122,7 @@ class Prequential:
             raise DataError.wrong_type("what", repr(what), " or ".join(map(repr, MEASURES)))
         return what
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A line for every model and batch, as a pandas data frame."""
         import pandas as pd
 

@@ -22,6 +22,7 @@ from tallybayes.progress import progress
 from tallybayes.typing import Labels, Rows, Weights
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -76,7 +77,7 @@ class PriorPath:
         """The strength with the lowest log-loss on what was left out or, without classes, the fewest bits."""
         return float(self.strengths[np.argmin([result.loss.value for result in self.results])])
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """One row for every strength, as a pandas DataFrame."""
         import pandas as pd
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from tallybayes.aligned import aligned
 from tallybayes.html import html_parts
 from tallybayes.insight.intervals import Measure, average
 from tallybayes.insight.validation import REFITTED
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Selection(Sequence[Any]):
@@ -60,7 +63,7 @@ class Selection(Sequence[Any]):
         gap = np.where(np.isnan(gap), 0.0, gap)  # both found it impossible
         return average(gap, weight, best.mass)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """One row for every candidate, as a pandas DataFrame."""
         import pandas as pd
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import printable
 from tallybayes.families.family import Family
@@ -16,6 +16,9 @@ from tallybayes.models.inputs.suggesting import ColumnSuggestion, choose_familie
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.opening import open_source
 from tallybayes.typing import Labels, Rows, Weights
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def suggest_columns(data: Rows, target: Labels, *, sample_weight: Weights = None) -> Suggestion:
@@ -109,7 +112,7 @@ class Suggestion:
         """From column to why it says nothing."""
         return {name: one.remark for name, one in self.details.items() if one.left_out}
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """Every family that was tried, one line each, as a pandas data frame."""
         import pandas as pd
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -254,7 +255,7 @@ class Model(Estimator):
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
 
         Parameters

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -73,7 +74,7 @@ class Receipt:
     version: str = __version__
     format: int = field(default=_FORMAT, repr=False)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write it as JSON that people and programs can read, and `Receipt.load`.
 
         Parameters
@@ -85,7 +86,7 @@ class Receipt:
             file.write((json.dumps({**told, "seal": _seal(told)}, indent=1, ensure_ascii=False) + "\n").encode())
 
     @classmethod
-    def load(cls, path: Any) -> Self:
+    def load(cls, path: str | PathLike[str]) -> Self:
         """A receipt that `save` wrote, refused where it was changed since; from whomever, it is only read.
 
         The seal is a digest of what it says, no signature: who wants to forge a receipt can seal it again. What no one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -12,6 +12,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 import tallybayes as tb
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tallybayes.typing import SparseMatrix
 
 
 class Counting:
@@ -24,7 +29,9 @@ class Counting:
     classes_: np.ndarray
     _reads: dict[str, Any] = {}  # noqa: RUF012 how scikit-learn's validation reads the rows
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(
+        self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
         """Take rows out again, exactly: as if they had never been seen. Not in scikit-learn.
 
         Parameters
@@ -88,7 +95,7 @@ class Counting:
             check_classification_targets(y)
         return X, y
 
-    def _count(self, X: Any, y: np.ndarray, weight: Any = None, classes: Any = None) -> Any:
+    def _count(self, X: Any, y: np.ndarray, weight: Any = None, classes: npt.ArrayLike | None = None) -> Any:
         """A model of these rows; `classes` exist whether seen or not."""
         rows = self._named(self._counted(X))
         return self._make_model().partial_fit(rows, y, sample_weight=weight, classes=classes)

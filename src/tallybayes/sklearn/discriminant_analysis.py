@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sklearn.discriminant_analysis as theirs
@@ -14,6 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import tallybayes as tb
 from tallybayes.sklearn.counting import Counting, counts_of, statistics_of
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tallybayes.typing import SparseMatrix
+
 
 class CovarianceCounting(Counting):
     """Classes that are Gaussian: their means and covariances, shrunk as is wanted."""
@@ -23,7 +28,7 @@ class CovarianceCounting(Counting):
     covariance_estimator: Any
     priors: Any
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike) -> Self:
         """Count means and products of columns, forgetting any counted before.
 
         Parameters
@@ -36,9 +41,10 @@ class CovarianceCounting(Counting):
         self
         """
         self._validate_params()  # type: ignore[attr-defined]
-        X, y = self._read(X, y, reset=True)
-        rows = (X, y) if self._needs_rows() else None
-        return self._adopt(self._count(X, y), rows=rows, dtype=X.dtype if X.dtype.kind == "f" else np.dtype(float))
+        read, labels = self._read(X, y, reset=True)
+        rows = (read, labels) if self._needs_rows() else None
+        dtype = read.dtype if read.dtype.kind == "f" else np.dtype(float)
+        return self._adopt(self._count(read, labels), rows=rows, dtype=dtype)
 
     def _counted(self, X: Any) -> Any:
         return X.astype(float) if X.dtype == bool else X  # labels, to our models

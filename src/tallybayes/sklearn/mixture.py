@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sklearn.mixture as theirs
 
 import tallybayes as tb
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tallybayes.typing import SparseMatrix
 
 _FAMILIES = {
     "full": tb.MultivariateGaussian,
@@ -60,7 +65,7 @@ class GaussianMixture(theirs.GaussianMixture):
     precisions_cholesky_: Any
     _moments: Any = None  # what the last step counted
 
-    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_predict(self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike | None = None) -> np.ndarray:
         """Climb from every start, and the component of every row.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sklearn.naive_bayes as theirs
@@ -13,11 +13,18 @@ from sklearn.utils.validation import check_non_negative, validate_data
 import tallybayes as tb
 from tallybayes.sklearn.counting import Counting, added, by_class, counts_of, statistics_of, weights_of
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tallybayes.typing import SparseMatrix
+
 
 class NaiveBayesCounting(Counting):
     """`fit` and `partial_fit` of all five."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
         """Count the rows, forgetting any counted before.
 
         Parameters
@@ -36,7 +43,13 @@ class NaiveBayesCounting(Counting):
         # A class whose rows weigh nothing is one to scikit-learn.
         return self._learn(None, X, self._count(X, y, weight, None if weight is None else np.unique(y)), weight)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: npt.ArrayLike | SparseMatrix,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
         """Count more rows.
 
         Parameters
@@ -378,7 +391,7 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
         check_non_negative(X, "CategoricalNB (input X)")
         return X, y
 
-    def _count(self, X: Any, y: np.ndarray, weight: Any = None, classes: Any = None) -> Any:
+    def _count(self, X: Any, y: np.ndarray, weight: Any = None, classes: npt.ArrayLike | None = None) -> Any:
         model = super()._count(X, y, weight, classes)
         return self._with_categories(model, self._validate_n_categories(X, self.min_categories))
 

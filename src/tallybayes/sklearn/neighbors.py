@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sklearn.neighbors as theirs
@@ -11,6 +11,11 @@ from scipy.sparse import issparse
 
 import tallybayes as tb
 from tallybayes.sklearn.counting import Counting, counts_of, statistics_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tallybayes.typing import SparseMatrix
 
 
 class NearestCentroid(Counting, theirs.NearestCentroid):
@@ -39,7 +44,7 @@ class NearestCentroid(Counting, theirs.NearestCentroid):
 
     _reads = {"accept_sparse": ["csr", "csc"]}  # noqa: RUF012
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike) -> Self:
         """Count means and spreads, forgetting any counted before.
 
         Parameters
@@ -52,12 +57,12 @@ class NearestCentroid(Counting, theirs.NearestCentroid):
         self
         """
         self._validate_params()
-        X, y = self._read(X, y, reset=True)
-        X = self._counted(X)
-        model = self._count(X, y)
+        read, labels = self._read(X, y, reset=True)
+        rows = self._counted(read)
+        model = self._count(rows, labels)
         medians = None
         if self.metric == "manhattan":
-            medians = np.stack([np.median(X[y == label], axis=0) for label in model.classes_])
+            medians = np.stack([np.median(rows[labels == label], axis=0) for label in model.classes_])
         return self._adopt(model, medians=medians)
 
     def _labels(self, model: Any) -> np.ndarray:

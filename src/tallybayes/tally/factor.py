@@ -9,9 +9,8 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
+from tallybayes.typing import Name as Name
 from tallybayes.value import Value
-
-Name = str | int
 
 
 @dataclass(frozen=True, eq=False, repr=False)

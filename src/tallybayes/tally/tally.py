@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -268,7 +269,7 @@ class Tally:
                     found.append((self._place(factor, statistic, place) + said, float(held[place])))
         return sorted(found, key=lambda one: one[1])
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write this tally to a sealed file that `tb.load` reads.
 
         Parameters

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.families.distribution import mixture_cumulative
 from tallybayes.kernels import chain_steps
@@ -13,6 +14,7 @@ from tallybayes.models.chains.decoding import open_asked, warn_impossible
 from tallybayes.models.fitted.scoring import Scored, chunk_of, chunk_rows, rows_of
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.sequences import Sequences
+from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.chain import Chain
@@ -21,7 +23,12 @@ if TYPE_CHECKING:
 
 @answering
 def surprise(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> list[np.ndarray]:
     """−log p(step | steps before it) of every step, in nats; inf from an impossible step on.
 
@@ -45,7 +52,12 @@ def surprise(
 
 @answering
 def tail_proba(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> list[np.ndarray]:
     """The probability, given the steps before it, of a cell as far out as the one that is there: small is strange.
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
@@ -18,6 +19,7 @@ from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.decoding import answers, open_asked, warn_impossible
 from tallybayes.models.chains.lags import orders_of, refuse_past
 from tallybayes.models.inputs.outside import answering
+from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -30,9 +32,9 @@ _PAST = 100  # steps before, in the picture
 @answering
 def forecast(
     model: HiddenMarkovModel,
-    X: Any,
+    X: Rows,
     horizon: int = 1,
-    lengths: Any = None,
+    lengths: npt.ArrayLike | None = None,
     *,
     level: float = 0.9,
     sequence: str | None = None,

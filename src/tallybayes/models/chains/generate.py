@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.families.text import Text
 from tallybayes.kernels import chain as kernels
@@ -18,12 +19,13 @@ from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.frames import as_frame, frame_kind
 from tallybayes.tally.domain import labels_at, labels_of
+from tallybayes.typing import RandomState, Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 
 
-def sample(model: HiddenMarkovModel, n: Any, *, random_state: Any = None) -> tuple[list[Any], list[np.ndarray]]:
+def sample(model: HiddenMarkovModel, n: Any, *, random_state: RandomState = None) -> tuple[list[Any], list[np.ndarray]]:
     """Draw sequences.
 
     Parameters
@@ -78,7 +80,12 @@ def _drawn(model: HiddenMarkovModel, path: np.ndarray, rng: np.random.Generator)
 
 @answering
 def fill(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> list[Any]:
     """Fill in missing cells by what the whole sequence says about their state.
 

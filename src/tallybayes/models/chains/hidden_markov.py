@@ -44,9 +44,12 @@ from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.reading import in_family_of_words
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import RandomState
 from tallybayes.words import Words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 
@@ -138,7 +141,7 @@ class HiddenMarkovModel(Model):
         tol: float = 1e-6,
         n_init: int = 1,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_states = n_states
         self.columns = columns
@@ -280,7 +283,7 @@ class HiddenMarkovModel(Model):
 
     # ---- Pictures ---------------------------------------------------------------------------------------------------
 
-    def plot_states(self, steps: Any, ax: Any = None) -> Picture:
+    def plot_states(self, steps: Any, ax: Axes | None = None) -> Picture:
         """A picture of one sequence with its states; needs matplotlib.
 
         Parameters
@@ -297,7 +300,7 @@ class HiddenMarkovModel(Model):
 
         return plot_states(self, steps, ax)
 
-    def plot_graph(self, ax: Any = None) -> Picture:
+    def plot_graph(self, ax: Axes | None = None) -> Picture:
         """The model as a graph with plates: what depends on what; needs matplotlib.
 
         Parameters
@@ -312,7 +315,7 @@ class HiddenMarkovModel(Model):
 
         return plot_chain(self, ax)
 
-    def plot_transitions(self, ax: Any = None, least: float = 0.01) -> Picture:
+    def plot_transitions(self, ax: Axes | None = None, least: float = 0.01) -> Picture:
         """A picture of the states and their transitions; needs matplotlib.
 
         Parameters

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, LabelError
@@ -31,6 +32,7 @@ from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, Weights
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -40,13 +42,13 @@ if TYPE_CHECKING:
 
 def fit(
     model: H,
-    X: Any,
-    y: Any = None,
-    lengths: Any = None,
+    X: Rows,
+    y: Labels | None = None,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
     initial: HiddenMarkovModel | None = None,
 ) -> H:
     """Count labelled sequences, or learn from those without labels by EM; forget any learned before.
@@ -142,13 +144,13 @@ def _too_few_states(model: HiddenMarkovModel, domain: Domain) -> DataError:
 
 def partial_fit(
     model: H,
-    X: Any,
-    y: Any,
-    lengths: Any = None,
+    X: Rows,
+    y: Labels,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
 ) -> H:
     """Count more labelled sequences; new states and labels may appear.
 
@@ -170,13 +172,13 @@ def partial_fit(
 @receipted
 def forget(
     model: H,
-    X: Any,
-    y: Any,
-    lengths: Any = None,
+    X: Rows,
+    y: Labels,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
 ) -> H:
     """Take labelled sequences out again, exactly.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import EstimateError, printable
 from tallybayes.html import html_table
@@ -14,6 +15,7 @@ from tallybayes.models.chains.decoding import answers, open_asked, warn_impossib
 from tallybayes.models.chains.messages import text_table
 from tallybayes.models.chains.stationary_start import closed_classes, stationary_shares
 from tallybayes.models.inputs.outside import answering
+from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -72,7 +74,12 @@ def durations(model: HiddenMarkovModel) -> np.ndarray:
 
 @answering
 def expected_visits(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> Visits:
     """How many steps of every sequence are expected in every state, and how many stays, given the whole sequence.
 

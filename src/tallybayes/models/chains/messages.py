@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.aligned import aligned
 from tallybayes.errors import printable
@@ -14,6 +15,7 @@ from tallybayes.html import html_table
 from tallybayes.kernels import chain_steps
 from tallybayes.models.chains.decoding import labelled, open_asked, warn_impossible
 from tallybayes.models.inputs.outside import answering
+from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -24,7 +26,12 @@ _STEPS, _STATES = 8, 24  # that are shown
 
 @answering
 def forward(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> list[Messages]:
     """α: p(steps so far, state now) of every step and state; −inf in logs, where no path leads.
 
@@ -45,7 +52,12 @@ def forward(
 
 @answering
 def backward(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> list[Messages]:
     """β: p(steps to come | state now) of every step and state, and that it ends there, where the end is modelled.
 
@@ -67,7 +79,12 @@ def backward(
 
 @answering
 def trellis(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> list[Trellis]:
     """The best path to every state of every step, and the best of all: what Viterbi's algorithm goes by.
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import DataError, printable
 from tallybayes.html import html_table
@@ -13,6 +14,7 @@ from tallybayes.inference.em import is_whole
 from tallybayes.kernels import chain as kernels
 from tallybayes.models.chains.decoding import labelled, open_asked, warn_impossible
 from tallybayes.models.inputs.outside import answering
+from tallybayes.typing import RandomState, Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -23,9 +25,9 @@ _STEPS = 12  # that are shown
 @answering
 def best_paths(
     model: HiddenMarkovModel,
-    X: Any,
+    X: Rows,
     k: int = 5,
-    lengths: Any = None,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
@@ -66,13 +68,13 @@ def best_paths(
 @answering
 def sample_paths(
     model: HiddenMarkovModel,
-    X: Any,
+    X: Rows,
     n: int = 1,
-    lengths: Any = None,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> list[np.ndarray]:
     """Paths of states drawn from p(path | whole sequence), `n` for every sequence, independent of each other.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from tallybayes.sources.table import Table
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.typing import Labels, RandomState, Rows
+from tallybayes.typing import ClassPrior, Labels, RandomState, Rows
 from tallybayes.words import Words
 
 if TYPE_CHECKING:
@@ -118,10 +118,10 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         shrinkage: Any = None,
         estimate: str = "bayes",
         prior: Any = None,
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
         calibration: str | None = None,
         unlabelled: str | None = None,
-        missing_label: Any = None,
+        missing_label: Hashable = None,
         unlabelled_weight: float = 1.0,
         n_classes: int | None = None,
         max_iter: int = 200,

@@ -51,7 +51,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.reading import as_read, in_family_of_words
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import ClassPrior, Labels, Rows, Weights
 from tallybayes.words import Words
 
 
@@ -193,7 +193,7 @@ class Grouped(Model):
 
     @by_batch
     @answering
-    def predict_log_proba(self, X: Rows, class_prior: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
         """log p(class | row), shape (n, classes).
 
         Parameters
@@ -222,7 +222,7 @@ class Grouped(Model):
 
     @by_batch
     @answering
-    def predict_proba(self, X: Rows, class_prior: Any = None) -> np.ndarray:
+    def predict_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
         """p(class | row), shape (n, classes). A row impossible in every class gets the class prior, with a warning.
 
         Parameters

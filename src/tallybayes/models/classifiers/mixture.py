@@ -21,7 +21,7 @@ from tallybayes.models.fitted.measures import evidence_bound
 from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
 from tallybayes.models.inputs.features import open_features
 from tallybayes.sources.opening import open_source
-from tallybayes.typing import RandomState, Rows, Weights
+from tallybayes.typing import ClassPrior, RandomState, Rows, Weights
 
 
 class Mixture(Grouped):
@@ -79,7 +79,7 @@ class Mixture(Grouped):
         *,
         estimate: str = "bayes",
         prior: Any = None,
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
         unseen: str = "missing",
         max_iter: int = 200,
         tol: float = 1e-6,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from tallybayes.models.bases import attribute
@@ -11,7 +12,7 @@ from tallybayes.models.classifiers.independent import column_factors, column_tag
 from tallybayes.models.classifiers.stating import naive_bayes_from_parameters
 from tallybayes.models.fitted.climbing import plot_climb
 from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
-from tallybayes.typing import RandomState
+from tallybayes.typing import ClassPrior, RandomState
 
 
 class NaiveBayes(Classifier):
@@ -87,11 +88,11 @@ class NaiveBayes(Classifier):
         *,
         estimate: str = "bayes",
         prior: Any = None,
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
         unseen: str = "missing",
         calibration: str | None = None,
         unlabelled: str | None = None,
-        missing_label: Any = None,
+        missing_label: Hashable = None,
         unlabelled_weight: float = 1.0,
         n_classes: int | None = None,
         max_iter: int = 200,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -368,7 +369,7 @@ class NearestClassMean(ClassifierMixin, Model):
     predict_log_proba = distances.predict_log_proba
     _numbers = distances.numbers
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a sealed file that `tb.load` reads; a metric that is code cannot be written.
 
         Parameters

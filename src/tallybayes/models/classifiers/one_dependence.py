@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tallybayes.models.classifiers.answers import of_pairs
 from tallybayes.models.classifiers.answers.pairs_work import show_work_of_parents
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.pairs_plan import ParentsPlan
+from tallybayes.typing import ClassPrior
 
 
 class AveragedOneDependence(Classifier):
@@ -84,11 +86,11 @@ class AveragedOneDependence(Classifier):
         bins: Any = 8,
         strength: float = 4.0,
         prior: Any = None,
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
         unseen: str = "missing",
         calibration: str | None = None,
         unlabelled: str | None = None,
-        missing_label: Any = None,
+        missing_label: Hashable = None,
     ) -> None:
         self.columns = columns
         self.bins = bins

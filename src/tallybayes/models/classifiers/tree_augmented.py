@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from tallybayes.models.classifiers.answers import of_pairs, travel
 from tallybayes.models.classifiers.answers.pairs_work import show_work_of_tree
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.pairs_plan import TreePlan
+from tallybayes.typing import ClassPrior
 
 _IN_CACHE = 32_768  # cells of pairs that are looked at together
 
@@ -72,11 +74,11 @@ class TreeAugmentedNaiveBayes(Classifier):
         bins: Any = 8,
         strength: float = 4.0,
         prior: Any = None,
-        class_prior: Any = None,
+        class_prior: ClassPrior = None,
         unseen: str = "missing",
         calibration: str | None = None,
         unlabelled: str | None = None,
-        missing_label: Any = None,
+        missing_label: Hashable = None,
     ) -> None:
         self.columns = columns
         self.bins = bins

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes.aligned import aligned
 from tallybayes.errors import brief, printable
 from tallybayes.html import html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_LINES = 24  # of a printed table
 _MOST_COLUMNS = 12
@@ -127,7 +130,7 @@ class ParameterTable:
         line = self.values[tuple(place)]
         return float(line) if len(parts) > n_given else dict(zip(self.columns, line.tolist(), strict=True))
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with a line for every combination of the levels given, which are its index."""
         import pandas as pd
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from tallybayes.errors import DataError, printable
 from tallybayes.html import html_parts
 from tallybayes.models.inputs.features import free_name
 from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN = 12
 _BAR = 20
@@ -93,7 +96,7 @@ class Answer(Mapping[Any, float]):
         turned = summed.transpose(np.argsort(np.argsort(kept)))
         return Answer(tuple(nodes), tuple(self.levels[k] for k in kept), turned, self.given)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame: a column for every node, and the probability."""
         import pandas as pd
 

@@ -21,6 +21,8 @@ from tallybayes.models.networks.separation import listed
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tallybayes.models.networks.network import BayesianNetwork
 
 _SHOWN = 12
@@ -178,7 +180,7 @@ class Effect(Mapping[Any, Any]):
         """What a picture of the network shows of it."""
         return self._how.marks
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame: a line for every level of `of` and of `on`."""
         import pandas as pd
 

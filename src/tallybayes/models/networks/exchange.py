@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -201,7 +202,7 @@ def to_parameters(model: BayesianNetwork) -> dict[Name, dict[str, Any]]:
     return dict(describe_nodes(parents, levels, probabilities, lines))
 
 
-def to_json(model: BayesianNetwork, path: Any) -> None:
+def to_json(model: BayesianNetwork, path: str | PathLike[str]) -> None:
     """Write the network to a JSON file that `from_json` reads: tables of labels, lines of measured nodes.
 
     Parameters
@@ -214,7 +215,7 @@ def to_json(model: BayesianNetwork, path: Any) -> None:
     write_json(to_parameters(model), path)
 
 
-def to_bif(model: BayesianNetwork, path: Any) -> None:
+def to_bif(model: BayesianNetwork, path: str | PathLike[str]) -> None:
     """Write the tables to a file in the Interchange Format for Bayesian networks (BIF).
 
     Parameters

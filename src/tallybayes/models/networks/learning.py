@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Vocabulary
+from tallybayes.typing import Rows, Weights
 
 if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
@@ -42,7 +43,14 @@ if TYPE_CHECKING:
     N = TypeVar("N", bound=BayesianNetwork)
 
 
-def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None, initial: BayesianNetwork | None = None) -> N:
+def fit(
+    model: N,
+    X: Rows,
+    *,
+    sample_weight: Weights = None,
+    names: Iterable[Name] | None = None,
+    initial: BayesianNetwork | None = None,
+) -> N:
     """Count the rows, forgetting any counted before.
 
     Parameters
@@ -70,7 +78,7 @@ def fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None, initi
         return _learn_there(model, source, sample_weight)
 
 
-def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
+def partial_fit(model: N, X: Rows, *, sample_weight: Weights = None, names: Iterable[Name] | None = None) -> N:
     """Count more rows; new levels may appear. Any order, any split gives what `fit` on all gives.
 
     Parameters
@@ -91,7 +99,7 @@ def partial_fit(model: N, X: Any, *, sample_weight: Any = None, names: Any = Non
 
 
 @receipted
-def forget(model: N, X: Any, *, sample_weight: Any = None, names: Any = None) -> N:
+def forget(model: N, X: Rows, *, sample_weight: Weights = None, names: Iterable[Name] | None = None) -> N:
     """Take rows out again, exactly: as if they had never been seen.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, stdtr
@@ -18,6 +18,9 @@ from tallybayes.models.networks.answer import question_of
 from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.observed import Known
 from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN = (0.05, 0.25, 0.5, 0.75, 0.95)
 _HALVINGS = 200  # more than a float has digits
@@ -166,7 +169,7 @@ class MeasuredAnswer:
             raise DataError.wrong_type("mass", repr(mass), "a number between 0 and 1")
         return np.asarray(self.quantile([(1 - mass) / 2, (1 + mass) / 2]))
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame: the mean and the deviation of every node."""
         import pandas as pd
 

@@ -13,6 +13,8 @@ from tallybayes.models.networks.questions import query
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tallybayes.models.networks.network import BayesianNetwork
 
 
@@ -57,7 +59,7 @@ class MeasuredEffect:
         """What a picture of the network shows of it."""
         return self._how.marks
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame of one line."""
         import pandas as pd
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from tallybayes.models.networks.inference import NetworkInference
 from tallybayes.models.networks.measured_answer import MeasuredAnswer, Parts, mixed_parts
 from tallybayes.models.networks.observed import Known
 from tallybayes.tally.factor import Name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN = 12
 
@@ -78,7 +81,7 @@ class MixedAnswer(Mapping[Any, MeasuredAnswer]):
     def __len__(self) -> int:
         return len(self._each)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame: a line for every possible combination of levels, its probability, means, deviations."""
         import pandas as pd
 

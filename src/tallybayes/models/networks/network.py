@@ -31,9 +31,12 @@ from tallybayes.models.networks.sensitivity import sensitivity
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.reading import as_read
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import RandomState
 from tallybayes.words import Words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 
@@ -120,7 +123,7 @@ class BayesianNetwork(Model):
         tol: float = 1e-6,
         n_init: int = 1,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.parents = parents if isinstance(parents, dict) else Graph.read(parents).parents
         self.columns = columns
@@ -236,7 +239,7 @@ class BayesianNetwork(Model):
         return f"BayesianNetwork of {rows}, {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}"
 
     def plot(
-        self, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True, highlight: Any = None
+        self, ax: Axes | None = None, *, given: Any = None, do: Any = None, tables: bool = True, highlight: Any = None
     ) -> Picture:
         """A picture of the network, parents above children; needs matplotlib.
 
@@ -262,7 +265,7 @@ class BayesianNetwork(Model):
         self,
         given: Mapping[Name, Any] | None,
         nodes: Any = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         do: Mapping[Name, Any] | None = None,
     ) -> Picture:

@@ -17,8 +17,11 @@ from tallybayes.models.networks.rows import require_labels
 from tallybayes.models.networks.separation import listed
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Names
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tallybayes.models.networks.network import BayesianNetwork
 
 _SHOWN, _BAR = 12, 20
@@ -30,7 +33,7 @@ def next_question(
     target: Name,
     given: Mapping[Name, Any] | None = None,
     *,
-    candidates: Any = None,
+    candidates: Names | None = None,
     cost: Any = None,
     prices: Any = None,
     do: Mapping[Name, Any] | None = None,
@@ -169,7 +172,7 @@ class NextQuestion(Mapping[Any, float]):
     def __len__(self) -> int:
         return len(self._worth)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame: a line for every node, best first."""
         import pandas as pd
 

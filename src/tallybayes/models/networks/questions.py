@@ -25,6 +25,7 @@ from tallybayes.models.networks.separation import listed
 from tallybayes.sources.frames import as_frame
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
+from tallybayes.typing import RandomState
 from tallybayes.words import Words
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def query(
     do: Mapping[Name, Any] | None = None,
     inference: str = "exact",
     n_draws: int = 200_000,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Answer | MeasuredAnswer | MixedAnswer:
     """p(nodes | given), exactly or by draws.
 
@@ -215,7 +216,7 @@ def sample(
     given: Mapping[Name, Any] | None = None,
     *,
     do: Mapping[Name, Any] | None = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Any:
     """Rows drawn from the network, or from what it says given something.
 

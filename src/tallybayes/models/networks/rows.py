@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from tallybayes.sources.frames import as_frame, frame_kind
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Rows, Weights
 
 if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @by_batch
 @answering
-def score_samples(model: BayesianNetwork, X: Any, *, names: Any = None) -> np.ndarray:
+def score_samples(model: BayesianNetwork, X: Rows, *, names: Iterable[Name] | None = None) -> np.ndarray:
     """Log p(what is known of the row), everything missing summed out; −inf for an impossible row.
 
     Parameters
@@ -83,7 +84,9 @@ def answer_node(model: BayesianNetwork, X: Any, node: Name) -> Normalised:
 
 
 @answering
-def log_likelihood(model: BayesianNetwork, X: Any, *, sample_weight: Any = None, names: Any = None) -> float:
+def log_likelihood(
+    model: BayesianNetwork, X: Rows, *, sample_weight: Weights = None, names: Iterable[Name] | None = None
+) -> float:
     """log p(all that is known of the rows), in nats.
 
     Parameters
@@ -98,7 +101,12 @@ def log_likelihood(model: BayesianNetwork, X: Any, *, sample_weight: Any = None,
 @by_batch
 @answering
 def predict_proba(
-    model: BayesianNetwork, X: Any, columns: Any = None, *, do: Mapping[Name, Any] | None = None, names: Any = None
+    model: BayesianNetwork,
+    X: Rows,
+    columns: Any = None,
+    *,
+    do: Mapping[Name, Any] | None = None,
+    names: Iterable[Name] | None = None,
 ) -> Any:
     """p(node | what is known of the row), for many rows with any pattern of missing cells.
 
@@ -140,7 +148,12 @@ def predict_proba(
 @by_batch
 @answering
 def predict(
-    model: BayesianNetwork, X: Any, columns: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None
+    model: BayesianNetwork,
+    X: Rows,
+    columns: Any,
+    *,
+    do: Mapping[Name, Any] | None = None,
+    names: Iterable[Name] | None = None,
 ) -> Any:
     """The most probable level of each node by itself; of measured nodes, the mean.
 
@@ -169,7 +182,9 @@ def predict(
 
 @by_batch
 @answering
-def fill(model: BayesianNetwork, X: Any, *, do: Mapping[Name, Any] | None = None, names: Any = None) -> Any:
+def fill(
+    model: BayesianNetwork, X: Rows, *, do: Mapping[Name, Any] | None = None, names: Iterable[Name] | None = None
+) -> Any:
     """All nodes of the rows: cells that are known, and what `predict` says of the others, from everything known.
 
     Parameters

@@ -20,6 +20,9 @@ from tallybayes.models.networks.rows import require_labels
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
     from tallybayes.models.networks.network import BayesianNetwork
     from tallybayes.plots.picture import Picture
 
@@ -230,14 +233,14 @@ class Sensitivity(Sequence[Entry]):
             "    Check the names, and that every parent of the node has a level."
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame: a line for every entry, those that move the answer most first."""
         import pandas as pd
 
         names = ["node", "level", "given", "value", "low", "high", "slope"]
         return pd.DataFrame([[getattr(entry, name) for name in names] for entry in self], columns=names)
 
-    def plot(self, ax: Any = None, *, most: int = 15) -> Picture:
+    def plot(self, ax: Axes | None = None, *, most: int = 15) -> Picture:
         """A picture of how far each entry moves the answer, the furthest first (a tornado); needs matplotlib.
 
         Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,16 @@ from tallybayes.sources.table import open_table
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Weights
 
 
 def learn_tree(
-    data: Any, target: Name | None = None, *, sample_weight: Any = None, names: Any = None, **parameters: Any
+    data: Any,
+    target: Name | None = None,
+    *,
+    sample_weight: Weights = None,
+    names: Iterable[Name] | None = None,
+    **parameters: Any,
 ) -> BayesianNetwork:
     """The most likely tree over the columns, or with a target the most likely tree-augmented naive Bayes.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -14,13 +15,14 @@ from tallybayes.beliefs.log_gamma import log_gamma_half_step
 from tallybayes.models.fitted.measures import weighted_sum
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.parts import asked_parts, by_batch, joined_columns
+from tallybayes.models.regression import lines
 from tallybayes.models.regression.counting import levels_of
 from tallybayes.models.regression.design import codes_of
 from tallybayes.models.regression.learning import check_features, read_rows
-from tallybayes.models.regression.lines import Weights, degree_in_use, terms, weights_of
+from tallybayes.models.regression.lines import degree_in_use, terms, weights_of
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
-from tallybayes.typing import Rows
+from tallybayes.typing import Labels, RandomState, Rows, Weights
 
 
 class TargetPredictive(NamedTuple):
@@ -57,14 +59,14 @@ class TargetPredictive(NamedTuple):
         """Equal-tailed intervals that hold `mass` of the targets."""
         return Interval(*(self.location + self.scale * _quantile(self.freedom, tail) for tail in tails(mass)))
 
-    def cdf(self, y: Any) -> np.ndarray:
+    def cdf(self, y: npt.ArrayLike) -> np.ndarray:
         """P(target ≤ y)."""
         from scipy.special import ndtr
 
         z = (np.asarray(y, dtype=float) - self.location) / self.scale
         return np.where(np.isinf(self.freedom), ndtr(z), stdtr(np.where(np.isinf(self.freedom), 1.0, self.freedom), z))
 
-    def log_prob(self, y: Any) -> np.ndarray:
+    def log_prob(self, y: npt.ArrayLike) -> np.ndarray:
         """log p(y); 0 where it is missing."""
         y = np.asarray(y, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -78,7 +80,7 @@ class TargetPredictive(NamedTuple):
             found = np.where(np.isinf(self.freedom), -0.5 * (np.log(2 * np.pi) + z**2), student) - np.log(self.scale)
         return np.where(np.isnan(y), 0.0, found)
 
-    def sample(self, n: int, *, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
         """Targets drawn for every row: (n, *rows)."""
         rng = np.random.default_rng(random_state)
         noise = rng.standard_normal((n, *self.location.shape))
@@ -123,7 +125,7 @@ def inputs_of(model: Any, table: Table) -> tuple[np.ndarray, np.ndarray]:
     return x, where[codes]
 
 
-def _expected(weights: Weights, x: np.ndarray, group: np.ndarray) -> np.ndarray:
+def _expected(weights: lines.Weights, x: np.ndarray, group: np.ndarray) -> np.ndarray:
     if len(weights.slope) == 1:
         return (x - weights.centre[0]) @ weights.slope[0] + weights.level[0]
     return ((x - weights.centre[group]) * weights.slope[group]).sum(axis=1) + weights.level[group]
@@ -217,7 +219,7 @@ def of_group(posterior: Any, code: int, p: int) -> Any:
     )
 
 
-def predict_interval(model: Any, X: Any, mass: float = 0.95) -> Interval:
+def predict_interval(model: Any, X: Rows, mass: float = 0.95) -> Interval:
     """Intervals that hold the targets of rows, each with probability `mass`.
 
     Parameters
@@ -233,7 +235,7 @@ def predict_interval(model: Any, X: Any, mass: float = 0.95) -> Interval:
     return predictive(model, X).interval(mass)
 
 
-def sample(model: Any, X: Any, n: int = 1, *, random_state: Any = None) -> np.ndarray:
+def sample(model: Any, X: Rows, n: int = 1, *, random_state: RandomState = None) -> np.ndarray:
     """Targets drawn for every row from its predictive distribution: (n, rows), or (n, rows, targets).
 
     Parameters
@@ -266,7 +268,7 @@ def asked(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[TargetPredict
     return told, shape(model, cells), weight
 
 
-def score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+def score(model: Any, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> float:
     """R², the share of the targets' variance that the line explains: 1 at best, 0 for the mean alone.
 
     Parameters
@@ -280,7 +282,7 @@ def score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float
     return float(r2_score(found[known], told.mean()[known], sample_weight=weight))
 
 
-def log_prob(model: Any, X: Any, y: Any = None) -> np.ndarray:
+def log_prob(model: Any, X: Rows, y: Labels | None = None) -> np.ndarray:
     """log p(targets | inputs) of every row, in nats; a missing target adds nothing.
 
     Parameters
@@ -297,7 +299,7 @@ def log_prob(model: Any, X: Any, y: Any = None) -> np.ndarray:
     return logs if logs.ndim == 1 else logs.sum(axis=1)
 
 
-def log_likelihood(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+def log_likelihood(model: Any, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> float:
     """Σ log p(targets | inputs) of some rows, in nats.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +17,9 @@ from tallybayes.models.fitted.fitted import Fitted
 from tallybayes.models.regression.counting import levels_of, target_moments
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def family_of(model: Any) -> LinearGaussian:
@@ -182,7 +185,7 @@ class WeightTable:
     def __init__(self, title: str, rows: list[tuple[Any, ...]], mass: float) -> None:
         self.title, self.rows, self.mass = title, rows, mass
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """One line for every weight, as a pandas data frame."""
         import pandas as pd
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.typing import Labels, Rows
+from tallybayes.typing import Candidates, Labels, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ def plot(
     X: Rows | None = None,
     y: Labels | None = None,
     *,
-    candidates: Any = None,
+    candidates: Candidates | None = None,
     mass: float = 0.95,
     ax: Axes | None = None,
 ) -> Picture:

@@ -21,6 +21,7 @@ from tallybayes.models.regression.design import Design
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Name
 from tallybayes.words import Words
 
 _MOST_TERMS = 6  # that a fitted model's repr shows
@@ -86,7 +87,7 @@ class Regression(RegressorMixin, Model):
         estimate: str = "bayes",
         prior: Any = None,
         intercept: bool = True,
-        by: Any = None,
+        by: Name | None = None,
         levels: Any = None,
     ) -> None:
         self.degree = degree

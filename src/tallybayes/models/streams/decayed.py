@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, NoReturn, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +17,7 @@ from tallybayes.models.streams.clock import Span, Times, read_span, read_times, 
 from tallybayes.models.streams.stream import Stream, scaled
 from tallybayes.sources.collect import LEAST_WEIGHT
 from tallybayes.sources.opening import open_source
+from tallybayes.typing import Labels, Rows, Weights
 
 
 class Decayed(Stream):
@@ -53,12 +56,12 @@ class Decayed(Stream):
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: Rows,
+        y: Labels | None = None,
+        sample_weight: Weights = None,
         time: Any = None,
         *,
-        lengths: Any = None,
+        lengths: npt.ArrayLike | None = None,
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:
@@ -160,7 +163,7 @@ class Decayed(Stream):
         both.model_ = self.model_ + other.model_
         return both
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the model and its clock to a sealed file that `tb.load` reads; it goes on from there.
 
         Parameters

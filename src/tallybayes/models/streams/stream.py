@@ -6,6 +6,7 @@ import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +16,7 @@ from tallybayes.models.streams.clock import Span, Times, read_times, shown, with
 from tallybayes.models.streams.kept_rows import Kept
 from tallybayes.progress import progress_of
 from tallybayes.sources.source import Source
+from tallybayes.typing import Labels, Rows, Weights
 
 
 class Arrived(NamedTuple):
@@ -57,7 +59,7 @@ class Stream(Estimator):
         check_is_fitted(self)
         return self._time
 
-    def predict(self, X: Any, **asked: Any) -> Any:
+    def predict(self, X: Rows, **asked: Any) -> Any:
         """The model's answers about some rows.
 
         Parameters
@@ -67,7 +69,7 @@ class Stream(Estimator):
         check_is_fitted(self)
         return self.model_.predict(X, **asked)
 
-    def predict_proba(self, X: Any, **asked: Any) -> Any:
+    def predict_proba(self, X: Rows, **asked: Any) -> Any:
         """The model's probabilities of some rows.
 
         Parameters
@@ -77,7 +79,7 @@ class Stream(Estimator):
         check_is_fitted(self)
         return self.model_.predict_proba(X, **asked)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: Labels, sample_weight: Weights = None) -> float:
         """The model's score on some rows: of a classifier, the share whose class is predicted.
 
         Parameters
@@ -90,12 +92,12 @@ class Stream(Estimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: Rows,
+        y: Labels | None = None,
+        sample_weight: Weights = None,
         time: Any = None,
         *,
-        lengths: Any = None,
+        lengths: npt.ArrayLike | None = None,
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import heapq
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes import store
@@ -16,6 +18,7 @@ from tallybayes.models.streams.clock import Span, Times, has_column, read_span, 
 from tallybayes.models.streams.kept_rows import Kept, joined, places_of, rows_from_parts, rows_to_parts
 from tallybayes.models.streams.stream import Stream, scaled
 from tallybayes.sources.opening import open_source
+from tallybayes.typing import Labels, Rows, Weights
 
 
 class Window(Stream):
@@ -63,12 +66,12 @@ class Window(Stream):
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: Rows,
+        y: Labels | None = None,
+        sample_weight: Weights = None,
         time: Any = None,
         *,
-        lengths: Any = None,
+        lengths: npt.ArrayLike | None = None,
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:
@@ -125,12 +128,12 @@ class Window(Stream):
     @receipted
     def forget(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: Rows,
+        y: Labels | None = None,
+        sample_weight: Weights = None,
         time: Any = None,
         *,
-        lengths: Any = None,
+        lengths: npt.ArrayLike | None = None,
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:
@@ -219,7 +222,7 @@ class Window(Stream):
         self._now, self._batches = now, batches
         return self
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the model and the rows of the window to a sealed file that `tb.load` reads; it goes on from there.
 
         The file holds the rows: who may read it can read them.

@@ -26,7 +26,7 @@ def calibrate(
     method: str | None = None,
     *,
     sample_weight: Weights = None,
-    groups: Any = None,
+    groups: Labels | None = None,
 ) -> Model:
     """Mend the predicted probabilities by how the model does on its own rows, each left out in turn.
 

@@ -15,12 +15,12 @@ from tallybayes.models.inputs.costs import finite_number, read_costs
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering
 from tallybayes.sources.collect import check_weight
-from tallybayes.typing import Rows, Weights
+from tallybayes.typing import ClassPrior, Rows, Weights
 
 
 @answering
 def decide(
-    model: Any, X: Rows, cost: Any = None, *, abstain: float | None = None, class_prior: Any = None
+    model: Any, X: Rows, cost: Any = None, *, abstain: float | None = None, class_prior: ClassPrior = None
 ) -> np.ndarray:
     """The decision of least expected cost for every row.
 

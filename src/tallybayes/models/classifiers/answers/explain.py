@@ -23,6 +23,7 @@ from tallybayes.sources.frames import as_frame
 from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -106,7 +107,7 @@ class Explanation:
         order = np.argsort(-np.where(np.isnan(gaps), np.inf, np.abs(gaps)), kind="stable")
         return [(int(i), impossible if np.isnan(gaps[i]) else float(gaps[i])) for i in order]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """All contributions, one line per row and column, as a data frame of the kind the model was fitted on.
 
         That is pandas' where it was none. Other kinds have names and cells as strings.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -39,7 +40,7 @@ from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import Table
 from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import Domain, labels_of
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import ClassPrior, Labels, Rows, Weights
 from tallybayes.value import from_json, to_json
 
 
@@ -291,7 +292,7 @@ class Chosen(ClassifierMixin, Estimator):
 
     @by_batch
     @answering
-    def predict_log_proba(self, X: Rows, class_prior: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
         """log p(class | row), shape (n, classes), by the mixture.
 
         Parameters
@@ -313,7 +314,7 @@ class Chosen(ClassifierMixin, Estimator):
 
     @by_batch
     @answering
-    def predict_proba(self, X: Rows, class_prior: Any = None) -> np.ndarray:
+    def predict_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
         """p(class | row), shape (n, classes), by the mixture.
 
         Parameters
@@ -351,7 +352,7 @@ class Chosen(ClassifierMixin, Estimator):
                 parts += [([name], Categorical(), [Domain(levels, str(name))]) for name, levels in view.levels]
         return parts
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
 
         Parameters

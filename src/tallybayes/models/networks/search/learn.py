@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from tallybayes.models.networks.search.scores import Families, n_cells_of, place
 from tallybayes.models.networks.search.structure import Structure
 from tallybayes.progress import progress, progress_of
 from tallybayes.tally.factor import Name
+from tallybayes.typing import RandomState, Weights
 from tallybayes.words import Words
 
 _METHODS = {"hill": "hill climbing", "exact": "exact search", "pc": "PC"}
@@ -44,9 +45,9 @@ def learn_structure(
     bootstrap: int = 0,
     missing: str = "error",
     columns: Any = "auto",
-    sample_weight: Any = None,
-    names: Any = None,
-    random_state: Any = 0,
+    sample_weight: Weights = None,
+    names: Iterable[Name] | None = None,
+    random_state: RandomState = 0,
 ) -> Structure:
     """Search for the structure of a Bayesian network: which column depends on which.
 

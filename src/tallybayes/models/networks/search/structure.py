@@ -15,6 +15,9 @@ from tallybayes.models.networks.search.equivalence import EquivalenceClass, equi
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
     from tallybayes.plots.picture import Picture
 
 _MOST = 40  # lines of a printed table
@@ -119,13 +122,13 @@ class Structure:
                         above[node] = reached | above[first]
         return Graph.read(parents)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """The edges as a pandas data frame, one line each."""
         import pandas as pd
 
         return pd.DataFrame(self.edges, columns=list(FoundEdge._fields))
 
-    def plot(self, ax: Any = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Picture:
         """The graph, parents above children; needs matplotlib. The stronger an edge, the thicker its line.
 
         Strength is the share of the searches of drawn rows that found it or, where none were drawn, what the score
