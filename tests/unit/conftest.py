@@ -1,4 +1,4 @@
-"""What tests of several sources share: one session of Spark, which takes seconds to start."""
+"""What tests of several sources share: one session of Spark and one PostgreSQL server, which take long to start."""
 
 import os
 import shutil
@@ -43,6 +43,26 @@ def spark(tmp_path_factory):
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def one_postgresql():
+    """How to connect to a server of this process's own."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    from tests.unit.sources import postgresql
+
+    with postgresql.running() as address:
+        yield address
+
+
+@pytest.fixture
+def postgresql_server(one_postgresql):
+    """The same, without what other tests left there."""
+    import psycopg
+
+    with psycopg.connect(one_postgresql, autocommit=True) as connection:
+        connection.execute("SET client_min_messages = warning; DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return one_postgresql
 
 
 def pytest_collection_modifyitems(items):

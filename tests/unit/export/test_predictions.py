@@ -12,7 +12,6 @@ import pytest
 import tallybayes as tb
 from tallybayes.sources import source as source_module
 from tallybayes.sources.source import Source
-from tests.unit.sources import postgresql as server
 
 ENDINGS = ["parquet", "arrow", "feather", "csv", "tsv", "jsonl", "csv.gz", "csv.zst", "jsonl.gz", "tsv.bz2"]
 
@@ -55,13 +54,6 @@ def small_batches(monkeypatch):
     monkeypatch.setattr(Source, "read", read)
 
 
-@pytest.fixture(scope="session")
-def postgresql_server():
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
-    with server.running() as address:
-        yield address
-
-
 @pytest.fixture(params=["duckdb", "sqlite", "postgresql", "postgresql in transactions"])
 def connect(request):
     if request.param == "duckdb":
@@ -73,9 +65,6 @@ def connect(request):
 
         autocommit = request.param == "postgresql"
         connection = psycopg.connect(request.getfixturevalue("postgresql_server"), autocommit=autocommit)
-        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-        if not autocommit:
-            connection.commit()
     yield connection
     connection.close()
 

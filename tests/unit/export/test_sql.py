@@ -9,20 +9,12 @@ import pyarrow as pa
 import pytest
 
 import tallybayes as tb
-from tests.unit.sources import postgresql as server
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
 EVIL = 'x\'; DROP TABLE "rows"; --\\'
 LABELS = [EVIL, "søn", "a\\'b", "", "${user}", "{rows} %s :a ?"]
 CLASSES = ["no", "it's", "p(no)", 'q"\\']
 TYPES = {"f": "double precision", "i": "bigint", "b": "boolean", "O": "text"}
-
-
-@pytest.fixture(scope="module")
-def postgresql_server():
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
-    with server.running() as address:
-        yield address
 
 
 class Database:

@@ -8,16 +8,13 @@ import pytest
 from tallybayes.apps.spam.learning import learn, recalibrate
 from tallybayes.apps.spam.store import Store
 from tests.unit.apps.command.conftest import done, tally  # noqa: F401 - fixtures
-from tests.unit.sources import postgresql as server
 
 
 @pytest.fixture(scope="session")
-def spam_server():
-    """The address of a server with one empty database."""
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
-    with server.running() as address:
-        parts = dict(part.split("=", 1) for part in address.split())
-        yield f"postgresql://{parts['user']}@/{parts['dbname']}?host={parts['host']}"
+def spam_server(one_postgresql):
+    """The address of a server's database."""
+    parts = dict(part.split("=", 1) for part in one_postgresql.split())
+    return f"postgresql://{parts['user']}@/{parts['dbname']}?host={parts['host']}"
 
 
 @pytest.fixture
