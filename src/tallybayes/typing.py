@@ -7,7 +7,8 @@ are `Weights`, where there are any. `RandomState` is a seed, or what draws (None
 Settings have theirs, too. `Name` is the name of a column, or its place where columns have none; `Names` are one or
 several. `Columns` says which columns are read in which family. `Prior` is one prior: a belief, a rule, a number of
 counts, or "empirical"; `Priors` are those of a model, by column, or a tally that counts as seen before. `ClassPrior` is
-the share of the classes. `Candidates` are sets of parameters that are tried beside each other: a list of values for
+the share of the classes. `Parents` are the structure of a network: the parents of every node, edges, a graph of
+networkx, or what has a structure already. `Candidates` are sets of parameters that are tried beside each other: a list of values for
 every parameter, or a list of such sets.
 
 A `Learner` is a model of this package, or of another that follows scikit-learn: it is fitted, and tells its settings.
@@ -24,12 +25,15 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame, IntoLazyFrame
+    from networkx import DiGraph
 
     from tallybayes.beliefs.belief import Belief
     from tallybayes.beliefs.dirichlet import Dirichlet
     from tallybayes.families.family import Family
     from tallybayes.families.priors import PriorRule
+    from tallybayes.models.networks.network import BayesianNetwork
     from tallybayes.models.networks.prior import BDe
+    from tallybayes.models.networks.search.structure import Structure
     from tallybayes.sources.source import Source
     from tallybayes.sources.table import Table
     from tallybayes.tally.tally import Tally
@@ -42,6 +46,7 @@ __all__ = [
     "Learner",
     "Name",
     "Names",
+    "Parents",
     "Prior",
     "Priors",
     "RandomState",
@@ -87,5 +92,6 @@ Names: TypeAlias = Name | Iterable[Name]
 Columns: TypeAlias = "str | Family | Mapping[Any, str | Family]"
 Prior: TypeAlias = "Belief | PriorRule | float | np.number[Any] | str | None"
 Priors: TypeAlias = "Prior | BDe | Tally | Sequence[Prior] | Mapping[Any, Prior]"
+Parents: TypeAlias = "Mapping[Any, Names | None] | Iterable[Iterable[Name]] | DiGraph | Structure | BayesianNetwork"
 ClassPrior: TypeAlias = "str | Mapping[Any, float] | npt.NDArray[Any] | Iterable[float] | Dirichlet | None"
 Candidates: TypeAlias = Mapping[str, Sequence[Any] | npt.NDArray[Any]] | Iterable[Mapping[str, Any]]

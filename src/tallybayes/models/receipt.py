@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +24,9 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.tally_file import tally_to_parts
 from tallybayes.tally.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tallybayes.models.estimator import Estimator
 
 _FORMAT = 1
 _LARGEST = 2**24  # bytes of a file
@@ -160,7 +163,9 @@ class Verification(NamedTuple):
         )
 
 
-def verify_receipt(receipt: Receipt, model: Any, never_saw: Any = None, *, tolerance: float = 1e-9) -> Verification:
+def verify_receipt(
+    receipt: Receipt, model: Estimator, never_saw: Estimator | None = None, *, tolerance: float = 1e-9
+) -> Verification:
     """Check a receipt against a model, and the model against one that never saw the rows.
 
     Counts are compared to the last bit with the receipt. A model that was fitted without the rows has the same counts;

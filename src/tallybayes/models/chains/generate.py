@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 
 
-def sample(model: HiddenMarkovModel, n: Any, *, random_state: RandomState = None) -> tuple[list[Any], list[np.ndarray]]:
+def sample(
+    model: HiddenMarkovModel, n: int | Sequence[int] | np.ndarray, *, random_state: RandomState = None
+) -> tuple[list[Any], list[np.ndarray]]:
     """Draw sequences.
 
     Parameters

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.families.added_counts import is_amount
@@ -44,7 +45,7 @@ from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.reading import in_family_of_words
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import RandomState
+from tallybayes.typing import Columns, Name, Priors, RandomState, Rows
 from tallybayes.words import Words
 
 if TYPE_CHECKING:
@@ -126,17 +127,17 @@ class HiddenMarkovModel(Model):
     def __init__(
         self,
         n_states: int | None = None,
-        columns: Any = "auto",
+        columns: Columns = "auto",
         *,
         estimate: str = "bayes",
-        prior: Any = None,
+        prior: Priors = None,
         unseen: str = "new",
         end_state: bool = False,
-        allowed: Any = None,
-        start: Any = None,
-        tied: Any = None,
-        components: Any = None,
-        gaps: Any = None,
+        allowed: str | npt.ArrayLike | Iterable[tuple[Any, Any]] | Mapping[Any, Any] | None = None,
+        start: str | Iterable[Hashable] | None = None,
+        tied: Mapping[Any, Hashable] | None = None,
+        components: int | Mapping[Any, int] | None = None,
+        gaps: Name | None = None,
         max_iter: int = 100,
         tol: float = 1e-6,
         n_init: int = 1,
@@ -283,7 +284,7 @@ class HiddenMarkovModel(Model):
 
     # ---- Pictures ---------------------------------------------------------------------------------------------------
 
-    def plot_states(self, steps: Any, ax: Axes | None = None) -> Picture:
+    def plot_states(self, steps: Rows, ax: Axes | None = None) -> Picture:
         """A picture of one sequence with its states; needs matplotlib.
 
         Parameters

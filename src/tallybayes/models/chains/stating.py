@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
@@ -32,6 +33,7 @@ from tallybayes.models.inputs.stated import (
 )
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
+from tallybayes.typing import Columns
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -40,15 +42,15 @@ if TYPE_CHECKING:
 def from_tables(
     cls: type[HiddenMarkovModel],
     /,
-    start: Any,
-    transition: Any,
-    emission: Any,
-    end: Any = None,
+    start: str | Mapping[Any, float] | npt.ArrayLike,
+    transition: Mapping[Any, Any] | npt.ArrayLike,
+    emission: Mapping[Any, Any] | Iterable[Any],
+    end: Mapping[Any, float] | npt.ArrayLike | None = None,
     *,
-    component: Any = None,
-    states: Any = None,
-    columns: Any = None,
-    levels: Any = None,
+    component: Mapping[Any, Any] | Iterable[Any] | None = None,
+    states: Iterable[Hashable] | None = None,
+    columns: Columns | None = None,
+    levels: Iterable[Any] | Mapping[Any, Iterable[Any]] | None = None,
     strength: float | None = None,
     **options: Any,
 ) -> HiddenMarkovModel:

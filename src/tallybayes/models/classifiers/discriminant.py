@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -33,7 +33,10 @@ from tallybayes.words import Words
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma
+    from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart
     from tallybayes.plots.picture import Picture
+    from tallybayes.tally.tally import Tally
 
 
 class DiscriminantFunctions(NamedTuple):
@@ -115,9 +118,9 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         self,
         covariance: str = "full",
         *,
-        shrinkage: Any = None,
+        shrinkage: float | str | None = None,
         estimate: str = "bayes",
-        prior: Any = None,
+        prior: NormalInverseWishart | NormalInverseGamma | Tally | str | None = None,
         class_prior: ClassPrior = None,
         calibration: str | None = None,
         unlabelled: str | None = None,
@@ -130,7 +133,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         random_state: RandomState = None,
     ) -> None:
         self.covariance = covariance
-        self.shrinkage = shrinkage
+        self.shrinkage: Any = shrinkage
         self.estimate = estimate
         self.prior = prior
         self.class_prior = class_prior
@@ -227,7 +230,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         amount = oas(moments, tied=self.covariance == "tied")
         return float(amount[0]) if self.covariance == "tied" else amount
 
-    def shrinkage_path(self, lambdas: Any) -> list[Self]:
+    def shrinkage_path(self, lambdas: Iterable[float]) -> list[Self]:
         """The same moments under each λ: fitted models, without touching the data.
 
         Parameters
@@ -345,7 +348,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         weight, mean, _ = self._spreads()
         return (rows - weight @ mean / weight.sum()) @ self.scalings_
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """The names of the directions that `transform` gives, numbered as scikit-learn does: "gaussiandiscriminant0".
 
         Parameters

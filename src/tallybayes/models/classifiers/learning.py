@@ -7,6 +7,7 @@ become a tally (``_count_first``).
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +37,7 @@ from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Name, Rows, Weights
 
 Model = TypeVar("Model", bound=Any)
 
@@ -57,7 +58,9 @@ def fit(model: Model, X: Rows, y: Labels, sample_weight: Weights = None) -> Mode
     return learn(model, X, y, sample_weight, whole=True)
 
 
-def partial_fit(model: Model, X: Rows, y: Labels, sample_weight: Weights = None, classes: Any = None) -> Model:
+def partial_fit(
+    model: Model, X: Rows, y: Labels, sample_weight: Weights = None, classes: Iterable[Hashable] | None = None
+) -> Model:
     """Count more rows; new classes and levels may appear. Any order, any split gives what `fit` on all gives.
 
     Parameters
@@ -165,7 +168,7 @@ def fit_tally(model: Model, tally: Tally) -> Model:
     return model._take_from(fresh)._adopt(tally)
 
 
-def add_class(model: Model, label: Any, X: Rows, sample_weight: Weights = None) -> Model:
+def add_class(model: Model, label: Hashable, X: Rows, sample_weight: Weights = None) -> Model:
     """Learn a class that was not there, from its rows alone.
 
     Parameters
@@ -188,7 +191,7 @@ def add_class(model: Model, label: Any, X: Rows, sample_weight: Weights = None) 
     return model.partial_fit(X, y, sample_weight)
 
 
-def drop_class(model: Model, label: Any) -> Model:
+def drop_class(model: Model, label: Hashable) -> Model:
     """Forget a class and all its rows.
 
     Parameters
@@ -356,7 +359,7 @@ def check_sizes(model: Any, table: Table, factors: list[Factor]) -> None:
 # ---- What a classifier knows of its classes and columns, as properties -------------------------------------------
 
 
-def target(model: Any) -> Any:
+def target(model: Any) -> Name:
     """The name of the column that holds the classes: as in the data, or what they are called where it had none."""
     return model._shape.target
 

@@ -21,7 +21,7 @@ from tallybayes.models.fitted.measures import evidence_bound
 from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
 from tallybayes.models.inputs.features import open_features
 from tallybayes.sources.opening import open_source
-from tallybayes.typing import ClassPrior, RandomState, Rows, Weights
+from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, Weights
 
 
 class Mixture(Grouped):
@@ -75,10 +75,10 @@ class Mixture(Grouped):
     def __init__(
         self,
         n_components: int = 2,
-        columns: Any = "auto",
+        columns: Columns = "auto",
         *,
         estimate: str = "bayes",
-        prior: Any = None,
+        prior: Priors = None,
         class_prior: ClassPrior = None,
         unseen: str = "missing",
         max_iter: int = 200,
@@ -118,7 +118,7 @@ class Mixture(Grouped):
     plot_climb = plot_climb
     plot_words = plot_words
 
-    def fit(self, X: Rows, y: None = None, sample_weight: Weights = None, *, initial: Any = None) -> Self:
+    def fit(self, X: Rows, y: None = None, sample_weight: Weights = None, *, initial: Mixture | None = None) -> Self:
         """Find the components.
 
         Parameters

@@ -12,7 +12,7 @@ from tallybayes.models.classifiers.independent import column_factors, column_tag
 from tallybayes.models.classifiers.stating import naive_bayes_from_parameters
 from tallybayes.models.fitted.climbing import plot_climb
 from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
-from tallybayes.typing import ClassPrior, RandomState
+from tallybayes.typing import ClassPrior, Columns, Priors, RandomState
 
 
 class NaiveBayes(Classifier):
@@ -84,10 +84,10 @@ class NaiveBayes(Classifier):
 
     def __init__(
         self,
-        columns: Any = "auto",
+        columns: Columns = "auto",
         *,
         estimate: str = "bayes",
-        prior: Any = None,
+        prior: Priors = None,
         class_prior: ClassPrior = None,
         unseen: str = "missing",
         calibration: str | None = None,

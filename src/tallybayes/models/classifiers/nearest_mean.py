@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -84,7 +85,7 @@ class NearestClassMean(ClassifierMixin, Model):
 
     def __init__(
         self,
-        metric: Any = "mahalanobis",
+        metric: str | npt.ArrayLike | Callable[[np.ndarray, np.ndarray], npt.ArrayLike] = "mahalanobis",
         *,
         n_components: int | None = None,
         max_iter: int = 200,
@@ -163,7 +164,9 @@ class NearestClassMean(ClassifierMixin, Model):
             )
         return self
 
-    def partial_fit(self, X: Rows, y: Labels, sample_weight: Weights = None, classes: Any = None) -> Self:
+    def partial_fit(
+        self, X: Rows, y: Labels, sample_weight: Weights = None, classes: Iterable[Hashable] | None = None
+    ) -> Self:
         """Count more rows into the means; a learned metric stays as it is.
 
         Parameters
@@ -182,7 +185,7 @@ class NearestClassMean(ClassifierMixin, Model):
         self._numbers(read_more(self, X, y, sample_weight)[0])  # refuses rows that are not whole
         return learning.partial_fit(self, X, y, sample_weight)
 
-    def add_class(self, label: Any, X: Rows, sample_weight: Weights = None) -> Self:
+    def add_class(self, label: Hashable, X: Rows, sample_weight: Weights = None) -> Self:
         """Add a class from its rows, one is enough; the metric is unchanged.
 
         Parameters

@@ -13,7 +13,7 @@ from tallybayes.models.classifiers.answers import of_pairs
 from tallybayes.models.classifiers.answers.pairs_work import show_work_of_parents
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.pairs_plan import ParentsPlan
-from tallybayes.typing import ClassPrior
+from tallybayes.typing import ClassPrior, Columns, Priors
 
 
 class AveragedOneDependence(Classifier):
@@ -81,11 +81,11 @@ class AveragedOneDependence(Classifier):
 
     def __init__(
         self,
-        columns: Any = "auto",
+        columns: Columns = "auto",
         *,
-        bins: Any = 8,
+        bins: int | str = 8,
         strength: float = 4.0,
-        prior: Any = None,
+        prior: Priors = None,
         class_prior: ClassPrior = None,
         unseen: str = "missing",
         calibration: str | None = None,

@@ -360,7 +360,7 @@ def refuse_measure(model: Any, what: str) -> NoReturn:
     )
 
 
-def refuse_linear(model: Any, *arguments: Any, **more: Any) -> NoReturn:
+def refuse_linear(model: Any, *arguments: object, **more: object) -> NoReturn:
     """Refuse coefficients: columns act in pairs."""
     raise NotLinearError(
         f"the log-odds of {type(model).__name__} are not linear: columns act in pairs.\n"
@@ -368,7 +368,7 @@ def refuse_linear(model: Any, *arguments: Any, **more: Any) -> NoReturn:
     )
 
 
-def refuse_interval(model: Any, *arguments: Any, **more: Any) -> NoReturn:
+def refuse_interval(model: Any, *arguments: object, **more: object) -> NoReturn:
     """Refuse credible intervals."""
     raise EstimateError(
         f"{type(model).__name__} has no credible intervals of its probabilities: the priors of its tables are made of "

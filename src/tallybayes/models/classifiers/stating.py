@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError
@@ -30,6 +31,7 @@ from tallybayes.models.inputs.stated import (
 )
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.typing import ClassPrior, Columns
 
 Model = TypeVar("Model", bound=Any)
 
@@ -38,11 +40,11 @@ def naive_bayes_from_parameters(
     cls: Any,
     /,
     parameters: Mapping[Any, Any],
-    class_prior: Any = None,
+    class_prior: ClassPrior = None,
     *,
-    classes: Any = None,
-    columns: Any = None,
-    levels: Any = None,
+    classes: Iterable[Hashable] | None = None,
+    columns: Columns | None = None,
+    levels: Mapping[Any, Iterable[Any]] | None = None,
     strength: float | None = None,
     **options: Any,
 ) -> Any:
@@ -98,10 +100,10 @@ def mixture_from_parameters(
     cls: Any,
     /,
     parameters: Mapping[Any, Any],
-    class_prior: Any = None,
+    class_prior: ClassPrior = None,
     *,
-    columns: Any = None,
-    levels: Any = None,
+    columns: Columns | None = None,
+    levels: Mapping[Any, Iterable[Any]] | None = None,
     strength: float | None = None,
     **options: Any,
 ) -> Any:
@@ -141,11 +143,11 @@ def mixture_from_parameters(
 def discriminant_from_parameters(
     cls: Any,
     /,
-    means: Any,
-    covariances: Any,
-    class_prior: Any = None,
+    means: Mapping[Any, Any] | npt.ArrayLike,
+    covariances: Mapping[Any, Any] | npt.ArrayLike,
+    class_prior: ClassPrior = None,
     *,
-    classes: Any = None,
+    classes: Iterable[Hashable] | None = None,
     covariance: str = "full",
     columns: Sequence[Name] | None = None,
     strength: float | None = None,

@@ -14,7 +14,7 @@ from tallybayes.models.classifiers.answers import of_pairs, travel
 from tallybayes.models.classifiers.answers.pairs_work import show_work_of_tree
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.pairs_plan import TreePlan
-from tallybayes.typing import ClassPrior
+from tallybayes.typing import ClassPrior, Columns, Priors
 
 _IN_CACHE = 32_768  # cells of pairs that are looked at together
 
@@ -69,11 +69,11 @@ class TreeAugmentedNaiveBayes(Classifier):
 
     def __init__(
         self,
-        columns: Any = "auto",
+        columns: Columns = "auto",
         *,
-        bins: Any = 8,
+        bins: int | str = 8,
         strength: float = 4.0,
-        prior: Any = None,
+        prior: Priors = None,
         class_prior: ClassPrior = None,
         unseen: str = "missing",
         calibration: str | None = None,

@@ -23,6 +23,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.linear_in_parents import weight_name
 from tallybayes.models.fitted.parameter_table import Beliefs, Parameters, ParameterTable
 from tallybayes.models.fitted.scoring import Scored
+from tallybayes.typing import Name
 
 UNSEEN = "(unseen)"  # the level that nobody has seen, where it has a probability
 
@@ -320,7 +321,7 @@ def title_of(model: Any) -> str:
     return f"Parameters of {type(model).__name__}{how}{means}"
 
 
-def table(model: Any, column: Any) -> ParameterTable:
+def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
     """What was learnt of one column: ``parameters_[column]``.
 
     Parameters

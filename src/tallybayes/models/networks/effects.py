@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tallybayes.models.networks.questions import ask
 from tallybayes.models.networks.rows import require_labels
 from tallybayes.models.networks.separation import listed
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,10 +33,10 @@ def effect(
     model: BayesianNetwork,
     of: Name,
     on: Name,
-    given: Mapping[Name, Any] | None = None,
+    given: Mapping[Any, Any] | None = None,
     *,
-    adjust: Any = None,
-    hidden: Any = (),
+    adjust: Names | None = None,
+    hidden: Names = (),
 ) -> Effect | MeasuredEffect:
     """The effect of one node on another: p(on | do(of)) for every level, beside p(on | of) as it is seen.
 
@@ -165,7 +166,7 @@ class Effect(Mapping[Any, Any]):
     def __len__(self) -> int:
         return len(self._levels)
 
-    def contrast(self, level: Any, other: Any) -> Any:
+    def contrast(self, level: Hashable, other: Hashable) -> Any:
         """What setting one level rather than another changes: a mapping from levels of `on`, or a mean.
 
         Parameters

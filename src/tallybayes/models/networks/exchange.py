@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.stated import tally_of_none
+from tallybayes.typing import Parents
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from tallybayes.models.networks.network import BayesianNetwork
 
 
 def from_tables(
-    cls: type[BayesianNetwork], parents: Any, levels: Mapping[Name, Any], tables: Mapping[Name, Any]
+    cls: type[BayesianNetwork], parents: Parents, levels: Mapping[Name, Any], tables: Mapping[Name, Any]
 ) -> BayesianNetwork:
     """A network whose tables are given, not learned.
 
@@ -54,7 +57,7 @@ def from_tables(
     return _from(cls, NetworkTables(Graph.read(parents).parents, levels, tables))
 
 
-def from_bif(cls: type[BayesianNetwork], path: Any) -> BayesianNetwork:
+def from_bif(cls: type[BayesianNetwork], path: str | PathLike[str] | IO[Any]) -> BayesianNetwork:
     """A network from a file in the Interchange Format for Bayesian networks (BIF); packed with gzip, too.
 
     Parameters
@@ -102,7 +105,7 @@ def from_parameters(cls: type[BayesianNetwork], nodes: Mapping[Name, Mapping[str
     return _from_described(cls, read_described(nodes))
 
 
-def from_json(cls: type[BayesianNetwork], path: Any) -> BayesianNetwork:
+def from_json(cls: type[BayesianNetwork], path: str | PathLike[str] | IO[Any]) -> BayesianNetwork:
     """A network from a JSON file that `to_json`, or anybody, wrote; packed with gzip, too.
 
     The file is ``{"format": "tallybayes network", "version": 1, "nodes": [...]}``. Each node is an object with its
@@ -233,7 +236,7 @@ def to_bif(model: BayesianNetwork, path: str | PathLike[str]) -> None:
     write_bif(to_tables(model), path)
 
 
-def to_networkx(model: BayesianNetwork) -> Any:
+def to_networkx(model: BayesianNetwork) -> nx.DiGraph:
     """The graph as a networkx DiGraph; nodes have their ``levels`` and ``table``, if fitted.
 
     Returns

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr, stdtr
 
 from tallybayes.aligned import aligned
@@ -101,7 +102,7 @@ class MeasuredAnswer:
         some = Parts(weight, location[:, kept], scatter[:, kept[:, None], kept], freedom[:, kept])
         return MeasuredAnswer(tuple(nodes), some, self.given)
 
-    def density(self, x: Any) -> Any:
+    def density(self, x: npt.ArrayLike) -> Any:
         """p(x) of a value, or of each of several.
 
         Parameters
@@ -115,7 +116,7 @@ class MeasuredAnswer:
         found = np.exp(log_t - np.log(scale)) @ weight
         return float(found) if np.ndim(x) == 0 else found
 
-    def cumulative(self, x: Any) -> Any:
+    def cumulative(self, x: npt.ArrayLike) -> Any:
         """The probability of a value of at most x, or of each of several.
 
         Parameters
@@ -127,7 +128,7 @@ class MeasuredAnswer:
         found = np.where(np.isinf(freedom), ndtr(z), stdtr(np.where(np.isinf(freedom), 1.0, freedom), z)) @ weight
         return float(found) if np.ndim(x) == 0 else found
 
-    def quantile(self, level: Any) -> Any:
+    def quantile(self, level: npt.ArrayLike) -> Any:
         """The value that the node is below with some probability, or with each of several.
 
         Parameters

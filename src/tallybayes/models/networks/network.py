@@ -31,12 +31,14 @@ from tallybayes.models.networks.sensitivity import sensitivity
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.reading import as_read
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import RandomState
+from tallybayes.typing import Columns, Names, Parents, Priors, RandomState
 from tallybayes.words import Words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tallybayes.models.networks.effects import Effect
+    from tallybayes.models.networks.separation import ActivePath, MarkovBlanket
     from tallybayes.plots.picture import Picture
 
 
@@ -112,11 +114,11 @@ class BayesianNetwork(Model):
 
     def __init__(
         self,
-        parents: Any,
+        parents: Parents,
         *,
-        columns: Any = "auto",
+        columns: Columns = "auto",
         estimate: str = "bayes",
-        prior: Any = None,
+        prior: Priors = None,
         unseen: str = "missing",
         missing: str = "available",
         max_iter: int = 200,
@@ -239,7 +241,13 @@ class BayesianNetwork(Model):
         return f"BayesianNetwork of {rows}, {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}"
 
     def plot(
-        self, ax: Axes | None = None, *, given: Any = None, do: Any = None, tables: bool = True, highlight: Any = None
+        self,
+        ax: Axes | None = None,
+        *,
+        given: Mapping[Any, Any] | None = None,
+        do: Mapping[Any, Any] | None = None,
+        tables: bool = True,
+        highlight: ActivePath | MarkovBlanket | Effect | Names | Mapping[str, Names] | None = None,
     ) -> Picture:
         """A picture of the network, parents above children; needs matplotlib.
 
@@ -263,11 +271,11 @@ class BayesianNetwork(Model):
 
     def plot_posteriors(
         self,
-        given: Mapping[Name, Any] | None,
-        nodes: Any = None,
+        given: Mapping[Any, Any] | None,
+        nodes: Names | None = None,
         ax: Axes | None = None,
         *,
-        do: Mapping[Name, Any] | None = None,
+        do: Mapping[Any, Any] | None = None,
     ) -> Picture:
         """A picture of what something known tells: nodes before and after, with the bits learned; needs matplotlib.
 

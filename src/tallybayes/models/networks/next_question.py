@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
@@ -31,12 +32,12 @@ _NOTHING = 1e-12  # what rounding leaves of a question that tells nothing
 def next_question(
     model: BayesianNetwork,
     target: Name,
-    given: Mapping[Name, Any] | None = None,
+    given: Mapping[Any, Any] | None = None,
     *,
     candidates: Names | None = None,
-    cost: Any = None,
-    prices: Any = None,
-    do: Mapping[Name, Any] | None = None,
+    cost: Mapping[Any, Mapping[Any, float]] | npt.ArrayLike | None = None,
+    prices: float | Mapping[Any, float] | None = None,
+    do: Mapping[Any, Any] | None = None,
 ) -> NextQuestion:
     """What asking for each node would tell of one of them, before its answer is known.
 
@@ -158,7 +159,7 @@ class NextQuestion(Mapping[Any, float]):
         self.bits, self.saved, self.prices = ({node: lines[node][k] for node in order} for k in range(3))
 
     @property
-    def best(self) -> Any:
+    def best(self) -> Name | None:
         """What to ask for, or None where nothing is worth it."""
         first = next(iter(self._worth), None)
         return first if first is not None and self._worth[first] > _NOTHING else None

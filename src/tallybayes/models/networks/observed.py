@@ -138,7 +138,7 @@ def _read_leaf(network: NetworkInference, node: Name, found: Any) -> Any:
 
 
 def read_given(
-    network: NetworkInference, given: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None = None
+    network: NetworkInference, given: Mapping[Any, Any] | None, do: Mapping[Name, Any] | None = None
 ) -> Known:
     """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells.
 

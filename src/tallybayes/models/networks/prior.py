@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from tallybayes.models.networks.tables import NetworkTables
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 from tallybayes.value import Value
+
+if TYPE_CHECKING:
+    from tallybayes.models.networks.network import BayesianNetwork
 
 _LEAST = 1e-9  # of a row: what the other network holds impossible may still be learned
 
@@ -47,7 +50,7 @@ class BDe(Value):
     0.95
     """
 
-    network: Any
+    network: BayesianNetwork | NetworkTables
     sample_size: float
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ from tallybayes.models.networks.separation import listed
 from tallybayes.sources.frames import as_frame
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
-from tallybayes.typing import RandomState
+from tallybayes.typing import Names, RandomState
 from tallybayes.words import Words
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ _INFERENCE = Words(("exact", "sampling"))
 
 def query(
     model: BayesianNetwork,
-    nodes: Any,
-    given: Mapping[Name, Any] | None = None,
+    nodes: Names,
+    given: Mapping[Any, Any] | None = None,
     *,
-    do: Mapping[Name, Any] | None = None,
+    do: Mapping[Any, Any] | None = None,
     inference: str = "exact",
     n_draws: int = 200_000,
     random_state: RandomState = None,
@@ -138,10 +138,10 @@ def _query_measured(
 
 def most_probable(
     model: BayesianNetwork,
-    given: Mapping[Name, Any] | None = None,
-    nodes: Any = None,
+    given: Mapping[Any, Any] | None = None,
+    nodes: Names | None = None,
     *,
-    do: Mapping[Name, Any] | None = None,
+    do: Mapping[Any, Any] | None = None,
 ) -> MostProbable:
     """The most probable levels of nodes together, given what is known.
 
@@ -191,7 +191,7 @@ def most_probable(
     return MostProbable(levels, float(log_share), told_of(given, do))
 
 
-def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mapping[Name, Any] | None = None) -> float:
+def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mapping[Any, Any] | None = None) -> float:
     """p(given): a density where measured nodes are among it; 0 where it is impossible.
 
     Parameters
@@ -213,9 +213,9 @@ def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mappin
 def sample(
     model: BayesianNetwork,
     n: int = 1,
-    given: Mapping[Name, Any] | None = None,
+    given: Mapping[Any, Any] | None = None,
     *,
-    do: Mapping[Name, Any] | None = None,
+    do: Mapping[Any, Any] | None = None,
     random_state: RandomState = None,
 ) -> Any:
     """Rows drawn from the network, or from what it says given something.
@@ -312,6 +312,6 @@ def refuse_impossible(inference: NetworkInference, log_likelihood: float, given:
     raise ImpossibleError.of(told_of(blamed, do))
 
 
-def told_of(given: Mapping[Name, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
+def told_of(given: Mapping[Any, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
     """All that a question says, for its answer."""
     return {**(given or {}), **{f"do({node})": value for node, value in (do or {}).items()}}

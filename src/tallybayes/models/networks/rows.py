@@ -24,7 +24,7 @@ from tallybayes.sources.frames import as_frame, frame_kind
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
-from tallybayes.typing import Rows, Weights
+from tallybayes.typing import Names, Rows, Weights
 
 if TYPE_CHECKING:
     from tallybayes.models.networks.network import BayesianNetwork
@@ -103,9 +103,9 @@ def log_likelihood(
 def predict_proba(
     model: BayesianNetwork,
     X: Rows,
-    columns: Any = None,
+    columns: Names | None = None,
     *,
-    do: Mapping[Name, Any] | None = None,
+    do: Mapping[Any, Any] | None = None,
     names: Iterable[Name] | None = None,
 ) -> Any:
     """p(node | what is known of the row), for many rows with any pattern of missing cells.
@@ -150,9 +150,9 @@ def predict_proba(
 def predict(
     model: BayesianNetwork,
     X: Rows,
-    columns: Any,
+    columns: Names,
     *,
-    do: Mapping[Name, Any] | None = None,
+    do: Mapping[Any, Any] | None = None,
     names: Iterable[Name] | None = None,
 ) -> Any:
     """The most probable level of each node by itself; of measured nodes, the mean.
@@ -183,7 +183,7 @@ def predict(
 @by_batch
 @answering
 def fill(
-    model: BayesianNetwork, X: Rows, *, do: Mapping[Name, Any] | None = None, names: Iterable[Name] | None = None
+    model: BayesianNetwork, X: Rows, *, do: Mapping[Any, Any] | None = None, names: Iterable[Name] | None = None
 ) -> Any:
     """All nodes of the rows: cells that are known, and what `predict` says of the others, from everything known.
 
@@ -213,7 +213,7 @@ def fill(
 
 
 def _best(
-    model: BayesianNetwork, X: Any, columns: Any, asked: list[Name], do: Mapping[Name, Any] | None, names: Any
+    model: BayesianNetwork, X: Any, columns: Any, asked: list[Name], do: Mapping[Any, Any] | None, names: Any
 ) -> dict[Name, np.ndarray]:
     """The most probable level, or the mean, of each node by itself."""
     posteriors, means, _ = _predict(model, X, columns, asked, do, names)
@@ -223,7 +223,7 @@ def _best(
 
 
 def _predict(
-    model: BayesianNetwork, X: Any, columns: Any, asked: list[Name], do: Mapping[Name, Any] | None, names: Any
+    model: BayesianNetwork, X: Any, columns: Any, asked: list[Name], do: Mapping[Any, Any] | None, names: Any
 ) -> tuple[dict[Name, np.ndarray], dict[Name, np.ndarray], np.ndarray]:
     """The posteriors of labels, the means of measured nodes, and the log likelihood of every row."""
     found, done = model._inference.under(do), do or {}
@@ -245,7 +245,7 @@ def _predict(
 
 
 def _read(
-    model: BayesianNetwork, X: Any, names: Any, without: Sequence[Name] = (), do: Mapping[Name, Any] | None = None
+    model: BayesianNetwork, X: Any, names: Any, without: Sequence[Name] = (), do: Mapping[Any, Any] | None = None
 ) -> Known:
     """What is known of the rows of X, and of the nodes that are set."""
     found = model._inference

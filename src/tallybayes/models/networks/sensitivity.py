@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -32,10 +32,10 @@ _SHOWN = 12
 def sensitivity(
     model: BayesianNetwork,
     event: Mapping[Name, Any],
-    given: Mapping[Name, Any] | None = None,
+    given: Mapping[Any, Any] | None = None,
     *,
     odds: float = 2.0,
-    do: Mapping[Name, Any] | None = None,
+    do: Mapping[Any, Any] | None = None,
 ) -> Sensitivity:
     """How p(event | given) would move if the entries of the tables were others, one at a time.
 
@@ -213,7 +213,7 @@ class Sensitivity(Sequence[Entry]):
     def __len__(self) -> int:
         return len(self._order)
 
-    def entry(self, node: Name, level: Any, given: Mapping[Name, Any] | None = None) -> Entry:
+    def entry(self, node: Name, level: Hashable, given: Mapping[Any, Any] | None = None) -> Entry:
         """One entry, p(node = level | given).
 
         Parameters

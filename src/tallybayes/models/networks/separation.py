@@ -11,12 +11,13 @@ import numpy as np
 from tallybayes.errors import DataError, printable
 from tallybayes.html import html_text
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Names
 
 if TYPE_CHECKING:
     from tallybayes.models.networks.graph import Graph
 
 
-def separated(network: Any, first: Any, second: Any, given: Any = ()) -> bool:
+def separated(network: Any, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> bool:
     """Whether the graph makes some nodes independent of others, given what is known (d-separation).
 
     It goes by the arrows alone, so it holds whatever the tables are; where it is False, tables may still make the
@@ -46,7 +47,7 @@ def separated(network: Any, first: Any, second: Any, given: Any = ()) -> bool:
     return active_path(network, first, second, given) is None
 
 
-def active_path(network: Any, first: Any, second: Any, given: Any = ()) -> ActivePath | None:
+def active_path(network: Any, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> ActivePath | None:
     """A shortest path along which some nodes tell of others, given what is known; None where they are separated.
 
     Parameters

@@ -20,11 +20,11 @@ from tallybayes.sources.table import open_table
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Weights
+from tallybayes.typing import Rows, Weights
 
 
 def learn_tree(
-    data: Any,
+    data: Rows,
     target: Name | None = None,
     *,
     sample_weight: Weights = None,

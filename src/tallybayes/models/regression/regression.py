@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -23,6 +23,9 @@ from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Name
 from tallybayes.words import Words
+
+if TYPE_CHECKING:
+    from tallybayes.beliefs.linear_normal_inverse_gamma import LinearNormalInverseGamma
 
 _MOST_TERMS = 6  # that a fitted model's repr shows
 
@@ -82,13 +85,13 @@ class Regression(RegressorMixin, Model):
 
     def __init__(
         self,
-        degree: Any = 1,
+        degree: int | Iterable[int] = 1,
         *,
         estimate: str = "bayes",
-        prior: Any = None,
+        prior: float | LinearNormalInverseGamma | Mapping[Any, float | LinearNormalInverseGamma] | None = None,
         intercept: bool = True,
         by: Name | None = None,
-        levels: Any = None,
+        levels: Mapping[Any, Iterable[Any] | None] | None = None,
     ) -> None:
         self.degree = degree
         self.estimate = estimate

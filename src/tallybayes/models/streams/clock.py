@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import DataError
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.table import Table, open_table
 
 _NANOSECONDS = np.dtype("M8[ns]")
+Moment: TypeAlias = float | date | np.datetime64 | np.number[Any]
+When: TypeAlias = str | Moment | npt.NDArray[Any] | Iterable[Any]  # of rows: a column, one for all, or one for each
+Duration: TypeAlias = float | timedelta | np.timedelta64 | np.number[Any]
 Span = int | float  # of dates in nanoseconds, else in whatever times are in
 
 
@@ -23,7 +27,7 @@ class Times(NamedTuple):
     dated: bool
 
 
-def shown(value: Span, *, dated: bool) -> Any:
+def shown(value: Span, *, dated: bool) -> float | np.datetime64:
     """A time that was kept as a number, as people have it."""
     return np.datetime64(int(value), "ns") if dated else float(value)
 

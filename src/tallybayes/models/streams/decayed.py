@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes import store
 from tallybayes.errors import DataError, FileError, NotForgettableError, StatisticsError
 from tallybayes.models.model_file import model_from_parts, model_to_parts
-from tallybayes.models.streams.clock import Span, Times, read_span, read_times, shown_span
+from tallybayes.models.streams.clock import Duration, Moment, Span, Times, When, read_span, read_times, shown_span
 from tallybayes.models.streams.stream import Stream, scaled
 from tallybayes.sources.collect import LEAST_WEIGHT
 from tallybayes.sources.opening import open_source
 from tallybayes.typing import Labels, Rows, Weights
+
+if TYPE_CHECKING:
+    from tallybayes.models.estimator import Estimator
 
 
 class Decayed(Stream):
@@ -50,7 +53,7 @@ class Decayed(Stream):
     [1.707, 0.5]
     """
 
-    def __init__(self, model: Any, *, half_life: Any) -> None:
+    def __init__(self, model: Estimator, *, half_life: Duration) -> None:
         self.model = model
         self.half_life = half_life
 
@@ -59,7 +62,7 @@ class Decayed(Stream):
         X: Rows,
         y: Labels | None = None,
         sample_weight: Weights = None,
-        time: Any = None,
+        time: When | None = None,
         *,
         lengths: npt.ArrayLike | None = None,
         sequence: str | None = None,
@@ -118,7 +121,7 @@ class Decayed(Stream):
         self._time = time if isinstance(time, str) else self._time
         return self
 
-    def advance(self, time: Any) -> Self:
+    def advance(self, time: Moment) -> Self:
         """Let time pass: all that was learned counts less by then.
 
         Parameters
@@ -139,7 +142,7 @@ class Decayed(Stream):
         self._now = now
         return self
 
-    def forget(self, *rows: Any, **named: Any) -> NoReturn:
+    def forget(self, *rows: object, **named: object) -> NoReturn:
         """Refused: how much a row still counts depends on when it came, and that is not kept."""
         raise NotForgettableError(
             "rows of a fading model cannot be taken out: what they count by now is not known of them.\n"

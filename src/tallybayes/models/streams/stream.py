@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError, NotForgettableError
 from tallybayes.models.estimator import Estimator
-from tallybayes.models.streams.clock import Span, Times, read_times, shown, without_times
+from tallybayes.models.streams.clock import Span, Times, When, read_times, shown, without_times
 from tallybayes.models.streams.kept_rows import Kept
 from tallybayes.progress import progress_of
 from tallybayes.sources.source import Source
@@ -30,20 +30,20 @@ class Arrived(NamedTuple):
 class Stream(Estimator):
     """The base of `Window` and `Decayed`: rows are learned as they come, and answers are those of ``model_``."""
 
-    model: Any
+    model: Estimator
     _now: Span | None = None
     _dated = False
     _time: str | None = None
 
     @property
-    def now_(self) -> Any:
+    def now_(self) -> float | np.datetime64:
         """The latest time so far: a date or a number; the number of rows that came, where rows have no times."""
         check_is_fitted(self)
         assert self._now is not None
         return shown(self._now, dated=self._dated)
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> np.ndarray:
         """The classes that the model knows now."""
         return self.model_.classes_
 
@@ -95,7 +95,7 @@ class Stream(Estimator):
         X: Rows,
         y: Labels | None = None,
         sample_weight: Weights = None,
-        time: Any = None,
+        time: When | None = None,
         *,
         lengths: npt.ArrayLike | None = None,
         sequence: str | None = None,
@@ -124,7 +124,7 @@ class Stream(Estimator):
         X: Any,
         y: Any = None,
         sample_weight: Any = None,
-        time: Any = None,
+        time: When | None = None,
         *,
         lengths: Any = None,
         sequence: str | None = None,

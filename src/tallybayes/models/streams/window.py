@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,24 @@ from tallybayes import store
 from tallybayes.errors import DataError, FileError, StatisticsError
 from tallybayes.models.model_file import model_from_parts, model_to_parts
 from tallybayes.models.receipt import receipted
-from tallybayes.models.streams.clock import Span, Times, has_column, read_span, read_times, shown_span
+from tallybayes.models.streams.clock import (
+    Duration,
+    Moment,
+    Span,
+    Times,
+    When,
+    has_column,
+    read_span,
+    read_times,
+    shown_span,
+)
 from tallybayes.models.streams.kept_rows import Kept, joined, places_of, rows_from_parts, rows_to_parts
 from tallybayes.models.streams.stream import Stream, scaled
 from tallybayes.sources.opening import open_source
 from tallybayes.typing import Labels, Rows, Weights
+
+if TYPE_CHECKING:
+    from tallybayes.models.estimator import Estimator
 
 
 class Window(Stream):
@@ -59,7 +72,7 @@ class Window(Stream):
     [1.0, 2.0]
     """
 
-    def __init__(self, model: Any, *, rows: int | None = None, duration: Any = None) -> None:
+    def __init__(self, model: Estimator, *, rows: int | None = None, duration: Duration | None = None) -> None:
         self.model = model
         self.rows = rows
         self.duration = duration
@@ -69,7 +82,7 @@ class Window(Stream):
         X: Rows,
         y: Labels | None = None,
         sample_weight: Weights = None,
-        time: Any = None,
+        time: When | None = None,
         *,
         lengths: npt.ArrayLike | None = None,
         sequence: str | None = None,
@@ -131,7 +144,7 @@ class Window(Stream):
         X: Rows,
         y: Labels | None = None,
         sample_weight: Weights = None,
-        time: Any = None,
+        time: When | None = None,
         *,
         lengths: npt.ArrayLike | None = None,
         sequence: str | None = None,
@@ -198,7 +211,7 @@ class Window(Stream):
             raise DataError("a window of a duration needs to know when rows came.\n    Pass time=, or say rows=.")
         return time
 
-    def advance(self, time: Any) -> Self:
+    def advance(self, time: Moment) -> Self:
         """Let time pass: rows that are too old by then are forgotten.
 
         Parameters

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import lstsq
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -20,7 +22,12 @@ from tallybayes.typing import ClassPrior, Rows, Weights
 
 @answering
 def decide(
-    model: Any, X: Rows, cost: Any = None, *, abstain: float | None = None, class_prior: ClassPrior = None
+    model: Any,
+    X: Rows,
+    cost: Mapping[Any, Mapping[Any, float]] | npt.ArrayLike | None = None,
+    *,
+    abstain: float | None = None,
+    class_prior: ClassPrior = None,
 ) -> np.ndarray:
     """The decision of least expected cost for every row.
 

@@ -45,7 +45,7 @@ def told(model: Any) -> list[Told]:
     return [told_class(model), Told(model._scored[0], (model._target,), (model.classes_.tolist(),), only=("mean",))]
 
 
-def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
+def refuse(model: Any, *arguments: object, **more: object) -> NoReturn:
     """Refuse what takes a density of the rows, or a prior."""
     raise EstimateError(
         "NearestClassMean has no density of rows, and so no likelihood, posterior, bits or information criteria: it "
@@ -128,7 +128,7 @@ def leads(model: Any, X: Rows) -> np.ndarray:
     return score
 
 
-def show_work(model: Any, row: Any) -> str:
+def show_work(model: Any, row: Rows) -> str:
     """The squared distances of one row to every mean, direction by direction, and the probabilities they give.
 
     Parameters

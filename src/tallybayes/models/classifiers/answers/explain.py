@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -318,7 +318,7 @@ class _Values(Sequence[list[Any]]):
 
 
 @answering
-def explain(model: Any, X: Rows, against: Any = None) -> Explanation:
+def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     """How far every column pulls each row: the weights of evidence, which sum exactly to the log-odds.
 
     Parameters
@@ -375,7 +375,7 @@ def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[
 
 
 @answering
-def plot_explanation(model: Any, row: Any, against: Any = None, ax: Axes | None = None) -> Picture:
+def plot_explanation(model: Any, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Picture:
     """A picture of one row's weights of evidence; needs matplotlib.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from tallybayes.tally.factor import Name
 from tallybayes.typing import RandomState, Rows
 
 
-def sample(model: Any, n: int, given: Any = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
+def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
     """Draw rows from the model.
 
     Parameters

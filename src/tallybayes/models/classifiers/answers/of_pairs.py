@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ def parameters(model: Any) -> Parameters:
 
 
 @answering
-def explain(model: Any, X: Rows, against: Any = None) -> Explanation:
+def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     """How far every column pulls each row, and all together: weights of evidence that sum exactly to the log-odds.
 
     A column's weight is the log-odds with it less the log-odds without it, the cell taken as missing. Columns that say
@@ -155,7 +155,7 @@ def explain(model: Any, X: Rows, against: Any = None) -> Explanation:
     return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame)
 
 
-def sample(model: Any, n: int, given: Any = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
+def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
     """Draw rows from the model: a class, a column by itself, and the others given both.
 
     Numbers that were cut into bins are drawn evenly from their bin.

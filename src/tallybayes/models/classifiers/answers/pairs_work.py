@@ -13,10 +13,11 @@ from tallybayes.models.classifiers.answers.sheet import Sheet
 from tallybayes.models.classifiers.answers.show_work import finished, one_row
 from tallybayes.models.classifiers.pairs import codes_of
 from tallybayes.models.inputs.outside import answering
+from tallybayes.typing import Rows
 
 
 @answering
-def show_work_of_tree(model: Any, row: Any) -> str:
+def show_work_of_tree(model: Any, row: Rows) -> str:
     """Bayes' rule for one row along the tree, line by line with its numbers.
 
     The lines add up to log p(class, x): every column given the class and its parent. Missing cells are summed over; one
@@ -52,7 +53,7 @@ def show_work_of_tree(model: Any, row: Any) -> str:
 
 
 @answering
-def show_work_of_parents(model: Any, row: Any) -> str:
+def show_work_of_parents(model: Any, row: Rows) -> str:
     """Bayes' rule for one row with every column as the parent of all others in turn, and their mean.
 
     Parameters

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.typing import Labels, Rows
+from tallybayes.typing import Labels, Name, Names, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tallybayes.plots.picture import Picture
 
 
-def plot_columns(model: Any, columns: Any = None, X: Rows | None = None, y: Labels | None = None) -> Picture:
+def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Picture:
     """A picture of every column's distribution in each class; needs matplotlib.
 
     Parameters
@@ -34,7 +35,7 @@ def plot_columns(model: Any, columns: Any = None, X: Rows | None = None, y: Labe
     return plot_columns(model, columns, X, y)
 
 
-def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.95) -> Picture:
+def plot_words(model: Any, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Picture:
     """Of every class the words that tell it from the others most, with credible intervals; needs matplotlib.
 
     Words are first that say most for the class: how often they occur in it, times the log of how much more often than
@@ -60,7 +61,11 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
 
 
 def plot_decision(
-    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+    model: Any,
+    X: Rows | None = None,
+    y: Labels | None = None,
+    columns: Iterable[Name] | None = None,
+    ax: Axes | None = None,
 ) -> Picture:
     """The regions of the classes in the plane of two columns; needs matplotlib.
 
@@ -89,7 +94,11 @@ def plot_decision(
 
 
 def plot_joint(
-    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+    model: Any,
+    X: Rows | None = None,
+    y: Labels | None = None,
+    columns: Iterable[Name] | None = None,
+    ax: Axes | None = None,
 ) -> Picture:
     """Two columns together beside the product of each alone, in every class; needs matplotlib.
 
@@ -151,7 +160,11 @@ def plot_graph(model: Any, ax: Axes | None = None) -> Picture:
 
 
 def plot_nearest(
-    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+    model: Any,
+    X: Rows | None = None,
+    y: Labels | None = None,
+    columns: Iterable[Name] | None = None,
+    ax: Axes | None = None,
 ) -> Picture:
     """The regions of the nearest means in the plane of two columns; needs matplotlib.
 

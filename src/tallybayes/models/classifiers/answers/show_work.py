@@ -16,6 +16,7 @@ from tallybayes.models.fitted.scoring import Scored, chunk_of
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.shape import open_rows
 from tallybayes.sources.table import Table
+from tallybayes.typing import Rows
 
 MOST_COLUMNS = 12  # of a block whose cells and means are shown
 
@@ -30,7 +31,7 @@ def one_row(model: Any, row: Any) -> Table:
 
 
 @answering
-def show_work(model: Any, row: Any) -> str:
+def show_work(model: Any, row: Rows) -> str:
     """Bayes' rule for one row, line by line with its numbers, as a textbook would write it.
 
     The lines that are not indented add up to log p(class, x). Columns that vary together are one of them, by the

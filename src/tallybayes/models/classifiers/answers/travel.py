@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import ExportError
+from tallybayes.typing import Names
 
 if TYPE_CHECKING:
     import onnx
 
 
-def to_sql(model: Any, dialect: str, table: Any, *, keep: Any = (), proba: bool = True) -> str:
+def to_sql(model: Any, dialect: str, table: str | tuple[str, ...], *, keep: Names = (), proba: bool = True) -> str:
     """The model as one SELECT, which says of every row of a table what `predict` and `predict_proba` say.
 
     Nothing but this text is needed where the rows are. Weights of levels are joined, numbers are computed.

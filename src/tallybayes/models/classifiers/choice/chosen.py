@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Hashable, Iterable
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -99,7 +100,9 @@ class Chosen(ClassifierMixin, Estimator):
     array([0])
     """
 
-    def __init__(self, *, single: bool = False, folds: int = 5, choice: Any = None, random_state: int = 0) -> None:
+    def __init__(
+        self, *, single: bool = False, folds: int = 5, choice: Choice | None = None, random_state: int = 0
+    ) -> None:
         self.single = single
         self.folds = folds
         self.choice = choice
@@ -165,7 +168,9 @@ class Chosen(ClassifierMixin, Estimator):
         self._shape, self.choice_, self.members_, self.report_ = shape, choice, members, report
         return self
 
-    def partial_fit(self, X: Rows, y: Labels, sample_weight: Weights = None, classes: Any = None) -> Self:
+    def partial_fit(
+        self, X: Rows, y: Labels, sample_weight: Weights = None, classes: Iterable[Hashable] | None = None
+    ) -> Self:
         """Count more rows by every member; what was chosen stays. The first time, as `fit`.
 
         Parameters
@@ -226,7 +231,7 @@ class Chosen(ClassifierMixin, Estimator):
             warn(said, CalibrationWarning)
         return self
 
-    def add_class(self, label: Any, X: Rows, sample_weight: Weights = None) -> Self:
+    def add_class(self, label: Hashable, X: Rows, sample_weight: Weights = None) -> Self:
         """Learn a class that was not there, from its rows alone.
 
         Parameters
@@ -241,7 +246,7 @@ class Chosen(ClassifierMixin, Estimator):
         """
         return learning.add_class(self, label, X, sample_weight)
 
-    def drop_class(self, label: Any) -> Self:
+    def drop_class(self, label: Hashable) -> Self:
         """Forget a class and all its rows; what was chosen, and the weights, stay.
 
         Parameters

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.models.classifiers.choice.reading import by, heaviest
 from tallybayes.models.inputs.shape import open_columns, read_more
-from tallybayes.typing import Labels, Rows
+from tallybayes.typing import Labels, Name, Names, Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def plot_decision(
-    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+    model: Any,
+    X: Rows | None = None,
+    y: Labels | None = None,
+    columns: Iterable[Name] | None = None,
+    ax: Axes | None = None,
 ) -> Picture:
     """The regions of the classes in the plane of two columns, by the mixture; needs matplotlib.
 
@@ -40,7 +45,7 @@ def plot_decision(
     return plot_decision(ByMembers(model), X, y, columns, ax)
 
 
-def plot_columns(model: Any, columns: Any = None, X: Rows | None = None, y: Labels | None = None) -> Picture:
+def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Picture:
     """A picture of every column's distribution in each class, by the heaviest member; needs matplotlib.
 
     Parameters
@@ -56,7 +61,11 @@ def plot_columns(model: Any, columns: Any = None, X: Rows | None = None, y: Labe
 
 
 def plot_joint(
-    model: Any, X: Rows | None = None, y: Labels | None = None, columns: Any = None, ax: Axes | None = None
+    model: Any,
+    X: Rows | None = None,
+    y: Labels | None = None,
+    columns: Iterable[Name] | None = None,
+    ax: Axes | None = None,
 ) -> Picture:
     """Two columns together beside the product of each alone, in every class, by the heaviest member; needs matplotlib.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NoReturn
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +16,10 @@ from tallybayes.models.fitted.parameter_table import Beliefs, Parameters, Parame
 from tallybayes.models.fitted.reading import looked_up
 from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.shape import open_columns
-from tallybayes.typing import Rows
+from tallybayes.typing import Name, Rows
+
+if TYPE_CHECKING:
+    from tallybayes.models.classifiers.answers.explain import Explanation
 
 
 def heaviest(model: Any) -> Any:
@@ -46,7 +50,7 @@ def parameters(model: Any) -> Parameters:
     return Parameters(shown, names, found._shown, lambda column: found[within.get(column, column)])
 
 
-def table(model: Any, column: Any) -> ParameterTable:
+def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
     """What the heaviest member has learnt of one column: ``parameters_[column]``.
 
     Parameters
@@ -85,7 +89,7 @@ def n_rows(model: Any) -> float:
     return found
 
 
-def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
+def refuse(model: Any, *arguments: object, **more: object) -> NoReturn:
     """Refuse what takes a density of the rows."""
     check_is_fitted(model, "members_")
     raise as_attribute_error(
@@ -97,7 +101,7 @@ def refuse(model: Any, *arguments: Any, **more: Any) -> NoReturn:
 
 
 @answering
-def explain(model: Any, X: Rows, against: Any = None) -> Any:
+def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     """How far every column pulls each row, by the heaviest member of the mixture, which it names.
 
     Parameters
@@ -121,7 +125,7 @@ def explain(model: Any, X: Rows, against: Any = None) -> Any:
 
 
 @answering
-def show_work(model: Any, row: Any) -> str:
+def show_work(model: Any, row: Rows) -> str:
     """What every member says of one row, and how it is mixed; ``members_[k].model.show_work`` has a member's own.
 
     Parameters

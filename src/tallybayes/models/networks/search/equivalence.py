@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.models.networks.graph import Graph
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Parents
 
 
 class EquivalenceClass(NamedTuple):
@@ -46,7 +47,7 @@ class EquivalenceClass(NamedTuple):
         return "\n".join([head, *lines[:40], *([f"  … {len(lines) - 40} more"] if len(lines) > 40 else [])])
 
 
-def equivalence_class(graph: Any) -> EquivalenceClass:
+def equivalence_class(graph: Parents) -> EquivalenceClass:
     """The class of graphs that say the same independences as this one.
 
     Two graphs say the same if they join the same nodes, and have the same pairs of parents that are not joined
@@ -83,7 +84,7 @@ def equivalence_class(graph: Any) -> EquivalenceClass:
     return EquivalenceClass(nodes, tuple(directed), tuple(undirected))
 
 
-def structural_distance(first: Any, second: Any) -> int:
+def structural_distance(first: Parents | EquivalenceClass, second: Parents | EquivalenceClass) -> int:
     """How many pairs of nodes are joined in one and not in the other, or otherwise (structural Hamming distance).
 
     Parameters

@@ -10,17 +10,19 @@ import numpy as np
 
 from tallybayes.errors import DataError, EstimateError, TooLargeError
 from tallybayes.models.networks.graph import Graph
+from tallybayes.models.networks.prior import BDe
 from tallybayes.models.networks.search.constraints import Constraints, read_constraints
 from tallybayes.models.networks.search.equivalence import completed, extended
 from tallybayes.models.networks.search.exact import best_of_all
 from tallybayes.models.networks.search.hill import climb_hills
 from tallybayes.models.networks.search.pc import pc_marks
-from tallybayes.models.networks.search.rows import Rows, read_rows
+from tallybayes.models.networks.search.rows import Rows as Coded
+from tallybayes.models.networks.search.rows import read_rows
 from tallybayes.models.networks.search.scores import Families, n_cells_of, places_of, read_score
 from tallybayes.models.networks.search.structure import Structure
 from tallybayes.progress import progress, progress_of
 from tallybayes.tally.factor import Name
-from tallybayes.typing import RandomState, Weights
+from tallybayes.typing import Columns, Parents, Prior, RandomState, Rows, Weights
 from tallybayes.words import Words
 
 _METHODS = {"hill": "hill climbing", "exact": "exact search", "pc": "PC"}
@@ -30,21 +32,21 @@ _Found = tuple[np.ndarray, int]  # arrows [parent, child], and what was counted
 
 
 def learn_structure(
-    data: Any,
+    data: Rows,
     *,
-    score: Any = "bdeu",
+    score: Prior | BDe = "bdeu",
     method: str = "hill",
-    required: Any = (),
-    forbidden: Any = (),
-    tiers: Any = None,
+    required: Iterable[Iterable[Name]] = (),
+    forbidden: Iterable[Iterable[Name]] = (),
+    tiers: Iterable[Iterable[Name]] | None = None,
     max_parents: int | None = None,
-    start: Any = None,
+    start: Parents | None = None,
     tabu: int | None = None,
     restarts: int | None = None,
     alpha: float | None = None,
     bootstrap: int = 0,
     missing: str = "error",
-    columns: Any = "auto",
+    columns: Columns = "auto",
     sample_weight: Weights = None,
     names: Iterable[Name] | None = None,
     random_state: RandomState = 0,
@@ -175,7 +177,7 @@ def _whole(name: str, value: Any) -> int:
     return int(value)
 
 
-def _start(rows: Rows, constraints: Constraints, start: Any) -> list[int]:
+def _start(rows: Coded, constraints: Constraints, start: Any) -> list[int]:
     """Where the search begins: the parents of every column, as the bits of a number."""
     edges = constraints.required.copy()
     if start is not None:
@@ -222,7 +224,7 @@ def _worth(families: Families, masks: list[int]) -> dict[tuple[int, int], float]
 
 
 def _strengths(
-    rows: Rows, known: np.ndarray, bootstrap: int, rng: np.random.Generator, search: Callable[[Rows], np.ndarray]
+    rows: Coded, known: np.ndarray, bootstrap: int, rng: np.random.Generator, search: Callable[[Coded], np.ndarray]
 ) -> np.ndarray | None:
     """How often searches of drawn rows have every arrow; half of it each way where it can be turned."""
     if not bootstrap:
