@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -96,3 +97,19 @@ def test_the_command_is_installed(without_compiler: Path) -> None:
     env = os.environ | {"PYTHONPATH": str(without_compiler)}
     done = subprocess.run([sys.executable, str(script), "--help"], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Usage: tally COMMAND")
+
+
+def test_packages_that_are_built_in_public_name_where(tmp_path: Path) -> None:
+    if not (ROOT / ".github").exists():
+        pytest.skip("source distributions are without the forge's files")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    forge = {"GITHUB_SERVER_URL": "https://forge.example", "GITHUB_REPOSITORY": "some/one"}
+    script = [sys.executable, str(ROOT / ".github" / "name_urls.py")]
+    subprocess.run(script, cwd=tmp_path, env=os.environ | forge, check=True)
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["urls"]["Source"] == "https://forge.example/some/one"
+    for address in project["urls"].values():
+        file = ROOT / address.partition("/blob/main/")[2]
+        assert address.startswith("https://forge.example/some/one")
+        assert file.exists()
+    assert "urls" not in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
