@@ -91,7 +91,7 @@ coverage: $(VENV)/.dev ## how much of the package the quick tests run, lines and
 	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'not slow' --cov --cov-report=json:build/coverage.json tests
 	$(BIN)/python tests/covered.py build/coverage.json
 
-mutate: setup ## would the tests notice? 300 changes of families and beliefs, each run against its tests
+mutate: $(VENV)/.dev ## would the tests notice? 300 changes of families and beliefs, each run against the tests of its line
 	$(BIN)/python tests/mutate.py
 
 test-clang: $(VENV)/.dev ## the kernels' tests, built by Clang (CLANG=clang++)
