@@ -15,6 +15,7 @@ from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.collect import numbers_of
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.domain import Domain, labels_of
+from tallybayes.typing import RandomState
 
 if TYPE_CHECKING:
     from tallybayes.learned.learned import Learned
@@ -89,7 +90,7 @@ class Predictive:
         _check_cells(learned.family, rows, wanted)
         return rows
 
-    def sample(self, n: int, *, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
         """`n` rows drawn from the predictive, each with its own parameters drawn from the posterior.
 
         Parameters

@@ -6,10 +6,10 @@ are `Weights`, where there are any. `RandomState` is a seed, or what draws (None
 
 Settings have theirs, too. `Name` is the name of a column, or its place where columns have none; `Names` are one or
 several. `Columns` says which columns are read in which family. `Prior` is one prior: a belief, a rule, a number of
-counts, or "empirical"; `Priors` are those of a model, by column, or a tally that counts as seen before. `ClassPrior` is
-the share of the classes. `Parents` are the structure of a network: the parents of every node, edges, a graph of
-networkx, or what has a structure already. `Candidates` are sets of parameters that are tried beside each other: a list of values for
-every parameter, or a list of such sets.
+counts, or "empirical"; `Priors` are those of a model, by column, or a tally that counts as seen before. `ClassPrior`
+is the share of the classes. `Parents` are the structure of a network: the parents of every node, edges, a graph of
+networkx, or what has a structure already. `Candidates` are sets of parameters that are tried beside each other: a
+list of values for every parameter, or a list of such sets.
 
 A `Learner` is a model of this package, or of another that follows scikit-learn: it is fitted, and tells its settings.
 """

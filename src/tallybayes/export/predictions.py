@@ -23,22 +23,24 @@ from tallybayes.sources.parts import parts_of
 from tallybayes.sources.source import BATCH
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
-from tallybayes.typing import Rows
+from tallybayes.typing import Names, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tallybayes.models.estimator import Estimator
 
 _FRAMES = ("pandas", "polars", "pyarrow")
 
 
 def write_predictions(
-    model: Any,
+    model: Estimator,
     data: Rows,
     to: Any,
     node: Name | None = None,
     *,
     proba: bool = False,
-    keep: Any = (),
+    keep: Names = (),
     format: str | None = None,
 ) -> Any:
     """Write what a model predicts of every row to a file or a table of a database: all of it or nothing.

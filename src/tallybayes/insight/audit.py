@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import pdtrc
@@ -32,6 +32,9 @@ from tallybayes.sources.table import Table
 from tallybayes.sources.texts import Texts
 from tallybayes.typing import Labels, Rows
 
+if TYPE_CHECKING:
+    from tallybayes.models.estimator import Estimator
+
 _RULED_OUT, _SURE = 0.01, 0.9
 _BY_CHANCE_LABELS = 0.01  # the probability of so many labels that disagree, or of one so far off
 _MOVED = 0.001  # the probability that any column is called moved by chance
@@ -40,7 +43,7 @@ _FEW = 0.01  # of the rows: so many improbable ones are left out where columns a
 
 
 def audit(
-    model: Any, data: Rows, target: Labels | None = None, *, by: Labels | None = None, learned: bool = False
+    model: Estimator, data: Rows, target: Labels | None = None, *, by: Labels | None = None, learned: bool = False
 ) -> Audit:
     """Look for what is wrong with some rows, by what a model has counted.
 

@@ -12,9 +12,10 @@ from tallybayes.errors import DataError
 from tallybayes.html import html_table
 from tallybayes.insight.candidates import listed
 from tallybayes.progress import progress
-from tallybayes.typing import RandomState, Rows
+from tallybayes.typing import Candidates, Learner, RandomState, Rows
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -37,12 +38,13 @@ class BiasVariance:
     --------
     >>> import numpy as np, tallybayes as tb
     >>> x = np.linspace(-2, 2, 9)[:, None]
-    >>> tb.bias_variance(tb.Regression(estimate="mle"), x, lambda x: x[:, 0] ** 2, candidates={"degree": [1, 2, 6]})
-    bias² and variance of 200 draws, noise 1
+    >>> degrees = {"degree": [1, 2, 6]}
+    >>> tb.bias_variance(tb.Regression(estimate="mle"), x, lambda x: x[:, 0] ** 2, candidates=degrees, n_draws=50)
+    bias² and variance of 50 draws, noise 1
       candidate   bias²  variance     sum
-      degree=1    2.138     0.227   2.365
-    * degree=2    0.000     0.327   0.327
-      degree=6    0.001     0.784   0.785
+      degree=1    2.135     0.207   2.342
+    * degree=2    0.005     0.339   0.343
+      degree=6    0.000     0.801   0.801
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class BiasVariance:
         """The candidate whose bias² and variance are least together."""
         return self.candidates[int(np.argmin(self.bias + self.variance))]
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A row for every candidate, as a pandas DataFrame."""
         import pandas as pd
 
@@ -104,13 +106,13 @@ class BiasVariance:
 
 
 def bias_variance(
-    model: Any,
+    model: Learner,
     X: Rows,
     truth: Callable[[Any], Any],
     *,
-    candidates: Any = None,
+    candidates: Candidates | None = None,
     noise: float = 1.0,
-    at: Any = None,
+    at: Rows | None = None,
     n_draws: int = 200,
     random_state: RandomState = 0,
 ) -> BiasVariance:
@@ -144,7 +146,8 @@ def bias_variance(
     --------
     >>> import numpy as np, tallybayes as tb
     >>> x = np.linspace(-2, 2, 9)[:, None]
-    >>> found = tb.bias_variance(tb.Regression(), x, lambda x: x[:, 0], candidates={"prior": [0.1, 100.0]})
+    >>> prior = {"prior": [0.1, 100.0]}
+    >>> found = tb.bias_variance(tb.Regression(), x, lambda x: x[:, 0], candidates=prior, n_draws=50)
     >>> bool(found.bias[0] < found.bias[1]), bool(found.variance[0] > found.variance[1])
     (True, True)
     """

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from tallybayes.errors import DataError
 
@@ -25,3 +26,11 @@ def listed(candidates: Any) -> list[dict[str, Any]]:
     if not found:
         raise DataError.wrong_type("candidates", "none", "at least one set of parameters")
     return found
+
+
+def models_of(model: Any, candidates: Any, *, again: bool = True) -> tuple[list[Any], list[dict[str, Any]]]:
+    """The candidates, still to be fitted or of the same counts, and the parameters of each."""
+    if candidates is None:
+        return [model], [{}]
+    found = listed(candidates)
+    return [clone(model).set_params(**p) if again else model.reestimate(**p) for p in found], found

@@ -42,7 +42,7 @@ _MASS = 0.95
 
 
 def choose_states(
-    model: Any,
+    model: HiddenMarkovModel,
     X: Rows,
     candidates: Iterable[int] = range(1, 7),
     by: str = "held_out",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,7 +169,7 @@ class Comparison:
         weights = {name: math.exp(value - top) for name, value in self.log_evidence.items()}
         return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
-    def bayes_factor(self, first: Any, second: Any) -> float:
+    def bayes_factor(self, first: Hashable, second: Hashable) -> float:
         """The Bayes factor between two models in bits: log₂ p(X, y | first) − log₂ p(X, y | second).
 
         Parameters
@@ -186,7 +186,7 @@ class Comparison:
                 raise DataError(f"there is no model {name!r}; expected one of {list(self.log_evidence)}.")
         return (self.log_evidence[first] - self.log_evidence[second]) / math.log(2)
 
-    def reading(self, first: Any, second: Any) -> str:
+    def reading(self, first: Hashable, second: Hashable) -> str:
         """A Bayes factor in words, on the scale of Kass and Raftery, and as lengths of code.
 
         Parameters

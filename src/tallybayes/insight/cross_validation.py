@@ -6,14 +6,17 @@ Models whose counts cannot be subtracted are fitted again for every fold.
 from __future__ import annotations
 
 import itertools
-from typing import Any, overload
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError, NotForgettableError
-from tallybayes.insight.candidates import listed
+from tallybayes.insight.candidates import models_of
+from tallybayes.insight.density import refuse_target
 from tallybayes.insight.regression_evaluation import RegressionValidation
 from tallybayes.insight.selection import Selection
 from tallybayes.insight.validation import CrossValidation, DensityValidation, SequenceValidation
@@ -37,6 +40,9 @@ from tallybayes.models.regression.regression import Regression
 from tallybayes.sources.table import Table
 from tallybayes.typing import Candidates, Labels, RandomState, Rows, Weights
 
+if TYPE_CHECKING:
+    from tallybayes.models.estimator import Estimator
+
 MOST_CALIBRATIONS = 10  # where every row is held out alone
 MOST_FITS = 500  # of a model that is fitted again without every row
 
@@ -46,9 +52,9 @@ def cross_validate(
     model: Classifier | Chosen | NearestClassMean,
     data: Rows,
     target: Labels,
-    folds: Any = 10,
+    folds: int | npt.NDArray[Any] | Iterable[Any] = 10,
     groups: Labels | None = None,
-    order: Any = None,
+    order: Labels | None = None,
     *,
     candidates: None = None,
     sample_weight: Weights = None,
@@ -56,12 +62,51 @@ def cross_validate(
 ) -> CrossValidation: ...
 @overload
 def cross_validate(
-    model: Any,
+    model: Regression,
     data: Rows,
     target: Labels | None = None,
-    folds: Any = 10,
+    folds: int | npt.NDArray[Any] | Iterable[Any] = 10,
     groups: Labels | None = None,
-    order: Any = None,
+    order: Labels | None = None,
+    *,
+    candidates: None = None,
+    sample_weight: Weights = None,
+    random_state: RandomState = 0,
+) -> RegressionValidation: ...
+@overload
+def cross_validate(
+    model: Mixture | BayesianNetwork | HiddenMarkovModel,
+    data: Rows,
+    target: None = None,
+    folds: int | npt.NDArray[Any] | Iterable[Any] = 10,
+    groups: Labels | None = None,
+    order: Labels | None = None,
+    *,
+    candidates: None = None,
+    sample_weight: Weights = None,
+    random_state: RandomState = 0,
+) -> DensityValidation: ...
+@overload
+def cross_validate(
+    model: Estimator,
+    data: Rows,
+    target: Labels | None = None,
+    folds: int | npt.NDArray[Any] | Iterable[Any] = 10,
+    groups: Labels | None = None,
+    order: Labels | None = None,
+    *,
+    candidates: Candidates,
+    sample_weight: Weights = None,
+    random_state: RandomState = 0,
+) -> Selection: ...
+@overload
+def cross_validate(
+    model: Estimator,
+    data: Rows,
+    target: Labels | None = None,
+    folds: int | npt.NDArray[Any] | Iterable[Any] = 10,
+    groups: Labels | None = None,
+    order: Labels | None = None,
     *,
     candidates: Candidates | None = None,
     sample_weight: Weights = None,
@@ -73,7 +118,7 @@ def cross_validate(
     target: Labels | None = None,
     folds: Any = 10,
     groups: Labels | None = None,
-    order: Any = None,
+    order: Labels | None = None,
     *,
     candidates: Candidates | None = None,
     sample_weight: Weights = None,
@@ -157,7 +202,7 @@ def cross_validate(
     if isinstance(model, Regression):
         rows = _counted_numbers(model, data, target, sample_weight, candidates)
         return _judge_numbers(rows, candidates, deal(np.zeros(rows.n_rows, dtype=np.intp)), ordered=order is not None)
-    models, parameters = _models(model, candidates)
+    models, parameters = models_of(model, candidates)
     subjects = [hold(each, data, target, sample_weight) for each in models]
     known, fold = subjects[0].codes >= 0, deal(subjects[0].codes)
     if order is None:
@@ -177,7 +222,16 @@ def leave_one_out(
 ) -> CrossValidation: ...
 @overload
 def leave_one_out(
-    model: Any,
+    model: Estimator,
+    data: Rows,
+    target: Labels | None = None,
+    *,
+    candidates: Candidates,
+    sample_weight: Weights = None,
+) -> Selection: ...
+@overload
+def leave_one_out(
+    model: Estimator,
     data: Rows,
     target: Labels | None = None,
     *,
@@ -185,7 +239,7 @@ def leave_one_out(
     sample_weight: Weights = None,
 ) -> Any: ...
 def leave_one_out(
-    model: Any,
+    model: Estimator,
     data: Rows,
     target: Labels | None = None,
     *,
@@ -235,7 +289,7 @@ def leave_one_out(
         pass  # EM has to expect what the rows lack
     if isinstance(model, Regression):
         return _judge_numbers(_counted_numbers(model, data, target, sample_weight, candidates), candidates, None)
-    models, parameters = _models(model, candidates)
+    models, parameters = models_of(model, candidates)
     subjects = [hold(each, data, target, sample_weight) for each in models]
     known = subjects[0].codes >= 0
     if any(subject.refitted for subject in subjects) and known.sum() > MOST_FITS:
@@ -262,15 +316,6 @@ def hold(model: Any, data: Rows, target: Any, sample_weight: Weights) -> Held:
     raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
 
 
-def refuse_target(target: Any) -> None:
-    """Refuse the classes of a mixture, which nobody named."""
-    if target is not None:
-        raise DataError(
-            "a mixture tells no classes: its components are numbered by chance.\n"
-            "    Leave target out to judge the density of rows, or use tb.NaiveBayes for classes."
-        )
-
-
 def _subtract_folds(
     model: Any, data: Any, target: Any, sample_weight: Any, candidates: Any, deal: Any, ordered: bool
 ) -> Any:
@@ -278,7 +323,7 @@ def _subtract_folds(
     opened = open_rows(model, data, target, sample_weight)
     fold = deal(opened.labels)
     rows = count_rows(opened, fold)
-    models, parameters = _models(rows.model, candidates, again=False)
+    models, parameters = models_of(rows.model, candidates, again=False)
     if not ordered:
         return _counted(rows, models, parameters, score_folds(rows, models, rows.without, fold), fold, candidates)
     before = list(itertools.accumulate(rows.parts, lambda a, b: [x + y for x, y in zip(a, b, strict=True)]))
@@ -289,21 +334,21 @@ def _subtract_folds(
 def _subtract_rows(model: Any, data: Any, target: Any, sample_weight: Any, candidates: Any) -> Any:
     """Rows of a classifier, taken out one by one."""
     rows = count_rows(open_rows(model, data, target, sample_weight))
-    models, parameters = _models(rows.model, candidates, again=False)
+    models, parameters = models_of(rows.model, candidates, again=False)
     scores = [score_left_out(rows, each) for each in models]
     return _counted(rows, models, parameters, scores, np.arange(rows.table.n_rows), candidates)
 
 
 def _counted_numbers(model: Any, data: Any, target: Any, sample_weight: Any, candidates: Any) -> HeldRows:
     """Rows of a regression, counted once, up to the highest degree of all candidates."""
-    models, _ = _models(model, candidates)
+    models, _ = models_of(model, candidates)
     degree = max(one for each in models for one in each._degrees())
     return HeldRows(clone(models[0]).set_params(degree=degree), data, target, sample_weight)
 
 
 def _judge_numbers(rows: HeldRows, candidates: Any, fold: np.ndarray | None, *, ordered: bool = False) -> Any:
     """The result of a regression's rows, held out by folds, or one by one."""
-    models, parameters = _models(rows.model, candidates, again=False)
+    models, parameters = models_of(rows.model, candidates, again=False)
     found = []
     for each, own in zip(models, parameters, strict=True):
         told = rows.one_by_one(each) if fold is None else rows.by_fold(each, fold, ordered=ordered)
@@ -322,14 +367,6 @@ def _columns_apart(data: Any, *columns: Any) -> tuple[Any, ...]:
     for name in dict.fromkeys(names):
         table = table.without(name)
     return table, *found
-
-
-def _models(model: Any, candidates: Any, *, again: bool = True) -> tuple[list[Any], list[dict[str, Any]]]:
-    """The candidates, still to be fitted or of the same counts, and the parameters of each."""
-    if candidates is None:
-        return [model], [{}]
-    found = listed(candidates)
-    return [clone(model).set_params(**p) if again else model.reestimate(**p) for p in found], found
 
 
 def _counted(

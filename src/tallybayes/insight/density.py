@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.beliefs.belief import tails
 from tallybayes.errors import DataError
@@ -13,6 +15,9 @@ from tallybayes.insight.evaluation import ALL_GROUPS, check_density, check_group
 from tallybayes.insight.evaluation_text import Part, as_html, as_text, describe_density
 from tallybayes.insight.intervals import Measure, average, effective_rows
 from tallybayes.sources.collect import check_weight
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class DensityEvaluation:
@@ -43,11 +48,18 @@ class DensityEvaluation:
     """
 
     def __init__(
-        self, log_density: Any, *, steps: Any = None, weight: Any = None, by: Any = None, mass: float = 0.95
+        self,
+        log_density: npt.ArrayLike,
+        *,
+        steps: npt.ArrayLike | None = None,
+        weight: npt.ArrayLike | None = None,
+        by: Iterable[Any] | None = None,
+        mass: float = 0.95,
     ) -> None:
         tails(mass)  # refuses what is no mass
         self.mass = mass
-        found = check_density(log_density, len(log_density))
+        values: Any = log_density
+        found = check_density(values, len(values))
         assert found is not None
         self.log_density = found
         self.weight = check_weight(weight, len(found), any_size=True)
@@ -118,7 +130,7 @@ class DensityEvaluation:
                 found[label] = DensityEvaluation(self.log_density[mine], steps=steps, weight=weight, mass=self.mass)
         return found
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """All measures as a pandas data frame: measure, value, low, high, and the group, if there are any."""
         import pandas as pd
 
@@ -144,3 +156,12 @@ class DensityEvaluation:
 
     def _repr_html_(self) -> str:
         return as_html(self._shown())
+
+
+def refuse_target(target: Any) -> None:
+    """Refuse the classes of a mixture, which nobody named."""
+    if target is not None:
+        raise DataError(
+            "a mixture tells no classes: its components are numbered by chance.\n"
+            "    Leave target out to judge the density of rows, or use tb.NaiveBayes for classes."
+        )

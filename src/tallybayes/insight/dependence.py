@@ -81,7 +81,7 @@ class Dependence:
         second: np.ndarray,
         information: Information,
         mass: float,
-        target: Any,
+        target: Name | None,
     ) -> None:
         interval = information.interval(mass)
         mean = np.minimum(information.mean, information.most)

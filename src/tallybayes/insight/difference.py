@@ -21,6 +21,8 @@ from tallybayes.tally.factor import Name
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tallybayes.models.estimator import Estimator
+
 _SHOWN = 12
 _UNSEEN = 0.5  # rows: what a level counts for in the model that has never seen it
 
@@ -121,7 +123,7 @@ class Difference:
         return "\n".join(out)
 
 
-def difference(before: Any, after: Any) -> Difference:
+def difference(before: Estimator, after: Estimator) -> Difference:
     """What changed from one model to another of the same kind: in rows, levels and classes, and in bits.
 
     The bits of a column are the Kullback–Leibler divergence of its distribution after from the one before, by the point
@@ -161,7 +163,7 @@ def difference(before: Any, after: Any) -> Difference:
     check_is_fitted(before)
     check_is_fitted(after)
     first, second, note = before, after, ""
-    if isinstance(before, Chosen):
+    if isinstance(before, Chosen) and isinstance(after, Chosen):
         first, second, note = _members(before, after)
     found, pasts = _told(second), _told(first)
     classes, class_bits = _classes(first, second)

@@ -11,7 +11,7 @@ import numpy as np
 from tallybayes.errors import DataError, printable
 from tallybayes.families.block import Sparse
 from tallybayes.families.categorical import Categorical, Probabilities
-from tallybayes.insight.cross_validation import refuse_target
+from tallybayes.insight.density import refuse_target
 from tallybayes.insight.summaries import COUNTS, LABELS, NUMBERS, WORDS, YES_NO, Counted, Summaries, count_words
 from tallybayes.models.chains.components import Mixed
 from tallybayes.models.chains.decoding import open_asked

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError
-from tallybayes.insight.cross_validation import refuse_target
-from tallybayes.insight.density import DensityEvaluation
+from tallybayes.insight.density import DensityEvaluation, refuse_target
 from tallybayes.insight.evaluation import Evaluation
 from tallybayes.insight.regression_evaluation import RegressionEvaluation
 from tallybayes.models.chains.decoding import open_asked
@@ -37,6 +36,9 @@ from tallybayes.sources.source import Source
 from tallybayes.sources.table import Table
 from tallybayes.typing import Labels, Rows, Weights
 
+if TYPE_CHECKING:
+    from tallybayes.models.estimator import Estimator
+
 
 @overload
 def evaluate(
@@ -60,7 +62,27 @@ def evaluate(
 ) -> RegressionEvaluation: ...
 @overload
 def evaluate(
-    model: Any,
+    model: BayesianNetwork | HiddenMarkovModel,
+    data: Rows,
+    target: Labels,
+    by: Labels | None = None,
+    *,
+    sample_weight: Weights = None,
+    mass: float = 0.95,
+) -> Evaluation: ...
+@overload
+def evaluate(
+    model: Mixture | BayesianNetwork | HiddenMarkovModel,
+    data: Rows,
+    target: None = None,
+    by: Labels | None = None,
+    *,
+    sample_weight: Weights = None,
+    mass: float = 0.95,
+) -> DensityEvaluation: ...
+@overload
+def evaluate(
+    model: Estimator,
     data: Rows,
     target: Labels | None = None,
     by: Labels | None = None,
@@ -69,7 +91,7 @@ def evaluate(
     mass: float = 0.95,
 ) -> Any: ...
 def evaluate(
-    model: Any,
+    model: Estimator,
     data: Rows,
     target: Labels | None = None,
     by: Labels | None = None,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.beliefs.belief import tails
 from tallybayes.errors import DataError
@@ -17,6 +19,7 @@ from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import open_table
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plots.picture import Picture
@@ -86,14 +89,14 @@ class Evaluation:
 
     def __init__(
         self,
-        classes: Any,
-        codes: Any,
-        log_proba: Any,
+        classes: npt.ArrayLike,
+        codes: npt.ArrayLike,
+        log_proba: npt.ArrayLike,
         *,
-        weight: Any = None,
-        log_density: Any = None,
-        by: Any = None,
-        predicted: Any = None,
+        weight: npt.ArrayLike | None = None,
+        log_density: npt.ArrayLike | None = None,
+        by: Iterable[Any] | None = None,
+        predicted: npt.ArrayLike | None = None,
         mass: float = 0.95,
     ) -> None:
         tails(mass)  # refuses what is no mass
@@ -270,7 +273,8 @@ class Evaluation:
         for place in [*range(1, len(levels) + 1), 0]:  # the missing, code −1, stand first among the rows
             part = slice(int(bounds[place]), int(bounds[place + 1]))
             if part.start < part.stop:
-                one, proba, weight, density, decided = (None if x is None else x[part] for x in parts)
+                cut: list[Any] = [None if x is None else x[part] for x in parts]
+                one, proba, weight, density, decided = cut
                 options: dict[str, Any] = {
                     "weight": weight,
                     "log_density": density,
@@ -280,7 +284,7 @@ class Evaluation:
                 found[levels[place - 1] if place else None] = Evaluation(self.classes, one, proba, **options)
         return found
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """All measures as a pandas data frame: measure, class, value, low, high, and the group, if there are any."""
         import pandas as pd
 

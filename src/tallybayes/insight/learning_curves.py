@@ -18,7 +18,7 @@ from tallybayes.models.inputs.features import check_target, only_column
 from tallybayes.models.inputs.folds import random_folds
 from tallybayes.progress import progress
 from tallybayes.sources.opening import open_source
-from tallybayes.typing import Labels, RandomState, Rows
+from tallybayes.typing import Labels, Learner, RandomState, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,7 +196,7 @@ class LearningCurves:
 
 
 def learning_curves(
-    models: Any,
+    models: Learner | Mapping[str, Learner],
     data: Rows,
     target: Labels,
     sizes: Sequence[int] | None = None,

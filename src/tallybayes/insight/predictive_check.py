@@ -16,12 +16,13 @@ from tallybayes.insight.summaries import Counted
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.networks.network import BayesianNetwork
-from tallybayes.typing import Labels, RandomState, Rows
+from tallybayes.typing import Labels, Name, RandomState, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from tallybayes.models.estimator import Estimator
     from tallybayes.plots.picture import Picture
 
 
@@ -68,7 +69,9 @@ class PredictiveCheck:
     {1}
     """
 
-    def __init__(self, table: list[Check], n_draws: int, n_rows: dict[Any, int], parts: list[Part], seed: Any) -> None:
+    def __init__(
+        self, table: list[Check], n_draws: int, n_rows: dict[Any, int], parts: list[Part], seed: RandomState
+    ) -> None:
         self.table = sorted(table, key=lambda row: -abs(row.gap))
         self.n_draws, self.n_rows = n_draws, n_rows
         self._parts, self._seed = parts, seed
@@ -89,7 +92,7 @@ class PredictiveCheck:
         names = ["class" if name == "label" else name for name in Check._fields]
         return pd.DataFrame(self.table, columns=names)
 
-    def plot(self, column: Any = None, ax: Axes | None = None) -> Picture:
+    def plot(self, column: Name | None = None, ax: Axes | None = None) -> Picture:
         """A histogram of a column in every class over the envelope of the replicates; needs matplotlib.
 
         Parameters
@@ -109,7 +112,7 @@ class PredictiveCheck:
             column = self.table[0].column if self.table else self._parts[0].names[0]
         return plot_predictive_check(self, column, ax)
 
-    def replicates(self, column: Any, n_draws: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[Any, ...]]:
+    def replicates(self, column: Name, n_draws: int = 50) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[Any, ...]]:
         """A column's cells beside some drawn from the model.
 
         Parameters
@@ -171,7 +174,7 @@ class PredictiveCheck:
 
 
 def predictive_check(
-    model: Any, data: Rows, target: Labels | None = None, *, n_draws: int = 200, random_state: RandomState = 0
+    model: Estimator, data: Rows, target: Labels | None = None, *, n_draws: int = 200, random_state: RandomState = 0
 ) -> PredictiveCheck:
     """Draw data sets from a fitted model and see which columns of the real one look different: a wrong family.
 

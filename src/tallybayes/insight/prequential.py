@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from tallybayes.sources.arrays import as_array
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table, open_table
-from tallybayes.typing import Labels
+from tallybayes.typing import Labels, Learner, Rows
 
 _LEAST = 1e-15  # a probability below is as good as none
 
@@ -37,13 +37,13 @@ class _Batch(NamedTuple):
 
 
 def prequential(
-    models: Any,
-    stream: Any,
+    models: Learner | Mapping[str, Learner],
+    stream: Rows,
     target: Labels | None = None,
     *,
     batch: int = 100,
-    time: Any = None,
-    classes: Any = None,
+    time: Labels | None = None,
+    classes: Iterable[Hashable] | None = None,
     drift: bool = False,
 ) -> Prequential:
     """Judge models on a stream as it would have been: every batch is told first, and learned afterwards.

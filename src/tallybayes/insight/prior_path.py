@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 
 from tallybayes.errors import DataError, EstimateError, NotForgettableError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from tallybayes.models.estimator import Estimator
     from tallybayes.plots.picture import Picture
 
 _FOLDS = 10  # of models whose rows cannot be left out in closed form
@@ -135,7 +137,12 @@ class PriorPath:
 
 
 def prior_path(
-    model: Any, data: Rows, target: Labels | None = None, grid: Any = GRID, *, sample_weight: Weights = None
+    model: Estimator,
+    data: Rows,
+    target: Labels | None = None,
+    grid: npt.ArrayLike = GRID,
+    *,
+    sample_weight: Weights = None,
 ) -> PriorPath:
     """Evidence, and log-loss and accuracy on what is left out, under priors of several strengths.
 

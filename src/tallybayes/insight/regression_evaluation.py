@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.beliefs.belief import tails
 from tallybayes.errors import DataError
@@ -15,6 +17,11 @@ from tallybayes.insight.intervals import Measure, average, shares
 from tallybayes.models.regression.answers import TargetPredictive
 from tallybayes.sources.collect import check_weight
 from tallybayes.typing import Labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tallybayes.models.regression.regression import Regression
 
 _HEADLINES = {
     "l1": "mean absolute error (L1)",
@@ -50,7 +57,13 @@ class RegressionEvaluation:
     """
 
     def __init__(
-        self, target: Labels, predicted: Any, *, weight: Any = None, by: Any = None, mass: float = 0.95
+        self,
+        target: Labels,
+        predicted: npt.ArrayLike | TargetPredictive,
+        *,
+        weight: npt.ArrayLike | None = None,
+        by: Iterable[Any] | None = None,
+        mass: float = 0.95,
     ) -> None:
         tails(mass)  # refuses what is no mass
         self.mass = mass
@@ -160,7 +173,7 @@ class RegressionEvaluation:
                 found[label] = RegressionEvaluation(self.target[mine], told, weight=weight, mass=self.mass)
         return found
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """All measures as a pandas data frame: measure, value, low, high, and the group, if there are any."""
         import pandas as pd
 
@@ -221,7 +234,13 @@ class RegressionValidation(RegressionEvaluation):
     refitted = False
 
     def __init__(
-        self, model: Any, target: np.ndarray, told: TargetPredictive, weight: Any, fold: Any, parameters: dict[str, Any]
+        self,
+        model: Regression,
+        target: np.ndarray,
+        told: TargetPredictive,
+        weight: np.ndarray | None,
+        fold: np.ndarray,
+        parameters: dict[str, Any],
     ) -> None:
         scored = np.flatnonzero(fold >= 0)
         super().__init__(

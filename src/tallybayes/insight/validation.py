@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.insight.density import DensityEvaluation
 from tallybayes.insight.evaluation import Evaluation
@@ -12,6 +13,12 @@ from tallybayes.insight.evaluation_text import Part
 from tallybayes.insight.intervals import Measure, average
 from tallybayes.models.chains.held_out import Told
 from tallybayes.models.fitted.bayes_rule import Normalised
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
+    from tallybayes.models.estimator import Estimator
 
 REFITTED = "Every fold's model was fitted again: nothing could be subtracted."
 
@@ -52,8 +59,8 @@ class CrossValidation(Evaluation):
 
     def __init__(
         self,
-        model: Any,
-        classes: Any,
+        model: Estimator,
+        classes: npt.ArrayLike,
         codes: np.ndarray,
         scores: Normalised,
         weight: np.ndarray | None,
@@ -75,7 +82,7 @@ class CrossValidation(Evaluation):
         self.model, self.fold, self.rows, self.parameters = model, fold, scored, parameters
         self.refitted, self.impossible = refitted, scores.impossible
 
-    def by_fold(self) -> Any:
+    def by_fold(self) -> pd.DataFrame:
         """The accuracy and log-loss of every fold, as a pandas DataFrame."""
         import pandas as pd
 
@@ -123,7 +130,7 @@ class SequenceValidation(Evaluation):
 
     def __init__(
         self,
-        model: Any,
+        model: HiddenMarkovModel,
         codes: np.ndarray,
         scores: Told,
         lengths: np.ndarray,
@@ -185,7 +192,7 @@ class DensityValidation(DensityEvaluation):
 
     def __init__(
         self,
-        model: Any,
+        model: Estimator,
         log_density: np.ndarray,
         weight: np.ndarray | None,
         fold: np.ndarray,
@@ -200,7 +207,7 @@ class DensityValidation(DensityEvaluation):
         self.model, self.fold, self.rows, self.parameters = model, fold, scored, parameters
         self.refitted = refitted
 
-    def by_fold(self) -> Any:
+    def by_fold(self) -> pd.DataFrame:
         """The loss of every fold, as a pandas DataFrame."""
         import pandas as pd
 

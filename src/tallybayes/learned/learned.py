@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Prior, SparseMatrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,12 @@ class Bits(NamedTuple):
 
 
 def learn(
-    values: Any = None, family: Family | None = None, *, counts: Any = None, weight: Any = None, group: Any = None
+    values: Iterable[Any] | SparseMatrix | None = None,
+    family: Family | None = None,
+    *,
+    counts: Mapping[Any, Any] | None = None,
+    weight: Iterable[float] | None = None,
+    group: Iterable[Any] | SparseMatrix | None = None,
 ) -> Learned:
     """Learn a distribution from values, or from how often each occurred.
 
@@ -94,11 +100,10 @@ def learn(
     table = open_table(values)
     single = family.columnwise and len(table.columns) == 1 and _is_column(next(iter(table.columns.values())))
     if not family.columnwise and _has_one_axis(table):
-        shape = (table.n_rows,)
-        raise DataError.wrong_shape("values", shape, f"(rows, columns), because {family!r} describes whole rows")
-    columns: dict[Any, Any] = dict(table.columns)
-    if single:
-        columns = {VALUE: next(iter(columns.values()))}
+        raise DataError.wrong_shape(
+            "values", (table.n_rows,), f"(rows, columns), because {family!r} describes whole rows"
+        )
+    columns: dict[Any, Any] = {VALUE: next(iter(table.columns.values()))} if single else dict(table.columns)
     names = tuple(columns)
     given: tuple[str, ...] = ()
     if group is not None:
@@ -168,7 +173,7 @@ class Learned:
     def _grouped(self) -> bool:
         return bool(self.tally.factors[0].given)
 
-    def estimate(self, estimate: str = "bayes", *, prior: Any = None) -> Any:
+    def estimate(self, estimate: str = "bayes", *, prior: Prior = None) -> Any:
         """Parameters: a point estimate.
 
         Parameters
@@ -193,7 +198,7 @@ class Learned:
             self._prior(prior, estimate).update(self.statistics).mode()  # which says so where there is none
         return self._show(parameters)
 
-    def posterior(self, prior: Any = None) -> Any:
+    def posterior(self, prior: Prior = None) -> Any:
         """The belief about the parameters after the data.
 
         Parameters
@@ -206,7 +211,7 @@ class Learned:
             return prior.replace(log_weights=posterior.log_weights)  # type: ignore[attr-defined]
         return posterior.column(0) if self.single and self.family.columnwise else posterior
 
-    def predictive(self, prior: Any = None) -> Predictive:
+    def predictive(self, prior: Prior = None) -> Predictive:
         """The distribution of the next row, parameters integrated out.
 
         Parameters
@@ -216,7 +221,7 @@ class Learned:
         """
         return Predictive(self, self._posterior(prior))
 
-    def log_evidence(self, prior: Any = None) -> Any:
+    def log_evidence(self, prior: Prior = None) -> Any:
         """The log marginal likelihood of the values in their order: log ∫ p(data | θ) p(θ) dθ."""
         return self._squeeze(self.family.log_evidence(self._prior(prior), self.statistics))
 
@@ -242,7 +247,7 @@ class Learned:
         best = self.estimate("mle")
         return plain(np.asarray(self.cross_entropy(parameters)) - np.asarray(self.cross_entropy(best)))
 
-    def bits(self, prior: Any = None) -> Bits:
+    def bits(self, prior: Prior = None) -> Bits:
         """Code lengths: −log₂ of the likelihood and the density at the MAP parameter, and of the evidence.
 
         The density term may be negative: a density is no probability.
@@ -256,7 +261,7 @@ class Learned:
         model = shaped.log_prob(posterior.mode())
         return Bits(*(self._squeeze(0.0 - np.asarray(part) / np.log(2)) for part in (data, model, evidence)))
 
-    def plot(self, prior: Any = None, ax: Axes | None = None) -> Picture:
+    def plot(self, prior: Prior = None, ax: Axes | None = None) -> Picture:
         """A picture of prior, likelihood and posterior, with the estimates marked; needs matplotlib.
 
         Of several groups or columns, the posterior of each.
@@ -390,10 +395,7 @@ class Learned:
             ]
             return Probabilities(np.concatenate(tables, axis=-1), statistics.segments)
         if self.single and self.family.columnwise and self._grouped:
-            if isinstance(parameters, tuple):
-                parameters = tuple(_widen(part) for part in parameters)
-            else:
-                parameters = _widen(parameters)
+            parameters = tuple(map(_widen, parameters)) if isinstance(parameters, tuple) else _widen(parameters)
         return self.family.as_parameters(parameters, self.statistics)
 
 

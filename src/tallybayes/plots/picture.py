@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -33,7 +34,7 @@ class Picture:
     ['column', 'class', 'value', 'what', 'height']
     """
 
-    def __init__(self, axes: Any, *parts: Part) -> None:
+    def __init__(self, axes: Axes | Iterable[Axes], *parts: Part) -> None:
         self.axes: tuple[Axes, ...] = tuple(np.ravel(np.asarray(axes, dtype=object)))
         self._parts = parts
 
@@ -42,7 +43,7 @@ class Picture:
         """The matplotlib Figure."""
         return self.axes[0].figure.canvas.figure
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """What is drawn, as a pandas data frame: a line for every bar, point, cell, or place on a curve."""
         import pandas as pd
 

@@ -26,6 +26,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.reading import in_family_of_words
 from tallybayes.tally.tally import Tally, other_factors, realign
+from tallybayes.typing import Rows, Weights
 
 if TYPE_CHECKING:
     from tallybayes.families.text import Text
@@ -38,10 +39,10 @@ LEAST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150  # of a row: beyond them, products 
 
 
 def count(
-    data: Any,
+    data: Rows,
     factors: Iterable[Factor],
     *,
-    weight: Any = None,
+    weight: Weights = None,
     schema: Schema | None = None,
     like: Tally | None = None,
 ) -> Tally:
@@ -78,9 +79,10 @@ def count(
     factors, source = tuple(factors), open_source(data)
     absence = [name for factor in factors if factor.family.inner is not None for name in factor.columns]
     if absence:
-        data = open_table(data) if source is None else data
+        first = open_table(data if source is None else source.first())
         for name in absence:
-            check_absence(data if source is None else open_table(source.first()), name)
+            check_absence(first, name)
+        data = first if source is None else data
         factors = tuple(part for factor in factors for part in _with_presence(factor))
     if source is None:
         return Collector(open_table(data), factors, weight, schema, like).collect()

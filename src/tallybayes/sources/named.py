@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy.typing as npt
+
 from tallybayes.errors import DataError
 from tallybayes.tally.factor import Name
+from tallybayes.typing import SparseMatrix
 
 
 class Named:
@@ -29,7 +32,7 @@ class Named:
     ['(class prior)', 'free', 'lunch']
     """
 
-    def __init__(self, matrix: Any, names: Sequence[str]) -> None:
+    def __init__(self, matrix: SparseMatrix | npt.NDArray[Any], names: Sequence[str]) -> None:
         self.matrix, self.names = matrix, tuple(map(str, names))
         if len(getattr(matrix, "shape", ())) != 2 or matrix.shape[1] != len(self.names):
             shape = getattr(matrix, "shape", type(matrix).__name__)

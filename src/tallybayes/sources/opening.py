@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError, brief
 from tallybayes.sources.arrow_files import ArrowFiles
@@ -15,6 +15,9 @@ from tallybayes.sources.dialects import Dialect, Relation, dialect_of
 from tallybayes.sources.json_files import JsonFiles
 from tallybayes.sources.source import Source
 from tallybayes.sources.view import View
+
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
 
 _PACKED = (".gz", ".zst", ".bz2", ".lz4")
 _KINDS = {
@@ -63,7 +66,7 @@ def table(
     query: str | None = None,
     *,
     columns: Sequence[str] | None = None,
-    where: Any = None,
+    where: Expression | None = None,
     types: Mapping[str, Any] | None = None,
     null_values: Sequence[str] | None = None,
     names: Sequence[str] | None = None,

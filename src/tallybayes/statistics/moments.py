@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.double_double import DoubleDouble, read_only
@@ -60,7 +61,7 @@ class Moments(Statistics):
             )
 
     @classmethod
-    def of(cls, values: Any, *, full: bool = False) -> Moments:
+    def of(cls, values: npt.ArrayLike, *, full: bool = False) -> Moments:
         """The moments of some rows, of weight 1 each, in one group.
 
         Parameters

@@ -10,6 +10,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
 from tallybayes.typing import Name as Name
+from tallybayes.typing import Prior
 from tallybayes.value import Value
 
 
@@ -37,7 +38,7 @@ class Factor(Value):
     columns: Any
     given: Any
     family: Family
-    prior: Any = None
+    prior: Prior = None
 
     def __post_init__(self) -> None:
         for name in ("columns", "given"):
@@ -45,13 +46,13 @@ class Factor(Value):
         if not isinstance(self.family, Family):
             raise DataError.wrong_type("family", repr(self.family), "a family such as tb.Gaussian()")
 
-    def column(self, place: int, width: int | None = None) -> Any:
+    def column(self, place: int, width: int | None = None) -> Name | tuple[Name, int]:
         """The name of the column at a place: (block, place) where one name stands for a block of `width` columns."""
         if len(self.columns) > 1 or width == 1 or (width is None and place == 0):
             return self.columns[place]
         return (self.columns[0], place)
 
-    def place_of(self, column: Any, width: int) -> int | None:
+    def place_of(self, column: Name | tuple[Name, ...], width: int) -> int | None:
         """The place of a column among several, by name or as (block, place); None where it is none of them."""
         if isinstance(column, tuple) and len(column) == 2 and self.columns == column[:1]:
             return column[1] if isinstance(column[1], int) and 0 <= column[1] < width else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -225,7 +225,7 @@ class Tally:
         self._unite_domains(other)  # raises where the kinds of levels differ
         return self.align(other.domains)
 
-    def drop_level(self, column: Name, level: Any) -> Tally:
+    def drop_level(self, column: Name, level: Hashable) -> Tally:
         """Without a level, its rows, and the levels only they had."""
         name = self.schema.domain(column)
         old = self.domains[name]

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.cautions import warn
 from tallybayes.errors import DataError
@@ -20,6 +21,7 @@ from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.presence import with_unknown
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
 from tallybayes.models.inputs.shape import bound_texts
+from tallybayes.typing import Labels, Rows, Weights
 
 if TYPE_CHECKING:
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
@@ -27,7 +29,12 @@ if TYPE_CHECKING:
 
 @answering
 def score_samples(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> np.ndarray:
     """log p(sequence), states summed out: one number a sequence, −inf for an impossible one.
 
@@ -50,13 +57,13 @@ def score_samples(
 @answering
 def log_likelihood(
     model: HiddenMarkovModel,
-    X: Any,
-    y: Any = None,
-    lengths: Any = None,
+    X: Rows,
+    y: Labels | None = None,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Any = None,
+    sample_weight: Weights = None,
 ) -> float:
     """log p(all sequences) or, with states, log p(all sequences and their states), in nats.
 
@@ -71,7 +78,9 @@ def log_likelihood(
 
 
 @answering
-def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, **where: Any) -> float:
+def score(
+    model: HiddenMarkovModel, X: Rows, y: Labels | None = None, lengths: npt.ArrayLike | None = None, **where: Any
+) -> float:
     """Without states, the mean log p(sequence); with them, the share of steps whose state `predict` tells.
 
     The latter is the accuracy of `tb.evaluate` and `tb.cross_validate`, too: steps without a state do not count, and
@@ -98,8 +107,8 @@ def score(model: HiddenMarkovModel, X: Any, y: Any = None, lengths: Any = None, 
 @answering
 def predict(
     model: HiddenMarkovModel,
-    X: Any,
-    lengths: Any = None,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
@@ -149,7 +158,12 @@ def _are_numbered(states: np.ndarray) -> bool:
 
 @answering
 def predict_proba(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> list[np.ndarray]:
     """p(state | whole sequence) at every step: smoothed; 0 in all states of an impossible sequence.
 
@@ -167,7 +181,12 @@ def predict_proba(
 
 @answering
 def filter_proba(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> list[np.ndarray]:
     """p(state | the sequence so far) at every step; 0 in all states from an impossible step on.
 
@@ -185,7 +204,12 @@ def filter_proba(
 
 @answering
 def predict_pairs(
-    model: HiddenMarkovModel, X: Any, lengths: Any = None, *, sequence: str | None = None, order: str | None = None
+    model: HiddenMarkovModel,
+    X: Rows,
+    lengths: npt.ArrayLike | None = None,
+    *,
+    sequence: str | None = None,
+    order: str | None = None,
 ) -> list[np.ndarray]:
     """p(state, next state | whole sequence) of every two steps in a row, silent ones between them or not.
 
@@ -207,9 +231,9 @@ def predict_pairs(
 @answering
 def predict_next(
     model: HiddenMarkovModel,
-    X: Any,
+    X: Rows,
     n: int = 1,
-    lengths: Any = None,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
@@ -244,9 +268,9 @@ def predict_next(
 @answering
 def log_joint(
     model: HiddenMarkovModel,
-    X: Any,
-    y: Any,
-    lengths: Any = None,
+    X: Rows,
+    y: Labels,
+    lengths: npt.ArrayLike | None = None,
     *,
     sequence: str | None = None,
     order: str | None = None,
@@ -303,12 +327,12 @@ def open_asked(
     table = sequences.table
     if not table.n_rows:  # sequences without steps have no columns either
         return sequences
-    absent = [name for name in known if name not in table.columns and table.source_of(name) is None]
+    absent = [name for name in known if not table.has(name)]
     if absent:
-        raise DataError.unknown_column(absent, sequences.table.columns)
+        raise DataError.unknown_column(absent, table.names)
     sequences = read_steps(model, sequences)
     table = sequences.table
-    absence = [name for name in known if name not in table.columns]
+    absence = [name for name in known if name not in table.names]
     unseen = model._counted.meaning_of_unseen
     if absence and unseen != "error":
         levels = {n: model.tally_.domains[str(n)] for f, _ in model._counted.emissions for n in f.level_columns}

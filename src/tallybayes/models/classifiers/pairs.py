@@ -11,7 +11,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.value import from_json, same, to_json
 from tallybayes.words import Words
+
+Model = TypeVar("Model", bound=Any)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +264,7 @@ def _check_tally(columns: LevelColumns, tally: Tally, target: Name) -> None:
         )
 
 
-def fit_tally(model: Any, tally: Tally) -> Any:
+def fit_tally(model: Model, tally: Tally) -> Model:
     """Learn from a tally counted elsewhere: in a file, a shard, another model.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +33,16 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.typing import ClassPrior, Columns
 
+if TYPE_CHECKING:
+    from tallybayes.models.classifiers.discriminant import GaussianDiscriminant
+    from tallybayes.models.classifiers.mixture import Mixture
+    from tallybayes.models.classifiers.naive_bayes import NaiveBayes
+
 Model = TypeVar("Model", bound=Any)
 
 
 def naive_bayes_from_parameters(
-    cls: Any,
+    cls: type[NaiveBayes],
     /,
     parameters: Mapping[Any, Any],
     class_prior: ClassPrior = None,
@@ -47,7 +52,7 @@ def naive_bayes_from_parameters(
     levels: Mapping[Any, Iterable[Any]] | None = None,
     strength: float | None = None,
     **options: Any,
-) -> Any:
+) -> NaiveBayes:
     """A model whose parameters are given, not learned.
 
     It answers whatever needs no counts; what does (`partial_fit`, `forget`, ``+``, evidence …) raises `NoCountsError`.
@@ -97,7 +102,7 @@ def naive_bayes_from_parameters(
 
 
 def mixture_from_parameters(
-    cls: Any,
+    cls: type[Mixture],
     /,
     parameters: Mapping[Any, Any],
     class_prior: ClassPrior = None,
@@ -106,7 +111,7 @@ def mixture_from_parameters(
     levels: Mapping[Any, Iterable[Any]] | None = None,
     strength: float | None = None,
     **options: Any,
-) -> Any:
+) -> Mixture:
     """A mixture whose parameters are given, not learned.
 
     Parameters
@@ -141,7 +146,7 @@ def mixture_from_parameters(
 
 
 def discriminant_from_parameters(
-    cls: Any,
+    cls: type[GaussianDiscriminant],
     /,
     means: Mapping[Any, Any] | npt.ArrayLike,
     covariances: Mapping[Any, Any] | npt.ArrayLike,
@@ -152,7 +157,7 @@ def discriminant_from_parameters(
     columns: Sequence[Name] | None = None,
     strength: float | None = None,
     **options: Any,
-) -> Any:
+) -> GaussianDiscriminant:
     """A model whose means and covariances are given, not learned.
 
     Parameters

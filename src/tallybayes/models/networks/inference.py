@@ -103,7 +103,7 @@ class NetworkInference:
         """A node, or the leaf that stands for it and those it is linked to."""
         return self.places[node][0] if node in self.places else node
 
-    def under(self, do: Mapping[Name, Any] | None) -> NetworkInference:
+    def under(self, do: Mapping[Any, Any] | None) -> NetworkInference:
         """The network in which linked nodes that are set follow nothing any more; others are cut when asked."""
         if not isinstance(do, Mapping) or self.places.keys().isdisjoint(do):
             return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -98,6 +98,24 @@ def log_likelihood(
     return weighted_sum(score_samples(model, X, names=names), weight)
 
 
+@overload
+def predict_proba(  # type: ignore[overload-overlap]
+    model: BayesianNetwork,
+    X: Rows,
+    columns: Name,
+    *,
+    do: Mapping[Any, Any] | None = None,
+    names: Iterable[Name] | None = None,
+) -> np.ndarray: ...
+@overload
+def predict_proba(
+    model: BayesianNetwork,
+    X: Rows,
+    columns: Iterable[Name] | None = None,
+    *,
+    do: Mapping[Any, Any] | None = None,
+    names: Iterable[Name] | None = None,
+) -> Posteriors: ...
 @by_batch
 @answering
 def predict_proba(
@@ -145,6 +163,24 @@ def predict_proba(
     return Posteriors(posteriors, {node: model.levels_[node] for node in asked}, log_likelihood)
 
 
+@overload
+def predict(
+    model: BayesianNetwork,
+    X: Rows,
+    columns: Name,
+    *,
+    do: Mapping[Any, Any] | None = None,
+    names: Iterable[Name] | None = None,
+) -> np.ndarray: ...
+@overload
+def predict(
+    model: BayesianNetwork,
+    X: Rows,
+    columns: Iterable[Name],
+    *,
+    do: Mapping[Any, Any] | None = None,
+    names: Iterable[Name] | None = None,
+) -> Any: ...
 @by_batch
 @answering
 def predict(

@@ -342,8 +342,7 @@ class Chosen(ClassifierMixin, Estimator):
         -------
         ndarray of shape (n,)
         """
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
 
     def _parts(self) -> list[tuple[Any, Any, Any]]:
         """The columns that the members look at, with what each takes its cells for."""
@@ -380,24 +379,18 @@ class Chosen(ClassifierMixin, Estimator):
     @property
     def _read_names(self) -> list[Any]:
         """The columns that rows must have."""
-        names = dict.fromkeys(name for member in self.members_ for name in member.choice.view.read_names())
-        return list(names)
+        return list(dict.fromkeys(name for member in self.members_ for name in member.choice.view.read_names()))
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All that is known, as JSON and arrays."""
         parts = [model_to_parts(member.model) for member in self.members_]
         arrays = {f"member{k}/{name}": array for k, (_, some) in enumerate(parts) for name, array in some.items()}
-        state = {
-            "shape": self._shape.to_json(),
-            "choice": to_json(self.choice_),
-            "members": [content for content, _ in parts],
-        }
-        return state, arrays
+        state = {"shape": self._shape.to_json(), "choice": to_json(self.choice_)}
+        return state | {"members": [content for content, _ in parts]}, arrays
 
     def _from_file(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         choice, contents = from_json(state.pop("choice")), state.pop("members")
-        known = isinstance(choice, Choice) and isinstance(contents, list)
-        if not known or len(choice.members) != len(contents):
+        if not isinstance(choice, Choice) or not isinstance(contents, list) or len(choice.members) != len(contents):
             raise FileError("the file's members are not those that were chosen.")
         members = []
         for k, (one, content) in enumerate(zip(choice.members, contents, strict=True)):
