@@ -94,6 +94,54 @@ def petals(covariance: str) -> tb.Picture:
     return tb.GaussianDiscriminant(covariance, estimate="unbiased").fit(X, SPECIES).plot_decision(X, SPECIES)
 
 
+def three_clouds() -> tb.Picture:
+    """A hundred draws from each of the three stated Gaussians of chapter 8."""
+    means = pd.DataFrame({"tilted": [0, 0], "upright": [6, 1], "round": [2, 6]}, index=["x₁", "x₂"]).T
+    spreads = {"tilted": [[4, 2], [2, 2]], "upright": [[1, 0], [0, 4]], "round": [[1, 0], [0, 1]]}
+    model = tb.GaussianDiscriminant.from_parameters(means, spreads)
+    drawn = [model.sample(100, given=label, random_state=0) for label in spreads]
+    return model.plot_joint(pd.concat([pd.DataFrame(rows) for rows, _ in drawn]), np.repeat(list(spreads), 100))
+
+
+def ring_and_core(polar: bool) -> tb.Picture:
+    """A core within a ring: a full covariance in the plane, a tied one where columns are radius and angle."""
+    angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    circle, which = np.stack([np.cos(angle), np.sin(angle)], axis=1), np.repeat(["core", "ring"], 60)
+    x, y = (np.concatenate([circle, 3 * circle]) + np.random.default_rng(0).normal(0, 0.1, (120, 2))).T
+    columns = {"radius": np.hypot(x, y), "angle": np.arctan2(y, x)} if polar else {"x₁": x, "x₂": y}
+    return tb.GaussianDiscriminant("tied" if polar else "full").fit(columns, which).plot_decision(columns, which)
+
+
+def bumps() -> tuple[np.ndarray, np.ndarray]:
+    """Class 0 about 0, class 1 about 2 and about 6."""
+    rng = np.random.default_rng(0)
+    zero, one = rng.normal(0, 1, 200_000), rng.normal(np.repeat([2, 6], 100_000), 1)
+    return np.concatenate([zero, one]), np.repeat([0, 1], 200_000)
+
+
+def two_bumps() -> tb.Picture:
+    """p(x | class), as the bins of so many rows have it."""
+    x, y = bumps()
+    return tb.NaiveBayes({"x": tb.Binned(np.linspace(-4, 10, 57))}).fit({"x": x}, y).plot_columns()
+
+
+def one_step() -> tb.Picture:
+    """p(class 1 | x), as a coin for every whole x has it."""
+    x, y = bumps()
+    rows = pd.DataFrame({"p(1 | x)": y, "x": x.round().astype(int)})
+    return tb.NaiveBayes(tb.Bernoulli()).fit(rows[rows["x"].between(-3, 9)], "x").plot_columns()
+
+
+def judged_digits() -> tb.Picture:
+    """Six test digits of chapter 7, each a class of one image that is called what the model made of it."""
+    ink, shown = DIGITS.data > 7, slice(1006, 1012)
+    model = tb.NaiveBayes(tb.Bernoulli()).fit(ink[:1000], DIGITS.target[:1000])
+    sure = model.predict_proba(ink[shown]).max(axis=1)
+    told = zip(DIGITS.target[shown], model.predict(ink[shown]), sure, strict=True)
+    names = [f"{truth} as {taken}, {p:.2f}" for truth, taken, p in told]
+    return tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit(ink[shown], names).plot_classes((8, 8))
+
+
 def linked_irises() -> tb.BayesianNetwork:
     """The lines between measurements of chapter 19."""
     names = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -152,6 +200,15 @@ def eruptions() -> tb.Picture:
     """Two kinds of eruptions."""
     model, rows = geyser(2)
     return model.plot_decision(rows, model.predict(rows))
+
+
+def machine() -> tb.HiddenMarkovModel:
+    """The stated ice cream machine of chapter 18."""
+    return tb.HiddenMarkovModel.from_tables(
+        start={"hot": 0.8, "cold": 0.2},
+        transition={"hot": {"hot": 0.6, "cold": 0.4}, "cold": {"hot": 0.5, "cold": 0.5}},
+        emission={"hot": {1: 0.2, 2: 0.4, 3: 0.4}, "cold": {1: 0.5, 2: 0.4, 3: 0.1}},
+    )
 
 
 def messages() -> tb.NaiveBayes:
@@ -263,10 +320,14 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "product-of-marginals": lambda: (
         tb.GaussianDiscriminant().fit(*leaning()).plot_joint(*(part[::25] for part in leaning()))
     ),
+    "judged-digits": judged_digits,
     "mnist": lambda: digits_of_mnist().plot_classes((28, 28)),
     "decisions-full": lambda: petals("full"),
     "decisions-tied": lambda: petals("tied"),
     "decisions-diagonal": lambda: petals("diagonal"),
+    "three-clouds": three_clouds,
+    "ring-and-core": lambda: ring_and_core(polar=False),
+    "ring-in-polar": lambda: ring_and_core(polar=True),
     "projection": lambda: tb.GaussianDiscriminant("tied").fit(IRIS.data, SPECIES).plot_projection(IRIS.data, SPECIES),
     "nearest-euclidean": lambda: nearest("euclidean"),
     "nearest-mahalanobis": lambda: nearest("mahalanobis"),
@@ -285,6 +346,7 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "geyser": eruptions,
     "geyser-climbs": lambda: geyser(3, estimate="mle", n_init=8, max_iter=1000)[0].plot_climb(),
     "hidden-markov-graph": lambda: ice_cream().plot_graph(),
+    "ice-cream-machine": lambda: machine().plot_transitions(),
     "trellis": lambda: ice_cream().trellis([[1, 2, 3]])[0].plot(),
     "earthquakes": lambda: climbed(3, 0, n_init=20).plot_states(quakes()),
     "earthquake-transitions": lambda: climbed(3, 0, n_init=20).plot_transitions(),
@@ -301,6 +363,8 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "spam-before": lambda: honest(score.Calibration(0.0, (1.0,) * len(score.KINDS))).plot_reliability(),
     "spam-after": lambda: honest(None).plot_reliability(),
     "correlated-pairs": lambda: correlated().plot(["error", "log_loss", "calibration_error"]),
+    "two-bumps": two_bumps,
+    "one-step": one_step,
     "curves-waveform": lambda: twins("waveform5000").plot(["error", "log_loss"]),
     "curves-votes": lambda: twins("votes").plot(["error", "log_loss"]),
     "curves-gaps": lambda: twins("wine", 0.3, tied_covariance=lambda _: tb.GaussianDiscriminant("tied")).plot(
