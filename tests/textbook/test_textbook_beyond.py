@@ -89,6 +89,38 @@ def test_M9_4_2d_a_row_without_a_label():
     assert (np.diff(model.history_) > -1e-12).all()
 
 
+def test_M9_4_2e_a_background_that_no_longer_follows_the_class():
+    rng = np.random.default_rng(0)
+
+    def drawn(n, follows):
+        y = rng.integers(0, 2, n)
+        told = np.where(rng.random(n) < follows, y, 1 - y)
+        return np.column_stack([rng.normal(y, 1.0), rng.normal(2 * told, 0.5)]), y
+
+    rows, y = drawn(2000, 0.95)
+    models = tb.NaiveBayes(tb.TiedGaussian()).fit(rows, y), LogisticRegression().fit(rows, y)
+    for model in models:
+        known, strange = (model.score(*drawn(2000, follows)) for follows in (0.95, 0.5))
+        assert known > 0.9
+        assert strange < 0.65  # of either kind: generative is no protection
+    never = tb.NaiveBayes(tb.TiedGaussian()).fit(rows[:, :1], y)
+    other, truth = drawn(2000, 0.5)
+    near(models[0].predict_proba(other * [1, np.nan]), never.predict_proba(other[:, :1]))  # but it can be left out
+    assert never.score(other[:, :1], truth) > 0.65
+
+
+def test_M9_4_1a_two_bumps_and_one_step():
+    shares = {0: {"mean": 0, "variance": 1}, 1: {"mean": 2, "variance": 1}, 2: {"mean": 6, "variance": 1}}
+    model = tb.NaiveBayes.from_parameters({"x": shares}, {0: 1 / 2, 1: 1 / 4, 2: 1 / 4})
+    rows = {"x": np.linspace(-3, 9, 121)}
+    bumps = np.exp(model.predict_joint_log_proba(rows))[:, 1:].sum(axis=1)
+    step = model.predict_proba(rows)[:, 1:].sum(axis=1)
+    assert np.sum(np.diff(np.sign(np.diff(bumps))) < 0) == 2  # tops of p(x | class 1)
+    assert (np.diff(step) > 0).all()  # p(class 1 | x) only rises
+    assert step[0] < 0.001
+    assert step[-1] > 0.999
+
+
 def test_M0_1_anomalies():
     model = tb.GaussianDiscriminant(estimate="mle").fit(np.concatenate([SQUARE, SQUARE + 3]), ["a"] * 4 + ["b"] * 4)
     digits(model.score_samples([[1, 1], [30, 30]]), [-2.530901, -678.531024])

@@ -18,6 +18,11 @@ def test_M0_3_measures_of_ten_messages():
     near([found.brier.value, found.auc.value], [0.193, 0.78])
 
 
+def test_M0_3_measures_of_three_numbers():
+    found = tb.RegressionEvaluation([1.0, 2.0, 4.0], [1.0, 3.0, 2.0])
+    near([found.l1.value, found.l2.value], [1, 5 / 3])
+
+
 def test_M0_2_a_distribution_and_not_a_value():
     model = mails(prior=1)
     p, (low, high) = spam(model, "1101"), model.predict_interval(columns("1101"))

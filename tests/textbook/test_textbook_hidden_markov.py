@@ -126,6 +126,10 @@ def test_E_T4_the_best_path_is_of_both_together():
     near([given["hot", "cold", "hot"], given["hot", "hot", "hot"]], [9 / 40, 9 / 64])
 
 
+def test_E_T5_the_likelihood_begins_with_a_probability():
+    near(np.exp(diaries().log_joint(DIARY[:1], WEATHER[:1])), 1 / 3 * 2 / 3 * 1 / 3 * 3 / 4 * 3 / 4 * 2 / 5)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_T37_one_step_of_baum_and_welch():
     given = machine()

@@ -44,6 +44,10 @@ def test_C12_T11_how_many_numbers():
     assert (wide.n_parameters_, wide.n_parameters_joint_) == (41, 2_097_151)
     days = tb.NaiveBayes().fit(DAYS, "picnic")
     assert (days.n_parameters_, days.n_parameters_joint_) == (5, 7)
+    for d, cells in ((4, 16), (20, 1_048_576)):  # p(class | x) as a table: the class below all its columns
+        names = [f"x{k}" for k in range(d)]
+        turned = tb.BayesianNetwork({"class": names}).fit({name: [0, 1] for name in [*names, "class"]})
+        assert turned.n_parameters_ - d == cells == 2**d
 
 
 def test_C10_a_mail_as_yes_no_columns():

@@ -37,6 +37,11 @@ def test_P7_naive_bayes_is_a_star():
     near(found[True], 54 / 55)
     near(model.table("card")[True, 1], 3 / 4)
     near(model.table("spam")[True], 4 / 10)
+    words = {word: rows[word] for word in WORDS}
+    naive = tb.NaiveBayes(tb.Categorical(), prior=1, class_prior=tb.Dirichlet(1)).fit(words, rows["spam"])
+    star = model.reestimate(estimate="bayes")
+    assert all((star.tally_[(word,)].table == naive.tally_[(word,)].table).all() for word in WORDS)
+    near(star.predict_proba(words, "spam"), naive.predict_proba(words))
 
 
 def test_P7b_shares_of_rows_and_of_rows_of_a_class():

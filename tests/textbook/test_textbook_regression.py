@@ -16,7 +16,7 @@ def squares(model, x, y):
     return float(((model.predict(x) - y) ** 2).sum())
 
 
-def test_m05_through_the_origin():
+def test_M0_5_through_the_origin():
     model = tb.Regression(estimate="mle", intercept=False).fit(ORIGIN, "y")
     assert model.coef_ == pytest.approx([29 / 14], rel=1e-12)
     assert model.intercept_ == 0
@@ -31,7 +31,7 @@ def test_m05_through_the_origin():
         (4, [1, 3 / 4, -23 / 24, -1 / 4, 11 / 24], 0.0, 440.5),
     ],
 )
-def test_m06_under_and_overfitting_from_one_tally(degree, weights, training, kept):
+def test_M0_6_under_and_overfitting_from_one_tally(degree, weights, training, kept):
     model = tb.Regression(4, estimate="mle").fit(X, Y).reestimate(degree=degree)
     assert [model.intercept_, *model.coef_] == pytest.approx(weights, abs=1e-12)
     assert squares(model, X, Y) == pytest.approx(training, abs=1e-12)
@@ -39,7 +39,7 @@ def test_m06_under_and_overfitting_from_one_tally(degree, weights, training, kep
 
 
 @pytest.mark.slow
-def test_m07_bias_falls_and_variance_rises_with_the_degree():
+def test_M0_7_bias_falls_and_variance_rises_with_the_degree():
     """D11 refitted on 1,000 draws of noise: their sum is least at the parabola that is true."""
     rng = np.random.default_rng(0)
     draws = X[:, 0] ** 2 + rng.normal(size=(1000, 5))
@@ -56,13 +56,13 @@ def test_m07_bias_falls_and_variance_rises_with_the_degree():
     assert int(np.argmin(np.add(bias, variance))) == 1
 
 
-@pytest.mark.parametrize(("decay", "slope"), [(1, 29 / 15), (14, 29 / 28), (1e15, 0.0)])
-def test_m010_weight_decay_through_the_origin(decay, slope):
+@pytest.mark.parametrize(("decay", "slope"), [(0, 29 / 14), (1, 29 / 15), (14, 29 / 28), (1e15, 0.0)])
+def test_M0_10_E_M8_weight_decay_through_the_origin(decay, slope):
     model = tb.Regression(estimate="map", prior=decay, intercept=False).fit(ORIGIN, "y")
     assert model.coef_ == pytest.approx([slope], abs=1e-12)
 
 
-def test_m010_bayes_where_the_noise_is_known():
+def test_M0_10_bayes_where_the_noise_is_known():
     """w ~ N(w_MAP, σ²/(14 + λ)); the predictive variance at x = 2 is 1 + 4/15 for σ² = λ = 1."""
     certain = 1e15  # rows by which the noise is known
     prior = tb.LinearNormalInverseGamma([0.0], [[1.0]], certain, certain, strength=None)
@@ -78,7 +78,7 @@ def test_m010_bayes_where_the_noise_is_known():
 @pytest.mark.parametrize(
     ("decay", "training", "kept"), [(0, 0.0, 440.5), (1, 0.371395, 195.866), (100, 2.212855, 44.659)]
 )
-def test_m010_weight_decay_of_a_polynomial(decay, training, kept):
+def test_M0_10_weight_decay_of_a_polynomial(decay, training, kept):
     model = tb.Regression(4, estimate="map", prior=decay).fit(X, Y)
     assert squares(model, X, Y) == pytest.approx(training, abs=5e-7)
     assert squares(model, KEPT_X, KEPT_Y) / 2 == pytest.approx(kept, abs=5e-4)
