@@ -53,6 +53,8 @@ spark: $(VENV)/.spark ## fetch Spark into .venv, half a gigabyte; its tests also
 demo: setup ## set up and show the main job, under ten seconds after set-up
 	$(BIN)/tally demo
 
+# Every process of pytest has a core of its own: threads of a linear algebra would only wait for each other.
+test test-slow coverage: export OPENBLAS_NUM_THREADS = 1
 test: setup ## set up and run the tests, the handbook's examples included, but for those that take long
 	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'not slow' $(PYTEST)
 

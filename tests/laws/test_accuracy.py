@@ -97,7 +97,7 @@ def test_an_outlier_is_forgotten(offset, deviation, where):
     assert_exact((spoilt - tally(outlier, tb.Gaussian())).statistics[0], rows, 1e-12)
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("offset", "deviation"), OFFSETS)
 @pytest.mark.parametrize("family", [tb.Gaussian(), tb.MultivariateGaussian()], ids=repr)
 def test_rows_that_come_and_go_one_by_one(offset, deviation, family):

@@ -389,6 +389,7 @@ def test_flipped_bits_are_refused(path):
         content[bit // 8] ^= 1 << bit % 8
 
 
+@pytest.mark.slow
 def test_flipped_bits_are_refused_even_if_sealed_again(path):
     content = bytearray(saved(path))
     for bit in range(0, 8 * (len(content) - len(SEAL) - 64), 3):
@@ -689,6 +690,7 @@ def test_garbage(path):
             refusal(path, content)
 
 
+@pytest.mark.slow
 def test_mutated_files(path):
     """Bytes changed, dropped, inserted, copied, sealed again or not: refused, or the very same file."""
     random = np.random.default_rng(2)

@@ -371,6 +371,7 @@ def test_climb_meets_bounds_and_bends():
     assert not climb(wave, np.array([[2.5]]), np.array([[-9.0]]), np.array([[9.0]]), 1)[1].any()
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_words_are_quick():
     rng = np.random.default_rng(0)
     words = rng.dirichlet(np.full(100_000, 0.05))

@@ -48,6 +48,7 @@ def test_pieces_are_whole_rows(cells, end, tmp_path):
         assert pa.concat_tables(parts).combine_chunks().equals(_whole(text).combine_chunks())
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("threads", [0, 1])
 def test_many_pieces_are_one_table(packed, threads, tmp_path, monkeypatch):

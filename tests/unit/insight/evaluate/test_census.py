@@ -28,6 +28,7 @@ def model_and_test():
     return tb.NaiveBayes().fit(adult("adult.data.gz"), "income"), adult("adult.test.gz")
 
 
+@pytest.mark.slow
 def test_adult_by_sex(model_and_test):
     model, test = model_and_test
     found = tb.evaluate(model, test, "income", by="sex")

@@ -134,6 +134,7 @@ def test_same_bits_for_any_threads_and_company(tier: str) -> None:
                 np.testing.assert_array_equal(score[0], alone[1][k])
 
 
+@pytest.mark.slow
 def test_long_sequences_are_found_segment_by_segment() -> None:
     rng = np.random.default_rng(2)
     start, transition, end = model(rng, 70, 0.0, ends=True)
@@ -149,6 +150,7 @@ def test_long_sequences_are_found_segment_by_segment() -> None:
     np.testing.assert_allclose(joint_scores(given, paths), score[0], rtol=1e-12)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("coded", [True, False], ids=["codes", "array"])
 def test_draws_of_a_long_sequence(coded: bool) -> None:
     """So long that its states are not kept: every draw goes by what the steps so far say, and by the one after it."""

@@ -212,6 +212,7 @@ def test_chosen_models(single):
         model.partial_fit(strange, y[:5])
 
 
+@pytest.mark.slow
 def test_a_mixture():
     rows = FRAME[["eggs", "price"]]
     model = tb.Mixture(2, {"eggs": tb.Poisson(), "price": tb.LogNormal()}, random_state=0).fit(rows)

@@ -193,6 +193,7 @@ def test_truth_values_may_be_missing():
     assert {type(candidate.family) for candidate in found.candidates} == {tb.Categorical, tb.Bernoulli}
 
 
+@pytest.mark.slow
 def test_a_mixture_judges_columns_by_themselves():
     frame, _ = draw()
     model = tb.Mixture(2, "suggest", random_state=0, n_init=1).fit(frame)

@@ -145,6 +145,7 @@ def test_what_cannot_matter_is_left_out():
     ]
 
 
+@pytest.mark.slow
 def test_much_that_is_known_and_improbable_keeps_its_digits():
     parents = {f"x{k}": ["y"] for k in range(1500)}
     tables = {"y": [0.5, 0.5], **{name: [[0.6, 0.4], [0.4, 0.6]] for name in parents}}

@@ -167,6 +167,7 @@ def test_the_predictive_is_student_t_and_plug_in_is_normal():
     assert far > 2 * deviation[0]  # where nothing was seen
 
 
+@pytest.mark.slow
 def test_intervals_cover_what_they_say():
     rng = np.random.default_rng(5)
     inside = []

@@ -41,7 +41,7 @@ def test_a_window_of_rows_is_a_model_of_the_last_ones(name, sizes, length, weigh
     assert window.n_rows_ == (weight[last].sum() if weighted else len(frame.iloc[last]))
 
 
-@pytest.mark.slow_after(4)
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", KINDS)
 @given(st.randoms(use_true_random=False), st.floats(0.05, 1.5))
 def test_a_window_of_time_is_a_model_of_what_is_not_too_old_in_whatever_order_it_came(name, random, duration):

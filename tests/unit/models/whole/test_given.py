@@ -379,6 +379,7 @@ def test_strength_of_a_chain_is_of_every_line():
 # ---- Where EM starts ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["mle", "map", "bayes"])
 def test_em_climbs_from_there_and_keeps_the_names(estimate):
     rng = np.random.default_rng(0)

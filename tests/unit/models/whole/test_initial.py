@@ -106,8 +106,9 @@ def test_a_column_that_is_the_same_in_every_row_is_left_out_from_the_first_step(
         assert (np.diff(found.history_) > -1e-9).all()
 
 
-@pytest.mark.parametrize("family", [tb.MultivariateGaussian(), tb.TiedMultivariateGaussian(), tb.TiedGaussian()])
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", ["chain", "mixture", "network"])
+@pytest.mark.parametrize("family", [tb.MultivariateGaussian(), tb.TiedMultivariateGaussian(), tb.TiedGaussian()])
 def test_so_is_one_of_several_that_vary_together(family, name):
     found = with_a_constant(name, family)
     assert np.isfinite(found.history_).all()
@@ -133,6 +134,7 @@ def test_all_objectives_are_reported_and_the_best_is_kept(kind, estimate, tmp_pa
     assert tb.load(tmp_path / "model.tally").objectives_ == model.objectives_
 
 
+@pytest.mark.slow
 def test_more_starts_end_no_lower():
     rng = np.random.default_rng(5)
     names = list("uvwx")

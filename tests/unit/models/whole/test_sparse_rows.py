@@ -24,6 +24,10 @@ FAMILIES = {
 }
 ESTIMATES = ["bayes", "map", "mle"]
 EACH = pytest.mark.parametrize(("family", "estimate"), list(itertools.product(FAMILIES, ESTIMATES)))
+WEIGHTED_AND_MISSING = pytest.mark.parametrize(
+    ("weighted", "missing"),
+    [(False, False), (True, True), *(pytest.param(one, not one, marks=pytest.mark.slow) for one in (False, True))],
+)
 
 
 def rows_of(family, n=60, width=7, seed=0, missing=False):
@@ -44,8 +48,7 @@ def weights(n):
     return np.random.default_rng(9).integers(1, 4, n) / 2.0
 
 
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
+@WEIGHTED_AND_MISSING
 @EACH
 def test_scores_are_those_of_dense_rows(family, estimate, weighted, missing):
     X, S, y = rows_of(family, missing=missing)
@@ -65,8 +68,7 @@ def test_scores_are_those_of_dense_rows(family, estimate, weighted, missing):
     np.testing.assert_allclose(found.score_samples(thin), dense.score_samples(new), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
+@WEIGHTED_AND_MISSING
 @EACH
 def test_rows_left_out_are_those_of_dense_rows(family, estimate, weighted, missing):
     X, S, y = rows_of(family, missing=missing)
@@ -200,6 +202,7 @@ def test_a_corpus_is_scored_in_little_memory_and_time(family):
     assert time.process_time() - start < 0.2
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("question", [tb.leave_one_out, tb.cross_validate], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_corpus_is_held_out_in_little_memory(family, question):
@@ -288,6 +291,7 @@ def test_networks_have_sparse_leaves(family, estimate):
         np.testing.assert_allclose(found.predict_proba({"x": S}, "y"), dense.predict_proba({"x": X}, "y"), atol=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_network_of_a_corpus_takes_little_memory(family):
     X, y = corpus(ones=family == "Bernoulli")

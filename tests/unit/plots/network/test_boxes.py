@@ -56,6 +56,7 @@ def test_large_tables_say_how_large_they_are_and_small_numbers_stay_small():
     assert texts_in(rare.plot().axes[0])[-3:] == ["≈ 1", "2e-06", "0"]
 
 
+@pytest.mark.slow
 def test_networks_of_many_nodes_show_names_alone():
     assert len(texts_in(random_network(16, 4).plot().axes[0])) > 16
     model = random_network(37, 4)
@@ -84,6 +85,7 @@ def test_rows_maximum_likelihood_does_not_know():
 # ---- Before and after ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("how", ["seen", "hinted at", "set", "both"])
 def test_bars_are_the_probabilities_before_and_after(how):
     model = fire_alarm()
@@ -237,6 +239,7 @@ def test_the_arrows_of_a_path_are_thick():
     assert sum(width > 2 * widths[0] for width in widths) == len(path.edges) == 3
 
 
+@pytest.mark.slow
 def test_eighty_nodes_are_highlighted_and_what_is_no_node_is_refused():
     network = random_network(80, 1)
     ax = network.plot(highlight=network.markov_blanket("node 5")).axes[0]

@@ -39,6 +39,7 @@ def _no_figures_left():
 # ---- Decisions and joints --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("pair", [("sky", "x"), ("x", "price"), ("calls", "sky"), ("price", "calls")], ids=str)
 def test_decisions_marginalise_what_is_not_drawn(pair):
     model = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND)
@@ -51,7 +52,7 @@ def test_decisions_marginalise_what_is_not_drawn(pair):
     assert model.predict(asked).tolist() == drawn["predicted"].tolist()
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "model",
     [
@@ -110,7 +111,7 @@ def alone(number):
     return tb.Chosen(choice=replace(choice, members=(only,))).fit(ROWS, KIND)
 
 
-@pytest.mark.slow_after(3)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("pair", [None, ("sky", "x"), ("calls", "price")], ids=str)
 @pytest.mark.parametrize("number", [None, *range(4)])
 def test_decisions_of_a_chosen_mixture_take_the_other_columns_for_missing(pair, number):
@@ -148,6 +149,7 @@ def test_a_chosen_mixture_draws_its_heaviest_member_and_says_so():
     assert set(model.plot_columns(columns=two).to_frame()["column"]) == set(two)
 
 
+@pytest.mark.slow
 def test_classes_are_images_where_a_member_leaves_columns_out():
     images, digits = load_digits(return_X_y=True)
     model = tb.choose(images[:200], digits[:200], single=True)
@@ -171,6 +173,7 @@ def test_columns_of_a_named_matrix_have_their_names_in_pictures():
     assert set(words.to_frame()["value"]) == {"free", "money", "lunch"}
 
 
+@pytest.mark.slow
 def test_places_go_by_the_names_of_their_columns():
     rows = {"class": rng.normal(size=40), "predicted": rng.normal(size=40)}
     y = np.arange(40) % 2
@@ -215,6 +218,7 @@ def test_a_joint_beside_the_product_of_its_marginals():
     np.testing.assert_allclose(frame["log_joint"], frame["log_product"], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_yes_and_no_is_one_bar_a_class():
     X, y = rng.integers(0, 2, (500, 3)), np.arange(500) % 50
     model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit(X, y)
@@ -255,6 +259,7 @@ def test_columns_with_their_data_behind():
 # ---- Classes as images -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("covariance", ["tied", "diagonal"])
 def test_classes_are_images_of_their_means(covariance):
     digits, y = load_digits(return_X_y=True)
@@ -327,6 +332,7 @@ def test_a_trellis_shows_the_best_path():
     np.testing.assert_allclose(frame["log_delta"], trellis.log_delta.ravel())
 
 
+@pytest.mark.slow
 def test_a_trellis_of_an_impossible_sequence_and_of_a_long_one():
     model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle", unseen="missing")
     model = model.fit([[0, 0], [1, 1]], [["a", "a"], ["b", "b"]])
@@ -364,6 +370,7 @@ def test_a_notebook_shows_a_picture_once(monkeypatch):
     assert picture._repr_png_() is not None  # and closes them: later, the picture shows itself
 
 
+@pytest.mark.slow
 def test_one_class_and_columns_that_say_nothing():
     rows = {"same": np.ones(20), "lost": np.full(20, np.nan), "x": rng.normal(size=20)}
     model = tb.NaiveBayes().fit(rows, np.zeros(20, dtype=int))

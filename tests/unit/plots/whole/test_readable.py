@@ -89,6 +89,7 @@ class TestModels:
         assert len(legend_of(picture)) == min(n_classes, 8)
         assert f"of {n_columns} columns that tell most; the other" in picture.axes[0].get_title().replace("\n", " ")
 
+    @pytest.mark.slow_after(2)
     def test_explanation(self, n_classes, n_columns):
         rows, y = numbers(n_classes, n_columns)
         row = {name: column[:1] for name, column in rows.items()}
@@ -106,9 +107,9 @@ def test_dependence(n_columns):
     assert n_columns == 3 or "the 30 of 300 columns that share most" in picture.axes[0].get_title()
 
 
-@pytest.mark.slow_after(4)
-@pytest.mark.parametrize("n_classes", CLASSES)
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("draw", ["plot_confusion", "plot_reliability", "plot_precision_recall"])
+@pytest.mark.parametrize("n_classes", CLASSES)
 def test_evaluations(n_classes, draw):
     assert_readable(getattr(evaluated(n_classes), draw)())
 
@@ -131,6 +132,7 @@ def test_predictive_check(n_classes):
         assert picture.figure.texts[0].get_text() == "showing 12 of 30 classes, the most frequent"
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("n_states", [1, *CLASSES])
 def test_transitions(n_states):
     model, _ = chain(n_states)
@@ -166,6 +168,7 @@ def test_states_draw_the_columns_of_the_model_and_no_others():
     assert panel.get_ylim()[1] < 100
 
 
+@pytest.mark.slow
 def test_columns_that_tell_most_are_those_of_most_information():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 2000)

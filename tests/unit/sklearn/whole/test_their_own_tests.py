@@ -58,6 +58,15 @@ def global_dtype(request):
     return request.param
 
 
+SLOW = dict.fromkeys(
+    ["test_monotonic_likelihood", "test_multiple_init", "test_init", "test_gaussian_mixture_fit_best_params"],
+    pytest.mark.slow,
+)
+SLOW |= {"test_check_accuracy_on_digits": pytest.mark.slow, "test_gaussian_mixture_fit": pytest.mark.slow_after(1)}
+SLOW |= {"test_warm_start": pytest.mark.slow_after(1), "test_gaussian_mixture_fit_predict": pytest.mark.slow_after(4)}
+SLOW |= {"test_fitted_precision_covariance_concistency": pytest.mark.slow_after(4)}
+
+
 @pytest.fixture(autouse=True)
 def _listed(request):
     name = request.node.originalname, request.node.name
@@ -77,9 +86,11 @@ def load_against_ours(module: str, tests: str) -> dict[str, object]:
     with mock.patch.multiple(home, **replaced):
         spec.loader.exec_module(loaded)
     found = {name: thing for name, thing in vars(loaded).items() if name.startswith("test_") and name not in NOT_RUN}
-    for function in found.values():
+    for name, function in found.items():
         marks = getattr(function, "pytestmark", [])
         function.pytestmark = [as_list(mark) if mark.name == "parametrize" else mark for mark in marks]
+        if name in SLOW:
+            function.pytestmark.append(SLOW[name].mark)
     return found
 
 

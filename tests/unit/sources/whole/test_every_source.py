@@ -578,6 +578,7 @@ def test_an_error_in_the_middle_changes_nothing(frame, tmp_path, small_batches):
     assert model.tally_ is before
 
 
+@pytest.mark.slow
 def test_memory_stays_flat(tmp_path):
     rows = pa.table({"x": np.arange(400_000) % 7, "y": np.arange(400_000) % 3})
     pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=50_000)

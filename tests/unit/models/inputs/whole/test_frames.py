@@ -70,7 +70,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", EMPTY)
 def test_a_column_that_no_row_shows_says_nothing(name):
     frame = FRAME.assign(empty=EMPTY[name])

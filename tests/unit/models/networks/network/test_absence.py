@@ -306,6 +306,7 @@ def test_rows_in_files_and_databases(tmp_path):
     assert network().fit(rows).forget(rows).tally_.factors == model.tally_.factors
 
 
+@pytest.mark.slow
 def test_every_answer_is_given():
     frame = draw(300)
     model = network().fit(frame)

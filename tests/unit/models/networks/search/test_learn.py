@@ -153,6 +153,7 @@ def test_a_structure_is_that_of_a_network():
         assert edge.worth == pytest.approx(found.score - without, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_searches_repeat():
     data = rows_of(7, 300)
     first, second = (tb.learn_structure(data, bootstrap=4, random_state=3) for _ in range(2))
@@ -307,6 +308,7 @@ def test_constraints_tell_directions():
         assert found.equivalence_class.directed == ()
 
 
+@pytest.mark.slow
 def test_drawn_rows_of_a_table_of_counts():
     data = pd.DataFrame(rows_of(9, 500))
     counted = data.value_counts().rename("n").reset_index()
