@@ -94,13 +94,14 @@ def petals(covariance: str) -> tb.Picture:
     return tb.GaussianDiscriminant(covariance, estimate="unbiased").fit(X, SPECIES).plot_decision(X, SPECIES)
 
 
-def three_clouds() -> tb.Picture:
-    """A hundred draws from each of the three stated Gaussians of chapter 8."""
+@cache
+def three_clouds() -> tuple[tb.GaussianDiscriminant, pd.DataFrame, np.ndarray]:
+    """The three stated Gaussians of chapter 8, and a hundred draws from each."""
     means = pd.DataFrame({"tilted": [0, 0], "upright": [6, 1], "round": [2, 6]}, index=["x₁", "x₂"]).T
     spreads = {"tilted": [[4, 2], [2, 2]], "upright": [[1, 0], [0, 4]], "round": [[1, 0], [0, 1]]}
     model = tb.GaussianDiscriminant.from_parameters(means, spreads)
     drawn = [model.sample(100, given=label, random_state=0) for label in spreads]
-    return model.plot_joint(pd.concat([pd.DataFrame(rows) for rows, _ in drawn]), np.repeat(list(spreads), 100))
+    return model, pd.concat([pd.DataFrame(rows) for rows, _ in drawn]), np.repeat(list(spreads), 100)
 
 
 def ring_and_core(polar: bool) -> tb.Picture:
@@ -130,6 +131,17 @@ def one_step() -> tb.Picture:
     x, y = bumps()
     rows = pd.DataFrame({"p(1 | x)": y, "x": x.round().astype(int)})
     return tb.NaiveBayes(tb.Bernoulli()).fit(rows[rows["x"].between(-3, 9)], "x").plot_columns()
+
+
+def star() -> tb.BayesianNetwork:
+    """The ten mails of chapters 7 and 19, as a graph whose arrows all leave the class."""
+    mails = ["1101", "1101", "0101", "1001", "0011", "1000", "0010", "0001", "0111", "0000"]
+    words = dict(
+        zip(("card", "winner", "winter", "you"), np.array([list(map(int, mail)) for mail in mails]).T, strict=True)
+    )
+    return tb.BayesianNetwork({word: ["kind"] for word in words}, estimate="mle").fit(
+        words | {"kind": ["spam"] * 4 + ["ham"] * 6}
+    )
 
 
 def judged_digits() -> tb.Picture:
@@ -325,7 +337,8 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "decisions-full": lambda: petals("full"),
     "decisions-tied": lambda: petals("tied"),
     "decisions-diagonal": lambda: petals("diagonal"),
-    "three-clouds": three_clouds,
+    "three-clouds": lambda: three_clouds()[0].plot_joint(*three_clouds()[1:]),
+    "three-clouds-alone": lambda: three_clouds()[0].plot_columns(None, *three_clouds()[1:]),
     "ring-and-core": lambda: ring_and_core(polar=False),
     "ring-in-polar": lambda: ring_and_core(polar=True),
     "projection": lambda: tb.GaussianDiscriminant("tied").fit(IRIS.data, SPECIES).plot_projection(IRIS.data, SPECIES),
@@ -358,6 +371,7 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "fire-alarm": lambda: fire_alarm().plot(),
     "fire-alarm-reported": lambda: fire_alarm().plot(given={"report": True}),
     "what-moved": lambda: fire_alarm().plot_posteriors({"report": True, "smoke": True}),
+    "star": lambda: star().plot(),
     "words": lambda: messages().plot_words(),
     "spam-learned": lambda: learned_mails().plot(),
     "spam-before": lambda: honest(score.Calibration(0.0, (1.0,) * len(score.KINDS))).plot_reliability(),
