@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betaln, xlog1py, xlogy
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
@@ -35,15 +36,19 @@ class Beta(Belief):
     (array([0.75]), array([0.6667]))
     """
 
-    successes: Any
-    failures: Any
+    successes: np.ndarray
+    failures: np.ndarray
+
+    if TYPE_CHECKING:  # arrays are made of whatever is given
+
+        def __init__(self, successes: npt.ArrayLike, failures: npt.ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
         self._set(successes=self.successes, failures=self.failures)
         self._allow_limits("successes", "failures")
 
     @classmethod
-    def from_mean(cls, mean: Any, strength: Any) -> Beta:
+    def from_mean(cls, mean: npt.ArrayLike, strength: npt.ArrayLike) -> Beta:
         """The Beta with this mean, worth `strength` observations.
 
         Examples
@@ -121,7 +126,7 @@ class Beta(Belief):
         shape = as_size(n) + np.broadcast_shapes(self.successes.shape, self.failures.shape)
         return plain(np.random.default_rng(random_state).beta(self.successes, self.failures, shape))
 
-    def log_prob(self, parameter: Any) -> Any:
+    def log_prob(self, parameter: npt.ArrayLike) -> Any:
         """log p(θ), −inf outside [0, 1]."""
         self._require_proper("log_prob")
         theta = np.asarray(parameter, dtype=float)

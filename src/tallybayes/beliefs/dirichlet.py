@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
@@ -38,8 +39,12 @@ class Dirichlet(Belief):
     array([0.5714, 0.1429, 0.2857])
     """
 
-    concentration: Any
+    concentration: np.ndarray
     sizes: tuple[int, ...] | None = field(default=None, kw_only=True)
+
+    if TYPE_CHECKING:  # arrays are made of whatever is given
+
+        def __init__(self, concentration: npt.ArrayLike, *, sizes: tuple[int, ...] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         self._set(concentration=self.concentration)
@@ -50,7 +55,7 @@ class Dirichlet(Belief):
                 raise PriorError.wrong_shape("Dirichlet", self.concentration.shape, (sum(self.sizes),))
 
     @classmethod
-    def from_mean(cls, mean: Any, strength: Any) -> Dirichlet:
+    def from_mean(cls, mean: npt.ArrayLike, strength: npt.ArrayLike) -> Dirichlet:
         """The Dirichlet with this mean, worth `strength` observations.
 
         Examples
@@ -150,7 +155,7 @@ class Dirichlet(Belief):
         draw = np.exp(log_draw - segments.spread(segments.max(log_draw)))
         return draw / segments.spread(segments.sum(draw))
 
-    def log_prob(self, parameter: Any) -> Any:
+    def log_prob(self, parameter: npt.ArrayLike) -> Any:
         """log p(θ) per group and column, −inf where θ is no distribution."""
         self._require_proper("log_prob")
         alpha, segments = self._known(), self.segments

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
@@ -32,15 +33,19 @@ class Gamma(Belief):
     array([2.])
     """
 
-    shape: Any
-    rate: Any
+    shape: np.ndarray
+    rate: np.ndarray
+
+    if TYPE_CHECKING:  # arrays are made of whatever is given
+
+        def __init__(self, shape: npt.ArrayLike, rate: npt.ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
         self._set(shape=self.shape, rate=self.rate)
         self._allow_limits("shape", "rate")
 
     @classmethod
-    def from_mean(cls, mean: Any, strength: Any) -> Gamma:
+    def from_mean(cls, mean: npt.ArrayLike, strength: npt.ArrayLike) -> Gamma:
         """The Gamma with this mean, worth `strength` rows.
 
         Examples
@@ -102,7 +107,7 @@ class Gamma(Belief):
         shape = as_size(n) + np.broadcast_shapes(self.shape.shape, self.rate.shape)
         return plain(np.random.default_rng(random_state).gamma(self.shape, 1 / self.rate, shape))
 
-    def log_prob(self, parameter: Any) -> Any:
+    def log_prob(self, parameter: npt.ArrayLike) -> Any:
         """log p(λ), −inf below 0."""
         self._require_proper("log_prob")
         rate = np.asarray(parameter, dtype=float)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import logsumexp
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, plain, tails
@@ -16,6 +17,7 @@ from tallybayes.typing import RandomState
 
 if TYPE_CHECKING:
     from tallybayes.families.family import Family
+    from tallybayes.learned.learned import Learned
 
 
 class CodeLength(NamedTuple):
@@ -54,8 +56,8 @@ class Hypotheses(Belief):
     'biased'
     """
 
-    hypotheses: Any
-    prior: Any = None
+    hypotheses: Mapping[Any, Any]
+    prior: Mapping[Any, float] | npt.ArrayLike | Callable[[Any], float] | None = None
     family: Any = field(default=None, kw_only=True, repr=False)
     log_weights: Any = field(default=None, kw_only=True, repr=False)
     given: tuple[int, ...] = field(default=(), kw_only=True, repr=False)  # the numbers of groups, once resolved
@@ -95,7 +97,7 @@ class Hypotheses(Belief):
             ) from None
 
     @classmethod
-    def grid(cls, parameters: Iterable[Any], prior: Any = None) -> Hypotheses:
+    def grid(cls, parameters: Iterable[Any], prior: npt.ArrayLike | Callable[[Any], float] | None = None) -> Hypotheses:
         """One hypothesis per parameter, named by it: a belief on a grid.
 
         Parameters
@@ -167,23 +169,27 @@ class Hypotheses(Belief):
         """log Σ p(h) p(data | h)."""
         return plain(logsumexp(self.log_weights + self._log_likelihoods(statistics), axis=-1))
 
-    def most_likely(self, learned: Any) -> Any:
+    def most_likely(self, learned: Learned) -> Any:
         """The hypothesis under which the data are most probable (ML), whatever the prior.
 
         Parameters
         ----------
         learned : Learned
         """
-        return self._name(learned._prior(self)._log_likelihoods(learned.statistics).argmax(axis=-1))
+        return self._name(self._told_by(learned).argmax(axis=-1))
 
-    def code_lengths(self, learned: Any) -> dict[Any, CodeLength]:
+    def _told_by(self, learned: Learned) -> np.ndarray:
+        found: Any = learned._prior(self)
+        return found._log_likelihoods(learned.statistics)
+
+    def code_lengths(self, learned: Learned) -> dict[Any, CodeLength]:
         """The two-part code of every hypothesis in bits: −log₂ p(h) and −log₂ p(data | h). MAP has the shortest.
 
         Parameters
         ----------
         learned : Learned
         """
-        data = 0.0 - learned._prior(self)._log_likelihoods(learned.statistics) / np.log(2)
+        data = 0.0 - self._told_by(learned) / np.log(2)
         model = 0.0 - self.log_weights / np.log(2)
         return {name: CodeLength(plain(model[..., i]), plain(data[..., i])) for i, name in enumerate(self.names)}
 

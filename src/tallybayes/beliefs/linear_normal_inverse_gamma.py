@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaincinv, gammaln, stdtrit
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
@@ -64,14 +65,29 @@ class LinearNormalInverseGamma(Belief):
     (array([1.9333]), array([[15.]]))
     """
 
-    location: Any
-    precision: Any
-    shape: Any
-    scale: Any
+    location: np.ndarray
+    precision: np.ndarray
+    shape: np.ndarray
+    scale: np.ndarray
     level: Any = field(default=0.0, kw_only=True)
     strength: Any = field(default=0.0, kw_only=True)
     centre: Any = field(default=0.0, kw_only=True)
     root: Any = field(default=None, kw_only=True, repr=False)
+
+    if TYPE_CHECKING:  # arrays are made of whatever is given
+
+        def __init__(
+            self,
+            location: npt.ArrayLike,
+            precision: npt.ArrayLike,
+            shape: npt.ArrayLike,
+            scale: npt.ArrayLike,
+            *,
+            level: npt.ArrayLike = 0.0,
+            strength: npt.ArrayLike | None = 0.0,
+            centre: npt.ArrayLike = 0.0,
+            root: npt.ArrayLike | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         self._set(location=self.location, precision=self.precision, shape=self.shape, scale=self.scale)

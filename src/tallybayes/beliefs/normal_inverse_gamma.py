@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln, stdtrit
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain, tails
@@ -51,11 +52,23 @@ class NormalInverseGamma(Belief):
     Normal(mean=array([2.25]), variance=array([5.35]))
     """
 
-    location: Any
-    strength: Any
-    shape: Any
-    scale: Any
+    location: np.ndarray
+    strength: np.ndarray
+    shape: np.ndarray
+    scale: np.ndarray
     shared: tuple[str, ...] = field(default=(), kw_only=True)
+
+    if TYPE_CHECKING:  # arrays are made of whatever is given
+
+        def __init__(
+            self,
+            location: npt.ArrayLike,
+            strength: npt.ArrayLike,
+            shape: npt.ArrayLike,
+            scale: npt.ArrayLike,
+            *,
+            shared: tuple[str, ...] = (),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         self._set(location=self.location, strength=self.strength, shape=self.shape, scale=self.scale)
@@ -65,7 +78,7 @@ class NormalInverseGamma(Belief):
             raise PriorError(f"NormalInverseGamma needs a finite location, found {self.location}.")
 
     @classmethod
-    def from_mean(cls, mean: Any, variance: Any, strength: Any) -> NormalInverseGamma:
+    def from_mean(cls, mean: npt.ArrayLike, variance: npt.ArrayLike, strength: npt.ArrayLike) -> NormalInverseGamma:
         """The belief with these expected mean and variance, worth `strength` rows, which must exceed 2.
 
         Examples

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln
 
 from tallybayes.beliefs.belief import Belief, Interval, as_size, fit_shape, plain
@@ -58,12 +59,25 @@ class NormalInverseWishart(Belief):
     array([1.3333, 1.    ])
     """
 
-    location: Any
-    strength: Any
-    freedom: Any
-    scale: Any
+    location: np.ndarray
+    strength: np.ndarray
+    freedom: np.ndarray
+    scale: np.ndarray
     shared: tuple[str, ...] = field(default=(), kw_only=True)
     root: Any = field(default=None, kw_only=True)
+
+    if TYPE_CHECKING:  # arrays are made of whatever is given
+
+        def __init__(
+            self,
+            location: npt.ArrayLike,
+            strength: npt.ArrayLike,
+            freedom: npt.ArrayLike,
+            scale: npt.ArrayLike,
+            *,
+            shared: tuple[str, ...] = (),
+            root: npt.ArrayLike | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         self._set(location=self.location, strength=self.strength, freedom=self.freedom, scale=self.scale)
@@ -89,7 +103,7 @@ class NormalInverseWishart(Belief):
             raise PriorError(f"NormalInverseWishart needs a positive definite scale matrix, found {self.scale}.")
 
     @classmethod
-    def from_mean(cls, mean: Any, covariance: Any, strength: float) -> NormalInverseWishart:
+    def from_mean(cls, mean: npt.ArrayLike, covariance: npt.ArrayLike, strength: float) -> NormalInverseWishart:
         """The belief with this expected mean and covariance, worth `strength` rows, which must exceed columns + 1.
 
         Examples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -43,7 +44,7 @@ class Bernoulli(Family):
     0.75
     """
 
-    success: Any = field(default=None, kw_only=True)  # type: ignore[misc]
+    success: Hashable = field(default=None, kw_only=True)  # type: ignore[misc]
 
     belief = Beta
     takes_sparse: ClassVar[bool] = True

@@ -192,7 +192,7 @@ class Binned(Levels):
         log_widths = np.tile(np.log(self.widths), statistics.segments.n_columns)
         return statistics.segments.sum(-statistics.table * log_widths)
 
-    def log_evidence(self, belief: Any, statistics: Counts) -> Any:
+    def log_evidence(self, belief: Belief, statistics: Counts) -> Any:
         """log p(x) of all rows: that of their bins, less the logarithms of the widths."""
         evidence = super().log_evidence(belief, statistics)
         if not isinstance(belief, Dirichlet):

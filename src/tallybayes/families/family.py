@@ -177,7 +177,7 @@ class Family(Value):
         """log p(data | parameters) from the statistics alone, per group (and column where columns are independent)."""
         raise NotImplementedError
 
-    def log_evidence(self, belief: Any, statistics: Any) -> Any:
+    def log_evidence(self, belief: Belief, statistics: Any) -> Any:
         """log p(data) with the parameters integrated out under `belief`, for all that has parameters of its own."""
         return belief.log_evidence(statistics)
 

@@ -20,6 +20,7 @@ from tallybayes.families.weight_decay import best_decay
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.elimination import eliminate, shortest
 from tallybayes.statistics.moments import Moments
+from tallybayes.typing import Prior
 
 _STRENGTH = 0.01  # what the default prior's level and noise are worth, in rows
 _MET = 0.1  # of the target's variance: the squared error that is expected where weights are as many as rows
@@ -130,7 +131,7 @@ class LinearGaussian(Measurements):
 
     # ---- Priors -----------------------------------------------------------------------------------------------------
 
-    def prior(self, prior: Any, statistics: Moments, estimate: str) -> Belief:
+    def prior(self, prior: Prior, statistics: Moments, estimate: str) -> Belief:
         """As for every family; a number is λ of weight decay, in units of the inputs."""
         if isinstance(prior, int | float | np.number) and not isinstance(prior, bool):
             if not 0 <= prior < np.inf:

@@ -15,6 +15,7 @@ from tallybayes.families.family import Family, over_given
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.families.measurements import least_variance, typical_variance
 from tallybayes.statistics.moments import Moments
+from tallybayes.typing import Prior
 
 _SHAPE = 1.5  # of the noise's inverse gamma, as of a Gaussian column's default
 
@@ -72,7 +73,7 @@ class LinearInParents(LinearGaussian):
                 group = np.where(lacking, -1, known)
         return super().collect(columns, group, n_groups, weight, like=like)
 
-    def prior(self, prior: Any, statistics: Moments, estimate: str) -> Belief:
+    def prior(self, prior: Prior, statistics: Moments, estimate: str) -> Belief:
         """As of every line; the default is found from the counts, and so what ``"empirical"`` means."""
         return super().prior(None if isinstance(prior, str) and prior == "empirical" else prior, statistics, estimate)
 

@@ -92,7 +92,7 @@ class LogNormal(Gaussian):
         """Σ log p(x | μ, σ²)."""
         return super().log_likelihood(parameters, statistics) + _log_base(statistics)
 
-    def log_evidence(self, belief: Any, statistics: Moments) -> Any:
+    def log_evidence(self, belief: Belief, statistics: Moments) -> Any:
         """log p(x) of all rows: that of the logarithms, less their sum."""
         evidence = super().log_evidence(belief, statistics)
         return evidence + _log_base(statistics) if isinstance(belief, NormalInverseGamma) else evidence

@@ -11,6 +11,7 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.block import Sparse, first_infinite
 from tallybayes.families.family import Family
 from tallybayes.statistics.moments import Moments
+from tallybayes.typing import Prior
 
 _TOTAL_ROWS = 8.0  # what the variance of all rows is worth beside that within groups
 _MOST_APART = 1000.0  # times the variance within groups that the variance of all rows counts for
@@ -24,7 +25,7 @@ class Measurements(Family):
 
     measured: ClassVar[bool] = True
 
-    def prior(self, prior: Any, statistics: Moments, estimate: str) -> Belief:
+    def prior(self, prior: Prior, statistics: Moments, estimate: str) -> Belief:
         """As for every family; the belief shares what this family shares."""
         belief = super().prior(prior, statistics, estimate)
         return belief.sharing(self.shared) if hasattr(belief, "sharing") else belief

@@ -67,7 +67,7 @@ class Text(Family):
     min_count: float = 1
     max_features: int | None = None
     hashing: int | None = None
-    stop_words: Any = None
+    stop_words: Iterable[str] | None = None
     token: str = "words"
     distinct: bool = False
 

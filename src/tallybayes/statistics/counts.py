@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.segments import Segments
@@ -33,7 +35,7 @@ class Counts(Statistics):
         These rows were not all part of this tally; nothing was changed.
     """
 
-    def __init__(self, table: Any, sizes: Any = None) -> None:
+    def __init__(self, table: npt.ArrayLike, sizes: Segments | Iterable[int] | None = None) -> None:
         self.table = np.array(table, dtype=np.float64)
         self.table.setflags(write=False)
         if self.table.ndim == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.statistics import Statistics, all_close, are_exact, subtract_counts, take_or_zero
@@ -35,7 +36,13 @@ class Totals(Statistics):
     Totals(weight=[10.], total=[6.])
     """
 
-    def __init__(self, weight: Any, total: Any, log_base: Any = None, failures: Any = None) -> None:
+    def __init__(
+        self,
+        weight: npt.ArrayLike,
+        total: npt.ArrayLike,
+        log_base: npt.ArrayLike | None = None,
+        failures: npt.ArrayLike | None = None,
+    ) -> None:
         self.weight, self.total = frozen_array(weight), frozen_array(total)
         self.log_base = frozen_array(np.zeros((*self.total.shape[:-1], 1)) if log_base is None else log_base)
         self._failures = None if failures is None else frozen_array(failures)

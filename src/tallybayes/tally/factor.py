@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +106,7 @@ class Schema(Value):
     'state'
     """
 
-    domains: Any = ()
+    domains: Mapping[Any, str] | Iterable[tuple[Name, str]] = ()
     ordered: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
