@@ -177,7 +177,7 @@ def test_what_is_no_row_is_noticed() -> None:
 
 # ---- How much of it is known --------------------------------------------------------------------------------------
 
-MOST = 292  # public positions that are Any; fewer is better, and then this is their number
+MOST = 0.0685  # the share of public parameters and results that are Any; where it falls, so shall this
 ROOMS = ["sklearn", "testing", "typing", *(["hmmlearn"] if importlib.util.find_spec("hmmlearn") else [])]
 MODULES = [importlib.import_module(f"tallybayes.{name}") for name in ROOMS]
 PUBLIC = [getattr(tb, name) for name in tb._PUBLIC] + [getattr(one, name) for one in MODULES for name in one.__all__]
@@ -217,4 +217,4 @@ def test_few_public_types_are_unknown() -> None:
     found = list(positions())
     unknown = [f"{function}: {name}" for function, name, kind in found if kind == "Any"]
     assert len(found) > 2900, "all of them are read"
-    assert len(unknown) <= MOST, "say what is taken and given (tallybayes.typing has names for much of it)"
+    assert len(unknown) <= MOST * len(found), "say what is taken and given (tallybayes.typing has names for much of it)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -17,6 +17,9 @@ from tallybayes.families.family import over_given
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.families.measurements import least_variance
 from tallybayes.statistics.moments import Moments
+
+if TYPE_CHECKING:
+    from tallybayes.statistics.statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +63,7 @@ class Autoregressive(LinearGaussian):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Moments:
         """Sum weights, values and products about an anchor, of the rows that are whole."""
         columns = dense(block, "Autoregressive")

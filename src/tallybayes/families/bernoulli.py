@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import bdtr, gammaln, xlog1py, xlogy
@@ -22,6 +22,9 @@ from tallybayes.families.form import LevelTable, Linear
 from tallybayes.families.left_out import Counted, LevelCounts, Removed, cells_left_out, level_counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
+
+if TYPE_CHECKING:
+    from tallybayes.statistics.statistics import Statistics
 
 _FEW = 256  # numbers of successes whose log probabilities are kept, rather than computed for every cell
 
@@ -73,7 +76,7 @@ class Bernoulli(Family):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Totals:
         """Sum trials and successes."""
         return Totals(*sum_block(block, "binary", group, n_groups, weight)).with_failures()
@@ -228,7 +231,7 @@ class Binomial(Bernoulli):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Totals:
         """Sum trials, successes and the logs of the coefficients C(n, x)."""
         columns = dense(block, "Binomial")

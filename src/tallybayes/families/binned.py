@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from tallybayes.families.categorical import Levels, Probabilities
 from tallybayes.families.form import LevelTable
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.statistics.counts import Counts
+
+if TYPE_CHECKING:
+    from tallybayes.statistics.statistics import Statistics
 
 # Up to so many cuts, values are compared with all of them, if they are many: no branch is ever guessed wrong.
 _FEW_CUTS, _FEW_VALUES = 32, 2000
@@ -154,7 +157,7 @@ class Binned(Levels):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Counts:
         """Count every bin of every column."""
         codes = self.transform(dense(block, "Binned"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -19,6 +19,9 @@ from tallybayes.families.form import LevelTable
 from tallybayes.families.left_out import Counted, LevelCounts, Removed, level_counts
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
+
+if TYPE_CHECKING:
+    from tallybayes.statistics.statistics import Statistics
 
 
 class Probabilities(NamedTuple):
@@ -149,7 +152,7 @@ class Categorical(Levels):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Counts:
         """Count every level of every column."""
         if not isinstance(block, Codes):

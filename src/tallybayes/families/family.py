@@ -91,7 +91,7 @@ class Family(Value):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Statistics:
         """Count a block of columns.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.families.measurements import least_variance, typical_variance
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
+
+if TYPE_CHECKING:
+    from tallybayes.statistics.statistics import Statistics
 
 _SHAPE = 1.5  # of the noise's inverse gamma, as of a Gaussian column's default
 
@@ -58,7 +61,7 @@ class LinearInParents(LinearGaussian):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Moments:
         """Sum weights, values and products about an anchor, of the rows that are whole."""
         columns = dense(block, "LinearInParents")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.left_out import Counted, Removed
 from tallybayes.families.left_out_gaussian import columns_left_out
 from tallybayes.statistics.moments import Moments
+
+if TYPE_CHECKING:
+    from tallybayes.statistics.statistics import Statistics
 
 _LARGEST = 709.0  # the logarithms of what a float can hold, nearly
 
@@ -60,7 +63,7 @@ class LogNormal(Gaussian):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Moments:
         """Sum weights, logarithms and their squares about an anchor."""
         return super().collect(self.transform(dense(block, "LogNormal")), group, n_groups, weight, like=like)

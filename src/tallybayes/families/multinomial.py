@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln, kl_div, xlogy
@@ -18,6 +18,9 @@ from tallybayes.families.form import Linear, Urns
 from tallybayes.families.left_out import Counted, Removed, tokens_left
 from tallybayes.kernels.log_base import log_base_csr
 from tallybayes.statistics.totals import Totals
+
+if TYPE_CHECKING:
+    from tallybayes.statistics.statistics import Statistics
 
 _MOST_COLUMNS = 64  # what a row weighs at most beside other columns, where a mixture starts
 
@@ -57,7 +60,7 @@ class Multinomial(Family):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Totals:
         """Sum every column, and the logs of the rows' coefficients."""
         return Totals(*sum_block(block, "multinomial", group, n_groups, weight))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln, kl_div, pdtr, xlogy
@@ -18,6 +18,9 @@ from tallybayes.families.family import Family, known_sum, over_given, ratio
 from tallybayes.families.form import Linear, Urns
 from tallybayes.families.left_out import Counted, Removed, cells_left_out
 from tallybayes.statistics.totals import Totals
+
+if TYPE_CHECKING:
+    from tallybayes.statistics.statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,7 +51,7 @@ class Poisson(Family):
         n_groups: int = 1,
         weight: np.ndarray | None = None,
         *,
-        like: Any = None,
+        like: Statistics | None = None,
     ) -> Totals:
         """Sum rows, events and the logs of the factorials."""
         return Totals(*sum_block(block, "poisson", group, n_groups, weight))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
 from tallybayes.typing import Name as Name
-from tallybayes.typing import Prior
+from tallybayes.typing import Names, Prior
 from tallybayes.value import Value
 
 
@@ -36,10 +36,14 @@ class Factor(Value):
     Factor(('height', 'weight'), ('sex',), Gaussian())
     """
 
-    columns: Any
-    given: Any
+    columns: tuple[Name, ...]
+    given: tuple[Name, ...]
     family: Family
     prior: Prior = None
+
+    if TYPE_CHECKING:  # one name stands for a tuple of it
+
+        def __init__(self, columns: Names, given: Names | None, family: Family, prior: Prior = None) -> None: ...
 
     def __post_init__(self) -> None:
         for name in ("columns", "given"):

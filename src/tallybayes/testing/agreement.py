@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,12 +18,14 @@ _PAIR_ROUNDING = 1e-29
 # The kernels round x − anchor once: a row far from the anchor is known to the anchor's last bit only.
 _ANCHOR_ROUNDING = 2.0**-52
 
+Counted = TypeVar("Counted", Statistics, Tally)
+
 
 def assert_agree(
-    found: Any,
-    expected: Any,
+    found: Counted,
+    expected: Counted,
     *,
-    held: Any = None,
+    held: Counted | None = None,
     exact: bool | Sequence[bool] = False,
     tolerance: float = 1e-12,
     law: str = "equality",

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes import kernels
 from tallybayes.errors import StatisticsError
@@ -17,11 +18,11 @@ from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
-from tallybayes.testing.agreement import assert_agree
+from tallybayes.testing.agreement import Counted, assert_agree
 from tallybayes.testing.rows import Rows, rename_tally
 
 
-def check_addition(a: Any, b: Any, c: Any, zero: Any, *, exact: bool | Sequence[bool] = False) -> None:
+def check_addition(a: Counted, b: Counted, c: Counted, zero: Counted, *, exact: bool | Sequence[bool] = False) -> None:
     """Addition: a + b = b + a, (a + b) + c = a + (b + c), a + 0 = a, and sum() works.
 
     Parameters
@@ -42,10 +43,11 @@ def check_addition(a: Any, b: Any, c: Any, zero: Any, *, exact: bool | Sequence[
     assert_agree(a + (b + c), total, exact=exact, law="(a + b) + c = a + (b + c)")
     assert_agree(a + zero, a, held=a + zero, exact=exact, law="a + 0 = a")
     assert_agree(zero + a, a, held=a + zero, exact=exact, law="0 + a = a")
-    assert_agree(sum([a, b, c]), total, exact=exact, law="sum() adds in order")
+    in_order: Any = sum([a, b, c])
+    assert_agree(in_order, total, exact=exact, law="sum() adds in order")
 
 
-def check_forgetting(a: Any, b: Any, zero: Any, *, exact: bool | Sequence[bool] = False) -> None:
+def check_forgetting(a: Counted, b: Counted, zero: Counted, *, exact: bool | Sequence[bool] = False) -> None:
     """Forgetting: (a + b) − b = a, (a + b) − a = b, (a + b) − (a + b) = 0, a − 0 = a.
 
     Parameters
@@ -68,7 +70,7 @@ def check_forgetting(a: Any, b: Any, zero: Any, *, exact: bool | Sequence[bool] 
     assert_agree(a - zero, a, held=a + zero, exact=exact, law="a − 0 = a")
 
 
-def check_refusal(small: Any, more: Any) -> None:
+def check_refusal(small: Counted, more: Counted) -> None:
     """Taking out more than was put in is refused, and changes neither side.
 
     Parameters
@@ -105,10 +107,11 @@ def check_split(rows: Rows, parts: Sequence[Any]) -> None:
         Every row once, in any order.
     """
     pieces = [rows.take(part).count() for part in parts]
-    assert_agree(sum(pieces), rows.count(), held=sum(pieces), exact=rows.exact, law="split")
+    total: Any = sum(pieces)
+    assert_agree(total, rows.count(), held=total, exact=rows.exact, law="split")
 
 
-def check_weights(rows: Rows, times: Any) -> None:
+def check_weights(rows: Rows, times: npt.ArrayLike) -> None:
     """A row of weight 2 is the row twice, of weight 0 none at all.
 
     Parameters
@@ -135,7 +138,7 @@ def check_absent(rows: Rows, junk: Mapping[Name, np.ndarray]) -> None:
     assert_agree(padded.count(), rows.count(), held=padded.count(), exact=rows.exact, law="weight 0 = absent")
 
 
-def check_order(rows: Rows, order: Any) -> None:
+def check_order(rows: Rows, order: npt.ArrayLike) -> None:
     """Permuting the rows changes nothing.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from tallybayes.families.block import Codes
 from tallybayes.families.family import Family
 from tallybayes.value import Value, from_config
 
+if TYPE_CHECKING:
+    from tallybayes.statistics.statistics import Statistics
 
-def check_belief(belief: Belief, a: Any, b: Any, *, tolerance: float = 1e-9) -> None:
+
+def check_belief(belief: Belief, a: Statistics, b: Statistics, *, tolerance: float = 1e-9) -> None:
     """update(a).update(b) = update(a + b), and the evidence of both is that of a, then of b given a.
 
     Parameters

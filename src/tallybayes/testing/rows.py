@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes.sources.collect import count
 from tallybayes.tally.domain import Domain
@@ -59,17 +60,17 @@ class Rows:
         """The tally of these rows."""
         return count(dict(self.columns), self.factors, weight=self.weight, schema=self.schema, like=like)
 
-    def take(self, index: Any) -> Rows:
+    def take(self, index: npt.ArrayLike) -> Rows:
         """Some of the rows, in that order, perhaps repeated."""
         index = np.asarray(index, dtype=np.intp)
         weight = None if self.weight is None else self.weight[index]
         return replace(self, columns={name: column[index] for name, column in self.columns.items()}, weight=weight)
 
-    def weighted(self, weight: Any) -> Rows:
+    def weighted(self, weight: npt.ArrayLike | None) -> Rows:
         """The same rows with other weights."""
         return replace(self, weight=None if weight is None else np.asarray(weight, dtype=np.float64))
 
-    def followed_by(self, columns: Mapping[Name, np.ndarray], weight: Any) -> Rows:
+    def followed_by(self, columns: Mapping[Name, np.ndarray], weight: npt.ArrayLike | None) -> Rows:
         """These rows, then others with their weights."""
         joined = {name: np.concatenate([column, columns[name]]) for name, column in self.columns.items()}
         return replace(self, columns=joined, weight=np.concatenate([self.weights, weight]))

@@ -64,7 +64,7 @@ def forms(columns: Columns) -> Iterator[Form]:
 
 
 def check_sources(
-    columns: Columns, factors: Callable[[Mapping[str, Name]], Iterable[Factor]], *, weight: Any = None
+    columns: Columns, factors: Callable[[Mapping[str, Name]], Iterable[Factor]], *, weight: np.ndarray | None = None
 ) -> None:
     """A table gives the same tally as a list, array, frame, or rows of any kind.
 

@@ -141,8 +141,8 @@ def forecast_from(
         if len(part.constant):
             ends[..., part.constant] = family.pooled_value(statistics)[part.constant]
         for place in range(ends.shape[-1]):
-            name = names[place] if len(names) == ends.shape[-1] else (names[0], place)
-            mean[name], low[name], high[name] = ends[0, :, place], ends[1, :, place], ends[2, :, place]
+            found: Any = names[place] if len(names) == ends.shape[-1] else (names[0], place)
+            mean[found], low[found], high[found] = ends[0, :, place], ends[1, :, place], ends[2, :, place]
     return Forecast(model.states_, states, float(level), mean, low, high, labels, past, n_steps)
 
 
