@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -22,9 +22,6 @@ from tallybayes.families.left_out import Counted, Removed
 from tallybayes.families.left_out_gaussian import columns_left_out, student_left_out
 from tallybayes.families.measurements import Measurements, check_spread, least_variance, pooled_spread
 from tallybayes.statistics.moments import Moments, choose_anchor
-
-if TYPE_CHECKING:
-    pass
 
 _LARGE = 1e150  # whose square is still finite
 

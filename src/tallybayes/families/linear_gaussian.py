@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.elimination import eliminate, shortest
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
-
-if TYPE_CHECKING:
-    pass
 
 _STRENGTH = 0.01  # what the default prior's level and noise are worth, in rows
 _MET = 0.1  # of the target's variance: the squared error that is expected where weights are as many as rows

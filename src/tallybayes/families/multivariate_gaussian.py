@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -30,9 +30,6 @@ from tallybayes.families.squared_lengths import (
     turned,
 )
 from tallybayes.statistics.moments import Moments, choose_anchor
-
-if TYPE_CHECKING:
-    pass
 
 _FLATTENED = 1e-10  # the least eigenvalue of correlations; below, a group is falling in on a plane
 
