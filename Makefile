@@ -53,10 +53,11 @@ spark: $(VENV)/.spark ## fetch Spark into .venv, half a gigabyte; its tests also
 demo: setup ## set up and show the main job, under ten seconds after set-up
 	$(BIN)/tally demo
 
-# Every process of pytest has a core of its own: threads of a linear algebra would only wait for each other.
+# Every process of pytest has a core of its own: threads of a linear algebra would only wait for each other. Quick tests of one file
+# run in one process, so that what they share is made once.
 test test-slow coverage: export OPENBLAS_NUM_THREADS = 1
 test: setup ## set up and run the tests, the handbook's examples included, but for those that take long
-	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'not slow' $(PYTEST)
+	$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile -m 'not slow' $(PYTEST)
 
 # What is drawn at random is drawn again here, more often.
 test-slow: setup ## the tests that take long, and more examples of the laws; it stops at the first that fails

@@ -300,12 +300,12 @@ def test_no_right_to_write_is_needed(postgresql_server, frame):
     import psycopg
 
     with psycopg.connect(postgresql_server, autocommit=True) as connection:
-        connection.execute("DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN")
+        connection.execute("DROP ROLE IF EXISTS guest; CREATE ROLE guest LOGIN")
         connection.execute(
             "CREATE TABLE t (x double precision, y text); INSERT INTO t VALUES (1, 'a'), (2, 'b'), ('NaN', 'b')"
         )
-        connection.execute("GRANT USAGE ON SCHEMA public TO reader; GRANT SELECT ON t TO reader")
-    with psycopg.connect(postgresql_server.replace("user=tests", "user=reader")) as connection:
+        connection.execute("GRANT USAGE ON SCHEMA public TO guest; GRANT SELECT ON t TO guest")
+    with psycopg.connect(postgresql_server.replace("user=tests", "user=guest")) as connection:
         model = tb.NaiveBayes().fit(tb.table(connection, "public.t"), "y")
         assert model.tally_["x"].weight.tolist() == [[1.0], [1.0]]  # NaN is missing
 
