@@ -13,6 +13,7 @@ import argparse
 import ast
 import functools
 import gc
+import importlib
 import json
 import os
 import random
@@ -274,7 +275,7 @@ def same(one: Any, other: Any) -> bool:
 def change(mutant: Mutant) -> None:
     """Change a module that is imported, and all who have its functions."""
     name = ".".join(mutant.module.relative_to(PACKAGE.parent).with_suffix("").parts)
-    module = sys.modules[name]
+    module = importlib.import_module(name)
     made = types.ModuleType(name)
     vars(made).update({key: value for key, value in vars(module).items() if key.startswith("__")})
     registry: dict[str, Any] = sys.modules["tallybayes.value"].Value._registry
