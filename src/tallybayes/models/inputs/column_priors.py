@@ -37,8 +37,8 @@ def check_priors(prior: Any, factors: Iterable[Factor], parts: Sequence[str] = (
             if is_amount(belief) and not _has_levels(factor) and not family.decays:
                 raise no_levels(belief, [family])
         return
-    families = [factor.family for factor in factors]
-    for one in prior if isinstance(prior, list | tuple) else [prior]:
+    families = [factor.family for factor in factors]  # none where no column was worth its cuts: then any prior will do
+    for one in (prior if isinstance(prior, list | tuple) else [prior]) if families else ():
         if is_amount(one) and not any(map(_has_levels, factors)):
             raise no_levels(one, families)
         if isinstance(one, Belief) and not any(isinstance(one, family.belief) for family in families):

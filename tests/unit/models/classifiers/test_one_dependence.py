@@ -515,3 +515,11 @@ def test_pictures_and_checks_know_the_bins(kind):
     assert "evidence" not in repr(path)
     assert list(path.to_frame()) == ["strength", "log_loss", "accuracy"]
     assert len(path.plot().axes) == 2
+
+
+@pytest.mark.parametrize("prior", [0.5, tb.Dirichlet(1.0), "empirical", None])
+def test_no_column_may_be_worth_its_cuts_whatever_the_prior(prior):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    model = tb.AveragedOneDependence(bins="mdl", prior=prior).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X[:3]), 0.5)
