@@ -240,8 +240,7 @@ class Hypotheses(Belief):
         scores = np.stack([self._spread(self.family.log_prob(p, x)) for p in self.hypotheses.values()], axis=-1)
         weights = self.log_weights
         if self.family.columnwise:
-            if scores.shape[-2] != 1:
-                scores = scores.sum(axis=-2, keepdims=True)  # independent under each hypothesis, not on average
+            scores = scores.sum(axis=-2, keepdims=True)  # independent under each hypothesis, not on average
             weights = weights[..., None, :]
         return np.asarray(logsumexp(scores + weights, axis=-1))
 

@@ -75,3 +75,46 @@ def test_arrays_are_frozen():
     assert belief.shape.tolist() == [1.0, 1.0]
     with pytest.raises(ValueError, match="read-only"):
         belief.shape[0] = 5.0
+
+
+BELIEFS = {
+    "Beta": tb.Beta(2, 3),
+    "Dirichlet": tb.Dirichlet([2, 3, 4]),
+    "Gamma": tb.Gamma(3, 2),
+    "Hypotheses": tb.Hypotheses.grid(np.linspace(0, 1, 201)),
+    "NormalInverseGamma": tb.NormalInverseGamma(1, 2, 3, 4),
+    "NormalInverseWishart": tb.NormalInverseWishart([0, 1], 2, 5, [[2, 0.5], [0.5, 1]]),
+    "LinearNormalInverseGamma": tb.LinearNormalInverseGamma([1.0], [[2.0]], 3, 4, strength=2.0),
+}
+
+
+@pytest.mark.parametrize("name", BELIEFS)
+def test_intervals_hold_19_of_20_unless_told_otherwise(name):
+    belief = BELIEFS[name]
+    for end, told in zip(belief.interval(), belief.interval(0.95), strict=True):
+        parts = zip(end, told, strict=True) if isinstance(end, tuple) else [(end, told)]
+        for part, expected in parts:
+            np.testing.assert_array_equal(part, expected)
+
+
+@pytest.mark.parametrize("name", ["Beta", "Dirichlet", "Gamma"])
+def test_worth_three_times_as_much_it_expects_the_same_and_is_surer(name):
+    before, after = BELIEFS[name], BELIEFS[name].scaled(3.0)
+    np.testing.assert_allclose(after.mean(), before.mean(), rtol=1e-15)
+    assert after == before.scaled(1.5).scaled(2.0)
+    assert np.all(np.asarray(after.variance()) < np.asarray(before.variance()) / 2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tb.Dirichlet([1, 1], (2,)),
+        lambda: tb.Hypotheses({"a": 0.5}, None, tb.Bernoulli()),
+        lambda: tb.NormalInverseGamma(0, 1, 2, 3, ("columns",)),
+        lambda: tb.NormalInverseWishart([0.0], 1, 2, [[3.0]], ("groups",)),
+        lambda: tb.LinearNormalInverseGamma([0.0], [[1.0]], 2, 3, 0.0),
+    ],
+)
+def test_what_is_seldom_given_is_given_by_name(call):
+    with pytest.raises(TypeError, match="positional"):
+        call()

@@ -173,3 +173,23 @@ def test_update_refuses_a_prior_of_another_shape(prior, shape):
     for act in (prior.update, prior.log_evidence):
         with pytest.raises(PriorError, match="do not broadcast"):
             act(statistics)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (2, 3), (57, 47)])
+def test_variance_is_scipys(a, b):
+    assert tb.Beta(a, b).variance() == pytest.approx(stats.beta(a, b).var(), rel=1e-14)
+
+
+def test_from_interval_is_of_19_in_20_unless_told_otherwise():
+    assert tb.Beta.from_interval(0.2, 0.4) == tb.Beta.from_interval(0.2, 0.4, 0.95)
+
+
+def test_worth_more_observations_the_counts_grow():
+    assert tb.Beta([1, 2], 3).scaled(2) == tb.Beta([2, 4], 6)
+
+
+def test_what_belongs_to_a_whole_row_counts_once():
+    known = tb.Totals(weight=[[3.0], [4.0]], total=[[1.0, 3.0], [2.0, 2.0]], log_base=[[-0.7], [-1.9]])
+    without = tb.Totals(weight=[[3.0], [4.0]], total=[[1.0, 3.0], [2.0, 2.0]])
+    added = tb.Beta(1, 1).log_evidence(known) - tb.Beta(1, 1).log_evidence(without)
+    np.testing.assert_allclose(added.sum(axis=-1), [-0.7, -1.9], rtol=1e-12)

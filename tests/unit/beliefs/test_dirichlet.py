@@ -174,3 +174,25 @@ def test_update_refuses_a_prior_of_another_shape():
     for act in ("update", "log_evidence"):
         with pytest.raises(PriorError, match="do not broadcast"):
             getattr(tb.Dirichlet([1, 1, 1]), act)(tb.Counts([1, 2]))
+
+
+@pytest.mark.parametrize("alpha", CASES)
+def test_variance_is_scipys(alpha):
+    np.testing.assert_allclose(tb.Dirichlet(alpha).variance(), stats.dirichlet(alpha).var(), rtol=1e-13)
+
+
+def test_worth_more_observations_the_counts_grow():
+    assert tb.Dirichlet([1, 2, 5], sizes=(1, 2)).scaled(3) == tb.Dirichlet([3, 6, 15], sizes=(1, 2))
+
+
+def test_the_mode_of_another_is_the_mean():
+    prior, seen = tb.Dirichlet([0.5, 1.0, 0.2]), tb.Counts([3, 0, 1])
+    np.testing.assert_allclose(prior.for_mode().update(seen).mode(), prior.update(seen).mean(), rtol=1e-14)
+
+
+def test_columns_of_one_level_and_of_none():
+    belief = tb.Dirichlet([1.0, 2.0, 3.0], sizes=(2, 0, 1))
+    certain = belief.log_prob([0.5, 0.5, 1.0])
+    assert certain[0] == pytest.approx(stats.dirichlet([1, 2]).logpdf([0.5, 0.5]))
+    np.testing.assert_allclose(certain[1:], 0.0, atol=1e-15)
+    assert belief.log_prob([0.5, 0.5, 0.5])[2] == -np.inf  # the probability of the only level is 1

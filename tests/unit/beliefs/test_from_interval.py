@@ -39,3 +39,15 @@ def test_what_is_no_interval_of_rates(ends):
 def test_an_interval_that_no_belief_has_is_told():
     with pytest.raises(PriorError, match="Try a wider interval"):
         beta_from_interval(0.5, 0.5 + 1e-15, TAILS[0])
+
+
+@pytest.mark.parametrize("ends", [(0.3, 0.30001), (0.999, 0.9999), (1e-30, 0.5), (1e-12, 0.999999)], ids=str)
+def test_narrow_and_lopsided_intervals_of_probabilities_are_found(ends):
+    a, b = beta_from_interval(*ends, TAILS[0])
+    np.testing.assert_allclose(stats.beta.cdf(ends, a, b), TAILS[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("ends", [(1.0, 1.00001), (1e-40, 5.0), (100.0, 1e6)], ids=str)
+def test_narrow_and_lopsided_intervals_of_rates_are_found(ends):
+    shape, rate = gamma_from_interval(*ends, TAILS[0])
+    np.testing.assert_allclose(stats.gamma.cdf(ends, shape, scale=1 / rate), TAILS[0], rtol=1e-5)

@@ -147,3 +147,18 @@ def test_worth_more_observations_it_expects_the_same():
     more = tb.Gamma(2.0, 4.0).scaled(3.0)
     assert (float(more.shape), float(more.rate)) == (6.0, 12.0)
     assert more.mean() == tb.Gamma(2.0, 4.0).mean()
+
+
+def test_from_interval_is_of_19_in_20_unless_told_otherwise():
+    assert tb.Gamma.from_interval(1.0, 4.0) == tb.Gamma.from_interval(1.0, 4.0, 0.95)
+
+
+@pytest.mark.parametrize(("shape", "rate"), [(3, 2), (0.4, 5), (50, 0.1)])
+def test_variance_is_scipys(shape, rate):
+    assert tb.Gamma(shape, rate).variance() == pytest.approx(scipy_gamma(shape, rate).var(), rel=1e-13)
+
+
+def test_the_mode_of_another_is_the_mean():
+    seen = tb.Totals(weight=[4.0], total=[6.0])
+    prior = tb.Gamma(0.5, 2.0)
+    assert prior.for_mode().update(seen).mode() == pytest.approx(prior.update(seen).mean(), rel=1e-15)

@@ -258,3 +258,72 @@ def test_an_interval_is_of_single_numbers():
     for value in ({"x": 0.5}, [0.2, 0.8]):
         with pytest.raises(PriorError, match="single numbers only"):
             tb.Hypotheses({"a": value, "b": value}).interval()
+
+
+def test_shown_are_the_first_six():
+    for n, text in ((6, "more"), (7, "… 1 more"), (9, "… 3 more")):
+        shown = repr(tb.Hypotheses.grid(np.arange(n) / 6))
+        assert (text in shown) == (n > 6)
+        assert shown.count(":") == 6
+    grouped = tb.learn([1, 0], tb.Bernoulli(), group=["x", "y"]).posterior(tb.Hypotheses({"a": 0.2, "b": 0.7}))
+    assert repr(grouped) == "Hypotheses({'a', 'b'})"
+
+
+def test_ends_of_an_interval_are_the_first_to_reach_their_share():
+    three = tb.Hypotheses({"c": 0.9, "a": 0.1, "b": 0.5}, prior=[0.25, 0.25, 0.5])
+    assert three.interval(0.5) == (0.1, 0.5)  # a quarter lies at 0.1, three quarters up to 0.5: reached exactly
+    assert three.interval(0.4) == (0.5, 0.5)
+    assert three.interval(0.99) == (0.1, 0.9)
+    assert tb.Hypotheses({"only": 0.3}).interval() == (0.3, 0.3)
+
+
+def test_several_that_claim_the_same_are_added_up():
+    told = tb.Hypotheses({"a": 0.5, "b": 0.9, "c": 0.5}, prior=[0.2, 0.5, 0.3])
+    assert told.log_prob(0.5) == pytest.approx(np.log(0.5))
+    words = tb.Hypotheses({"a": {"x": 0.5, "y": 0.5}, "b": {"x": 0.9, "y": 0.1}}, prior=[0.2, 0.8])
+    assert words.log_prob({"x": 0.9, "y": 0.1}) == pytest.approx(np.log(0.8))
+    assert words.log_prob({"x": 0.8, "y": 0.2}) == -np.inf
+
+
+def test_draws_in_several_axes_are_a_list_of_parameters():
+    coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9})
+    drawn = coins.sample((2, 3), random_state=0)
+    assert len(drawn) == 6
+    assert set(drawn) <= {0.5, 0.9}
+    assert isinstance(coins.sample(1, random_state=0), list)
+
+
+def test_the_average_of_vectors_and_of_groups():
+    mixes = tb.Hypotheses({"even": [0.5, 0.5], "odd": [0.9, 0.1]}, prior=[1, 3])
+    np.testing.assert_allclose(mixes.mean(), [0.8, 0.2], rtol=1e-14)
+    coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9})
+    grouped = tb.learn([1, 0], tb.Bernoulli(), group=["x", "y"]).posterior(coins)
+    weights = np.array([[0.5, 0.9], [0.5, 0.1]])
+    weights /= weights.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.ravel(grouped.mean()), weights @ [0.5, 0.9], rtol=1e-13)
+
+
+def test_nearly_all_of_the_mass_lies_between_the_outermost():
+    ten = tb.Hypotheses.grid(np.arange(10) / 10)  # ten tenths, added up, fall short of 1
+    assert ten.interval(float(np.nextafter(1.0, 0.0))) == (0.0, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("family", "claims"),
+    [
+        (tb.Multinomial(), {"even": [0.5, 0.5], "odd": [0.9, 0.1]}),
+        (tb.Bernoulli(), {"even": [0.5, 0.5], "odd": [0.9, 0.1]}),
+        (tb.SphericalGaussian(), {"low": ([0.0, 1.0], [1.0, 1.0]), "high": ([3.0, 1.0], [2.0, 2.0])}),
+    ],
+    ids=str,
+)
+def test_groups_of_rows_are_predicted_as_if_they_were_alone(family, claims):
+    rows, group = np.array([[1, 0], [0, 1], [1, 1], [1, 0], [0, 0]]), np.array([0, 1, 2, 0, 1])
+    belief = tb.Hypotheses(claims)
+    together = tb.learn(rows, family, group=group)
+    found = np.asarray(together.predictive(belief).log_prob(rows[:2]))
+    for place in range(3):
+        alone = tb.learn(rows[group == place], family)
+        expected = np.asarray(alone.predictive(belief).log_prob(rows[:2]))
+        np.testing.assert_allclose(found[:, place].reshape(expected.shape), expected, rtol=1e-12)
+        np.testing.assert_allclose(together.log_evidence(belief)[place], alone.log_evidence(belief), rtol=1e-12)
