@@ -96,7 +96,8 @@ def of_size(n_states: int, n_sequences: int, length: int, neighbours: int | None
         moves[abs(places[:, None] - places) > neighbours] = 0.0
         moves /= moves.sum(axis=1, keepdims=True)
     steps, lengths = rng.integers(0, n_symbols, n_sequences * length), [length] * n_sequences
-    parts, square, column = np.split(steps, n_sequences), steps.reshape(n_sequences, length), steps[:, None]
+    parts = [part.copy() for part in np.split(steps, n_sequences)]
+    square, column = steps.reshape(n_sequences, length), steps[:, None]
     ours = tb.HiddenMarkovModel.from_tables(start, moves, emits)
     theirs = hmm.CategoricalHMM(
         n_states, implementation="scaling", n_features=n_symbols, n_iter=1, init_params="", params="ste"
@@ -151,34 +152,28 @@ def usual(scale: float) -> None:
         column = steps if steps.ndim == 2 else steps[:, None]
         path = theirs.predict(column, lengths)
         ours.fit(steps, path, lengths)  # counted from their own decoding: any parameters do for timing
-        parts = np.split(steps, np.cumsum(lengths)[:-1])
-        work = {
-            "log-likelihood": (
-                lambda o=ours, s=steps, n=lengths: o.score_samples(s, n),
-                lambda t=theirs, c=column, n=lengths: t.score(c, n),
-            ),
-            "Viterbi": (
-                lambda o=ours, s=steps, n=lengths: o.predict(s, n),
-                lambda t=theirs, c=column, n=lengths: t.decode(c, n),
-            ),
-            "log-likelihood of a list of arrays": (
-                lambda o=ours, p=parts: o.score_samples(p),
-                lambda t=theirs, c=column, n=lengths: t.score(c, n),  # it takes no list
-            ),
-            "Viterbi of a list of arrays": (
-                lambda o=ours, p=parts: o.predict(p),
-                lambda t=theirs, c=column, n=lengths: t.decode(c, n),
-            ),
+        slices = np.split(steps, np.cumsum(lengths)[:-1])
+        apart = [part.copy() for part in slices]
+        work: dict[str, tuple[Callable[..., Any], Contender]] = {
+            "log-likelihood": (ours.score_samples, partial(theirs.score, column, lengths)),
+            "Viterbi": (ours.predict, partial(theirs.decode, column, lengths)),
         }
-        for what, (mine, its) in work.items():
-            print(table(f"{name}: {what}", race({"tallybayes": mine, "hmmlearn": its}, rounds=3), "hmmlearn"))
+        for what, (ask, its) in work.items():
+            contenders: dict[str, Contender] = {
+                "tallybayes": partial(ask, steps, lengths),
+                "tallybayes, a list of slices": partial(ask, slices),
+                "tallybayes, a list of arrays that lie apart": partial(ask, apart),
+                "hmmlearn": its,  # it takes no list
+            }
+            print(table(f"{name}: {what}", race(contenders, rounds=7), "hmmlearn"))
         times: dict[str, list[float]] = {"tallybayes": [], "hmmlearn": []}
         for _ in range(3):
             times["tallybayes"].append(step_of(partial(learn, ours, steps, lengths), 41))
             times["hmmlearn"].append(step_of(partial(relearn, theirs, column, lengths), 11))
         timings = [Timing(who, tuple(seconds)) for who, seconds in times.items()]
         print(table(f"{name}: one Baum–Welch step", timings, "hmmlearn"))
-        print(f"peak memory over the input, log-likelihood: {peak_memory(work['log-likelihood'][0]) / 2**20:.0f} MiB\n")
+        peak = peak_memory(partial(ours.score_samples, steps, lengths))
+        print(f"peak memory over the input, log-likelihood: {peak / 2**20:.0f} MiB\n")
 
 
 def main() -> None:
