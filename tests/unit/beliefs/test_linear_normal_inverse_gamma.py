@@ -181,3 +181,106 @@ def test_a_strength_below_zero_and_rows_of_other_columns_are_refused():
         tb.LinearNormalInverseGamma([0.0], [[1.0]], 1, 1, strength=-1.0)
     with pytest.raises(PriorError, match="shape"):
         PRIORS["level"].update(moments(ROWS[:, :2]))
+
+
+def make(group=None):
+    """Beliefs about the lines of three groups, or of one of them."""
+    rng = np.random.default_rng(11)
+    a = rng.normal(size=(3, 2, 2))
+    parts = {
+        "location": rng.normal(size=(3, 2)),
+        "precision": a @ np.swapaxes(a, -1, -2) + 0.2 * np.eye(2),
+        "shape": np.array([0.8, 2.0, 7.0]),
+        "scale": np.array([1.0, 3.0, 0.4]),
+        "level": np.array([0.0, -2.0, 5.0]),
+        "strength": np.array([0.3, 1.0, 4.0]),
+        "centre": rng.normal(size=(3, 2)),
+    }
+    return tb.LinearNormalInverseGamma(**{name: part if group is None else part[group] for name, part in parts.items()})
+
+
+def test_beliefs_about_several_lines_are_those_about_each():
+    every, x = make(), np.array([[0.0, 1.0], [2.0, -3.0], [0.5, 0.5], [9.0, 1.0]])
+    point = Line(np.array([0.3, -0.2]), 0.4, 0.8)
+    three = tb.MultivariateGaussian().collect(np.r_[ROWS, ROWS[:5] + 1], np.r_[np.repeat([0, 1], 6), [2] * 5], 3)
+    after = every.update(three)
+    for group in range(3):
+        one = make(group)
+        rows = (ROWS[:6], ROWS[6:], ROWS[:5] + 1)[group]
+        for together, alone in (
+            (every.mean(), one.mean()),
+            (every.mode(), one.mode()),
+            (every.interval(0.7).low, one.interval(0.7).low),
+            (every.interval(0.7).high, one.interval(0.7).high),
+            (after.mean(), one.update(moments(rows)).mean()),
+            (after.interval().low, one.update(moments(rows)).interval().low),
+        ):
+            for part, expected in zip(together, alone, strict=True):
+                np.testing.assert_allclose(part[group], expected, rtol=1e-10)
+        np.testing.assert_allclose(every.leverage(x)[:, group], one.leverage(x), rtol=1e-12)
+        np.testing.assert_allclose(every.at(x)[:, group], one.at(x), rtol=1e-12)
+        assert every.log_prob(point)[group] == pytest.approx(one.log_prob(point), rel=1e-12)
+        assert every.log_evidence(three)[group] == pytest.approx(one.log_evidence(moments(rows)), rel=1e-12)
+        assert every.column(0).strength[group] == pytest.approx(float(one.column(0).strength), rel=1e-12)
+        assert every.column(1).location[group] == one.location[1]
+
+
+def test_draws_of_several_lines_are_of_each():
+    drawn, every = make().sample((4, 5000), random_state=1), make()
+    assert drawn.slope.shape == (4, 5000, 3, 2)
+    assert drawn.intercept.shape == drawn.variance.shape == (4, 5000, 3)
+    low, high = every.interval(0.6)
+    for part, below, above in zip(drawn, low, high, strict=True):
+        np.testing.assert_allclose((part < below).mean(axis=(0, 1)), 0.2, atol=0.016)
+        np.testing.assert_allclose((part > above).mean(axis=(0, 1)), 0.2, atol=0.016)
+    one = PRIORS["level"].sample(random_state=2)
+    assert one.slope.shape == (2,)
+    assert isinstance(one.intercept, float)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-6, 1e6])
+def test_a_precision_has_a_lower_root(factor):
+    turn = np.random.default_rng(2).normal(size=(4, 3, 3))
+    precision = factor * (turn @ np.swapaxes(turn, -1, -2))
+    precision = (precision + np.swapaxes(precision, -1, -2)) / 2
+    found = tb.LinearNormalInverseGamma(np.zeros(3), precision, 2, 1, strength=1.0)
+    np.testing.assert_allclose(found.root @ np.swapaxes(found.root, -1, -2), precision, rtol=1e-9, atol=1e-12 * factor)
+    np.testing.assert_array_equal(np.triu(found.root, 1), 0)
+    assert not found.improper
+    for wrong in ([[1.0, 1.2], [1.2, 1.0]], [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.2]]):
+        with pytest.raises(PriorError, match="negative eigenvalue"):
+            tb.LinearNormalInverseGamma(np.zeros(len(wrong)), factor * np.array(wrong), 2, 1)
+    with pytest.raises(PriorError, match="symmetric"):
+        tb.LinearNormalInverseGamma([0.0, 0.0], factor * np.array([[1.0, 0.5], [0.501, 1.0]]), 2, 1)
+
+
+@pytest.mark.parametrize(
+    "flat", [[[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]], np.ones((3, 3)), np.diag([1.0, 0.0, 2.0])]
+)
+def test_what_is_not_known_of_some_direction_is_a_limit(flat):
+    found = tb.LinearNormalInverseGamma(np.zeros(3), flat, 2, 1, strength=1.0)
+    assert found.improper
+    np.testing.assert_allclose(found.root @ found.root.T, flat, atol=1e-12)
+
+
+def test_a_line_in_one_input_is_a_sum_by_hand():
+    prior = tb.LinearNormalInverseGamma([1.0], [[2.0]], 3, 4, level=1.0, strength=0.5, centre=[2.0])
+    # level ~ N(1, 2 σ²) at 2, slope ~ N(1, σ²/2): the intercept is level − 2·slope
+    assert prior.leverage(np.array([[5.0]]))[0] == pytest.approx(2 + 9 / 2)
+    assert prior.at(np.array([[5.0]]))[0] == pytest.approx(4.0)
+    low, high = prior.interval(0.9)
+    reference = stats.t(6, -1.0, np.sqrt(4 / 3 * (2 + 4 / 2)))
+    assert (low.intercept, high.intercept) == pytest.approx(reference.interval(0.9), rel=1e-10)
+    assert (low.variance, high.variance) == pytest.approx(stats.invgamma(3, scale=4).interval(0.9), rel=1e-10)
+    slope = stats.t(6, 1.0, np.sqrt(4 / 3 / 2))
+    assert (low.slope[0], high.slope[0]) == pytest.approx(slope.interval(0.9), rel=1e-10)
+
+
+def test_no_rows_leave_everything_as_it_was():
+    for prior in (*PRIORS.values(), tb.LinearNormalInverseGamma([1.0, 2.0], np.eye(2), 2, 1)):
+        after = prior.update(moments(ROWS[:0]))
+        np.testing.assert_allclose(after.location, prior.location, rtol=1e-15)
+        np.testing.assert_allclose(after.precision, prior.precision, rtol=1e-14)
+        assert after.mean().intercept == pytest.approx(prior.mean().intercept, rel=1e-14)
+        assert float(after.scale) == float(prior.scale)
+        assert float(after.shape) == float(prior.shape)
