@@ -257,3 +257,138 @@ def test_a_prior_of_a_level_is_refused_through_the_origin():
     through = learned.estimate("map", prior=prior.replace(strength=None))
     assert through.intercept == 0.0
     assert through.slope == pytest.approx([29 / 15])
+
+
+GROUPS = np.arange(40) % 2
+HALVES = tb.LinearGaussian().collect(ROWS, GROUPS, 3)  # the third without a row
+
+
+@pytest.mark.parametrize("family", [tb.LinearGaussian(), tb.LinearGaussianThroughOrigin()], ids=["level", "origin"])
+def test_the_likelihood_of_any_line_is_the_sum_over_rows(family):
+    weight = np.linspace(0.0, 2.0, 40)
+    counted = family.collect(ROWS, GROUPS, 3, weight)
+    line = Line(np.array([[1.0, -0.3, 2.5]] * 3), np.array([3.0, -2.0, 0.0]), np.array([1.5, 400.0, 1.0]))
+    gaps = Y[:, None] - X @ line.slope.T - line.intercept
+    cells = stats.norm.logpdf(gaps, scale=np.sqrt(line.variance))
+    np.testing.assert_allclose(family.log_prob(line, ROWS), cells, rtol=1e-12)
+    expected = [weight[k == GROUPS] @ cells[k == GROUPS, k] for k in range(2)]
+    np.testing.assert_allclose(family.log_likelihood(line, counted), [*expected, 0.0], rtol=1e-10)
+
+
+def test_a_perfect_fit_has_no_noise_and_any_density():
+    rows = np.c_[X[:, 0], 2 * X[:, 0] + 1]
+    family, counted = tb.LinearGaussian(), moments(np.c_[X[:, 0], 2 * X[:, 0] + 1])
+    line = family.maximum_likelihood(counted)
+    assert line.variance == 0
+    assert family.log_likelihood(line, counted) == np.inf
+    exact = Line(np.array([2.0]), 1.0, 0.0)
+    assert family.log_prob(exact, np.array([[1.0, 3.0]])).tolist() == [np.inf]
+    assert np.isnan(family.unbiased(moments(rows[:2])).variance)  # two rows, a slope and a level
+    assert family.unbiased(moments(rows[:3])).variance == 0
+    assert tb.LinearGaussianThroughOrigin().unbiased(moments(ROWS)).variance == pytest.approx(
+        ((Y - X @ np.linalg.lstsq(X, Y, rcond=None)[0]) ** 2).sum() / 37
+    )
+
+
+def test_predictions_of_groups_are_students_t_and_what_is_missing_adds_nothing():
+    family = tb.LinearGaussian()
+    posterior = family.prior(2.0, HALVES, "bayes").update(HALVES)
+    rows = np.r_[ROWS[:4], [[0.0, 0.0, 0.0, np.nan], [np.nan, 1.0, np.nan, np.nan]]]
+    found = family.log_predictive(posterior, rows)
+    assert not found[4:].any()
+    for k in range(2):
+        wide = posterior.scale[k] / posterior.shape[k] * (1 + posterior.leverage(ROWS[:4, None, :3])[:, k])
+        centre = posterior.mean().slope[k] @ ROWS[:4, :3].T + posterior.mean().intercept[k]
+        expected = stats.t(2 * posterior.shape[k], centre, np.sqrt(wide)).logpdf(ROWS[:4, 3])
+        np.testing.assert_allclose(found[:4, k], expected, rtol=1e-9)
+
+
+def test_priors_of_decay_lie_at_the_means_of_groups():
+    family = tb.LinearGaussian()
+    found = family.decaying(HALVES, np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_array_equal(found.precision, np.diag([1.0, 2.0, 3.0]))
+    for k in range(2):
+        assert found.level[k] == pytest.approx(Y[k == GROUPS].mean())
+        np.testing.assert_allclose(found.centre[k], X[k == GROUPS].mean(axis=0))
+    assert found.level[2] == pytest.approx(Y.mean())  # of a group without rows, that of all
+    np.testing.assert_allclose(found.centre[2], X.mean(axis=0))
+    through = tb.LinearGaussianThroughOrigin().decaying(HALVES, np.ones(3))
+    assert through.strength is None
+    assert not through.level.any()
+    assert not through.centre.any()
+
+
+def test_spreads_are_those_within_groups():
+    family = tb.LinearGaussian()
+    squares = sum(((X[k == GROUPS] - X[k == GROUPS].mean(axis=0)) ** 2).sum(axis=0) for k in range(2))
+    np.testing.assert_allclose(family.spreads(HALVES), squares / 40, rtol=1e-10)
+    np.testing.assert_allclose(
+        tb.LinearGaussianThroughOrigin().spreads(HALVES), (X**2).mean(axis=0), rtol=1e-10
+    )  # about 0
+    flat = np.c_[np.full(40, 3.0), X[:, 0], Y]
+    assert family.spreads(moments(flat))[0] == 1.0
+    assert family.spreads(moments(np.zeros((0, 3)))).tolist() == [1.0, 1.0]
+    assert family.flat_columns(moments(flat)).tolist() == []
+
+
+def test_expected_noise_is_small_beside_the_target_and_a_tenth_where_weights_are_as_many_as_rows():
+    family, rng = tb.LinearGaussian(), np.random.default_rng(6)
+    rows = rng.normal(size=(4000, 2)) * [1.0, 3.0] + [0.0, 50.0]
+    many = family.decaying(moments(rows), np.ones(1))
+    assert 2 * many.shape == pytest.approx(0.01)  # in rows
+    assert many.scale / many.shape == pytest.approx(1e-4 * rows[:, 1].var(), rel=1e-6)
+    few = family.decaying(moments(rows[:2]), np.ones(1))
+    assert few.scale == pytest.approx(0.1 * rows[:2, 1].var(), rel=1e-4)
+    four = family.decaying(moments(rows[:4]), np.ones(1))  # half as many weights as rows, to the fourth power
+    assert four.scale == pytest.approx(0.1 / 16 * rows[:4, 1].var(), rel=1e-3)
+    through = tb.LinearGaussianThroughOrigin().decaying(moments(rows[:4]), np.ones(1))
+    assert through.scale == pytest.approx(0.1 / 256 * rows[:4, 1].var(), rel=1e-2)
+    group = np.arange(8) % 2  # of the rows of a group, on average
+    halves = family.decaying(family.collect(rows[:8], group, 2), np.ones(1))
+    assert halves.scale == pytest.approx(0.1 / 16 * rows[:8, 1].var(), rel=1e-3)
+    one = family.decaying(moments(rows[:1]), np.ones(1))  # which says nothing of the spread: by its level
+    assert one.scale == pytest.approx(0.1 * rows[0, 1] ** 2 * 1e-12, rel=1e-4)
+    nothing = family.decaying(moments(rows[:0]), np.ones(1))
+    assert nothing.scale == pytest.approx(0.1, rel=1e-4)
+
+
+def test_draws_follow_the_line_and_are_like_the_rows_that_were_counted():
+    family, rng = tb.LinearGaussian(), np.random.default_rng(7)
+    mixed = rng.normal(size=(50, 2)) @ np.array([[1.0, 0.8], [0.0, 0.5]]) + np.array([3.0, -1.0])
+    counted = moments(np.c_[mixed, mixed.sum(axis=1)])
+    like = family.like_rows(counted)
+    np.testing.assert_allclose(like["inputs"][0], mixed.mean(axis=0))
+    np.testing.assert_allclose(like["inputs"][1], np.cov(mixed.T, ddof=0), rtol=1e-10)
+    line = Line(np.array([2.0, -1.0]), 5.0, 0.25)
+    drawn = family.sample(line, 20_000, rng, **like)
+    np.testing.assert_allclose(drawn[:, :2].mean(axis=0), like["inputs"][0], atol=0.05)
+    np.testing.assert_allclose(np.cov(drawn[:, :2].T), like["inputs"][1], atol=0.06)
+    errors = drawn[:, 2] - drawn[:, :2] @ line.slope - 5.0
+    assert errors.mean() == pytest.approx(0.0, abs=0.02)
+    assert errors.std() == pytest.approx(0.5, abs=0.02)
+    two = Line(np.array([[1.0], [-1.0]]), np.array([0.0, 10.0]), np.array([1.0, 0.0]))
+    plain = family.sample(two, 5000, rng)
+    assert plain.shape == (5000, 2, 2)
+    assert plain[..., 0].std() == pytest.approx(1.0, abs=0.05)
+    np.testing.assert_allclose(plain[:, 1, 1], 10 - plain[:, 1, 0], rtol=1e-12)
+    nothing = family.like_rows(moments(np.zeros((0, 3))))["inputs"][1]
+    assert nothing.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_what_is_told_of_a_line():
+    family = tb.LinearGaussian()
+    line = family.maximum_likelihood(HALVES)
+    assert family.unknown(line).tolist() == [[False], [False], [True]]
+    np.testing.assert_array_equal(family.describe(line)["weight"], np.c_[line.slope, line.intercept])
+    expected = family.expected(line)
+    assert not expected[:2, :3].any()
+    np.testing.assert_array_equal(expected[:2, 3], line.intercept[:2])
+    posterior = family.prior(1.0, HALVES, "bayes").update(HALVES)
+    np.testing.assert_allclose(family.expected(posterior)[:, 3], posterior.mean().intercept)
+    np.testing.assert_allclose(family.describe(posterior)["weight"][:, :3], posterior.mean().slope)
+    assert family.n_parameters(HALVES) == 3 * (3 + 1 + 1)
+    assert tb.LinearGaussianThroughOrigin().n_parameters(HALVES) == 3 * (3 + 1)
+    assert family.row_weight(HALVES).tolist() == [20, 20, 0]
+    assert family.as_parameters((2.0, 1.0, 0.5), HALVES).slope.tolist() == [2.0]
+    assert isinstance(family.given_measured, tb.LinearGaussian)
+    assert tb.LinearGaussianThroughOrigin().given_measured is None
