@@ -284,3 +284,8 @@ def test_no_rows_leave_everything_as_it_was():
         assert after.mean().intercept == pytest.approx(prior.mean().intercept, rel=1e-14)
         assert float(after.scale) == float(prior.scale)
         assert float(after.shape) == float(prior.shape)
+
+
+@pytest.mark.parametrize(("shape", "expected"), [(0.5, np.inf), (1.0, np.inf), (1.5, 6.0), (2.0, 3.0), (4.0, 1.0)])
+def test_the_expected_noise_is_finite_above_a_shape_of_1(shape, expected):
+    assert tb.LinearNormalInverseGamma([0.0], [[1.0]], shape, 3.0).mean().variance == expected

@@ -204,3 +204,78 @@ def test_update_by_brute_force(shared):
         ratios.append(belief.log_prob((mean, variance)) + summed - posterior.log_prob((mean, variance)))
     for ratio in ratios:  # the constant is the evidence
         np.testing.assert_allclose(ratio, belief.log_evidence(statistics), rtol=1e-11)
+
+
+@pytest.mark.parametrize(("shape", "expected"), [(0.5, np.inf), (1.0, np.inf), (1.5, 6.0), (2.0, 3.0), (4.0, 1.0)])
+def test_the_expected_variance_is_finite_above_a_shape_of_1(shape, expected):
+    assert tb.NormalInverseGamma(0, 1, shape, 3.0).mean().variance == expected
+
+
+def test_deviations_are_roots_of_variances():
+    assert tb.NormalInverseGamma(0, 1, 2, 9.0).mean().deviation == 3.0
+    np.testing.assert_allclose(tb.NormalInverseGamma([0, 1], 1, 2, [9.0, 4.0]).mean().deviation, [3, 2])
+
+
+def test_worth_more_rows_all_but_the_location_grow():
+    belief = shared_belief(("columns",))
+    more = belief.scaled(4.0)
+    np.testing.assert_array_equal(more.location, belief.location)
+    for name in ("strength", "shape", "scale"):
+        np.testing.assert_allclose(getattr(more, name), 4 * getattr(belief, name), rtol=1e-15)
+    assert more.shared == ("columns",)
+
+
+def test_sharing_what_is_shared_already_is_the_same():
+    belief = shared_belief(("groups",))
+    assert belief.sharing(("groups",)) is belief
+    assert belief.sharing(()).shared == ()
+    np.testing.assert_array_equal(belief.sharing(()).scale, belief.scale)
+
+
+@pytest.mark.parametrize("shared", SHARED)
+def test_a_column_is_about_its_own_mean_and_variance(shared):
+    belief = shared_belief(shared)
+    location, strength, shape, scale = (
+        np.broadcast_to(part, (2, 3)) for part in (belief.location, belief.strength, belief.shape, belief.scale)
+    )
+    for j in range(3):
+        one = belief.column(j)
+        assert one.shared == (("groups", "columns") if len(shared) == 2 else shared if shared == ("groups",) else ())
+        for name, part in (("location", location), ("strength", strength), ("shape", shape), ("scale", scale)):
+            np.testing.assert_array_equal(np.ravel(getattr(one, name)), part[:, j])
+        assert one.location.ndim == (2 if "groups" in shared else 1)
+
+
+def test_a_single_number_has_neither_groups_nor_columns():
+    for shared in SHARED:
+        one = tb.NormalInverseGamma(0.5, 2.0, 3.0, 4.0, shared=shared)
+        assert one.n_means == 1
+        assert one.mode().variance == pytest.approx(4 / (3 + 1 + 0.5))
+        expected = scipy_log_density(1.0, 0.7, 0.5, 2.0, 3.0, 4.0)
+        assert one.log_prob((1.0, 0.7)) == pytest.approx(expected, rel=1e-12)
+        assert isinstance(one.sample(random_state=0).mean, float)
+
+
+@pytest.mark.parametrize("shared", SHARED)
+def test_no_rows_are_no_evidence(shared):
+    belief = shared_belief(shared)
+    empty = tb.Gaussian().collect(np.zeros((0, 3)), np.zeros(0, dtype=int), 2)
+    np.testing.assert_allclose(belief.log_evidence(empty), np.zeros(SHARED[shared][1]), atol=1e-13)
+    after = belief.update(empty)
+    for name in ("location", "strength"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(belief, name))
+    np.testing.assert_allclose(after.scale, belief.scale, rtol=1e-15)
+
+
+def test_no_density_of_a_shared_variance_of_0():
+    belief = shared_belief(("groups",))
+    variance = np.array([[0.0, 1.0, -1.0]] * 2)
+    found = belief.log_prob((np.zeros((2, 3)), variance))
+    np.testing.assert_array_equal(np.isfinite(found), [False, True, False])
+
+
+def test_draws_of_a_tiny_shape_are_finite():
+    drawn = tb.NormalInverseGamma(0, 1, 1e-4, 1).sample(200, random_state=0)
+    assert np.isfinite(drawn.variance).all()
+    assert np.isfinite(drawn.mean).all()
+    assert drawn.variance.max() > 1e100

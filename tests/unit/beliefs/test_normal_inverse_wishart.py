@@ -1,5 +1,7 @@
 """Normal-inverse-Wishart beliefs, plain and tied, against scipy.stats and numerical optimisation."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -228,3 +230,123 @@ def test_update_refuses_a_prior_of_another_shape():
         for act in (prior.update, prior.log_evidence):
             with pytest.raises(PriorError, match="do not broadcast"):
                 act(statistics)
+
+
+def of_groups(group=None):
+    """Beliefs about three groups of three columns, or about one of them."""
+    rng = np.random.default_rng(12)
+    turn = rng.normal(size=(3, 3, 3))
+    scale = turn @ np.swapaxes(turn, -1, -2) + 0.3 * np.eye(3)
+    scale = (scale + np.swapaxes(scale, -1, -2)) / 2
+    parts = (rng.normal(size=(3, 3)), np.array([0.4, 1.0, 5.0]), np.array([2.5, 6.0, 9.0]), scale)
+    return tb.NormalInverseWishart(*(part if group is None else part[group] for part in parts))
+
+
+def test_beliefs_about_several_groups_are_those_about_each():
+    every, rng = of_groups(), np.random.default_rng(13)
+    rows, group = rng.normal(1, 2, (14, 3)), np.resize([0, 1, 2, 1], 14)
+    statistics = tb.MultivariateGaussian().collect(rows, group, 3)
+    after, point = every.update(statistics), (np.array([0.1, 0.5, -1.0]), np.diag([1.0, 2.0, 0.5]))
+    for place in range(3):
+        one, own = of_groups(place), tb.Moments.of(rows[group == place], full=True)
+        for together, alone in (
+            (every.mean(), one.mean()),
+            (every.mode(), one.mode()),
+            (every.interval(0.7).low, one.interval(0.7).low),
+            (after.mean(), one.update(own).mean()),
+        ):
+            for part, expected in zip(together, alone, strict=True):
+                np.testing.assert_allclose(part[place], expected, rtol=1e-11)
+        assert every.log_prob(point)[place] == pytest.approx(one.log_prob(point), rel=1e-12)
+        expected = scipy_log_density(
+            [point[0]], point[1], [one.location], [one.strength], float(one.freedom), one.scale
+        )
+        assert one.log_prob(point) == pytest.approx(expected, rel=1e-11)
+        assert every.log_evidence(statistics)[place] == pytest.approx(one.log_evidence(own), rel=1e-11)
+        assert every.column(2).scale[place] == pytest.approx(one.scale[2, 2] / 2)
+        assert after.strength[place] == one.strength + len(rows[group == place])
+        np.testing.assert_allclose(after.scale[place], one.update(own).scale, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("freedom", "finite"), [(2.5, False), (4.0, False), (4.5, True), (5.5, True)])
+def test_the_expected_covariance_is_finite_above_columns_and_one(freedom, finite):
+    belief = tb.NormalInverseWishart([0, 0, 0], 1, freedom, np.diag([1.0, 2.0, 3.0]))
+    found = belief.mean().covariance
+    if finite:
+        np.testing.assert_allclose(found, np.diag([1.0, 2.0, 3.0]) / (freedom - 4), rtol=1e-13)
+    else:
+        assert np.isinf(found).all()
+
+
+def test_every_column_of_a_mode_has_a_deviation():
+    belief = tb.NormalInverseWishart([[0, 0], [1, 1]], 1, 5, np.array([[4.0, 1.0], [1.0, 9.0]]))
+    np.testing.assert_allclose(belief.mode().deviation, np.sqrt([[4 / 9, 1.0]] * 2), rtol=1e-14)
+    tied = tb.NormalInverseWishart(np.zeros((3, 2)), 1, [5.0], np.array([[[4.0, 1.0], [1.0, 9.0]]]), shared=("groups",))
+    assert tied.n_means == 3
+    np.testing.assert_allclose(tied.mode().covariance[1], np.array([[4.0, 1.0], [1.0, 9.0]]) / 11, rtol=1e-14)
+
+
+def test_worth_more_rows_it_expects_the_same_of_every_column():
+    belief = tb.NormalInverseWishart(LOCATION, 2, 6, SCALE)
+    for factor in (0.5, 3.0):
+        more = belief.scaled(factor)
+        for j in range(2):
+            one, other = belief.column(j).scaled(factor), more.column(j)
+            for name in ("location", "strength", "shape", "scale"):
+                assert float(getattr(one, name)) == pytest.approx(float(getattr(other, name)), rel=1e-14)
+    kept = tb.NormalInverseWishart(LOCATION, 2, 6, SCALE, root=np.linalg.cholesky(SCALE)).scaled(3.0)
+    np.testing.assert_allclose(kept.root @ kept.root.T, kept.scale, rtol=1e-14)
+
+
+def test_a_root_stands_for_its_scale():
+    root = np.linalg.cholesky(SCALE)
+    plain, rooted = (tb.NormalInverseWishart(LOCATION, 2, 6, SCALE, root=given) for given in (None, root))
+    rows = np.random.default_rng(4).normal(3, 2, (7, 2))
+    statistics = tb.Moments.of(rows, full=True)
+    np.testing.assert_array_equal(rooted.lower_root(), root)
+    assert rooted.log_evidence(statistics) == pytest.approx(plain.log_evidence(statistics), rel=1e-12)
+    after = rooted.update(statistics)
+    np.testing.assert_allclose(after.root @ after.root.T, plain.update(statistics).scale, rtol=1e-12)
+    np.testing.assert_array_equal(np.triu(after.root, 1), 0)
+    point = (LOCATION + 1, np.eye(2))
+    assert rooted.log_prob(point) == pytest.approx(plain.log_prob(point), rel=1e-13)
+    np.testing.assert_allclose(
+        rooted.sample(3, random_state=0).covariance, plain.sample(3, random_state=0).covariance, rtol=1e-12
+    )
+    for wrong in (np.eye(3), -root, np.diag([1.0, 0.0])):
+        with pytest.raises(PriorError, match="needs a root"):
+            tb.NormalInverseWishart(LOCATION, 2, 6, SCALE, root=wrong)
+
+
+@pytest.mark.parametrize("shared", [(), ("groups",)])
+def test_data_very_far_away_keep_the_other_directions(shared):
+    """What a long pull leaves of the scale is told by its root, which has digits that the scale has not."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(8, 2)) + np.array([1e9, 1e9])
+    family = tb.TiedMultivariateGaussian() if shared else tb.MultivariateGaussian()
+    statistics = family.collect(rows, np.arange(8) % 2, 2)
+    belief = tb.NormalInverseWishart(np.zeros((2, 2)), 1.0, [5.0], np.eye(2)[None], shared=shared)
+    after = belief.update(statistics)
+    assert after.root is not None
+    for place in range(1 if shared else 2):
+        groups = [rows[0::2], rows[1::2]] if shared else [rows[place::2]]
+        exact = [[Fraction(int(i == j)) for j in range(2)] for i in range(2)]
+        for part in groups:
+            cells = [[Fraction(float(cell)) for cell in row] for row in part]
+            mean = [sum(column) / len(cells) for column in zip(*cells, strict=True)]
+            for i, j in np.ndindex(2, 2):
+                exact[i][j] += sum((row[i] - mean[i]) * (row[j] - mean[j]) for row in cells)
+                exact[i][j] += Fraction(4, 5) * mean[i] * mean[j]  # κn/(κ + n), from a location of 0
+        determinant = float(exact[0][0] * exact[1][1] - exact[0][1] ** 2)
+        assert np.prod(np.diagonal(after.root[place])) ** 2 == pytest.approx(determinant, rel=1e-5)
+        np.testing.assert_allclose(after.scale[place], np.array(exact, dtype=float), rtol=1e-12)
+    again = after.update(statistics)
+    assert again.root is not None
+    assert np.isfinite(after.log_evidence(statistics)).all()
+
+
+def test_no_rows_are_no_evidence():
+    empty = tb.MultivariateGaussian().collect(np.zeros((0, 3)), np.zeros(0, dtype=int), 3)
+    np.testing.assert_allclose(of_groups().log_evidence(empty), np.zeros(3), atol=1e-12)
+    tied = tb.NormalInverseWishart(np.zeros((3, 3)), 1, [4.0], np.eye(3)[None], shared=("groups",))
+    assert tied.log_evidence(empty) == pytest.approx(0.0, abs=1e-12)
