@@ -81,3 +81,53 @@ def test_draws_given_some_cells(linked):
     told = family.told_by(links, np.array([1]))
     np.testing.assert_allclose(np.cov(drawn[:, [0, 2, 3]].T), told.covariance[1], atol=0.15)
     np.testing.assert_allclose(drawn.mean(axis=0), family.conditional_means(links, cells[:1])[0, 1], atol=0.1)
+
+
+def test_draws_are_those_of_every_group(linked):
+    links, _, _ = linked
+    family, rng = LinkedGaussians(), np.random.default_rng(3)
+    cells = np.array([[np.nan, 1.0, np.nan, np.nan], [np.nan, np.nan, np.nan, 2.0], [0.5, 1.0, 1.5, 2.0]] * 8000)
+    group = np.repeat([0, 1], 12_000)
+    drawn = family.draw(links, cells, group, rng)
+    np.testing.assert_array_equal(drawn[~np.isnan(cells)], cells[~np.isnan(cells)])
+    means = family.conditional_means(links, cells[:3])
+    for g in range(2):
+        for kind, known in enumerate(([1], [3])):
+            rows = drawn[group == g][kind::3]
+            others = [k for k in range(4) if k not in known]
+            spread = family.told_by(links, np.array(known)).covariance[g]
+            width = 5 * np.sqrt(np.diagonal(spread) / len(rows))
+            assert (np.abs(rows.mean(axis=0) - means[kind, g])[others] < width).all()
+            np.testing.assert_allclose(np.cov(rows[:, others].T), spread, atol=0.12 * spread.max())
+
+
+def test_a_group_is_lost_by_any_part_of_a_line_and_by_a_variance_of_0():
+    family = LinkedGaussians()
+    first = (np.zeros((4, 0)), np.zeros(4), np.ones(4))
+    slope, level, noise = np.ones((4, 1)), np.zeros(4), np.ones(4)
+    slope[1], level[2], noise[3] = np.nan, np.nan, 0.0
+    links = family.of_lines([([], first), ([0], (slope, level, noise))])
+    assert np.isnan(links.mean).all(axis=1).tolist() == [False, True, True, True]
+    assert np.isfinite(links.root).all()
+    logs = family.log_prob(links, np.array([[0.5, 0.5]]))[0]
+    assert logs[0] == pytest.approx(stats.norm.logpdf([0.5, 0.0]).sum())
+    assert np.isnan(logs[1:]).all()
+    nobody = family.of_lines([([], (np.zeros((1, 0)), [np.nan], [1.0]))])
+    assert np.isnan(family.log_prob(nobody, np.array([[0.5]]))).all()
+
+
+def test_several_columns_set_at_once(linked):
+    links, _, _ = linked
+    family = LinkedGaussians()
+    changed = family.set_to(links, [0, 2], [-1.0, 4.0])
+    known = np.array([[-1.0, np.nan, 4.0, np.nan]])
+    np.testing.assert_allclose(family.log_prob(changed, known), 0.0, atol=1e-12)
+    filled = family.conditional_means(changed, known)[0]
+    lines = -links.root / np.diagonal(links.root, axis1=-2, axis2=-1)[..., None]
+    for g in range(2):
+        for place in (1, 3):
+            level = links.mean[g, place] - lines[g, place, :place] @ links.mean[g, :place]
+            assert filled[g, place] == pytest.approx(level + lines[g, place, :place] @ filled[g, :place])
+    np.testing.assert_array_equal(family.outside(known), np.zeros((1, 4), dtype=bool))
+    assert family.expected(links) is links.mean
+    assert not family.columnwise

@@ -1,0 +1,99 @@
+"""Steps given those before them: what is counted, said and drawn of them, beside lines in other columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import tallybayes as tb
+from tallybayes.beliefs.linear_normal_inverse_gamma import Line
+from tallybayes.errors import DataError
+
+RNG = np.random.default_rng(4)
+STEPS = np.cumsum(RNG.normal(size=25)) * 0.3
+PAIRS = np.c_[STEPS[1:-1], STEPS[:-2], STEPS[2:]]  # the last one first, one more, and the step itself
+TWO = Line(np.array([[0.5, 0.2], [-0.4, 0.1]]), np.array([1.0, -2.0]), np.array([0.25, 4.0]))
+FAMILY = tb.Autoregressive(2)
+
+
+@pytest.mark.parametrize("order", [0, -1, 1.5, True, "two"])
+def test_orders_that_are_none(order):
+    with pytest.raises(DataError, match="order"):
+        tb.Autoregressive(order)
+
+
+def test_steps_are_counted_as_lines_are_and_those_that_lack_one_are_left_out():
+    expected = tb.LinearGaussian().collect(PAIRS)
+    assert FAMILY.collect(PAIRS) == expected
+    assert FAMILY.collect(list(PAIRS.T)) == expected
+    holed, group, weight = PAIRS.copy(), np.arange(len(PAIRS)) % 2, np.linspace(0.5, 1.5, len(PAIRS))
+    holed[2, 0] = holed[5, 2] = np.nan
+    whole = ~np.isnan(holed).any(axis=1)
+    kept = FAMILY.collect(PAIRS[whole], group[whole], 2, weight[whole])
+    assert FAMILY.collect(holed, group, 2, weight, like=kept).isclose(kept, 1e-13)
+    for wrong in (PAIRS[:, :2], np.c_[PAIRS, PAIRS]):
+        with pytest.raises(DataError, match="columns here; expected 3"):
+            FAMILY.collect(wrong)
+    assert FAMILY.collect(np.zeros((0, 3))).weight.sum() == 0
+
+
+def test_steps_that_lack_one_before_them_say_nothing():
+    holed = PAIRS[:6].copy()
+    holed[1, 1] = holed[4, 2] = np.nan
+    found = FAMILY.log_prob(TWO, holed)
+    gaps = PAIRS[:6, 2:] - PAIRS[:6, :2] @ TWO.slope.T - TWO.intercept
+    expected = stats.norm.logpdf(gaps, scale=np.sqrt(TWO.variance))
+    expected[[1, 4]] = 0.0
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    below = FAMILY.cumulative(TWO, holed)[..., 0]
+    np.testing.assert_allclose(below[[0, 2]], stats.norm.cdf(gaps[[0, 2]], scale=np.sqrt(TWO.variance)), rtol=1e-12)
+    assert np.isnan(below[[1, 4]]).all()
+
+
+def test_what_comes_after_others():
+    ahead = FAMILY.ahead(TWO, np.array([3.0, 10.0]))
+    assert ahead.mean.tolist() == [[0.5 * 3 + 0.2 * 10 + 1.0], [-0.4 * 3 + 0.1 * 10 - 2.0]]
+    assert ahead.variance.tolist() == [[0.25], [4.0]]
+
+
+def test_paths_are_followed_step_by_step():
+    still = Line(TWO.slope, TWO.intercept, np.zeros(2))
+    found = FAMILY.follow(still, np.array([0, 1, 0]), np.array([3.0, 10.0]), RNG)
+    first = 0.5 * 3 + 0.2 * 10 + 1.0
+    second = -0.4 * first + 0.1 * 3 - 2.0
+    np.testing.assert_allclose(found, [first, second, 0.5 * second + 0.2 * first + 1.0], rtol=1e-12)
+    level = Line(np.zeros((2, 2)), np.array([5.0, -5.0]), np.array([1.0, 9.0]))
+    path = np.repeat([0, 1], 5000)
+    drawn = FAMILY.follow(level, path, np.zeros(2), RNG)
+    assert [drawn[path == k].mean() for k in range(2)] == pytest.approx([5.0, -5.0], abs=0.2)
+    assert [drawn[path == k].std() for k in range(2)] == pytest.approx([1.0, 3.0], rel=0.05)
+
+
+def test_states_whose_steps_lie_on_a_line_have_no_density():
+    rows, group = PAIRS.copy(), np.arange(len(PAIRS)) % 2
+    rows[group == 1, 2] = rows[group == 1, :2] @ [0.5, 0.5] + 1.0
+    counted = FAMILY.collect(rows, group, 2)
+    assert FAMILY.without_density(FAMILY.maximum_likelihood(counted), counted) == (1, 2)
+    usual = FAMILY.collect(PAIRS, group, 2)
+    assert FAMILY.without_density(FAMILY.maximum_likelihood(usual), usual) is None
+
+
+def test_seeds_go_by_level_and_by_how_far_a_step_went():
+    cells, unit = FAMILY.seed_cells(np.array([[1.0, 9.0, 4.0], [2.0, 0.0, -1.0]]))
+    assert cells.tolist() == [[4.0, 3.0], [-1.0, 3.0]]
+    assert unit is None
+
+
+def test_a_line_is_told_by_steps_back():
+    found = {name: part[..., 0].tolist() for name, part in FAMILY.describe(TWO).items()}
+    assert found == {
+        "intercept": [1.0, -2.0],
+        "weight of 1 before": [0.5, -0.4],
+        "weight of 2 before": [0.2, 0.1],
+        "variance": [0.25, 4.0],
+        "deviation": [0.5, 2.0],
+    }
+    counted = FAMILY.collect(PAIRS)
+    posterior = FAMILY.prior(1.0, counted, "bayes").update(counted)
+    np.testing.assert_allclose(FAMILY.describe(posterior)["variance"][..., 0], posterior.mean().variance)
