@@ -236,6 +236,7 @@ class LinearGaussian(Measurements):
         squares = np.where(squares > 1e-24 * scatter.high[..., p, p], squares, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = -0.5 * (weight * np.log(2 * np.pi * variance) + np.where(squares > 0, squares / variance, 0.0))
+        terms = np.where((variance == 0) & (squares > 0), -np.inf, terms)  # off a line without noise
         return np.where(weight > 0, terms, 0.0)
 
     def _errors(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -257,6 +258,7 @@ class LinearGaussian(Measurements):
         gap = target - (np.where(known[..., None], inputs, 0.0) * slope).sum(axis=-1) - intercept
         with np.errstate(divide="ignore", invalid="ignore"):
             density = -0.5 * (np.log(2 * np.pi * variance) + np.where(gap == 0, 0.0, gap**2 / variance))
+        density = np.where((variance == 0) & (gap != 0), -np.inf, density)  # off a line without noise
         return np.where(known, density, 0.0)
 
     def log_predictive(self, posterior: LinearNormalInverseGamma, x: np.ndarray) -> np.ndarray:

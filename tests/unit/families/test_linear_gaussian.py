@@ -282,7 +282,9 @@ def test_a_perfect_fit_has_no_noise_and_any_density():
     assert line.variance == 0
     assert family.log_likelihood(line, counted) == np.inf
     exact = Line(np.array([2.0]), 1.0, 0.0)
-    assert family.log_prob(exact, np.array([[1.0, 3.0]])).tolist() == [np.inf]
+    assert family.log_prob(exact, np.array([[1.0, 3.0], [1.0, 3.5]])).tolist() == [np.inf, -np.inf]
+    assert family.log_likelihood(exact._replace(intercept=1.5), counted) == -np.inf
+    assert np.isnan(family.log_prob(exact._replace(variance=np.nan), np.array([[1.0, 3.5]]))).all()
     assert np.isnan(family.unbiased(moments(rows[:2])).variance)  # two rows, a slope and a level
     assert family.unbiased(moments(rows[:3])).variance == 0
     assert tb.LinearGaussianThroughOrigin().unbiased(moments(ROWS)).variance == pytest.approx(
@@ -392,3 +394,18 @@ def test_what_is_told_of_a_line():
     assert family.as_parameters((2.0, 1.0, 0.5), HALVES).slope.tolist() == [2.0]
     assert isinstance(family.given_measured, tb.LinearGaussian)
     assert tb.LinearGaussianThroughOrigin().given_measured is None
+
+
+def test_a_line_without_noise_and_groups_without_rows_in_the_likelihood():
+    family = tb.LinearGaussian()
+    one = family.collect(np.array([[2.0, 5.0]]))  # a single row, off and on a line
+    line = Line(np.array([[1.0]]), np.array([2.0]), np.array([4.0]))
+    assert family.log_likelihood(line, one)[0] == pytest.approx(stats.norm.logpdf(5.0, 4.0, 2.0))
+    on = line._replace(intercept=np.array([3.0]))
+    assert family.log_likelihood(on, one)[0] == pytest.approx(stats.norm.logpdf(0.0, 0.0, 2.0))
+    light = family.collect(np.array([[2.0, 5.0], [3.0, 1.0]]), weight=np.array([0.25, 0.5]))
+    expected = 0.25 * stats.norm.logpdf(5.0, 4.0, 2.0) + 0.5 * stats.norm.logpdf(1.0, 5.0, 2.0)
+    assert family.log_likelihood(line, light)[0] == pytest.approx(expected)
+    found = family.maximum_likelihood(light)  # less than a row is enough of a group
+    assert found.slope[0, 0] == pytest.approx(-4.0)
+    assert np.isnan(family.maximum_likelihood(family.collect(np.zeros((0, 2)))).variance).all()
