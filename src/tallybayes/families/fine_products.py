@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.families.block import Block, Dense, dense, n_columns
+from tallybayes.families.block import Block, Dense, dense, n_columns, n_rows
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import Moments, choose_anchor
 
@@ -24,9 +24,8 @@ def collect_finely(
     columns = dense(block, family)
     d = n_columns(columns)
     anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
-    n_rows = len(columns) if isinstance(columns, np.ndarray) else len(columns[0]) if d else 0
     about, total = np.concatenate([anchor, np.zeros(d)]), None
-    for start in range(0, max(n_rows, 1), _ROWS):
+    for start in range(0, max(n_rows(columns), 1), _ROWS):
         part = slice(start, start + _ROWS)
         some, counted = (None if one is None else one[part] for one in (group, weight))
         rows = _taken_apart(columns, part, anchor, some, counted)
@@ -44,6 +43,8 @@ def _taken_apart(
     """Some rows, every cell as two that add up to it: (n, 2 · columns). None where a cell that counts is no number."""
     if isinstance(columns, np.ndarray):
         rows = np.asarray(columns[part], dtype=np.float64)
+    elif not columns:
+        rows = np.zeros((0, 0))
     else:
         rows = np.stack([np.asarray(column[part], dtype=np.float64) for column in columns], axis=1)
     if not np.isfinite(rows).all():

@@ -60,3 +60,57 @@ def test_nothing_to_climb():
     assert done.size == 0
     place, done = climb(lambda place: 1 / 0, np.zeros((2, 0)), np.array(0.0), np.array(1.0))
     assert done.tolist() == [True, True]
+
+
+def test_what_is_held_by_a_bound_takes_no_part_in_the_step_of_others():
+    """The top of a tilted quadratic on a bound: where the free number's own slope is 0, not where the top's is."""
+    bends = np.array([[[1.0, 0.8], [0.8, 1.0]]])
+    for top, wanted in ((3.0, [1.0, 1.6]), (-3.0, [-1.0, -1.6])):
+        low, high = np.array([[-1.0, -9.0]]), np.array([[1.0, 9.0]])
+        for start in ([[0.0, 0.0]], [[wanted[0], 0.0]]):
+            found, done = climb(quadratic(np.array([[top, 0.0]]), bends), np.array(start), low, high)
+            np.testing.assert_allclose(found, [wanted], atol=1e-8)
+            assert done.all()
+
+
+def test_a_number_on_a_bound_that_leads_inside_is_free():
+    found, done = climb(
+        quadratic(np.array([[0.5, -0.5]]), np.eye(2)[None]), np.array([[-1.0, 1.0]]), np.array(-1.0), np.array(1.0)
+    )
+    np.testing.assert_allclose(found, [[0.5, -0.5]], atol=1e-9)
+    assert done.all()
+
+
+def test_one_step_is_enough_of_a_quadratic_and_none_is_taken_that_leads_down():
+    asked = []
+
+    def evaluate(place):
+        asked.append(place.copy())
+        return quadratic(np.array([[1.0]]), np.array([[[2.0]]]))(place)
+
+    climb(evaluate, np.array([[0.0]]), np.array(-5.0), np.array(5.0))
+    assert len(asked) == 2  # where it starts, and the top
+
+    def cliff(place):  # |x|^1.2, whose Newton step overshoots and comes back lower
+        x = place[:, 0]
+        value = -(np.abs(x) ** 1.2)
+        slope = -1.2 * np.sign(x) * np.abs(x) ** 0.2
+        bend = -0.24 * np.abs(x) ** -0.8
+        values.append(float(value[0]))
+        return value, slope[:, None], bend[:, None, None]
+
+    values: list[float] = []
+    found, _ = climb(cliff, np.array([[1.3]]), np.array(-5.0), np.array(5.0), n_steps=100)
+    assert abs(found[0, 0]) < 1e-3
+    assert -(abs(found[0, 0]) ** 1.2) >= max(values) - 1e-12  # the best that was seen
+
+
+def test_problems_do_not_share_their_steps():
+    """One that is done, or damped, changes nothing in another."""
+    tops, bends = np.array([[1.0, 2.0], [-7.0, 0.5], [0.0, 0.0]]), np.stack([np.eye(2), np.diag([3.0, 1.0]), np.eye(2)])
+    together, _ = climb(quadratic(tops, bends), np.zeros((3, 2)), np.array(-10.0), np.array(10.0), n_steps=3)
+    for k in range(3):
+        alone, _ = climb(
+            quadratic(tops[k : k + 1], bends[k : k + 1]), np.zeros((1, 2)), np.array(-10.0), np.array(10.0), n_steps=3
+        )
+        np.testing.assert_allclose(together[k], alone[0], atol=1e-12)

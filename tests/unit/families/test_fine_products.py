@@ -70,3 +70,47 @@ def test_nothing_at_all_and_codes():
 def test_numbers_whose_squares_are_too_large():
     with pytest.raises(CellError):  # which the kernel names
         collect_finely(np.array([[1e200, 0.0], [-1e200, 1.0]]), None, 1, None, None, "Gaussian")
+
+
+def digits_lost(found, rows):
+    """The largest error of the sums of products about the anchor, beside these, against fractions."""
+    worst = 0.0
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        anchors = [Fraction(float(found.anchor[k])) for k in (i, j)]
+        exact = sum((Fraction(float(a)) - anchors[0]) * (Fraction(float(b)) - anchors[1]) for a, b in rows[:, [i, j]])
+        sums = Fraction(float(found.second_sum.high[0, i, j])) + Fraction(float(found.second_sum.low[0, i, j]))
+        worst = max(worst, abs(float((sums - exact) / exact)))
+    return worst
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e9])
+def test_digits_are_kept_whatever_the_unit(scale):
+    rng = np.random.default_rng(2)
+    for side in (1.0, -1.0):  # all on one side of the first, about which they are summed
+        x = side * np.abs(rng.normal(size=200))
+        rows = scale * np.c_[np.r_[0.0, x], np.r_[0.0, x + 1e-9 * rng.normal(size=200)]]
+        like = tb.Moments.zeros((1,), 2, full=True)
+        assert digits_lost(collect_finely(rows, None, 1, None, like, "Gaussian"), rows) < 1e-20
+        assert digits_lost(tb.MultivariateGaussian().collect(rows, like=like), rows) > 1e-20
+
+
+def test_digits_are_kept_beside_rows_that_do_not_count():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=200)
+    rows = np.c_[x, x + 1e-9 * rng.normal(size=200)]
+    rows[7], rows[9] = np.nan, [1.0, np.inf]
+    kept = np.delete(rows, [7, 9], axis=0)
+    group, weight = np.zeros(200, dtype=int), np.ones(200)
+    group[7], weight[9] = -1, 0.0
+    like = tb.Moments.zeros((1,), 2, full=True)
+    for counts in (weight, weight[:, None]):
+        some = group if counts.ndim == 1 else np.zeros(200, dtype=int)
+        share = counts.copy()
+        share[7] = share[7] if counts.ndim == 1 else 0.0
+        found = collect_finely(rows, some if counts.ndim == 1 else None, 1, share, like, "Gaussian")
+        assert found.weight[0, 0] == 198
+        assert digits_lost(found, kept) < 1e-20
+
+
+def test_columns_of_a_list_without_any():
+    assert collect_finely([], None, 1, None, None, "Gaussian").n_columns == 0
