@@ -127,10 +127,10 @@ def two_bumps() -> tb.Picture:
 
 
 def one_step() -> tb.Picture:
-    """p(class 1 | x), as a coin for every whole x has it."""
+    """p(class | x), of the same bins."""
     x, y = bumps()
-    rows = pd.DataFrame({"p(1 | x)": y, "x": x.round().astype(int)})
-    return tb.NaiveBayes(tb.Bernoulli()).fit(rows[rows["x"].between(-3, 9)], "x").plot_columns()
+    here = abs(x - 3) < 6
+    return tb.NaiveBayes({"x": tb.Binned(np.linspace(-3, 9, 49))}).fit({"x": x[here]}, y[here]).plot_decision()
 
 
 def star() -> tb.BayesianNetwork:

@@ -9,7 +9,7 @@ import numpy as np
 from tallybayes.models.fitted.bayes_rule import normalised
 from tallybayes.models.fitted.scoring import chunk_of
 from tallybayes.models.inputs.shape import open_columns, open_rows
-from tallybayes.plots.marginals import Column, bits, columns_in, covariances
+from tallybayes.plots.marginals import Column, bits, columns_in, covariances, has_ellipse
 from tallybayes.plots.plane import ACROSS, Plane, Side, side_of
 from tallybayes.plots.style import Look
 from tallybayes.sources.table import Table
@@ -62,7 +62,7 @@ class ByGroups:
 
     def scores(self, here: Plane) -> np.ndarray:
         """By what the class of every place is predicted: the largest of its row, (places, classes)."""
-        found, model = self.log_joint(here, 0, 1), self.model
+        found, model = self.log_joint(here, *here.known), self.model
         if model._calibration is not None:  # it may change the order
             found = model._calibration.apply(normalised(found, model.class_log_prior_).log_proba)
         return np.asarray(found)
@@ -102,7 +102,7 @@ class ByDistances(ByGroups):
             table = Table({names[0]: rows} if block else dict(zip(names, rows.T, strict=True)))
             return np.asarray(model.predict_log_proba(table))
 
-        return here.ask(answer, len(middle), 0, 1)
+        return here.ask(answer, len(middle), *here.known)
 
     def mark(self, ax: Any, two: list[int], look: list[Look]) -> None:
         """The means of the classes."""
@@ -180,7 +180,7 @@ class ByMembers:
             rows = dict.fromkeys(names, np.full(n, np.nan)) | some
             return np.asarray(self.model.predict_log_proba(Table(rows)))
 
-        return here.ask(answer, len(names), 0, 1)
+        return here.ask(answer, len(names), *here.known)
 
     def mark(self, ax: Any, two: list[int], look: list[Look]) -> None:
         """Nothing: members have ellipses, their mixture has none."""
@@ -200,9 +200,7 @@ def _seen(member: Any, view: Any) -> list[tuple[Any, Column]]:
 def _draw_ellipse(ax: Any, two: list[Column], k: int, colour: str) -> None:
     """The mean of a class and two deviations about it, where both columns are measured in one factor."""
     scored = two[0].scored
-    if scored is not two[1].scored or not scored.family.measured or scored.family.scale != "linear":
-        return
-    if not isinstance(scored.point, tuple):
+    if scored is not two[1].scored or not has_ellipse(scored):
         return
     places = [column.place for column in two]
     mean = np.asarray(scored.point[0])[k, places]

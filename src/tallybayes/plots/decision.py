@@ -1,4 +1,4 @@
-"""A classifier in the plane of two columns: its decisions, and rows on discriminant directions."""
+"""A classifier in the plane of two columns, or along one: its decisions, and rows on discriminant directions."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.models.fitted.bayes_rule import normalised
 from tallybayes.models.inputs.shape import read_more
 from tallybayes.plots.marginals import picked
 from tallybayes.plots.picture import Picture
-from tallybayes.plots.plane import draw_points, draw_regions, frame_plane, plane_of
+from tallybayes.plots.plane import draw_points, draw_regions, draw_shares, frame_plane, plane_of
 from tallybayes.plots.style import legend_beside, looks, new_axes, quiet, set_title
 from tallybayes.sources.arrays import as_array
 
 
-def choose(asked: Any, columns: Any) -> tuple[list[int], str]:
-    """Two columns, and a note on how they came to be chosen and what becomes of all others."""
+def choose(asked: Any, columns: Any, *, least: int = 1) -> tuple[list[int], str]:
+    """Two columns, or one if that is enough; how they came to be chosen, and what becomes of all others."""
     names, keys = asked.names, asked.keys
     if columns is None:
-        if len(names) < 2:
-            raise DataError.wrong_shape("the model's columns", (len(names),), "2 columns or more, to draw in the plane")
-        two = np.sort(np.argsort(-asked.told(), kind="stable")[:2]).tolist() if len(names) > 2 else [0, 1]
+        if len(names) < least:
+            raise DataError.wrong_shape("the model's columns", (len(names),), f"{least} or more, to be drawn")
+        two = np.sort(np.argsort(-asked.told(), kind="stable")[:2]).tolist() if len(names) > 2 else [*range(len(names))]
     else:
         two = picked({key: k for found in (keys, names) for k, key in enumerate(found)}, columns)
-        if len(two) != 2:
-            raise DataError.wrong_shape("columns", (len(two),), "2 names, to draw in the plane")
-    others = len(names) - 2
+        if not least <= len(two) <= 2:
+            also = " or 1 name, to draw along it" if least == 1 else ""
+            raise DataError.wrong_shape("columns", (len(two),), f"2 names, to draw in the plane{also}")
+    others = len(names) - len(two)
     if not others:
         return two, ""
     said = "" if columns is not None else f"the two of {len(names)} columns that tell most; "
@@ -34,7 +36,7 @@ def choose(asked: Any, columns: Any) -> tuple[list[int], str]:
 
 
 def plot_decision(asked: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
-    """The regions of the classes in the plane of two columns, with rows where they are given.
+    """The regions of the classes in the plane of two columns, or their probabilities along one; with rows, if given.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ def plot_decision(asked: Any, X: Any = None, y: Any = None, columns: Any = None,
         A fitted classifier, as a plane asks it.
     X, y : as for `fit`, optional
         Rows to draw on top, and their classes.
-    columns : two names, optional
+    columns : one or two names, optional
     ax : matplotlib Axes, optional
     """
     model = asked.model
@@ -50,9 +52,15 @@ def plot_decision(asked: Any, X: Any = None, y: Any = None, columns: Any = None,
     points = None if X is None else asked.points(X, two)
     here = plane_of(asked, two, note, points)
     scores = asked.scores(here)
-    ax = new_axes(ax, figsize=(6.6, 5), layout="constrained")
+    ax = new_axes(ax, figsize=(6.6, 5 if len(two) == 2 else 3.4), layout="constrained")
     classes = model.classes_.tolist()
     look = looks(classes, np.exp(asked.log_prior))
+    if len(two) == 1:
+        proba = np.exp(normalised(scores, asked.log_prior).log_proba)
+        draw_shares(ax, here, proba, look, points, None if y is None else labels_of(model, X, y), model)
+        set_title(ax, asked.title, here.note)
+        told = {f"p({label})": proba[:, k] for k, label in enumerate(classes)}
+        return Picture(ax, {**here.places(), **told})
     draw_regions(ax, here, scores, look)
     asked.mark(ax, two, look)
     draw_points(ax, here, look, points, None if y is None else labels_of(model, X, y), model)

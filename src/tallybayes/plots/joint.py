@@ -28,7 +28,7 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
     ax : two matplotlib Axes, optional
     """
     asked = ByGroups(model)
-    two, note = choose(asked, columns)
+    two, note = choose(asked, columns, least=2)
     points = None if X is None else asked.points(X, two)
     here = plane_of(asked, two, note, points)
     prior = model.class_log_prior_

@@ -145,6 +145,11 @@ def _places(column: Column) -> np.ndarray:
     return np.linspace((mean - reach).min(), (mean + reach).max(), 400)
 
 
+def has_ellipse(scored: Any) -> bool:
+    """Whether numbers have means and spreads as they are drawn: no logarithms of them, and no bins."""
+    return scored.family.scale == "linear" and "mean" in getattr(scored.point, "_fields", ())
+
+
 def covariances(scored: Any) -> np.ndarray:
     """A covariance matrix for every class, of a factor of numbers that are measured together."""
     spread = np.asarray(scored.point[1])

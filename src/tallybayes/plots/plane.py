@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.models.fitted.scoring import chunk_rows
-from tallybayes.plots.marginals import Column, covariances
-from tallybayes.plots.style import Look, name_of, quiet, ticks, words
+from tallybayes.plots.marginals import Column, covariances, has_ellipse
+from tallybayes.plots.style import Look, legend_beside, name_of, quiet, ticks, words
 
 ACROSS = 240  # places of the plane along each side
 _FAR = 1e6  # a lead that is as good as any larger one
@@ -58,7 +58,7 @@ def side_of(column: Column) -> Side:
     scored, place, family = column.scored, column.place, column.scored.family
     if column.levels:
         low, high = -0.5, len(column.levels) - 0.5
-    elif family.measured and family.scale == "linear" and isinstance(scored.point, tuple):
+    elif has_ellipse(scored):
         mean, spread = scored.point[0][:, place], 3.5 * np.sqrt(covariances(scored)[:, place, place])
         low, high = float(np.nanmin(mean - spread)), float(np.nanmax(mean + spread))
     else:
@@ -68,7 +68,7 @@ def side_of(column: Column) -> Side:
 
 
 class Plane(NamedTuple):
-    """Two columns, and the places at which a model is asked."""
+    """Two columns, and the places at which a model is asked; or one column, and places along it."""
 
     columns: list[int]  # which they are of those that could be drawn
     sides: list[Side]
@@ -76,13 +76,19 @@ class Plane(NamedTuple):
     across: np.ndarray
     up: np.ndarray
 
+    @property
+    def known(self) -> range:
+        """Both of the columns, or the one there is."""
+        return range(len(self.sides))
+
     def ask(self, answer: Callable[[dict[Any, np.ndarray], int], np.ndarray], width: int, *known: int) -> np.ndarray:
         """What rows of the known ones of the two columns are answered at every place, (places, classes).
 
         Rows have `width` columns, of which all others are for `answer` to fill, given cells by what rows call them.
         Every different row is asked once: levels are few, and a model of many columns takes its time.
         """
-        sides = [self.sides[k].at(along) for k, along in enumerate((self.across[0], self.up[:, 0]))]
+        sides = [side.at(along) for side, along in zip(self.sides, (self.across[0], self.up[:, 0]), strict=False)]
+        sides += [np.zeros(1)] * (2 - len(sides))
         (across, i), (up, j) = (
             np.unique(along if k in known else np.zeros(len(along)), return_inverse=True)
             for k, along in enumerate(sides)
@@ -98,17 +104,17 @@ class Plane(NamedTuple):
     def places(self) -> dict[str, list[Any]]:
         """The places by the names of their columns: numbers, or the levels they stand for."""
         names = [str(side.name) for side in self.sides]
-        names = names if names[0] != names[1] else [f"{name} {k}" for k, name in enumerate(names)]
+        names = names if len(set(names)) == len(names) else [f"{name} {k}" for k, name in enumerate(names)]
         names = [f"{name}_" if name in ("class", "predicted", "log_joint", "log_product") else name for name in names]
         grid = self.across.ravel(), self.up.ravel()
-        return {name: side.cells(side.at(at)).tolist() for name, side, at in zip(names, self.sides, grid, strict=True)}
+        return {name: side.cells(side.at(at)).tolist() for name, side, at in zip(names, self.sides, grid, strict=False)}
 
 
 def plane_of(asked: Any, columns: list[int], note: str, points: np.ndarray | None) -> Plane:
-    """The plane of two columns that reaches over all rows."""
+    """The plane of two columns, or the line of one, that reaches over all rows."""
     sides = [asked.side(k) for k in columns]
-    ends = (side.places(None if points is None else points[:, k], asked.across) for k, side in enumerate(sides))
-    return Plane(columns, sides, note, *np.meshgrid(*ends))
+    ends = [side.places(None if points is None else points[:, k], asked.across) for k, side in enumerate(sides)]
+    return Plane(columns, sides, note, *np.meshgrid(*ends, *[np.zeros(1)] * (2 - len(sides))))
 
 
 def draw_regions(ax: Any, here: Plane, scores: np.ndarray, look: list[Look], *, filled: bool = True) -> None:
@@ -123,6 +129,37 @@ def draw_regions(ax: Any, here: Plane, scores: np.ndarray, look: list[Look], *, 
             ax.contourf(here.across, here.up, lead, levels=[0, 2 * _FAR], colors=[look[k].colour], alpha=0.15)
         if (lead > 0).any() and (lead < 0).any():
             ax.contour(here.across, here.up, lead, levels=[0], colors="#555555", linewidths=0.6)
+
+
+def draw_shares(
+    ax: Any, here: Plane, proba: np.ndarray, look: list[Look], points: np.ndarray | None, labels: Any, model: Any
+) -> None:
+    """p(class | x) along one column, in the colours of the classes; rows as short strokes below."""
+    (side,), along = here.sides, here.across[0]
+    if side.levels:
+        along, first = np.unique(side.at(along), return_index=True)
+        proba = proba[first]
+    mark = {"marker": "o", "linestyle": ":"} if side.levels else {"linewidth": 1.8}
+    for k in sorted(range(len(look)), key=lambda k: look[k].own):
+        ax.plot(along, proba[:, k], color=look[k].colour, label=look[k].label, **mark)
+    if points is not None:
+        kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MOST_POINTS)).astype(int))
+        at = points[kept, 0] + (np.random.default_rng(0).uniform(-0.3, 0.3, len(kept)) if side.levels else 0.0)
+        classes = [None] if labels is None else model.classes_
+        for k, label in enumerate(classes):
+            mine = np.ones(len(kept), dtype=bool) if label is None else labels[kept] == label
+            height = -0.05 - 0.05 * (k % 8)
+            stroke = {"color": "black" if label is None else look[k].colour, "marker": "|", "alpha": 0.5}
+            ax.plot(at[mine], np.full(mine.sum(), height), linestyle="", markersize=5, **stroke)
+    ax.set_xlabel(name_of(side.name))
+    ax.set_ylabel("p(class | x)")
+    ax.set_xscale(side.scale)
+    if side.levels:
+        ticks(ax, "x", side.levels, 8.0, 16)
+    ax.set_yticks(np.linspace(0, 1, 6))
+    ax.set_ylim(None if points is not None else -0.02, 1.02)
+    legend_beside(ax, model._target)
+    quiet(ax)
 
 
 def draw_points(ax: Any, here: Plane, look: list[Look], points: np.ndarray | None, labels: Any, model: Any) -> None:

@@ -52,6 +52,39 @@ def test_decisions_marginalise_what_is_not_drawn(pair):
     assert model.predict(asked).tolist() == drawn["predicted"].tolist()
 
 
+@pytest.mark.parametrize("name", ["x", "sky", "calls", "price"])
+def test_along_one_column_probabilities_are_drawn(name):
+    model = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND)
+    picture = model.plot_decision(ROWS, KIND, name)
+    assert_readable(picture)
+    assert "the other 3 are marginalised" in picture.axes[0].get_title()
+    drawn = picture.to_frame().iloc[::37]
+    asked = {other: [None] * len(drawn) for other in ROWS} | {name: drawn[name].tolist()}
+    asked |= {other: np.full(len(drawn), np.nan) for other in ("x", "calls", "price") if other != name}
+    told = np.stack([drawn[f"p({label})"] for label in model.classes_.tolist()], axis=1)
+    np.testing.assert_allclose(told, model.predict_proba(asked), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model", [tb.NearestClassMean(), tb.GaussianDiscriminant(), tb.NaiveBayes(tb.Binned(np.linspace(0, 8, 17)))]
+)
+def test_one_column_of_every_kind_of_answer(model):
+    model = model.fit(IRIS, SPECIES)
+    assert_readable(model.plot_decision(IRIS, SPECIES, [3]))
+    told = type(model)(**model.get_params()).fit(IRIS[:, :1], SPECIES).plot_decision()  # all there is
+    assert_readable(told)
+    np.testing.assert_allclose(told.to_frame().filter(like="p(").sum(axis=1), 1.0)
+
+
+def test_bins_are_drawn_in_the_plane():
+    model = tb.NaiveBayes(tb.Binned(np.linspace(0, 8, 17))).fit(IRIS, SPECIES)
+    assert_readable(model.plot_decision(IRIS, SPECIES, (2, 3)))
+    with pytest.raises(tb.DataError, match=r"shape \(3,\); expected 2 names, .* or 1 name"):
+        model.plot_decision(columns=[0, 1, 2])
+    with pytest.raises(tb.DataError, match="expected 2 names, to draw in the plane"):
+        model.plot_joint(columns=[0])
+
+
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "model",

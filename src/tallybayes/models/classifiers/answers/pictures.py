@@ -67,7 +67,7 @@ def plot_decision(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Picture:
-    """The regions of the classes in the plane of two columns; needs matplotlib.
+    """The regions of the classes in the plane of two columns, or p(class | x) along one; needs matplotlib.
 
     All other columns are marginalised, which missing cells are: nothing is assumed of them. Where both columns are
     Gaussian, every class has the ellipse of two deviations.
@@ -78,8 +78,8 @@ def plot_decision(
         Rows to draw on top.
     y : array-like of shape (n,), optional
         Their classes.
-    columns : two names, optional
-        If left out the two columns there are, or of more the two that tell most of the class under the model.
+    columns : one or two names, optional
+        If left out the columns there are, or of more than two those two that tell most of the class under the model.
     ax : matplotlib Axes, optional
 
     Returns
