@@ -27,6 +27,15 @@ class Estimator(BaseEstimator):
         if "__init__" in vars(cls):
             cls.__init__ = with_hints(cls.__init__)  # type: ignore[method-assign]
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Read once a class: scikit-learn would look at the signature again for every clone."""
+        if "_settings" not in vars(cls):
+            cls._settings = super()._get_param_names()  # type: ignore[misc]
+        return list(cls._settings)
+
+    _settings: ClassVar[list[str]]
+
     def __getattr__(self, name: str) -> Any:
         """Only where an attribute is not there: near misses are answered, else Python, or a property, says so."""
         why = _absent.take(self, name)
