@@ -35,7 +35,7 @@ class Cells:
         """The distance between the quartiles or, where one value has half of the weight, of the outermost values."""
         values, total = self.values, self.total
         places = total.searchsorted([total[-1] / 4, total[-1] * 3 / 4])
-        low, high = values[np.minimum(places, len(values) - 1)]
+        low, high = values[places]
         return float(high - low) or float(values[-1] - values[0])
 
     @cached_property

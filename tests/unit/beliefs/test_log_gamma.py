@@ -141,9 +141,7 @@ def decimal_of(function):
 @pytest.mark.parametrize("steps", [0.0, 1.0, 1023.0, 1024.0, 3000.0, 1e6])
 def test_ways_to_put_things_in_places(start, steps):
     expected = decimal_of(
-        lambda log_gamma: (
-            decimal_log_gamma(Decimal(start) + Decimal(steps)) - log_gamma(start) - log_gamma(steps + 1)
-        )
+        lambda log_gamma: decimal_log_gamma(Decimal(start) + Decimal(steps)) - log_gamma(start) - log_gamma(steps + 1)
     )
     assert float(log_choose(np.array(start), np.array(steps))) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 

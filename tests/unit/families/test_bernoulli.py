@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import tallybayes as tb
 from tallybayes import store
@@ -124,3 +125,124 @@ def test_what_is_neither_yes_nor_no():
 def test_a_failure_that_was_seen_leaves_a_doubt():
     statistics = tb.Totals(weight=[1e20], total=[1e20], failures=[1.0])
     assert 0 < 1 - tb.Bernoulli().maximum_likelihood(statistics)[0] < 1e-15
+
+
+RATES = np.array([[0.0, 0.2, 0.7], [1.0, 0.5, 0.05]])  # of two groups and three columns
+
+
+def test_probabilities_of_yes_and_no_are_scipys():
+    x = np.array([[0.0, 1.0, np.nan], [1.0, 0.0, 1.0]])
+    found = tb.Bernoulli().log_prob(RATES, x)
+    expected = np.where(np.isnan(x[:, None]), 0.0, stats.bernoulli.logpmf(np.nan_to_num(x)[:, None], RATES))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    np.testing.assert_allclose(tb.Bernoulli().form(RATES).evaluate(x), expected, rtol=1e-12)
+    belief = tb.Beta([[2.0, 1.0, 5.0], [3.0, 4.0, 1e12]], [1.0, 3.0, 0.5])
+    mean = belief.successes / (belief.successes + belief.failures)
+    rest = belief.failures / (belief.successes + belief.failures)
+    known = np.where(x[:, None] == 1, np.log(mean), np.log(rest))
+    expected = np.where(np.isnan(x[:, None]), 0.0, known)
+    np.testing.assert_allclose(tb.Bernoulli().log_predictive(belief, x), expected, rtol=1e-13)
+    np.testing.assert_allclose(tb.Bernoulli().predictive_form(belief).evaluate(x), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [1, 7, 255, 256])
+def test_probabilities_of_successes_are_scipys(n):
+    family = tb.Binomial(n)
+    x = np.array([[0.0, n, np.nan], [n, 0.0, n // 2], [n // 2, n // 3, 0.0]])
+    missing = np.isnan(x[:, None])
+    expected = np.where(missing, 0.0, stats.binom.logpmf(np.nan_to_num(x)[:, None], n, RATES))
+    np.testing.assert_allclose(family.log_prob(RATES, x), expected, rtol=1e-10)
+    belief = tb.Beta([[2.0, 1.0, 5.0], [3.0, 4.0, 0.2]], [1.0, 3.0, 0.5])
+    drawn = stats.betabinom.logpmf(np.nan_to_num(x)[:, None], n, belief.successes, belief.failures)
+    predicted = np.where(missing, 0.0, drawn)
+    np.testing.assert_allclose(family.log_predictive(belief, x), predicted, rtol=1e-9)
+    codes = family.transform(x)
+    assert codes.tolist() == np.where(np.isnan(x), -1, x).astype(int).tolist()
+    for form, wanted in ((family.form(RATES), expected), (family.predictive_form(belief), predicted)):
+        assert (form is None) == (n > 255)  # only few are kept
+        if form is not None:
+            np.testing.assert_allclose(form.evaluate(codes), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("x", [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 3.0, 4.0, 5.0])
+def test_shares_up_to_a_number_are_scipys(x):
+    cells = np.full((1, 3), x)
+    np.testing.assert_allclose(tb.Bernoulli().cumulative(RATES, cells)[0], stats.bernoulli.cdf(x, RATES), atol=1e-15)
+    np.testing.assert_allclose(tb.Binomial(4).cumulative(RATES, cells)[0], stats.binom.cdf(x, 4, RATES), atol=1e-14)
+
+
+def test_what_is_no_number_of_successes():
+    cells = np.array([0.0, 3.0, 4.0, -1.0, 1.5])
+    assert tb.Binomial(3).outside(cells).tolist() == [False, False, True, True, True]
+    assert tb.Binomial(np.int64(2)).n == 2
+    for wrong in (0, -1, 1.5, "3"):
+        with pytest.raises(tb.errors.DataError, match="n of Binomial"):
+            tb.Binomial(wrong)
+    with pytest.raises(tb.errors.DataError, match="success of Binomial"):
+        tb.Binomial(3, success=1)
+
+
+def test_draws_are_as_probable_as_they_should_be():
+    rng = np.random.default_rng(0)
+    for family, n in FAMILIES.values():
+        drawn = family.sample(RATES, 4000, rng)
+        assert drawn.shape == (4000, 2, 3)
+        np.testing.assert_allclose(drawn.mean(axis=0), n * RATES, atol=4 * np.sqrt(n / 16000))
+        assert drawn.min() == 0
+        assert drawn.max() == n
+        np.testing.assert_allclose(family.expected(RATES), n * RATES)
+
+
+def test_rows_stand_for_their_trials():
+    statistics = tb.Binomial(5).collect(np.array([[2.0, 5.0], [np.nan, 0.0], [1.0, 1.0]]))
+    np.testing.assert_array_equal(np.ravel(statistics.total), [3, 6])
+    np.testing.assert_array_equal(np.ravel(statistics.failures), [7, 9])
+    np.testing.assert_array_equal(np.ravel(tb.Binomial(5).row_weight(statistics)), [2, 3])
+    coefficients = np.log([[10 * 5], [1 * 1 * 5]]).ravel()
+    np.testing.assert_allclose(np.ravel(statistics.log_base), coefficients, rtol=1e-13)
+
+
+def test_likelihoods_are_sums_over_rows():
+    rows = np.array([[2.0, 3.0, 0.0], [np.nan, 0.0, 1.0], [1.0, 1.0, 3.0]])
+    rates = RATES[1:] * 0.8 + 0.1
+    family = tb.Binomial(3)
+    found = family.log_likelihood(rates[0], family.collect(rows))
+    np.testing.assert_allclose(np.ravel(found), np.nansum(stats.binom.logpmf(rows, 3, rates[0]), axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1 + 1e-9, np.nan])
+def test_parameters_are_probabilities(bad):
+    statistics = tb.Bernoulli().collect(np.array([[1.0], [0.0]]))
+    with pytest.raises(tb.errors.EstimateError, match="from 0 to 1"):
+        tb.Bernoulli().as_parameters(bad, statistics)
+    for good in (0.0, 1.0):
+        assert tb.Bernoulli().as_parameters(good, statistics).tolist() == [good]
+
+
+def test_rows_that_are_missing_as_a_whole_count_nowhere():
+    from tallybayes.families.block import Sparse
+
+    x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
+    indptr, indices = np.array([0, 1, 2, 4, 4]), np.array([0, 1, 0, 1])
+    absent = np.array([False, True, False, False])
+    rows = Sparse(indptr, indices, np.ones(4), 2, absent)
+    there, family = ~absent, tb.Bernoulli()
+    group, weight = np.array([0, 1, 1, 0]), np.array([1.0, 2.0, 3.0, 4.0])
+    spread = np.stack([weight, weight[::-1]], axis=1)  # of every row, by group
+    for asked, kept in (
+        ({}, {}),
+        ({"group": group, "n_groups": 2}, {"group": group[there], "n_groups": 2}),
+        ({"weight": weight}, {"weight": weight[there]}),
+        ({"n_groups": 2, "weight": spread}, {"n_groups": 2, "weight": spread[there]}),
+    ):
+        found, expected = family.collect(rows, **asked), family.collect(x[there], **kept)
+        for part in ("total", "failures"):
+            np.testing.assert_allclose(getattr(found, part), getattr(expected, part), rtol=1e-15)
+
+
+def test_pictures_of_yes_and_no_have_two_places():
+    assert tb.Bernoulli().grid(RATES, 0).tolist() == [0.0, 1.0]
+    assert tb.Bernoulli().seed_cells(np.zeros((2, 1)))[1] == 0.5
+    assert tb.Binomial(3).seed_cells(np.zeros((2, 1)))[1] is None
+    assert tb.Binomial(3).layout != tb.Binomial(4).layout
+    assert tb.Bernoulli(success="H").layout != tb.Bernoulli().layout

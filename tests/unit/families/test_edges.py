@@ -155,3 +155,104 @@ def test_folds_are_cut_as_if_they_were_alone():
             assert cuts == mdl_edges(values[kept], groups[kept], 2, own)
     (alone,) = mdl_edges_by_fold(values, groups, 2, np.zeros(200, int))
     assert alone == mdl_edges(values, groups, 2)
+
+
+def shared_by_hand(weight, n_bins):
+    """Where weights are cut: heavy values apart, and the others, one by one, at the nearer end of every quantile."""
+    total, last = sum(weight), len(weight) - 1
+    heavy = [one > total / n_bins for one in weight]
+    light = [0.0 if is_heavy else one for one, is_heavy in zip(weight, heavy, strict=True)]
+    cuts = {place + side for place, is_heavy in enumerate(heavy) if is_heavy for side in (0, 1)}
+    n_light = n_bins - sum(heavy)
+    for k in range(1, n_light):
+        wanted, before = sum(light) * k / n_light, 0.0
+        for place, one in enumerate(light):
+            if before + one >= wanted and sum(light) > 0:
+                cuts.add(place if wanted - before < before + one - wanted else place + 1)
+                break
+            before += one
+    return sorted(cut for cut in cuts if 0 < cut <= last)
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.0625])
+@pytest.mark.parametrize("n_bins", [2, 3, 4, 6])
+def test_weight_is_shared_as_by_hand(n_bins, unit):
+    rng = np.random.default_rng(n_bins)
+    for _ in range(60):
+        weight = rng.integers(1, 6, rng.integers(1, 9)) * rng.choice([1, 1, 1, 7], 1)
+        weight[rng.integers(len(weight))] += rng.choice([0, 0, 9, 40])
+        weight = weight * unit
+        expected = shared_by_hand(weight.tolist(), n_bins)
+        places = np.arange(len(weight), dtype=float)
+        assert quantile_edges(places, weight, n_bins) == tuple(cut - 0.5 for cut in expected)
+        assert quantile_edges(places + 0.25, weight, n_bins) == tuple(cut - 0.25 for cut in expected)
+
+
+def test_the_nearer_end_of_a_value_is_cut():
+    for weight, cut in (([4, 4, 2], 1.5), ([2, 4, 4], 2.5), ([3, 4, 3], 2.5), ([5, 1, 2, 2], 1.5), ([1, 3, 3, 3], 2.5)):
+        assert quantile_edges(np.arange(1.0, len(weight) + 1), np.array(weight, float), 2) == (cut,)
+
+
+def test_the_middle_half_tells_the_spread():
+    def spread(values, weight):
+        return Cells(np.array(values, float), np.array(weight, float)).middle_spread
+
+    assert spread(range(8), [1] * 8) == 4.0  # of 8, the second and the sixth
+    assert spread([0, 1, 3, 10], [1, 1, 1, 1]) == 3.0
+    assert spread([0, 1, 3, 10], [1, 1, 1, 9]) == 7.0
+    assert spread([0, 1, 3, 10], [4, 9, 1, 1]) == 1.0
+    assert spread([2, 5, 9], [1, 8, 1]) == 7.0  # one value has half of the weight: from end to end
+    assert spread([-3, 5, 9, 10], [1, 8, 0.5, 0.5]) == 13.0
+
+
+def test_whole_numbers_are_those_whose_halves_can_be_told():
+    def whole(*values):
+        return Cells(np.array(values, float), np.ones(len(values))).whole
+
+    assert whole(3.0)
+    assert whole(-4.0, 0.0, 2.0**50 - 1)
+    assert not whole(0.0, 2.0**50)
+    assert not whole(-(2.0**50), 0.0, 1.0)
+    assert not whole(0.5, 1.0)
+    assert not whole(1.0, 1.5, 2.0)
+    assert not whole()
+
+
+def test_ends_are_closed_where_a_sixteenth_lies_at_them():
+    def cells(values, weight):
+        return Cells(np.array(values, float), np.array(weight, float))
+
+    sixteen = cells(range(16), [1] * 16)
+    assert with_ends(sixteen, (4.5,)) == (-0.5, 4.5, 15.5)
+    assert with_ends(cells(range(17), [1] * 17), (4.5,)) == (None, 4.5, None)
+    assert with_ends(cells([0, 1, 2], [1, 14.5, 1]), (0.5,)) == (None, 0.5, None)  # a little less than a sixteenth
+    assert with_ends(cells([0, 1, 20], [1, 1, 30]), (0.5,)) == (None, 0.5, 20.5)
+    assert with_ends(cells([0.25, 1, 2.5], [5, 5, 5]), (0.25, 1.5)) == (None, 0.25, 1.5, 2.5)  # no bin without width
+
+
+def test_rows_of_no_weight_move_no_cut():
+    values = np.array([1.0, 1.2, 1.4, 1.1, 2.5, 2.6, 2.4, 2.2, 1.9])
+    groups, weight = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1]), np.array([1.0] * 8 + [0.0])
+    assert mdl_edges(values, groups, 2, weight) == (1.8,)
+    assert quantile_edges(values, weight, 2) == (1.8,)
+
+
+def test_two_folds_are_cut_without_each_other():
+    values = np.concatenate([np.linspace(0.05, 1.0, 20), np.linspace(3.05, 4.0, 20)])
+    groups = (values > (2.0)).astype(int)
+    values = np.concatenate([values, values + 10])
+    fold = np.repeat([0, 1], 40)
+    first, second, both = mdl_edges_by_fold(values, np.tile(groups, 2), 2, fold)
+    assert first == pytest.approx((12.0,), abs=0.1)
+    assert second == pytest.approx((2.0,), abs=0.1)
+    assert len(both) == 3
+
+
+def test_cuts_that_fall_on_a_value_leave_something_on_both_sides():
+    assert quantile_edges(np.array([1.0, 1.0001, 2.5, 9.5]), None, 4) == (
+        1.75,
+        6.0,
+    )  # 1.00005 is 1, below which is none
+    assert quantile_edges(np.array([0.5, 5.25, 9.9999, 10.0]), None, 4)[-1] == 10.0
+    (zero,) = quantile_edges(np.array([-1.5, -0.001, 0.0005, 1.5]), None, 2)
+    assert math.copysign(1.0, zero) == 1.0  # 0, not −0

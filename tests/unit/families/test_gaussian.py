@@ -108,3 +108,182 @@ def test_columns_share_what_a_row_is_worth():
     assert (shares[np.isnan(asked)] == 0).all()
     assert shares[0].argmin() == 2  # the farthest costs most
     np.testing.assert_allclose(shares[-1], whole[-1] / 3, rtol=1e-12)
+
+
+FOUR = {name: SHARED[name][0] for name in SHARED}
+ASKED = np.array([[0.5, -1.0, 2.0], [0.5, np.nan, 7.0], [np.nan] * 3, [4.0, 4.0, 4.0]])
+
+
+def row_t(posterior, group, rows):
+    """The density of whole rows whose columns share one variance."""
+    location = np.broadcast_to(posterior.location, (2, 3))[group]
+    widen = np.broadcast_to(1 + 1 / posterior.strength, (2, 3))[group]
+    shape, scale = (np.broadcast_to(part, (2, 3))[group, 0] for part in (posterior.shape, posterior.scale))
+    found = []
+    for row in rows:
+        known = ~np.isnan(row)
+        spread = np.diag(widen[known]) * scale / shape
+        reference = stats.multivariate_t(location[known], spread, df=2 * shape) if known.any() else None
+        found.append(0.0 if reference is None else reference.logpdf(row[known]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", FOUR)
+def test_predictions_are_ts_of_columns_or_rows(name):
+    family = FOUR[name]
+    belief = family.default_prior(counted(family), "bayes").update(counted(family))
+    found = family.log_predictive(belief, ASKED)
+    for group in range(2):
+        if "columns" in family.shared:
+            np.testing.assert_allclose(found[:, group], row_t(belief, group, ASKED), rtol=1e-10, atol=1e-14)
+            continue
+        location, strength, shape, scale = (
+            np.broadcast_to(part, (2, 3))[group]
+            for part in (belief.location, belief.strength, belief.shape, belief.scale)
+        )
+        spread = np.sqrt(scale / shape * (1 + 1 / strength))
+        cells = stats.t.logpdf(ASKED, 2 * shape, location, spread)
+        np.testing.assert_allclose(found[:, group], np.where(np.isnan(ASKED), 0.0, cells), rtol=1e-10)
+        np.testing.assert_allclose(family.predictive_form(belief).evaluate(ASKED)[:, group], found[:, group], rtol=1e-9)
+        told = family.student(belief)
+        np.testing.assert_allclose(np.broadcast_to(told.scale, (2, 3))[group], spread, rtol=1e-13)
+        np.testing.assert_allclose(np.broadcast_to(told.freedom, (2, 3))[group], 2 * shape, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["columns", "both"])
+def test_rows_are_turned_into_lengths_of_their_t(name):
+    family = FOUR[name]
+    belief = family.default_prior(counted(family), "bayes").update(counted(family))
+    form = family.predictive_form(belief)
+    np.testing.assert_allclose(form.evaluate(ROWS[:4]), family.log_predictive(belief, ROWS[:4]), rtol=1e-13)
+    known = np.array([0, 2])
+    rows, log_det = form.turned(ROWS[:4][:, known], known)
+    for group in range(2):
+        location, strength, scale = (
+            np.broadcast_to(part, (2, 3))[group][known] for part in (belief.location, belief.strength, belief.scale)
+        )
+        spread = 2 * scale * (1 + 1 / strength)
+        np.testing.assert_allclose(rows[:, group], ROWS[:4][:, known] / np.sqrt(spread), rtol=1e-12)
+        assert np.ravel(log_det)[group] == pytest.approx(np.log(spread).sum(), rel=1e-12)
+        assert location.shape == (2,)
+
+
+@pytest.mark.parametrize("name", FOUR)
+@pytest.mark.parametrize("estimate", ["bayes", "map"])
+def test_default_priors_expect_the_pooled_spread_whatever_is_shared(name, estimate):
+    family, _, _, means = SHARED[name]
+    prior = family.default_prior(counted(family), estimate)
+    pooled = pooled_spread(counted(family), together="columns" in family.shared)
+    typical = prior.scale / (1.5 if estimate == "bayes" else 1.5 + 1 + means / 2)
+    np.testing.assert_allclose(typical, pooled.spread[: len(np.atleast_1d(prior.scale))], rtol=1e-13)
+    assert prior.scale.shape == ((1,) if "columns" in family.shared else (3,))
+
+
+@pytest.mark.parametrize("name", FOUR)
+def test_rows_behind_every_column(name):
+    family = FOUR[name]
+    rows = np.where(np.arange(45).reshape(15, 3) % 7 == 0, np.nan, ROWS)
+    weight = family.row_weight(family.collect(rows, GROUP, 2))
+    there = np.stack([(~np.isnan(rows[k == GROUP])).sum(axis=0) for k in (0, 1)]).astype(float)
+    if "columns" in family.shared:
+        there = there.max(axis=1)
+    np.testing.assert_array_equal(weight, there.sum(axis=0) if "groups" in family.shared else there)
+
+
+def test_unbiased_variances_need_two_rows():
+    family = tb.Gaussian()
+    statistics = family.collect(np.array([[1.0, 2.0], [np.nan, 4.0]]))
+    found = family.unbiased(statistics)
+    assert np.ravel(found.variance)[1] == pytest.approx(2.0)
+    assert not np.isfinite(np.ravel(found.variance)[0])
+    np.testing.assert_array_equal(np.ravel(found.mean), [1.0, 3.0])
+
+
+def test_likelihoods_of_groups_without_rows_are_nothing():
+    family, point = tb.Gaussian(), Normal(np.zeros((3, 3)), np.ones((3, 3)))
+    found = family.log_likelihood(point, family.collect(ROWS, GROUP, 3))
+    np.testing.assert_array_equal(found[2], 0.0)
+    np.testing.assert_allclose(found[0], stats.norm.logpdf(PARTS[0]).sum(axis=0), rtol=1e-12)
+    tied = tb.TiedGaussian()
+    together = tied.log_likelihood(point, tied.collect(ROWS, GROUP, 3))
+    np.testing.assert_allclose(together, stats.norm.logpdf(ROWS).sum(axis=0), rtol=1e-12)
+
+
+def test_pictures_reach_four_deviations_about_every_mean():
+    point = Normal(np.array([[0.0, 1.0], [10.0, 1.0]]), np.array([[1.0, 4.0], [9.0, 4.0]]))
+    places = tb.Gaussian().grid(point, 0)
+    assert (places[0], places[-1], len(places)) == (-4.0, 22.0, 400)
+    places = tb.Gaussian().grid(point, 1, 2.0)
+    assert (places[0], places[-1]) == (-3.0, 5.0)
+    belief = tb.NormalInverseGamma([[0.0, 5.0]], 4.0, 2.0, [[8.0, 2.0]])
+    places = tb.Gaussian().grid(belief, 0)
+    assert (places[0], places[-1]) == pytest.approx((-4 * np.sqrt(5), 4 * np.sqrt(5)))
+
+
+def test_what_is_told_of_parameters_and_posteriors():
+    told = tb.Gaussian().describe(Normal(np.zeros((2, 2)), np.array([4.0, 9.0])))
+    np.testing.assert_array_equal(told["deviation"], [[2.0, 3.0]] * 2)
+    belief = tb.NormalInverseGamma([[0.0, 5.0]], 4.0, 2.0, [[8.0, 2.0]])
+    told = tb.Gaussian().describe(belief)
+    np.testing.assert_allclose(told["scale"], np.sqrt([[5.0, 1.25]]))
+    np.testing.assert_allclose(told["freedom"], [[4.0, 4.0]])
+    assert "deviation" not in told
+
+
+def test_the_first_column_without_a_density_is_named():
+    family, statistics = tb.Gaussian(), counted(tb.Gaussian())
+    variance = np.array([[1.0, 2.0, 3.0], [1.0, 0.0, 0.0]])
+    assert family.without_density(Normal(np.zeros((2, 3)), variance), statistics) == (1, 1)
+    assert family.without_density(Normal(np.zeros((2, 3)), variance + 1), statistics) is None
+    three = family.collect(ROWS, GROUP, 3)  # a group without rows has no density, and needs none
+    point = family.maximum_likelihood(three)
+    assert family.without_density(point, three) is None
+    gone = family.without_flat(Normal(np.zeros((2, 3)), variance))
+    assert np.isnan(gone.variance).tolist() == [[False] * 3, [True] * 3]
+
+
+def test_variances_next_to_nothing_are_nothing():
+    family = tb.Gaussian()
+    point = family.maximum_likelihood(counted(family))
+    np.testing.assert_array_equal(family.collapsed(point, counted(family)).variance, point.variance)
+    tiny = point._replace(variance=np.where(np.arange(3) == 1, 1e-30, point.variance))
+    assert (family.collapsed(tiny, counted(family)).variance == 0).tolist() == [[False, True, False]] * 2
+
+
+def test_a_column_alone_is_a_line_in_nothing():
+    line = tb.Gaussian().as_line(Normal(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])))
+    assert line.slope.shape == (2, 0)
+    assert line.intercept.tolist() == [1.0, 2.0]
+    assert line.variance.tolist() == [3.0, 4.0]
+    assert tb.TiedGaussian().given_measured is None
+    assert tb.Gaussian().given_measured is not None
+
+
+def test_sums_of_a_database_are_the_moments():
+    family, anchor = tb.Gaussian(), np.array([1.0, 2.0, 3.0])
+    asked = family.aggregates(3, anchor)
+    gaps = ROWS - anchor
+    sums = np.array([[15.0] * 3 + gaps.sum(axis=0).tolist() + (gaps**2).sum(axis=0).tolist()])
+    assert len(asked) == sums.shape[1]
+    found, expected = family.from_aggregates(sums, anchor), family.collect(ROWS)
+    np.testing.assert_allclose(found.mean, expected.mean.reshape(found.mean.shape), rtol=1e-12)
+    np.testing.assert_allclose(found.scatter, expected.scatter.reshape(found.scatter.shape), rtol=1e-11)
+
+
+def test_rows_of_one_variance_share_their_length_by_column():
+    family = tb.SphericalGaussian()
+    belief = family.default_prior(counted(family), "bayes").update(counted(family))
+    shares = family.column_terms(belief, ASKED, True)
+    np.testing.assert_allclose(shares.sum(axis=-1), family.log_predictive(belief, ASKED), rtol=1e-11, atol=1e-13)
+    # What bends is shared by squared lengths, the rest evenly: so two columns differ by their lengths alone.
+    for group in range(2):
+        location, strength, scale, shape = (
+            np.broadcast_to(part, (2, 3))[group]
+            for part in (belief.location, belief.strength, belief.scale, belief.shape)
+        )
+        t = (ASKED[0] - location) ** 2 / (1 + 1 / strength) / (2 * scale)
+        bend = -(shape[0] + 3 / 2) * np.log1p(t.sum())
+        assert shares[0, group, 2] - shares[0, group, 0] == pytest.approx(bend * (t[2] - t[0]) / t.sum(), rel=1e-9)
+    point = family.maximum_likelihood(counted(family))
+    cells = family.column_terms(point, ASKED, False)
+    np.testing.assert_allclose(cells.sum(axis=-1), family.log_prob(point, ASKED), rtol=1e-12, atol=1e-15)

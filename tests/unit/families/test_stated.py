@@ -113,3 +113,63 @@ def test_a_zero_is_worth_no_rows(family, numbers):
 
 def test_families_within_others_are_not_stated():
     assert stated_names(tb.WithMissing(tb.Gaussian())) == ()
+
+
+def test_lines_are_stated_of_nodes_alone():
+    from tallybayes.families.linear_in_parents import LinearInParents
+
+    assert stated_names(LinearInParents()) == ("slope", "intercept", "variance")
+    assert stated_names(tb.LinearGaussian()) == ()
+
+
+def test_the_number_that_is_wrong_is_named():
+    with pytest.raises(EstimateError, match=r"has the probability 1\.2;"):
+        stated(tb.Bernoulli(), {"probability": [0.0, 0.9999999, 1.0, 1.2, -3.0]}, (), "it")
+    lopsided = [[[1.0, 0.5], [0.5, 1.0]], [[1.0, 0.5], [0.4, 1.0]], np.eye(2)]
+    with pytest.raises(EstimateError, match="not symmetric"):
+        stated(tb.MultivariateGaussian(), {"mean": np.zeros((3, 2)), "covariance": lopsided}, (), "it")
+
+
+SHARED = {
+    "each": (tb.Gaussian(), [[8.0, 8.0], [5.0, 5.0]]),
+    "groups": (tb.TiedGaussian(), [[13.0, 13.0]]),
+    "columns": (tb.SphericalGaussian(), [[24.0], [15.0]]),
+    "both": (tb.TiedSphericalGaussian(), [[39.0]]),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_variance_is_worth_all_the_rows_that_share_it(name):
+    family, rows = SHARED[name]
+    width = 3 if "columns" in family.shared else 2
+    mean, variance = np.arange(2.0 * width).reshape(2, width), np.full((2, width), 4.0)
+    belief = worth(family, stated(family, {"mean": mean, "variance": variance}, (), "it"), np.array([8.0, 5.0]), "it")
+    np.testing.assert_allclose(2 * belief.shape, rows)
+    np.testing.assert_allclose(belief.strength, np.repeat([[8.0], [5.0]], width, axis=1))
+    np.testing.assert_allclose(belief.mean().variance, variance, rtol=1e-13)
+    np.testing.assert_allclose(belief.mean().mean, mean)
+    assert belief.shared == family.shared
+
+
+def test_a_covariance_is_worth_all_the_rows_that_share_it():
+    covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
+    numbers = {"mean": [[0.0, 5.0], [1.0, 1.0]], "covariance": [covariance, covariance]}
+    for family, freedom in ((tb.MultivariateGaussian(), [8.0, 5.0]), (tb.TiedMultivariateGaussian(), [13.0])):
+        belief = worth(family, stated(family, numbers, (), "it"), np.array([8.0, 5.0]), "it")
+        assert belief.freedom.tolist() == freedom
+        assert belief.scale.shape == (len(freedom), 2, 2)
+        assert belief.strength.tolist() == [8.0, 5.0]
+        np.testing.assert_allclose(belief.mean().covariance, numbers["covariance"], rtol=1e-13)
+    one = stated(tb.MultivariateGaussian(), {"mean": [0.0, 5.0, 1.0], "covariance": np.eye(3)}, (), "it")
+    alone = worth(tb.MultivariateGaussian(), one, np.array(4.5), "it")
+    np.testing.assert_allclose(alone.mean().covariance, np.eye(3), rtol=1e-13)
+
+
+def test_a_few_rows_are_enough():
+    point = stated(tb.Gaussian(), {"mean": [[0.0]], "variance": [[4.0]]}, (), "it")
+    assert worth(tb.Gaussian(), point, np.array([2.5]), "it").mean().variance == pytest.approx(4.0)
+    full = stated(tb.MultivariateGaussian(), {"mean": [[0.0, 0.0]], "covariance": [np.eye(2)]}, (), "it")
+    found = worth(tb.MultivariateGaussian(), full, np.array([3.5]), "it")
+    np.testing.assert_allclose(found.mean().covariance[0], np.eye(2))
+    assert worth(tb.Poisson(), np.array([[0.5]]), np.array([0.25]), "it").mean() == pytest.approx(0.5)
+    assert worth(tb.Bernoulli(), np.array([[0.5]]), np.array([0.25]), "it").mean() == pytest.approx(0.5)
