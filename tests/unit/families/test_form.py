@@ -8,9 +8,11 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 import tallybayes as tb
+from tallybayes.families import form as forms
 from tallybayes.families.block import Codes, Sparse
-from tallybayes.families.form import Bell, Cells, LevelTable, Linear, RowBell, RowStudent, Student, form_of
+from tallybayes.families.form import Bell, Cells, LevelTable, Linear, RowBell, RowStudent, Student, as_cells, form_of
 from tallybayes.models.fitted.plan import Plan
+from tallybayes.statistics.segments import Segments
 from tests.unit.families.family_cases import CASES
 
 # The form of every family's log probability, and of its predictive; None where only the family itself can say it.
@@ -166,3 +168,166 @@ def test_a_family_that_scores_otherwise_has_no_form_until_it_says_so():
 
     assert form_of(Shifted(), np.array([[1.0]]), False) is None
     assert type(form_of(tb.Poisson(), np.array([[1.0]]), False)) is Linear
+
+
+SPARSE_FORMS = {
+    "bernoulli": tb.Bernoulli().form(np.array([[0.2, 0.5, 0.9, 0.4], [0.7, 0.1, 0.3, 0.6]])).cells,
+    "poisson": tb.Poisson().form(np.array([[0.2, 1.5, 3.0, 0.4], [2.0, 0.1, 0.3, 1.0]])).cells,
+    "events": tb.Poisson().predictive_form(tb.Gamma(np.array([[1.5, 2.0, 0.3, 1.0], [4.0, 1.0, 2.0, 0.5]]), 2.0)),
+    "urn": tb.DirichletMultinomial().predictive_form(tb.Dirichlet(np.array([[1.0, 2.0, 0.5, 1.0], [3.0, 1.0, 1, 4]]))),
+}
+FEW = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0]])
+
+
+def one_row(row):
+    return compressed(np.asarray(row, dtype=float)[None])
+
+
+@pytest.mark.parametrize("name", SPARSE_FORMS)
+def test_gaps_of_cells_add_up_to_that_of_the_row(name):
+    form = SPARSE_FORMS[name]
+    for row in (*FEW, *([] if name == "bernoulli" else [np.array([3.0, 0.0, 2.0, 1.0])])):
+        score = form.score(one_row(row))[0]
+        gaps = form.gap(one_row(row), 0, 1)
+        assert gaps.sum() == pytest.approx(score[0] - score[1], abs=1e-12)
+        np.testing.assert_allclose(form.gap(one_row(row), 1, 0), -gaps, atol=1e-14)
+
+
+def test_gaps_are_those_of_every_column():
+    rate, row = np.array([[0.2, 1.5, 3.0], [2.0, 0.1, 0.3]]), np.array([2.0, 0.0, 1.0])
+    cells = tb.Poisson().log_prob(rate, row[None])[0]
+    form = tb.Poisson().form(rate).cells
+    np.testing.assert_allclose(form.gap(one_row(row), 0, 1), cells[0] - cells[1], atol=1e-14)
+    holed = np.array([np.nan, 0.0, 1.0])
+    wanted = np.where(np.isnan(holed), 0.0, cells[0] - cells[1])
+    np.testing.assert_allclose(form.gap(one_row(holed), 0, 1), wanted, atol=1e-14)
+    absent = one_row(row)._replace(absent=np.array([True]))
+    assert form.gap(absent, 0, 1).tolist() == [0.0, 0.0, 0.0]
+    there = one_row(row)._replace(absent=np.array([False]))
+    np.testing.assert_allclose(form.gap(there, 0, 1), cells[0] - cells[1], atol=1e-14)
+    # What a row as a whole has is shared out as its cells share its sum.
+    urn = SPARSE_FORMS["urn"]
+    gaps = urn.gap(one_row([3.0, 0.0, 1.0, 0.0]), 0, 1)
+    terms = urn.term(np.array([3.0, 1.0]), np.array([0, 2]))
+    whole = urn.row_term(np.array([4.0])).reshape(-1)
+    expected = (terms[0] + whole[0] * np.array([0.75, 0.25])) - (terms[1] + whole[1] * np.array([0.75, 0.25]))
+    np.testing.assert_allclose(gaps, [expected[0], 0.0, expected[1], 0.0], atol=1e-13)
+
+
+def test_a_certain_cell_has_a_gap_without_an_end():
+    form = tb.Bernoulli().form(np.array([[1.0, 0.5], [0.5, 0.5]])).cells
+    assert form.gap(one_row([0.0, 1.0]), 0, 1).tolist() == [-np.inf, 0.0]
+    np.testing.assert_allclose(form.gap(one_row([1.0, 1.0]), 0, 1), [np.log(2), 0.0])
+
+
+def test_groups_of_several_axes_and_rows_that_are_absent():
+    rate = np.array([[[0.2, 1.5], [3.0, 0.4]], [[2.0, 0.1], [0.3, 1.0]], [[1.0, 1.0], [5.0, 0.2]]])
+    form, rows = tb.Poisson().form(rate).cells, np.array([[1.0, 0.0], [0.0, 0.0], [2.0, 3.0]])
+    expected = tb.Poisson().log_prob(rate, rows).sum(axis=-1)
+    found = form.score(compressed(rows))
+    assert found.shape == (3, 3, 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    absent = compressed(rows)._replace(absent=np.array([False, False, True]))
+    np.testing.assert_allclose(form.score(absent), np.where(np.arange(3)[:, None, None] == 2, 0.0, expected))
+    urn = tb.DirichletMultinomial().predictive_form(tb.Dirichlet(rate))
+    np.testing.assert_allclose(
+        urn.score(compressed(rows)), tb.DirichletMultinomial().log_predictive(tb.Dirichlet(rate), rows), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_few_cells_at_a_time_are_as_good_as_all(most, monkeypatch):
+    rows = np.random.default_rng(0).poisson(0.7, (9, 4)).astype(float)
+    rows[2, 1] = np.nan
+    whole = {name: SPARSE_FORMS[name].score(compressed(rows)) for name in ("poisson", "events")}
+    monkeypatch.setattr(forms, "_CELLS", most)
+    for name, expected in whole.items():
+        np.testing.assert_allclose(SPARSE_FORMS[name].score(compressed(rows)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("most", [1, 3, 4, 100])
+def test_stretches_are_as_long_as_they_may_be(most, monkeypatch):
+    monkeypatch.setattr(forms, "_CELLS", most)
+    indptr = np.array([0, 2, 2, 3, 9, 9, 10, 12])
+    parts = list(forms.stretches(indptr))
+    assert [k for part in parts for k in range(part.start, part.stop)] == list(range(7))
+    for part in parts:
+        entries, n = indptr[part.stop] - indptr[part.start], part.stop - part.start
+        assert n == 1 or (entries <= most and n <= most)
+        if part.stop < 7:  # one row more would be too much
+            assert indptr[part.stop + 1] - indptr[part.start] > most or n == most
+    assert list(forms.stretches(np.array([0]))) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "n_different"),
+    [
+        ([1.0, 2.0, 1.0, 1.0, 0.0], 3),  # (0, 1), (1, 2) and (1, 1); a stored 0 is one, too
+        ([1.5, 2.0, 1.5, 1.0, 1.0], None),
+        ([-1.0, 2.0, -1.0, 1.0, 1.0], None),
+        ([np.nan, 2.0, np.nan, 1.0, 1.0], None),
+        ([2.0**20, 2.0, 2.0**20, 1.0, 1.0], None),
+        ([2.0**20 - 1, 2.0, 2.0**20 - 1, 1.0, 1.0], 4),
+        ([100.0, 2.0, 100.0, 1.0, 1.0], 4),
+    ],
+    ids=str,
+)
+def test_different_cells_are_found_where_they_are_counts(values, n_different):
+    rows = Sparse(np.array([0, 2, 4, 5]), np.array([0, 1, 0, 1, 2]), np.array(values), 3)
+    value, column, which = forms._different(rows)
+    np.testing.assert_array_equal(value[which], values)
+    np.testing.assert_array_equal(column[which], rows.indices)
+    distinct = len({(c, v) for c, v in zip(rows.indices.tolist(), values, strict=True)})
+    assert len(value) == (5 if n_different is None else distinct)
+    empty = Sparse(np.array([0, 0]), np.zeros(0, dtype=int), np.zeros(0), 3)
+    assert [len(part) for part in forms._different(empty)] == [0, 0, 0]
+
+
+def test_a_missing_cell_takes_an_impossible_zero_away():
+    form = tb.Bernoulli().form(np.array([[1.0, 0.5], [0.25, 0.5]])).cells
+    found = form.score(one_row([np.nan, 1.0]))[0]
+    np.testing.assert_allclose(found, np.log([0.5, 0.5]))
+    unknown = tb.Bernoulli().form(np.array([[np.nan, 0.5], [0.25, 0.5]])).cells
+    assert np.isnan(unknown.score(one_row([0.0, 1.0]))[0]).tolist() == [True, False]
+    assert np.isnan(unknown.score(one_row([1.0, 1.0]))[0]).tolist() == [True, False]
+
+
+def test_columns_without_levels_and_with_one():
+    none = LevelTable(np.zeros((2, 0)), Segments([0, 0]))
+    assert none.evaluate(np.full((3, 2), -1)).tolist() == np.zeros((3, 2, 2)).tolist()
+    one = LevelTable(np.log([[0.5]]), Segments([1]))
+    np.testing.assert_allclose(one.evaluate(np.array([[0], [-1]]))[:, 0, 0], [np.log(0.5), 0.0])
+
+
+@pytest.mark.parametrize("predictive", [False, True])
+@pytest.mark.parametrize("name", ["bernoulli", "gaussian", "tied"])
+def test_a_silent_column_adds_nothing_at_all(name, predictive):
+    case = CASES[name]
+    form = form_of(case.family, learned(case, predictive), predictive)
+    if hasattr(form, "without"):
+        np.testing.assert_array_equal(form.without(np.array([1])).evaluate(case.rows)[..., 1], [[0.0] * 3] * 16)
+
+
+@pytest.mark.parametrize("name", ["multivariate", "tied multivariate"])
+def test_silent_columns_of_whole_rows_stand_apart_from_the_others(name):
+    case = CASES[name]
+    point = learned(case, False)
+    form = form_of(case.family, point, False)
+    silent = form.without(np.array([1]))
+    rows = case.rows.copy()
+    rows[:, 1] = np.nan
+    np.testing.assert_allclose(silent.evaluate(case.rows), case.family.log_prob(point, rows))
+    expected = np.array(form.covariance)
+    expected[:, 1, :] = expected[:, :, 1] = 0.0
+    expected[:, 1, 1] = 1.0
+    np.testing.assert_array_equal(silent.covariance, expected)
+    assert silent.shared == form.shared == (name == "tied multivariate")
+    assert not silent.mean[:, 1].any()
+
+
+def test_only_sums_over_cells_score_sparse_rows():
+    linear = tb.Poisson().form(np.array([[1.0]]))
+    assert as_cells(linear) is linear.cells
+    assert as_cells(SPARSE_FORMS["urn"]) is SPARSE_FORMS["urn"]
+    assert as_cells(tb.Gaussian().form(CASES["gaussian"].family.maximum_likelihood(tb.Moments.of(FEW)))) is None
+    assert as_cells(None) is None
