@@ -97,3 +97,20 @@ def test_a_line_is_told_by_steps_back():
     counted = FAMILY.collect(PAIRS)
     posterior = FAMILY.prior(1.0, counted, "bayes").update(counted)
     np.testing.assert_allclose(FAMILY.describe(posterior)["variance"][..., 0], posterior.mean().variance)
+
+
+def test_one_step_back_is_the_usual_order():
+    assert tb.Autoregressive().order == 1
+    assert tb.Autoregressive(1) == tb.Autoregressive()
+
+
+def test_steps_further_back_move_on():
+    line = Line(np.array([[0.0, 0.0, 1.0]]), np.zeros(1), np.zeros(1))  # each is the third before it
+    found = tb.Autoregressive(3).follow(line, np.zeros(7, dtype=int), np.array([3.0, 2.0, 1.0]), RNG)
+    assert found.tolist() == [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0]
+
+
+def test_a_density_goes_by_the_steps_not_by_those_before():
+    rows = PAIRS * np.array([1e12, 1e12, 1.0])
+    counted = FAMILY.collect(rows)
+    assert FAMILY.without_density(FAMILY.maximum_likelihood(counted), counted) is None

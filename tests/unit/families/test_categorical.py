@@ -91,3 +91,12 @@ def test_a_family_that_counts_otherwise_is_no_table():
     assert FAMILY.is_table
     assert not Other().is_table
     assert tb.Categorical(["a", "b"]).levels == ("a", "b")
+
+
+def test_probabilities_of_0_and_of_no_groups():
+    counts = tb.Counts([1.0, 2.0])
+    assert FAMILY.as_parameters([0.0, 1.0], counts).table.tolist() == [0.0, 1.0]
+    alone = Probabilities(np.array([0.5, 0.5, np.nan, np.nan, np.nan]), SEGMENTS)
+    assert FAMILY.unknown(alone).tolist() == [False, True]
+    stacked = Probabilities(np.broadcast_to(alone.table, (2, 3, 5)), SEGMENTS)
+    assert FAMILY.unknown(stacked).tolist() == [[[False, True]] * 3] * 2

@@ -73,7 +73,9 @@ def test_what_is_counted_is_what_is_said_to_be(family):
     assert accepts(family, compressed(rows)) == family.takes_sparse
     below = rows.copy()
     below[1, 1] = -1.0
-    assert not (accepts(family, below) and family.nonnegative_cells)
+    counts = isinstance(family, tb.Bernoulli | tb.Poisson | tb.Multinomial)
+    assert family.nonnegative_cells == counts
+    assert not (accepts(family, below) and counts)
     holed = rows.copy()
     holed[1, 1] = np.nan
     left_out = isinstance(family, LinearInParents)  # which leaves such rows out itself
@@ -192,6 +194,10 @@ def test_values_parameters_and_rows_of_all_groups():
     moments = tb.Gaussian().collect(NUMBERS[:, :2], np.arange(9) % 2, 3)
     np.testing.assert_allclose(tb.Gaussian().pooled_value(moments), NUMBERS[:, :2].mean(axis=0))
     assert np.isnan(tb.Gaussian().pooled_value(tb.Gaussian().collect(NUMBERS[:0]))).all()
+    light = tb.Gaussian().collect(NUMBERS[:1], weight=np.array([0.25]))
+    np.testing.assert_allclose(tb.Gaussian().pooled_value(light), NUMBERS[0])
+    alone = tb.Gaussian().unbiased(tb.Gaussian().collect(NUMBERS[:1]))  # a mean without a variance is known
+    assert tb.Gaussian().unknown(alone).tolist() == [[False] * 3]
     assert tb.Poisson().n_parameters(statistics) == 9
     assert tb.Poisson().row_weight(statistics).tolist() == [[3.0] * 3, [2.0] * 3, [0.0] * 3]
     point = tb.Poisson().maximum_likelihood(statistics)
@@ -231,3 +237,9 @@ def test_labels_take_codes_and_nothing_else():
     assert (family.reads, family.columnwise, family.takes_missing) == ("codes", True, True)
     point = family.maximum_likelihood(family.collect(codes))
     assert family.log_prob(point, codes.columns).shape == (3, 1, 1)
+
+
+def test_a_belief_about_something_else_is_refused():
+    for family, belief in ((tb.Poisson(), tb.Beta(1, 1)), (tb.Gaussian(), tb.Gamma(1, 1)), (tb.Bernoulli(), "flat")):
+        with pytest.raises(tb.PriorError):
+            family.prior(belief, learned(family), "bayes")

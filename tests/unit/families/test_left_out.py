@@ -16,13 +16,14 @@ from tallybayes.families.left_out import Counted, Removed, rest_of
 RNG = np.random.default_rng(5)
 GROUP = np.array([0, 1, 0, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 2, 2, 0, 1])
 N = len(GROUP)
-NUMBERS = RNG.normal(GROUP[:, None] * 1.5, [1.0, 0.4, 2.0], (N, 3)) @ np.array(
+NUMBERS = 20.0 + RNG.normal(GROUP[:, None] * 1.5, [1.0, 0.4, 2.0], (N, 3)) @ np.array(
     [[1.0, 0.3, 0.0], [0.0, 1.0, -0.5], [0.0, 0.0, 1.0]]
 )
 WEIGHTS = {"once": np.ones(N), "weighted": RNG.uniform(0.3, 2.5, N)}
 NOTHING = np.zeros(0, dtype=np.intp)
 MEASURED = {
     "gaussian": tb.Gaussian(),
+    "log-normal": tb.LogNormal(),
     "tied": tb.TiedGaussian(),
     "spherical": tb.SphericalGaussian(),
     "tied spherical": tb.TiedSphericalGaussian(),
@@ -92,7 +93,7 @@ def test_missing_cells_are_not_taken_from_their_columns(name: str, estimate: str
 def test_columns_that_say_nothing_are_left_out_of_every_row(name: str, estimate: str) -> None:
     family, constant = MEASURED[name], np.array([1])
     group = np.repeat([0, 1, 2], 7)
-    rows = RNG.normal(group[:, None], 1.0, (21, 3))
+    rows = RNG.normal(20.0 + group[:, None], 1.0, (21, 3))
     counted = counted_by(family, rows, np.ones(21), estimate, group)
     removed = Removed(rows, group, np.ones(21), constant)
     found = left_out(family, counted, removed)
@@ -116,7 +117,7 @@ def test_columns_that_say_nothing_are_left_out_of_every_row(name: str, estimate:
 def test_a_row_that_is_all_of_its_group_has_to_be_counted_out(name: str, estimate: str) -> None:
     """Without a prior nothing is left of its group; with one, of which almost all is left, it can be told."""
     family, group = MEASURED[name], np.array([0] * 6 + [1])
-    rows = np.vstack([RNG.normal(size=(6, 2)), [[3.0, 1.0]]])
+    rows = 20.0 + np.vstack([RNG.normal(size=(6, 2)), [[3.0, 1.0]]])
     counted = counted_by(family, rows, np.ones(7), estimate, group)
     found = left_out(family, counted, Removed(rows, group, np.ones(7), NOTHING))
     assert np.isnan(found[6]).any() == (estimate != "bayes")

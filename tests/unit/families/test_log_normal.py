@@ -173,3 +173,26 @@ def test_pictures():
     assert np.trapezoid(up, across) == pytest.approx(1.0, abs=0.02)
     assert figure.axes[0].get_xscale() == "log"
     pyplot.close(figure)
+
+
+def test_numbers_without_a_logarithm_are_found():
+    assert tb.LogNormal().wrong_cell(np.array([[1.0, 2.0], [0.0, 3.0]])) == (1, 0)
+    assert tb.LogNormal().wrong_cell(np.array([[1.0, 2.0], [3.0, -1.0]])) == (1, 1)
+    assert tb.LogNormal().wrong_cell(PRICES) is None
+
+
+def test_sums_about_any_anchor_have_the_same_likelihood():
+    family, weight = tb.LogNormal(), np.linspace(0.5, 3.0, 40)
+    plain = family.collect(PRICES, weight=weight)
+    moved = family.collect(PRICES, weight=weight, like=tb.Gaussian().collect(np.full((1, 3), 4.0)))
+    point = family.maximum_likelihood(plain)
+    cells = stats.lognorm.logpdf(PRICES, s=np.sqrt(point.variance), scale=np.exp(point.mean))
+    for counted in (plain, moved):
+        np.testing.assert_allclose(family.log_likelihood(point, counted)[0], weight @ cells, rtol=1e-11)
+    assert moved.anchor.tolist() != plain.anchor.tolist()
+
+
+def test_pictures_reach_three_deviations():
+    point = tb.Gaussian().as_parameters((np.array([[1.0]]), np.array([[0.25]])), None)
+    logs = np.log(tb.LogNormal().grid(point, 0))
+    assert [logs[0], logs[-1]] == pytest.approx([1 - 1.5, 1 + 1.5])

@@ -85,3 +85,38 @@ def test_refusals_name_the_column():
         check_spread(np.array([0.0]), counted(np.zeros((0, 1)), np.zeros(0, dtype=int)))
     check_spread(np.array([1.0, 2.0]), moments)
     np.testing.assert_allclose(least_variance(counted(ROWS)), 1e-20 * ROWS.var(axis=0))
+
+
+@pytest.mark.parametrize("mean", [1e9, 1.0, -1e-6])
+def test_what_numbers_can_show_beside_their_mean_is_spread(mean):
+    """Two numbers next to each other are; one of very many rows that is the next number to all others is not."""
+    pair = np.array([[mean], [np.nextafter(mean, np.inf)]])
+    group = np.zeros(2, dtype=int)
+    assert tb.Gaussian().flat_columns(tb.Gaussian().collect(pair, group, 1)).tolist() == []
+    rare = tb.Gaussian().collect(pair, group, 1, np.array([1.0, 1e-10]))
+    assert tb.Gaussian().flat_columns(rare).tolist() == [0]
+
+
+def test_a_variance_that_columns_share_is_told_unless_none_has_spread():
+    family = tb.SphericalGaussian()
+    point = family.maximum_likelihood(counted(ROWS))
+    assert family.without_spread(point, np.array([1])) is point
+    assert not family.without_spread(point, np.array([0, 1])).variance.any()
+
+
+def test_groups_without_rows_change_nothing():
+    for scale in (1.0, 1e-3):
+        three, five = (pooled_spread(counted(scale * ROWS, n_groups=n)) for n in (3, 5))
+        for one, other in zip(three, five, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_weights_of_less_than_a_row():
+    light = pooled_spread(tb.Gaussian().collect(ROWS, GROUP, 3, np.full(12, 0.05)))
+    np.testing.assert_allclose(light.spread, ROWS.var(axis=0))  # no freedom within groups: that of all rows
+    some = pooled_spread(tb.Gaussian().collect(ROWS, GROUP, 3, np.full(12, 0.3)))  # 3.6 rows in 3 groups
+    within = 0.3 * sum(((part - part.mean(axis=0)) ** 2).sum(axis=0) for part in (ROWS[k == GROUP] for k in range(3)))
+    v = within / 0.6
+    np.testing.assert_allclose(some.spread, v * np.minimum(ROWS.var(axis=0) / v, 1000) ** (8 / 8.6))
+    half = tb.Gaussian().collect(ROWS[:3], GROUP[:3], 1, np.full(3, 0.5))
+    np.testing.assert_allclose(least_variance(half), 1e-20 * ROWS[:3].var(axis=0))

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 
 import tallybayes as tb
 from tallybayes.families.block import compressed
+from tallybayes.families.estimates import read_estimate
+from tallybayes.families.left_out import Counted, Removed
 
 PLAIN, URN = tb.Multinomial(), tb.DirichletMultinomial()
 ROWS = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 4.0], [0.0, 0.0, 0.0]])
@@ -69,3 +72,43 @@ def test_divergence_and_draws():
     assert (drawn.sum(axis=-1) == 4).all()
     np.testing.assert_allclose(drawn.mean(axis=0) / 4, SHARES, atol=4 * np.sqrt(0.25 / 20_000))
     assert PLAIN.describe(SHARES)["share"].tolist() == SHARES.tolist()
+
+
+def test_shares_of_columns_written_out():
+    found = PLAIN.column_terms(SHARES[:1], ROWS, False)
+    assert found.shape == (3, 1, 3)
+    np.testing.assert_allclose(found[:, 0], ROWS * np.log(SHARES[0]), atol=1e-14)
+    alpha = np.array([[1.5, 2.0, 0.5], [1.0, 4.0, 2.0]])
+    rows = np.array([[2.0, 1.0, 0.0], [0.25, 0.0, 0.25], [0.0, 0.0, 0.0]])  # half a token is shared out, too
+    terms = URN.column_terms(tb.Dirichlet(alpha), rows, True)
+    assert terms.shape == (3, 2, 3)
+    whole = gammaln(alpha.sum(axis=1)) - gammaln(alpha.sum(axis=1) + rows.sum(axis=1)[:, None])
+    cells = gammaln(alpha + rows[:, None, :]) - gammaln(alpha)
+    np.testing.assert_allclose(terms.sum(axis=-1), whole + cells.sum(axis=-1), atol=1e-12)
+    np.testing.assert_allclose(terms[0, :, 0] - cells[0, :, 0], whole[0] * 2 / 3, atol=1e-12)
+
+
+def test_few_tokens():
+    single = PLAIN.collect(np.array([[1.0, 0.0]]))
+    assert PLAIN.row_weight(single).tolist() == [1.0]
+    assert PLAIN.like_rows(PLAIN.collect(np.zeros((3, 2)))) == {"size": 1}
+    assert PLAIN.seed_cells(np.zeros((2, 0)))[1] == 1.0
+    half, _ = PLAIN.seed_cells(np.array([[0.25, 0.25]]))
+    np.testing.assert_allclose(half.dense(), np.sqrt([[0.5, 0.5]]))
+    assert PLAIN.sample(SHARES[0], 5, np.random.default_rng(0)).shape == (5, 3)
+
+
+@pytest.mark.parametrize("estimate", ["mle", "map"])
+def test_rows_of_a_single_token_are_left_out_as_others(estimate):
+    rows, group = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([0, 0, 0])
+    how = read_estimate(estimate)
+    counted = Counted(PLAIN.collect(rows), tb.Dirichlet(2.0) if how.has_prior else None, how)
+    removed = Removed(rows, group, np.ones(3), np.zeros(0, dtype=int))
+    with np.errstate(divide="ignore"):
+        found = PLAIN.left_out(counted, removed)
+    expected = [0.5, 0.5, 0.0] if estimate == "mle" else [2 / 4, 2 / 4, 1 / 4]
+    np.testing.assert_allclose(np.exp(found[:, 0]), expected)
+    two = Counted(PLAIN.collect(rows[:2]), None, read_estimate("mle"))
+    assert PLAIN.left_out(two, Removed(rows[:2], group[:2], np.ones(2), group[:0])).tolist() == [[0.0], [0.0]]
+    edge = Counted(PLAIN.collect(rows), tb.Dirichlet(0.5), read_estimate("map"))
+    assert PLAIN.left_out(edge, removed).shape == (3, 1)

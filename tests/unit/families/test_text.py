@@ -66,3 +66,20 @@ def test_what_it_says_of_itself():
     assert (tb.Text().once, tb.Text(distinct=True).once, tb.Text(tb.Bernoulli()).once) == (False, True, True)
     with pytest.raises(DataError, match="columns of strings"):
         tb.Text().collect(["a b"])
+
+
+def test_the_least_and_the_most_that_settings_take():
+    assert tb.Text(min_count=0).min_count == 0
+    assert tb.Text(min_count=0.5).min_count == 0.5
+    assert tb.Text().min_count == 1  # every word is read
+    assert tb.Text(max_features=1).max_features == 1
+    assert (tb.Text(hashing=1).hashing, tb.Text(hashing=26).hashing) == (1, 26)
+    with pytest.raises(DataError, match="from 1 to 26"):
+        tb.Text(hashing=27)
+
+
+def test_text_is_of_whole_rows_and_of_strings():
+    assert not tb.Text().columnwise
+    assert not tb.Text().takes_sparse
+    with pytest.raises(DataError, match="the family of Text"):
+        tb.Text(tb.Text())

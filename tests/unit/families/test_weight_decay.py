@@ -63,3 +63,29 @@ def test_no_inputs_and_inputs_without_scatter():
     assert best_decay(np.array([0.0]), *empty, np.array([0.0]), SHAPE, SCALE) == 1.0
     flat = np.zeros((1, 2, 2)), np.full((1, 2), 1e-20)  # rounding of products of what does not vary
     assert np.isfinite(best_decay(np.array([7.0]), *flat, np.array([3.0]), SHAPE, SCALE))
+
+
+def test_units_change_nothing_but_the_unit_of_decay():
+    rows = drawn(1, [0.3, -0.2, 0.4])
+    found = best_decay(*parts([rows]), SHAPE, SCALE)
+    small = rows * [1e-4, 1e-4, 1e-4, 1.0]
+    # On inputs of another unit λ is looked for in another stretch of the same logarithms.
+    assert best_decay(*parts([small * [1e3, 1e3, 1e3, 1.0]]), SHAPE, SCALE) == pytest.approx(found / 100, rel=1e-9)
+    target = rows * [1.0, 1.0, 1.0, 1e-3]
+    assert best_decay(*parts([target]), SHAPE, SCALE * 1e-6) == pytest.approx(found, rel=1e-9)
+
+
+def test_directions_without_scatter_change_nothing():
+    rows = drawn(2, [0.3, -0.5])
+    found = best_decay(*parts([rows]), SHAPE, SCALE)
+    more = np.c_[rows[:, 0], np.zeros(40), rows[:, 1], rows[:, 2]]
+    assert best_decay(*parts([more]), SHAPE, SCALE) == pytest.approx(found, rel=1e-9)
+    weight, within, across, squares = parts([more])
+    rounded = across + 1e-9 * np.array([0.0, 1.0, 0.0])  # which are no products
+    assert best_decay(weight, within, rounded, squares, SHAPE, SCALE) == pytest.approx(found, rel=1e-9)
+
+
+def test_targets_that_inputs_explain_in_full_decay_as_little_as_is_looked_for():
+    rows = drawn(3, [5.0, -4.0], noise=0.0)
+    found = best_decay(*parts([rows]), 0.005, 1e-14)
+    assert found < 40 * 1e-6
