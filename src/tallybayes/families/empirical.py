@@ -171,9 +171,9 @@ def _distinct(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Of a hundred thousand words most are rare, and rare words were counted alike.
     """
     stacked = np.stack(arrays) + 0.0  # −0 is 0
-    by_column = np.ascontiguousarray(np.moveaxis(stacked, -1, 0).reshape(stacked.shape[-1], -1))
-    if not by_column.size:
+    if not stacked.size:
         return stacked, np.arange(stacked.shape[-1])
+    by_column = np.ascontiguousarray(np.moveaxis(stacked, -1, 0).reshape(stacked.shape[-1], -1))
     keys = by_column.view(np.dtype((np.void, by_column.itemsize * by_column.shape[1]))).ravel()
     _, first, again = np.unique(keys, return_index=True, return_inverse=True)
     return stacked[..., first], again

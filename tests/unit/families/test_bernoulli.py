@@ -246,3 +246,68 @@ def test_pictures_of_yes_and_no_have_two_places():
     assert tb.Binomial(3).seed_cells(np.zeros((2, 1)))[1] is None
     assert tb.Binomial(3).layout != tb.Binomial(4).layout
     assert tb.Bernoulli(success="H").layout != tb.Bernoulli().layout
+
+
+@pytest.mark.parametrize("estimate", ["bayes", "mle"])
+def test_a_row_left_out_is_predicted_by_the_others(estimate):
+    from tallybayes.families.estimates import read_estimate
+    from tallybayes.families.left_out import Counted, Removed
+
+    rng, family, read = np.random.default_rng(6), tb.Bernoulli(), read_estimate(estimate)
+    x, group = rng.integers(0, 2, (14, 3)).astype(float), np.arange(14) % 2
+    x[2, 1] = np.nan
+    weight, prior = np.where(np.arange(14) % 3 == 0, 2.0, 1.0), tb.Beta([0.5, 2.0, 1.0], [1.0, 0.25, 3.0])
+    counted = Counted(family.collect(x, group, 2, weight), prior, read)
+    removed = Removed(x, group, weight, np.zeros(3, dtype=bool))
+    with np.errstate(divide="ignore"):
+        found = family.left_out(counted, removed)
+    for row in range(14):
+        others = np.arange(14) != row
+        rest, cells = family.collect(x[others], group[others], 2, weight[others]), x[row : row + 1]
+        if estimate == "bayes":
+            terms = family.log_predictive(prior.update(rest), cells)
+        else:
+            terms = family.log_prob(family.maximum_likelihood(rest), cells)
+        assert found[row, 0] == pytest.approx(terms[0, group[row]].sum(), rel=1e-12)
+    held = counted._replace(estimate=read_estimate("map"), prior=tb.Beta(0.5, 0.5))
+    assert family.left_out(held, removed) is None
+    assert family.left_out_tables(held, removed.constant) is None
+
+
+def test_tables_of_rows_left_out_are_of_ones_and_zeros():
+    from tallybayes.families.estimates import read_estimate
+    from tallybayes.families.left_out import Counted
+
+    family, prior = tb.Bernoulli(), tb.Beta([0.5, 2.0, 1.0], [1.0, 0.25, 3.0])
+    x, group = np.random.default_rng(6).integers(0, 2, (30, 3)).astype(float), np.arange(30) % 2
+    statistics = family.collect(x, group, 2)
+    ones, zeros = family.left_out_tables(Counted(statistics, prior, read_estimate("bayes")), np.zeros(3, dtype=bool))
+    hits, misses = statistics.total, statistics.failures
+    total = hits + misses + prior.successes + prior.failures - 1
+    np.testing.assert_allclose(ones.T, np.log((hits - 1 + prior.successes) / total), rtol=1e-12)
+    np.testing.assert_allclose(zeros.T, np.log((misses - 1 + prior.failures) / total), rtol=1e-12)
+
+
+def test_what_counts_as_success_is_told_apart():
+    assert tb.Bernoulli().layout == ("Bernoulli",)
+    assert tb.Bernoulli(success="H").layout == ("Bernoulli", "'H'")
+
+
+def test_one_group_without_an_axis_for_it_is_looked_up_too():
+    family, cells = tb.Binomial(3), np.array([[0.0, 3.0], [2.0, 1.0]])
+    rates, belief = np.array([0.2, 0.7]), tb.Beta([2.0, 1.0], 3.0)
+    np.testing.assert_allclose(
+        family.form(rates).evaluate(family.transform(cells)), stats.binom.logpmf(cells, 3, rates), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        family.predictive_form(belief).evaluate(family.transform(cells)),
+        stats.betabinom.logpmf(cells, 3, belief.successes, belief.failures),
+        rtol=1e-11,
+    )
+
+
+def test_sums_of_blocks_are_not_written_to():
+    from tallybayes.families.bernoulli import sum_block
+
+    for part in sum_block(np.array([[1.0, 0.0]]), "binary", None, 1, None):
+        assert not part.flags.writeable

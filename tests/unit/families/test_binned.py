@@ -292,3 +292,114 @@ def test_middles_of_bins_and_widths_of_open_ones():
     ends = opened.ends
     assert (width, wide) == (ends[1] - ends[0], ends[-1] - ends[-2])
     assert width > 0
+
+
+FIVE = (None, 1.0, 3.0, 4.0, 8.0, None)
+
+
+def test_open_bins_are_as_wide_as_their_own_neighbour_says():
+    family = tb.Binned(FIVE)
+    assert family.ends.tolist() == [-5.0, 1.0, 3.0, 4.0, 8.0, 20.0]
+    assert list(family.open_ends) == [((-np.inf, 1.0), 6.0), ((8.0, np.inf), 12.0)]
+    assert tb.Binned((None, 1, 3)).ends.tolist() == [-5.0, 1.0, 3.0]  # two edges are enough to tell
+    assert list(tb.Binned((0, 1, 3)).open_ends) == []
+
+
+def test_what_is_infinite_has_no_bin_but_the_density_of_the_last():
+    family = tb.Binned(EDGES)
+    assert family.codes(np.array([np.inf, -np.inf, np.nan, 5.0])).tolist() == [3, 3, -1, 2]
+    point = family.maximum_likelihood(family.collect(VALUES[:, None]))
+    far = family.log_prob(point, np.array([[np.inf], [9.0]]))
+    np.testing.assert_array_equal(far[0], far[1])
+
+
+def test_a_database_groups_by_the_cuts_within():
+    from tallybayes.families.aggregates import Column, Steps
+
+    assert tb.Binned(FIVE).grouped_by(Column(2)) == Steps(Column(2), (1.0, 3.0, 4.0, 8.0))
+    assert tb.Binned(EDGES).grouped_by(Column(0)) == Steps(Column(0), (1.0, 2.5))
+
+
+@pytest.mark.parametrize("n", [1999, 2000, 2001])
+@pytest.mark.parametrize("n_cuts", [31, 32, 33])
+def test_bins_are_the_same_however_they_are_found(n, n_cuts):
+    values, cuts = np.random.default_rng(0).normal(size=n), np.linspace(-1, 1, n_cuts)
+    values[:n_cuts] = cuts  # a cut belongs to the bin above it
+    expected = (values[:, None] >= cuts).sum(axis=1)
+    np.testing.assert_array_equal(tb.Binned((None, *cuts, None)).codes(values), expected)
+
+
+@pytest.mark.parametrize("n_groups", [None, 1, 3])
+def test_shares_up_to_a_value_are_those_of_the_histogram(n_groups):
+    family, cells = tb.Binned(EDGES), np.stack([VALUES, VALUES[::-1] / 2], axis=1)
+    group = None if n_groups is None else np.arange(60) % n_groups
+    point = family.maximum_likelihood(tb.learn(cells, family, group=group).statistics)
+    x = np.array(
+        [[-1.0, 0.0], [0.0, 0.25], [0.25, 1.0], [1.0, 2.0], [2.5, 9.0], [9.0, 10.0], [10.0, 11.0], [99.0, 5.0]]
+    )
+    found = family.cumulative(point, x)
+    assert found.shape == ((8, 2) if n_groups is None else (8, n_groups, 2))
+    for g in range(n_groups or 1):
+        for column in range(2):
+            mine = cells[:, column] if n_groups is None else cells[group == g, column]
+            shape = stats.rv_histogram((np.histogram(mine, EDGES)[0], np.array(EDGES)), density=False)
+            told = found[:, column] if n_groups is None else found[:, g, column]
+            np.testing.assert_allclose(told, shape.cdf(x[:, column]), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("estimate", ["bayes", "mle"])
+def test_a_row_left_out_is_predicted_by_the_others(estimate):
+    from tallybayes.families.estimates import read_estimate
+    from tallybayes.families.left_out import Counted, Removed
+
+    family, read = tb.Binned(EDGES), read_estimate(estimate)
+    cells = np.stack([VALUES, VALUES[::-1] / 2], axis=1)[:12]
+    cells[3, 1] = np.nan
+    group, weight = np.arange(12) % 2, np.where(np.arange(12) % 3 == 0, 2.0, 1.0)
+    counted = Counted(family.collect(cells, group, 2, weight), PRIOR_OF_TWO, read)
+    removed = Removed(cells, group, weight, np.zeros(2, dtype=bool))
+    with np.errstate(divide="ignore"):
+        found = family.left_out(counted, removed)
+    for row in range(12):
+        others = np.arange(12) != row
+        rest = family.collect(cells[others], group[others], 2, weight[others])
+        if estimate == "bayes":
+            terms = family.predictive_form(PRIOR_OF_TWO.update(rest)).evaluate(family.codes(cells[row : row + 1]))
+        else:
+            with np.errstate(divide="ignore"):
+                terms = family.log_prob(family.maximum_likelihood(rest), cells[row : row + 1])
+        assert found[row, 0] == pytest.approx(terms[0, group[row]].sum(), rel=1e-12)
+    held = counted._replace(estimate=read_estimate("map"), prior=tb.Dirichlet(0.5))
+    assert family.left_out(held, removed) is None
+
+
+PRIOR_OF_TWO = tb.Dirichlet([0.5, 2.0, 1.0, 1.0, 0.25, 3.0], sizes=(3, 3))
+
+
+def test_tables_of_rows_left_out_are_densities():
+    from tallybayes.families.estimates import read_estimate
+    from tallybayes.families.left_out import Counted
+
+    family = tb.Binned(EDGES)
+    cells, group = np.stack([VALUES, VALUES[::-1] / 2], axis=1)[:12], np.arange(12) % 2
+    statistics = family.collect(cells, group, 2)
+    (table,) = family.left_out_tables(Counted(statistics, PRIOR_OF_TWO, read_estimate("bayes")), np.zeros(2, bool))
+    assert table.shape == (6, 2)
+    alpha = PRIOR_OF_TWO.concentration
+    for level, g in np.ndindex(6, 2):
+        column = slice(3 * (level // 3), 3 * (level // 3) + 3)
+        if statistics.table[g, level] == 0:
+            continue  # no row has it
+        share = (statistics.table[g, level] - 1 + alpha[level]) / (
+            statistics.table[g, column].sum() - 1 + alpha[column].sum()
+        )
+        assert table[level, g] == pytest.approx(np.log(share / np.diff(EDGES)[level % 3]), rel=1e-12)
+    held = Counted(statistics, tb.Dirichlet(0.5), read_estimate("map"))
+    assert family.left_out_tables(held, np.zeros(2, bool)) is None
+
+
+def test_a_picture_has_both_ends_of_every_bin():
+    grid = tb.Binned(EDGES).grid(None, 0)
+    assert grid[0::2].tolist() == [0.0, 1.0, 2.5]
+    np.testing.assert_allclose(grid[1::2], [1.0, 2.5, 10.0], rtol=1e-15)
+    assert (grid[1::2] < [1.0, 2.5, 10.0]).all()

@@ -10,7 +10,7 @@ from scipy.special import digamma, polygamma
 import tallybayes as tb
 from tallybayes.beliefs.log_gamma import digamma_rising, trigamma_rising
 from tallybayes.errors import PriorError
-from tallybayes.families import empirical_dirichlet
+from tallybayes.families import empirical, empirical_dirichlet
 from tallybayes.families.climb import climb
 from tallybayes.families.empirical_dirichlet import fit_dirichlet
 from tallybayes.statistics.segments import Segments
@@ -454,3 +454,151 @@ def test_any_statistics_have_a_prior(seed):
         for family in (tb.Gaussian(), tb.TiedGaussian(), tb.SphericalGaussian(), tb.TiedSphericalGaussian()):
             belief = family.prior("empirical", moments, "bayes")
             assert all(np.isfinite(part).all() for part in fields_of(belief.update(moments)))
+
+
+EVENTS = np.array([[3.0, 0.0, 40.0], [9.0, 1.0, 25.0], [1.0, 0.0, 70.0], [0.0, 4.0, 33.0]])
+TIMES = np.array([[2.0, 1.0, 3.0], [4.0, 1.0, 2.5], [1.0, 2.0, 4.0], [3.0, 1.0, 3.0]])
+
+
+def test_what_is_climbed_for_rates_is_the_evidence_with_its_own_slopes():
+    evaluate = empirical._gamma_evidence(EVENTS, TIMES)
+    totals = tb.Totals(TIMES, EVENTS)
+
+    def evidence_at(place):
+        return tb.Gamma(*np.exp(place).T).log_evidence(totals).sum(axis=0)
+
+    for place in (np.zeros((3, 2)), np.array([[1.0, -0.5], [-1.0, 0.3], [2.0, -1.5]])):
+        value, slope, bend = evaluate(place)
+        start = evaluate(np.zeros((3, 2)))[0]
+        np.testing.assert_allclose(
+            value - start, evidence_at(place) - evidence_at(np.zeros((3, 2))), rtol=1e-9, atol=1e-9
+        )
+        for axis in range(2):
+            move = 1e-5 * np.eye(2)[axis]
+            up, down = evaluate(place + move), evaluate(place - move)
+            np.testing.assert_allclose(slope[:, axis], (up[0] - down[0]) / 2e-5, rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(bend[:, axis], (up[1] - down[1]) / 2e-5, rtol=1e-5, atol=1e-5)
+
+
+def test_no_prior_of_rates_near_the_one_found_is_better():
+    totals = tb.Totals(TIMES, EVENTS)
+    prior = tb.Poisson().prior("empirical", totals, "bayes")
+    best = prior.log_evidence(totals).sum(axis=0)
+    for shape, rate in ((1.05, 1.0), (1 / 1.05, 1.0), (1.0, 1.05), (1.0, 1 / 1.05)):
+        moved = tb.Gamma(np.maximum(prior.shape * shape, 0.5), np.minimum(prior.rate * rate, TIMES.sum(axis=0)))
+        assert (moved.log_evidence(totals).sum(axis=0) <= best + 1e-9).all()
+    held = tb.Poisson().prior("empirical", totals, "map")
+    np.testing.assert_allclose(held.shape, prior.shape + 1, rtol=1e-14)
+    np.testing.assert_array_equal(held.rate, prior.rate)
+
+
+def test_bounds_of_priors_of_rates():
+    alike = tb.Totals([[10.0], [10.0], [10.0]], [[20.0], [20.0], [20.0]])
+    found = tb.Poisson().prior("empirical", alike, "bayes")
+    assert found.rate[0] == pytest.approx(30.0)  # no prior is worth more rows than were counted
+    assert found.mean()[0] == pytest.approx(2.0, rel=0.01)
+    apart = tb.Totals([[1.0]] * 8, [[0.0], [0.0], [0.0], [1e6], [0.0], [0.0], [0.0], [0.0]])
+    assert tb.Poisson().prior("empirical", apart, "bayes").shape[0] == pytest.approx(2 / 8)  # nor less than 2 / groups
+
+
+def test_rates_that_tell_nothing_of_groups_have_the_default():
+    weight = np.array([[2.0, 2.0, 0.0, 0.5], [3.0, 3.0, 4.0, 0.25]])
+    total = np.array([[1.0, 0.0, 0.0, 0.5], [9.0, 0.0, 7.0, 0.25]])
+    totals = tb.Totals(weight, total)
+    default = tb.Poisson().default_prior(totals, "bayes")
+    found = tb.Poisson().prior("empirical", totals, "bayes")
+    shape, rate = (np.broadcast_to(part, 4) for part in (default.shape, default.rate))
+    told = [0, 3]  # in the others there are no events, or rows of one group alone
+    silent = [1, 2]
+    np.testing.assert_array_equal(found.shape[silent], shape[silent])
+    np.testing.assert_array_equal(found.rate[silent], rate[silent])
+    for column in told:
+        alone = tb.Totals(weight[:, [column]], total[:, [column]])
+        one = tb.Poisson().prior("empirical", alone, "bayes")
+        np.testing.assert_allclose([found.shape[column], found.rate[column]], [one.shape[0], one.rate[0]], rtol=1e-7)
+        assert (found.shape[column], found.rate[column]) != (shape[column], rate[column])
+
+
+def test_columns_that_are_alike_are_found_once():
+    first = np.array([[1.0, 2.0, 1.0, -0.0, 0.0], [3.0, 4.0, 3.0, 0.0, -0.0]])
+    second = np.array([[5.0, 5.0, 5.0, 5.0, 5.0], [6.0, 6.0, 6.0, 6.0, 6.0]])
+    different, again = empirical._distinct(first, second)
+    assert different.shape == (2, 2, 3)  # −0 is 0
+    np.testing.assert_array_equal(different[..., again], np.stack([first, second]))
+    apart, again = empirical._distinct(first, second + np.array([0, 0, 1, 0, 0]))
+    assert apart.shape[-1] == 4
+    none, again = empirical._distinct(np.zeros((2, 0)), np.zeros((2, 0)))
+    assert none.shape == (2, 2, 0)
+    assert len(again) == 0
+    empty = tb.Poisson().prior("empirical", tb.Totals(np.ones((2, 1)), np.zeros((2, 0))), "bayes")
+    assert empty.shape.shape == (0,)
+    nobody = tb.Poisson().prior("empirical", tb.Totals(np.ones((0, 1)), np.zeros((0, 2))), "bayes")
+    assert nobody.shape.shape == (2,)
+
+
+def test_groups_may_be_given_in_several_axes():
+    totals = tb.Totals(TIMES.reshape(2, 2, 3), EVENTS.reshape(2, 2, 3))
+    flat = tb.Poisson().prior("empirical", tb.Totals(TIMES, EVENTS), "bayes")
+    found = tb.Poisson().prior("empirical", totals, "bayes")
+    np.testing.assert_allclose(found.shape, flat.shape, rtol=1e-12)
+    assert empirical._in_one_axis(tb.Totals([2.0], [1.0])).total.shape == (1, 1)
+
+
+def two_columns(first, second):
+    """Counts of two columns with levels, in groups."""
+    return tb.Counts(np.concatenate([np.array(first, float), np.array(second, float)], axis=1), (2, 3))
+
+
+def test_levels_are_compared_between_groups_where_two_have_counts():
+    rule, family = empirical.GroupsOrOne(), tb.Categorical()
+    spoken, silent = [[30, 70], [60, 40], [0, 0]], [[0, 0, 0], [5, 1, 0], [0, 0, 0]]
+    found = rule.resolve(family, two_columns(spoken, silent), "bayes").concentration
+    np.testing.assert_allclose(found[:2], beta_of([30, 70], [60, 40]), rtol=1e-6)
+    np.testing.assert_array_equal(found[2:], 1.0)  # one group tells nothing of how groups vary
+    held = rule.resolve(family, two_columns(spoken, silent), "map").concentration
+    np.testing.assert_allclose(held, found + 1, rtol=1e-12)
+    nothing = two_columns([[0, 0], [1, 0]], [[0, 0, 0], [5, 1, 0]])
+    assert rule.resolve(family, nothing, "bayes") == family.default_prior(nothing, "bayes")
+    light = two_columns([[0.3, 0.4], [0.1, 0.5]], [[0.2, 0.1, 0], [0.5, 0.1, 0]])  # fractions of rows are counts too
+    assert not (rule.resolve(family, light, "bayes").concentration == 1).any()
+    alone = rule.resolve(tb.Categorical(), tb.Counts(np.array([[3.0, 4.0], [5.0, 1.0]]), (2,)), "bayes")
+    np.testing.assert_allclose(alone.concentration, beta_of([3, 4], [5, 1]), rtol=1e-6)
+
+
+def test_families_are_resolved_together_as_each_alone():
+    rule = empirical.GroupsOrOne()
+    levels = two_columns([[30, 70], [60, 40]], [[5, 1, 2], [1, 1, 9]])
+    yes = tb.Totals([[9.0, 9.0], [8.0, 8.0]], [[3.0, 8.0], [7.0, 1.0]]).with_failures()
+    words = tb.Totals([[9.0], [8.0]], [[3.0, 8.0, 1.0], [7.0, 1.0, 0.0]])
+    quiet = tb.Totals([[9.0], [0.0]], [[3.0, 8.0], [0.0, 0.0]])
+    asked = [(tb.Categorical(), levels), (tb.Bernoulli(), yes), (tb.Multinomial(), quiet), (tb.Multinomial(), words)]
+    for estimate in ("bayes", "map"):
+        together = rule.resolve_all(asked, estimate)
+        for found, (family, statistics) in zip(together, asked, strict=True):
+            alone = rule.resolve(family, statistics, estimate)
+            for first, second in zip(fields_of(found), fields_of(alone), strict=True):
+                np.testing.assert_allclose(first, second, rtol=1e-9)
+    assert together[2] == tb.Multinomial().default_prior(quiet, "map")
+
+
+def test_labels_and_words_are_compared_between_groups_unless_a_mode_is_taken():
+    for family, compared in (
+        (tb.Categorical(), True),
+        (tb.Bernoulli(), True),
+        (tb.Poisson(), False),
+        (tb.Gaussian(), False),
+    ):
+        assert isinstance(empirical.default_in_groups(family, "bayes"), empirical.GroupsOrOne) == compared
+        assert empirical.default_in_groups(family, "map") is None
+    assert empirical.is_found("empirical")
+    assert empirical.is_found(empirical.GroupsOrOne())
+    assert not empirical.is_found(tb.Beta(1, 1))
+
+
+def test_of_a_beta_successes_and_failures_are_the_levels():
+    yes = tb.Totals([[9.0, 9.0], [8.0, 8.0]], [[3.0, 8.0], [7.0, 1.0]]).with_failures()
+    prior = tb.Bernoulli().prior("empirical", yes, "bayes")
+    for column in range(2):
+        hits = yes.total[:, column]
+        expected = beta_of(*np.stack([hits, [9 - hits[0], 8 - hits[1]]], axis=-1).tolist())
+        np.testing.assert_allclose([prior.successes[column], prior.failures[column]], expected, rtol=1e-6)

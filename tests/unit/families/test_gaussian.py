@@ -287,3 +287,52 @@ def test_rows_of_one_variance_share_their_length_by_column():
     point = family.maximum_likelihood(counted(family))
     cells = family.column_terms(point, ASKED, False)
     np.testing.assert_allclose(cells.sum(axis=-1), family.log_prob(point, ASKED), rtol=1e-12, atol=1e-15)
+
+
+def test_light_rows_count_too():
+    family, point = tb.Gaussian(), Normal(np.zeros((1, 3)), np.ones((1, 3)))
+    light = family.collect(ROWS[:1], weight=np.array([0.25]))
+    np.testing.assert_allclose(
+        family.log_likelihood(point, light)[..., :], 0.25 * stats.norm.logpdf(ROWS[:1]), rtol=1e-12
+    )
+    flat = Normal(np.zeros((1, 3)), np.array([[1.0, 0.0, 1.0]]))
+    grouped = family.collect(ROWS[:1], np.array([0]), 1, np.array([0.25]))
+    assert family.without_density(flat, grouped) == (0, 1)
+    assert family.without_density(flat._replace(variance=np.array([[1.0, 1.0, 0.0]])), grouped) == (0, 2)
+
+
+def test_bells_say_whether_groups_share_their_width():
+    for name, family in FOUR.items():
+        form = family.form(family.maximum_likelihood(counted(family)))
+        assert form.shared == (name in ("groups", "both"))
+        point = family.maximum_likelihood(counted(family))
+        cells = np.where(
+            np.isnan(ASKED[:, None]), 0.0, stats.norm.logpdf(ASKED[:, None], point.mean, np.sqrt(point.variance))
+        )
+        np.testing.assert_allclose(form.evaluate(ASKED), cells, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", FOUR)
+def test_only_ts_of_their_own_have_tables(name):
+    from tallybayes.families.estimates import read_estimate
+    from tallybayes.families.left_out import Counted
+
+    family = FOUR[name]
+    prior = family.default_prior(counted(family), "bayes")
+    for estimate in ("bayes", "map"):
+        tables = family.left_out_tables(Counted(counted(family), prior, read_estimate(estimate)), np.zeros(3, bool))
+        assert (tables is not None) == (name == "each its own" and estimate == "bayes")
+
+
+def test_rows_of_one_group_without_an_axis_for_it():
+    family, statistics = tb.Gaussian(), tb.learn(ROWS, tb.Gaussian()).statistics
+    point = family.maximum_likelihood(statistics)
+    np.testing.assert_allclose(point.variance, ROWS.var(axis=0), rtol=1e-12)
+    gone = family.without_flat(Normal(np.zeros(3), np.array([1.0, 0.0, 1.0])))
+    assert np.isnan(gone.mean).all()
+    spherical = tb.SphericalGaussian()
+    alone = tb.learn(ROWS, spherical).statistics
+    assert float(spherical.row_weight(alone)) == 15.0
+    assert float(spherical.log_likelihood(spherical.maximum_likelihood(alone), alone)) == pytest.approx(
+        stats.norm.logpdf(ROWS, ROWS.mean(axis=0), np.sqrt(ROWS.var(axis=0).mean())).sum()
+    )
