@@ -148,3 +148,103 @@ def test_few_groups_hold_what_many_may_move() -> None:
     pooled = empirical_gaussian.pooled_spread(few.statistics)[1]
     np.testing.assert_allclose(held.scale / held.shape, pooled, rtol=1e-9)
     assert np.any(np.abs(free.scale / free.shape / empirical_gaussian.pooled_spread(many.statistics)[1] - 1) > 0.01)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "spherical", "multivariate"])
+def test_the_value_is_the_evidence_along_what_is_about_variances(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    learned = learned_by(name)
+    seen, prior = climbed(learned, monkeypatch)
+    evaluate, _, place = seen[-1]
+
+    def evidence(belief: Any) -> float:
+        return float(np.sum(learned.family.log_evidence(belief, learned.statistics)))
+
+    def surer(factor: float) -> Any:
+        if name == "multivariate":
+            return prior.replace(freedom=(prior.freedom - 2) * factor + 2, scale=prior.scale * factor)
+        return prior.replace(shape=prior.shape * factor, scale=prior.scale * factor)
+
+    for factor in (1.6, 0.7):
+        for move, moved in (([0, 1, 0], surer(factor)), ([0, 0, 1], prior.replace(scale=prior.scale * factor))):
+            change = np.sum(evaluate(place + np.log(factor) * np.array(move))[0] - evaluate(place)[0])
+            assert change == pytest.approx(evidence(moved) - evidence(prior), rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_location_is_the_mean_of_means_by_what_they_are_worth(name: str) -> None:
+    for n_groups in (2, 5):
+        learned = learned_by(name, n_groups)
+        prior = learned.family.prior("empirical", learned.statistics, "bayes")
+        n = np.broadcast_to(learned.statistics.weight, learned.statistics.first_sum.shape)
+        weight = n / (n + np.broadcast_to(prior.strength, n.shape[1:]))
+        expected = (weight * learned.statistics.mean).sum(axis=0) / weight.sum(axis=0)
+        np.testing.assert_allclose(prior.location, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_groups_that_are_alike_are_worth_as_many_rows_as_there_are(name: str) -> None:
+    rows = np.random.default_rng(3).normal(size=(12, 3))
+    learned = tb.learn(np.concatenate([rows, rows]), FAMILIES[name], group=[0] * 12 + [1] * 12)
+    prior = learned.family.prior("empirical", learned.statistics, "bayes")
+    np.testing.assert_allclose(prior.strength, 24.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_groups_without_rows_are_no_groups_and_light_ones_are(name: str) -> None:
+    family = FAMILIES[name]
+    rng = np.random.default_rng(8)
+    rows, group = rng.normal(size=(12, 3)) + 5 * (np.arange(12) % 2)[:, None], np.arange(12) % 2
+    two, four = (family.collect(rows, group * (n // 2), n) for n in (2, 4))
+    with_empty, without = (family.prior("empirical", part, "bayes") for part in (four, two))
+    one, none = family.collect(rows, group * 0, 1), family.collect(rows, group * 0, 3)
+    alone, beside_none = (family.prior("empirical", part, "bayes") for part in (one, none))
+    for first, second in ((with_empty, without), (beside_none, alone), (alone, family.default_prior(one, "bayes"))):
+        for part in ("location", "strength", "scale"):
+            np.testing.assert_allclose(
+                *np.broadcast_arrays(getattr(first, part), getattr(second, part)), rtol=1e-6, atol=1e-9
+            )
+    light = family.collect(rows, group, 2, np.full(12, 0.1))  # six tenths of a row each
+    found = family.prior("empirical", light, "bayes")
+    assert not np.isclose(found.strength, 0.01).any()
+
+
+def test_a_shared_covariance_is_held_at_that_within_groups() -> None:
+    learned = learned_by("tied multivariate")
+    prior = learned.family.prior("empirical", learned.statistics, "bayes")
+    spread = empirical_gaussian.pooled_spread(learned.statistics)[1]
+    assert float(np.ravel(prior.freedom)[0]) == pytest.approx(3.0 + 3 - 1)  # a shape of 1.5 in every column
+    np.testing.assert_allclose(np.diagonal(np.reshape(prior.scale, (3, 3))), 3.0 * spread, rtol=1e-12)
+
+
+def test_bounds_open_with_the_number_of_groups() -> None:
+    start = np.log(np.array([[0.01, 1.5, 1.0]] * 6))
+    n_groups, total = np.array([1, 2, 10, 20, 1000, 5]), np.array([50.0, 50.0, 50.0, 50.0, 5000.0, 1.0])
+    low, high = (np.exp(part) for part in empirical_gaussian._bounds(total, n_groups, start, tied=False))
+    np.testing.assert_allclose(low[0], [0.01, 1.5, 1.0])  # a single group holds all
+    np.testing.assert_allclose(high[0], [0.01, 1.5, 1.0])
+    for few in (1, 2):  # up to ten hold the typical variance, and the shape at 1.5 or more
+        np.testing.assert_allclose(low[few, 1:], [1.5, 1.0])
+        np.testing.assert_allclose(high[few], [50.0, 25.0, 1.0])
+    np.testing.assert_allclose(low[3, 1:], [0.75, 0.5])
+    np.testing.assert_allclose(high[3], [50.0, 25.0, 2.0])
+    np.testing.assert_allclose(low[4, 1:], [0.5, 0.01])
+    np.testing.assert_allclose(high[4], [5000.0, 2500.0, 100.0])
+    assert high[5, 1] >= low[5, 1]  # next to no rows leave the default's shape
+    assert (low[1:, 0] < 1e-12).all()
+    tied = [np.exp(part) for part in empirical_gaussian._bounds(total, n_groups, start, tied=True)]
+    for low_or_high in tied:
+        np.testing.assert_allclose(low_or_high[:, 1:], np.exp(start[:, 1:]))
+    np.testing.assert_allclose(tied[1][1:, 0], [50.0, 50.0, 50.0, 5000.0, 3.0])
+
+
+@pytest.mark.parametrize("name", ["gaussian", "tied"])
+def test_a_column_that_one_group_has_is_the_default(name: str) -> None:
+    rows = np.random.default_rng(8).normal(size=(12, 3)) + 5 * (np.arange(12) % 2)[:, None]
+    rows[1::2, 1] = np.nan
+    family = FAMILIES[name]
+    statistics = family.collect(rows, np.arange(12) % 2, 2)
+    found, default = family.prior("empirical", statistics, "bayes"), family.default_prior(statistics, "bayes")
+    for part in ("location", "strength", "shape", "scale"):
+        held = np.broadcast_to(getattr(default, part), 3)[1]
+        assert np.broadcast_to(getattr(found, part), 3)[1] == pytest.approx(held, rel=1e-9)
+    assert found.strength[0] != pytest.approx(0.01, rel=1e-3)
