@@ -273,3 +273,31 @@ def test_what_is_left_of_a_difference_of_counts_is_no_rounding() -> None:
         0.0,
         5.0 - (5.0 - 1e-9),
     ]
+
+
+def test_tables_of_a_group_of_one_row_are_those_of_the_prior() -> None:
+    """And there is none of a group without rows, which no row can be left out of."""
+    rows, group, family = np.array([[1.0], [2.0], [5.0]]), np.array([0, 0, 1]), tb.Gaussian()
+    statistics = family.collect(rows, group, 2)
+    prior = tb.NormalInverseGamma(np.array([3.0]), 0.5, 0.4, 2.0)
+    counted = Counted(statistics, prior, read_estimate("bayes"))
+    with np.errstate(all="ignore"):
+        mean, spread, power, log_norm = family.left_out_tables(counted, NOTHING)
+    gap = (5.0 - mean[0, 1]) ** 2 * spread[0, 1]
+    found = log_norm[0, 1] + power[0, 1] * np.log1p(-gap)
+    assert found == pytest.approx(float(family.log_predictive(prior, rows[2:])[0, 0]))
+    empty = Counted(family.collect(rows, group, 3), prior.replace(shape=np.array(2.0)), read_estimate("bayes"))
+    with np.errstate(all="ignore"):
+        _, spread, _, _ = family.left_out_tables(empty, NOTHING)
+    assert np.isnan(spread[0]).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("name", ["tied", "tied spherical", "tied multivariate"])
+def test_groups_of_light_rows_take_their_share_of_freedom(name: str) -> None:
+    """An unbiased variance that groups share has one row less for every mean."""
+    family, weight = MEASURED[name], np.where(GROUP == 1, 0.15, 1.0)  # six rows that weigh less than one
+    block = NUMBERS[:, :2]
+    counted = counted_by(family, block, weight, "unbiased")
+    found = left_out(family, counted, Removed(block, GROUP, weight, NOTHING))
+    for row in (0, 1, 3):
+        np.testing.assert_allclose(found[row], of_others(family, block, weight, counted, row), rtol=1e-8)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import tallybayes as tb
 from tallybayes.beliefs.linear_normal_inverse_gamma import Line
 from tallybayes.families.linear_in_parents import LinearInParents, weight_name
 
@@ -97,3 +98,19 @@ def test_a_line_is_told_by_its_intercept_weights_and_noise():
     np.testing.assert_allclose(FAMILY.describe(posterior)["intercept"][..., 0], posterior.mean().intercept)
     assert FAMILY.given_measured is FAMILY
     assert FAMILY.decays
+
+
+def test_a_density_goes_by_the_node_not_by_its_parents():
+    counted = FAMILY.collect(ROWS * np.array([1e12, 1e12, 1.0]))
+    assert FAMILY.without_density(FAMILY.maximum_likelihood(counted), counted) is None
+
+
+def test_other_words_are_no_priors():
+    with pytest.raises(tb.PriorError):
+        FAMILY.prior("flat", FAMILY.collect(ROWS), "bayes")
+
+
+def test_weights_of_less_than_a_row_have_their_spread():
+    counted = FAMILY.collect(ROWS, None, 1, np.full(30, 0.02))
+    found = FAMILY.prior(1.0, counted, "bayes")
+    assert found.scale / found.shape == pytest.approx(ROWS[:, 2].var(), rel=1e-9)

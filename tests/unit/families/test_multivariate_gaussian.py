@@ -246,3 +246,97 @@ def test_columns_are_described_by_themselves():
     np.testing.assert_allclose(
         FREE.describe(posterior)["variance"], np.diagonal(posterior.mean().covariance, axis1=1, axis2=2)
     )
+
+
+def several(shape):
+    """Means and covariances of groups along any axes, unlike each other."""
+    rng = np.random.default_rng(3)
+    half = rng.normal(size=(*shape, 2, 2)) + 2 * np.eye(2)
+    return MultivariateNormal(5 + rng.normal(size=(*shape, 2)), half @ np.swapaxes(half, -1, -2))
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3)], ids=str)
+def test_groups_may_have_any_axes(shape):
+    """What is said of all at once is what is said of each."""
+    point, other = several(shape), several((*shape, 2))
+    other = MultivariateNormal(*(np.asarray(part)[(slice(None),) * len(shape) + (1,)] for part in other))
+    rows = np.array([[4.0, 6.0], [5.0, np.nan], [np.nan, np.nan], [7.0, 5.5]])
+    posterior = tb.NormalInverseWishart(point.mean, np.full(shape, 2.5), np.full(shape, 6.0), point.covariance * 4)
+    rooted = posterior.replace(root=np.linalg.cholesky(posterior.scale))  # as where it is too flat for products
+    found = {
+        "log_prob": FREE.log_prob(point, rows),
+        "log_predictive": FREE.log_predictive(posterior, rows),
+        "terms": FREE.column_terms(point, rows, False),
+        "predictive terms": FREE.column_terms(posterior, rows, True),
+        "means": FREE.conditional_means(point, rows),
+        "cumulative": FREE.cumulative(point, rows),
+    }
+    np.testing.assert_allclose(FREE.log_predictive(rooted, rows), found["log_predictive"], rtol=1e-10)
+    known = np.array([0, 1])
+    np.testing.assert_allclose(
+        FREE.predictive_root(rooted, known), FREE.predictive_root(posterior, known), rtol=1e-10, atol=1e-12
+    )
+    apart = FREE.divergence(point, other)
+    assert apart.shape == shape
+    form = FREE.predictive_form(posterior)
+    assert form.shape.shape == shape
+    for index in np.ndindex(shape):
+        mean, covariance = point.mean[index], point.covariance[index]
+        normal = stats.multivariate_normal(mean, covariance)
+        assert found["log_prob"][(0, *index)] == pytest.approx(normal.logpdf(rows[0]))
+        assert found["log_prob"][(1, *index)] == pytest.approx(
+            stats.norm.logpdf(5.0, mean[0], np.sqrt(covariance[0, 0]))
+        )
+        t = stats.multivariate_t(mean, covariance * 4 * (1 + 1 / 2.5) / 5, 5)
+        assert found["log_predictive"][(0, *index)] == pytest.approx(t.logpdf(rows[0]))
+        assert form.shape[index] == 2.5
+        single, its = (
+            MultivariateNormal(mean, covariance),
+            MultivariateNormal(other.mean[index], other.covariance[index]),
+        )
+        assert apart[index] == pytest.approx(float(FREE.divergence(single, its)))
+        alone = tb.NormalInverseWishart(mean, 2.5, 6.0, covariance * 4)
+        for name, one in (
+            ("terms", FREE.column_terms(single, rows, False)),
+            ("predictive terms", FREE.column_terms(alone, rows, True)),
+            ("means", FREE.conditional_means(single, rows)),
+            ("cumulative", FREE.cumulative(single, rows)),
+        ):
+            np.testing.assert_allclose(found[name][(slice(None), *index)], one, rtol=1e-10, atol=1e-12)
+    assert np.isfinite(found["log_prob"]).all()
+    assert not found["log_prob"][2].any()
+
+
+def test_a_shared_scale_that_is_kept_as_its_root():
+    moments = counted(TIED)
+    posterior = TIED.prior(None, moments, "bayes").update(moments)
+    rooted = posterior.replace(root=np.linalg.cholesky(posterior.scale))
+    np.testing.assert_allclose(TIED.log_predictive(rooted, HOLED), TIED.log_predictive(posterior, HOLED), rtol=1e-10)
+
+
+@pytest.mark.parametrize("predictive", [False, True])
+def test_shares_go_by_distances_from_the_mean(predictive):
+    """A column at its mean, uncorrelated with the others, has no share of the squared length."""
+    spread, mean = np.diag([1.0, 4.0])[None], np.array([[10.0, -3.0]])
+    x = np.array([[10.0, -3.0], [12.0, -3.0], [10.0, 0.0]])
+    if predictive:
+        parameters = tb.NormalInverseWishart(mean, np.full(1, 4.0), np.full(1, 5.0), spread)
+        squares = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 9 / 4]]) / 1.25
+        shares = -6 / 2 * np.log1p(squares)
+    else:
+        parameters = MultivariateNormal(mean, spread)
+        shares = -0.5 * np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 9 / 4]])
+    terms = FREE.column_terms(parameters, x, predictive)[:, 0]
+    np.testing.assert_allclose(terms - terms[0], shares, atol=1e-12)
+
+
+def test_covariances_of_columns_of_any_unit_fall_in_alike():
+    unit = np.array([1e-5, 1e5])
+    moments = counted(rows=ROWS[:, :2] * unit)
+    point = FREE.maximum_likelihood(moments)
+    np.testing.assert_array_equal(FREE.collapsed(point, moments).covariance, point.covariance)
+    flat = np.array([[1.0, 1.0 - 1e-12], [1.0 - 1e-12, 1.0]]) * unit[:, None] * unit
+    found = FREE.collapsed(point._replace(covariance=np.stack([flat] * 3)), moments).covariance
+    assert not found.any()
+    nothing = FREE.collapsed(point._replace(covariance=np.zeros((3, 2, 2))), moments).covariance
+    assert not nothing.any()

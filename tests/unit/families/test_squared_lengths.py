@@ -106,3 +106,24 @@ def test_rows_turned_by_one_root_are_turned_some_at_a_time():
     turned_lengths(large, centre, root, shift)
     assert tracemalloc.get_traced_memory()[1] < peak + 9 * found.nbytes + 2**20  # what is told, and nothing else, grows
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_what_is_definite_does_not_go_by_the_unit(unit):
+    assert cholesky(unit * np.array([[1.0, 1.0], [1.0, 1.0 + 1e-14]])) is None
+    assert cholesky(unit * np.array([[1.0, 1.0], [1.0, 1.0 + 1e-12]])) is not None
+
+
+@pytest.mark.parametrize("given", [(), (2, 3)], ids=str)
+def test_lengths_of_groups_of_any_axes(given):
+    rng = np.random.default_rng(4)
+    half = rng.normal(size=(*given, 2, 2)) + 2 * np.eye(2)
+    covariance, mean, rows = half @ np.swapaxes(half, -1, -2), rng.normal(size=(*given, 2)), rng.normal(size=(5, 2))
+    found, log_det = squared_distances(rows, mean, cholesky(covariance))
+    assert found.shape == (5, *given)
+    for index in np.ndindex(given):
+        gap = rows - mean[index]
+        np.testing.assert_allclose(
+            found[(slice(None), *index)], (gap @ np.linalg.inv(covariance[index]) * gap).sum(axis=1), rtol=1e-10
+        )
+        assert log_det[index] == pytest.approx(np.linalg.slogdet(covariance[index])[1])
