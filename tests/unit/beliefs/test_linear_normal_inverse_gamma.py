@@ -289,3 +289,24 @@ def test_no_rows_leave_everything_as_it_was():
 @pytest.mark.parametrize(("shape", "expected"), [(0.5, np.inf), (1.0, np.inf), (1.5, 6.0), (2.0, 3.0), (4.0, 1.0)])
 def test_the_expected_noise_is_finite_above_a_shape_of_1(shape, expected):
     assert tb.LinearNormalInverseGamma([0.0], [[1.0]], shape, 3.0).mean().variance == expected
+
+
+@pytest.mark.parametrize("name", ["location", "precision", "shape", "scale", "level", "strength", "centre"])
+def test_one_number_by_group_makes_a_belief_by_group(name):
+    every, first = make(), make(0)
+    mixed = first.replace(root=None, **{name: getattr(every, name)})
+    x, line = np.array([[0.5, 2.0], [1.0, -1.0], [0.0, 0.0], [3.0, 3.0]]), Line(np.array([0.3, -0.2]), 0.4, 0.8)
+    assert mixed.mean().slope.shape == (3, 2)
+    assert mixed.mean().intercept.shape == mixed.mode().variance.shape == (3,)
+    assert mixed.leverage(x).shape[0] == 4
+    assert mixed.sample(5, random_state=0).slope.shape == (5, 3, 2)
+    assert mixed.interval().low.slope.shape == (3, 2)
+    for group in range(3):
+        one = first.replace(root=None, **{name: getattr(make(group), name)})
+        for part, expected in zip(mixed.mode(), one.mode(), strict=True):
+            np.testing.assert_allclose(part[group], expected, rtol=1e-12)
+        for part, expected in zip(mixed.interval().high, one.interval().high, strict=True):
+            np.testing.assert_allclose(part[group], expected, rtol=1e-12)
+        np.testing.assert_allclose(np.broadcast_to(mixed.leverage(x), (4, 3))[:, group], one.leverage(x), rtol=1e-12)
+        np.testing.assert_allclose(np.broadcast_to(mixed.at(x), (4, 3))[:, group], one.at(x), rtol=1e-12)
+        assert np.broadcast_to(mixed.log_prob(line), 3)[group] == pytest.approx(one.log_prob(line), rel=1e-12)

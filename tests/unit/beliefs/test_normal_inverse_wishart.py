@@ -350,3 +350,21 @@ def test_no_rows_are_no_evidence():
     np.testing.assert_allclose(of_groups().log_evidence(empty), np.zeros(3), atol=1e-12)
     tied = tb.NormalInverseWishart(np.zeros((3, 3)), 1, [4.0], np.eye(3)[None], shared=("groups",))
     assert tied.log_evidence(empty) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["location", "strength", "freedom", "scale"])
+def test_one_number_by_group_makes_a_belief_by_group(name):
+    first = of_groups(1)
+    mixed = first.replace(**{name: getattr(of_groups(), name)})
+    point = (np.array([0.1, 0.5, -1.0]), np.diag([1.0, 2.0, 0.5]))
+    assert mixed.mean().mean.shape == (3, 3)
+    assert mixed.mean().covariance.shape == (3, 3, 3)
+    drawn = mixed.sample(2, random_state=0)
+    assert (drawn.mean.shape, drawn.covariance.shape) == ((2, 3, 3), (2, 3, 3, 3))
+    for group in range(3):
+        one = first.replace(**{name: getattr(of_groups(group), name)})
+        for part, expected in zip(mixed.mode(), one.mode(), strict=True):
+            np.testing.assert_allclose(part[group], expected, rtol=1e-12)
+        for part, expected in zip(mixed.interval().high, one.interval().high, strict=True):
+            np.testing.assert_allclose(part[group], expected, rtol=1e-12)
+        assert np.broadcast_to(mixed.log_prob(point), 3)[group] == pytest.approx(one.log_prob(point), rel=1e-12)
