@@ -347,12 +347,15 @@ def test_shares_up_to_a_value_are_those_of_the_histogram(n_groups):
             np.testing.assert_allclose(told, shape.cdf(x[:, column]), rtol=1e-12, atol=1e-15)
 
 
+WIDE = (-1, 1, 2.5, 10)  # no bin has width 1
+
+
 @pytest.mark.parametrize("estimate", ["bayes", "mle"])
 def test_a_row_left_out_is_predicted_by_the_others(estimate):
     from tallybayes.families.estimates import read_estimate
     from tallybayes.families.left_out import Counted, Removed
 
-    family, read = tb.Binned(EDGES), read_estimate(estimate)
+    family, read = tb.Binned(WIDE), read_estimate(estimate)
     cells = np.stack([VALUES, VALUES[::-1] / 2], axis=1)[:12]
     cells[3, 1] = np.nan
     group, weight = np.arange(12) % 2, np.where(np.arange(12) % 3 == 0, 2.0, 1.0)
@@ -380,7 +383,7 @@ def test_tables_of_rows_left_out_are_densities():
     from tallybayes.families.estimates import read_estimate
     from tallybayes.families.left_out import Counted
 
-    family = tb.Binned(EDGES)
+    family = tb.Binned(WIDE)
     cells, group = np.stack([VALUES, VALUES[::-1] / 2], axis=1)[:12], np.arange(12) % 2
     statistics = family.collect(cells, group, 2)
     (table,) = family.left_out_tables(Counted(statistics, PRIOR_OF_TWO, read_estimate("bayes")), np.zeros(2, bool))
@@ -393,7 +396,7 @@ def test_tables_of_rows_left_out_are_densities():
         share = (statistics.table[g, level] - 1 + alpha[level]) / (
             statistics.table[g, column].sum() - 1 + alpha[column].sum()
         )
-        assert table[level, g] == pytest.approx(np.log(share / np.diff(EDGES)[level % 3]), rel=1e-12)
+        assert table[level, g] == pytest.approx(np.log(share / np.diff(WIDE)[level % 3]), rel=1e-12)
     held = Counted(statistics, tb.Dirichlet(0.5), read_estimate("map"))
     assert family.left_out_tables(held, np.zeros(2, bool)) is None
 
