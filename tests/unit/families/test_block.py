@@ -70,3 +70,17 @@ def test_what_is_not_dense_is_refused_by_what_it_is():
     for block, text in ((SPARSE, "sparse"), (Codes([], np.zeros(0)), "codes of levels")):
         with pytest.raises(DataError, match=text):
             dense(block, "Gaussian")
+
+
+def test_sums_of_short_numbers_are_made_of_long_ones():
+    values = np.array([2.0**24, 1.0, 1.0, 1.0], dtype=np.float32)  # which four bytes would not tell from 2²⁴
+    rows = Sparse(np.array([0, 4]), np.arange(4), values, 4)
+    assert rows.sum_rows(values).tolist() == [2.0**24 + 3]
+
+
+def test_blocks_of_one_column():
+    assert n_rows([np.zeros(3)]) == 3
+    assert n_rows(Codes([np.zeros(3, dtype=int)], np.array([1]))) == 3
+    assert n_columns([np.zeros(3)]) == 1
+    stored = Sparse(np.array([0, 1]), np.array([0]), np.array([np.nan]), 1)
+    assert stored.has_missing

@@ -52,6 +52,7 @@ def test_columns_without_spread():
     family = tb.Gaussian()
     assert family.flat_columns(moments).tolist() == [1]
     assert family.flat_columns(counted(ROWS)).tolist() == []
+    assert family.measured  # so that columns without spread have no density
     grown = family.with_spread(moments, np.array([1]))
     np.testing.assert_allclose(grown.scatter - moments.scatter, [[0.0, 1.0]] * 3)
     assert family.with_spread(moments, np.array([], dtype=int)) is moments
