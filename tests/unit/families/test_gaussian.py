@@ -336,3 +336,11 @@ def test_rows_of_one_group_without_an_axis_for_it():
     assert float(spherical.log_likelihood(spherical.maximum_likelihood(alone), alone)) == pytest.approx(
         stats.norm.logpdf(ROWS, ROWS.mean(axis=0), np.sqrt(ROWS.var(axis=0).mean())).sum()
     )
+
+
+@pytest.mark.parametrize("name", FOUR)
+def test_a_group_without_rows_spends_none(name):
+    family = FOUR[name]
+    two, three = family.unbiased(counted(family)), family.unbiased(family.collect(ROWS, GROUP, 3))
+    np.testing.assert_allclose(three.variance[:2], two.variance, rtol=1e-13)
+    assert np.isnan(three.variance[2]).all()
