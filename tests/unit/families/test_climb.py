@@ -1,6 +1,7 @@
 """Newton's method on many problems at once: tops in closed form, at bounds, and where a step is far too long."""
 
 import numpy as np
+import pytest
 
 from tallybayes.families.climb import climb
 
@@ -114,3 +115,37 @@ def test_problems_do_not_share_their_steps():
             quadratic(tops[k : k + 1], bends[k : k + 1]), np.zeros((1, 2)), np.array(-10.0), np.array(10.0), n_steps=3
         )
         np.testing.assert_allclose(together[k], alone[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("times", [1e-6, 1e6])
+def test_a_function_times_a_number_is_climbed_in_the_same_steps(times):
+    def rough(factor):  # steep on one side, so that steps overshoot and are damped, and flat along the other number
+        def evaluate(place):
+            x, y = place.T
+            value = -(np.abs(x) ** 1.2) - 1e-3 * (y - 1) ** 2
+            slope = np.stack([-1.2 * np.sign(x) * np.abs(x) ** 0.2, -2e-3 * (y - 1)], axis=1)
+            bend = np.zeros((len(x), 2, 2))
+            bend[:, 0, 0], bend[:, 1, 1] = -0.24 * np.abs(x) ** -0.8, -2e-3
+            return factor * value, factor * slope, factor * bend
+
+        return evaluate
+
+    start, low, high = np.array([[1.3, 0.0], [-0.4, 4.0]]), np.array(-9.0), np.array(9.0)
+    for n_steps in (1, 3, 6, 10, 15):
+        plain, _ = climb(rough(1.0), start, low, high, n_steps=n_steps)
+        found, _ = climb(rough(times), start, low, high, n_steps=n_steps)
+        np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-9)
+
+
+def test_directions_without_any_bend_are_climbed_all_the_same():
+    """A slope alone leads to the bound, however little it is beside the bend of another number."""
+
+    def evaluate(place):
+        x, y = place.T
+        bend = np.zeros((len(x), 2, 2))
+        bend[:, 0, 0] = -2.0
+        return y - (x - 1) ** 2, np.stack([-2 * (x - 1), np.ones(len(x))], axis=1), bend
+
+    found, done = climb(evaluate, np.zeros((1, 2)), np.array(-5.0), np.array(5.0))
+    np.testing.assert_allclose(found, [[1.0, 5.0]], atol=1e-9)
+    assert done.all()
