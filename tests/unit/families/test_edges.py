@@ -201,6 +201,7 @@ def test_the_middle_half_tells_the_spread():
     assert spread([0, 1, 3, 10], [1, 1, 1, 1]) == 3.0
     assert spread([0, 1, 3, 10], [1, 1, 1, 9]) == 7.0
     assert spread([0, 1, 3, 10], [4, 9, 1, 1]) == 1.0
+    assert spread([0, 1, 3, 10], [4, 5, 4, 5]) == 9.0  # of 18, four and a half and thirteen and a half
     assert spread([2, 5, 9], [1, 8, 1]) == 7.0  # one value has half of the weight: from end to end
     assert spread([-3, 5, 9, 10], [1, 8, 0.5, 0.5]) == 13.0
 
