@@ -196,3 +196,24 @@ def test_columns_of_one_level_and_of_none():
     assert certain[0] == pytest.approx(stats.dirichlet([1, 2]).logpdf([0.5, 0.5]))
     np.testing.assert_allclose(certain[1:], 0.0, atol=1e-15)
     assert belief.log_prob([0.5, 0.5, 0.5])[2] == -np.inf  # the probability of the only level is 1
+
+
+def test_updates_keep_the_columns_apart():
+    two = tb.Dirichlet(1.0).update(tb.Counts([[3, 0, 1, 2], [1, 1, 1, 1]], (2, 2)))
+    assert two.sizes == (2, 2)
+    np.testing.assert_allclose(two.mean(), [[4 / 5, 1 / 5, 2 / 5, 3 / 5], [0.5, 0.5, 0.5, 0.5]])
+    assert tb.Dirichlet(1.0).update(tb.Counts([3, 0, 1])).sizes is None
+
+
+def test_evidence_of_rows_of_words_is_scipys():
+    alpha, rows = [0.5, 2.0, 1.0], np.array([[4, 1, 0], [2, 0, 3], [0, 1, 1]])
+    group = np.array([0, 0, 1])
+    found = tb.Dirichlet(alpha).log_evidence(tb.Multinomial().collect(rows.astype(float), group, 2))
+    for place in range(2):
+        mine = rows[group == place]
+        # the sequence of all words, and the ways in which every row's own may be ordered
+        together = stats.dirichlet_multinomial(alpha, mine.sum())
+        ways = [stats.multinomial(row.sum(), [1 / 3] * 3).logpmf(row) + row.sum() * np.log(3) for row in mine]
+        all_ways = stats.multinomial(mine.sum(), [1 / 3] * 3).logpmf(mine.sum(axis=0)) + mine.sum() * np.log(3)
+        expected = together.logpmf(mine.sum(axis=0)) - all_ways + sum(ways)
+        assert found[place] == pytest.approx(expected, rel=1e-11)
