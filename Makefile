@@ -61,7 +61,7 @@ test: setup ## set up and run the tests, the handbook's examples included, but f
 
 # What is drawn at random is drawn again here, more often.
 test-slow: setup ## the tests that take long, and more examples of the laws; it stops at the first that fails
-	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'slow or hypothesis' --hypothesis-profile thorough -x
+	$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile -m 'slow or hypothesis' --hypothesis-profile thorough -x
 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
 # scikit-learn's own checks, pictures, notebooks, what is written about rows.
@@ -91,7 +91,7 @@ floors: setup ## fail where a promise of speed is kept less than half as well as
 
 coverage: $(VENV)/.dev ## how much of the package the quick tests run, lines and branches, by folder; 95 % of the lower storeys
 	mkdir -p build
-	$(BIN)/python -m pytest -q -n $(CORES) --dist loadgroup -m 'not slow' --cov --cov-report=json:build/coverage.json tests
+	$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile -m 'not slow' --cov --cov-report=json:build/coverage.json tests
 	$(BIN)/python tests/covered.py build/coverage.json
 
 mutate: $(VENV)/.dev ## would the tests notice? 300 changes of families and beliefs, each run against the tests of its line

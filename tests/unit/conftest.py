@@ -63,10 +63,3 @@ def postgresql_server(one_postgresql):
     with psycopg.connect(one_postgresql, autocommit=True) as connection:
         connection.execute("SET client_min_messages = warning; DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     return one_postgresql
-
-
-def pytest_collection_modifyitems(items):
-    """Tests of Spark run in one process, which starts one session."""
-    for item in items:
-        if "spark" in item.fixturenames or "spark" in item.nodeid.rpartition("[")[2]:
-            item.add_marker(pytest.mark.xdist_group("spark"))

@@ -17,8 +17,6 @@ from tallybayes.families.form import Form
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.model import Model
 
-pytestmark = pytest.mark.xdist_group("layout")  # their imports are found once for all of them
-
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tallybayes"
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -7,10 +7,7 @@ import pytest
 
 import tallybayes as tb
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
 
 
 @pytest.mark.slow

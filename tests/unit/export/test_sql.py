@@ -78,7 +78,7 @@ def kinds(frame):
 
 QUICK = ["duckdb", "sqlite", "postgresql"]
 ESTIMATES = ["mle", "map", "unbiased", "bayes"]
-SPARK = pytest.param("spark", "bayes", marks=pytest.mark.xdist_group("spark"))  # which takes seconds for a query
+SPARK = ("spark", "bayes")  # which takes seconds for a query
 
 
 @pytest.fixture(params=QUICK)

@@ -68,8 +68,7 @@ _TYPES = [
 
 
 DATABASES = ["duckdb", "sqlite", "postgresql"]
-SPARK = pytest.param("spark", marks=pytest.mark.xdist_group("spark"))
-everywhere = pytest.mark.parametrize("connect", [*DATABASES, SPARK], indirect=True)
+everywhere = pytest.mark.parametrize("connect", [*DATABASES, "spark"], indirect=True)
 
 
 @pytest.fixture(params=DATABASES)
@@ -438,7 +437,6 @@ def test_a_relation_counts_labelled_sequences(steps, connect, never_read):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 def test_spark_counts_labelled_sequences(spark, never_read):
     steps = _steps()
     found = tb.HiddenMarkovModel(columns=COLUMNS_OF_STEPS, end_state=True)

@@ -11,10 +11,7 @@ import tallybayes as tb
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.spark import SparkFrame
 
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
 NAME = "o`dd {rows}; --"
 
 

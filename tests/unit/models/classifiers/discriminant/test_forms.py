@@ -160,9 +160,11 @@ class TestPictures:
         named = tb.GaussianDiscriminant().fit(pandas.DataFrame(X[:, :2], columns=["width", "height"]), Y)
         assert named.plot_decision().axes[0].get_xlabel() == "width"
 
-    def test_decision_needs_two_columns(self):
-        with pytest.raises(DataError, match=r"has shape \(1,\); expected 2 columns"):
-            tb.GaussianDiscriminant().fit(X[:, :1], Y).plot_decision()
+    def test_decisions_along_one_column_and_what_needs_two(self):
+        model = tb.GaussianDiscriminant().fit(X[:, :1], Y)
+        assert len(model.plot_decision().axes[0].lines) == len(model.classes_)
+        with pytest.raises(DataError, match=r"has shape \(1,\); expected 2 or more"):
+            model.plot_joint()
 
     def test_projection(self):
         (ax,) = tb.GaussianDiscriminant().fit(X, Y).plot_projection(X, Y).axes
