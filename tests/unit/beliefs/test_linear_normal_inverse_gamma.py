@@ -310,3 +310,25 @@ def test_one_number_by_group_makes_a_belief_by_group(name):
         np.testing.assert_allclose(np.broadcast_to(mixed.leverage(x), (4, 3))[:, group], one.leverage(x), rtol=1e-12)
         np.testing.assert_allclose(np.broadcast_to(mixed.at(x), (4, 3))[:, group], one.at(x), rtol=1e-12)
         assert np.broadcast_to(mixed.log_prob(line), 3)[group] == pytest.approx(one.log_prob(line), rel=1e-12)
+
+
+def test_lines_go_through_the_origin_as_far_as_is_known():
+    belief = tb.LinearNormalInverseGamma([2.0], [[1.0]], 2, 1)
+    assert belief.mean().intercept == 0.0
+    assert belief.at(np.array([[0.0], [3.0]])).tolist() == [0.0, 6.0]
+
+
+def test_one_of_several_precisions_that_is_not_symmetric_is_refused():
+    with pytest.raises(PriorError, match="symmetric"):
+        tb.LinearNormalInverseGamma([0.0, 0.0], [np.eye(2), [[1.0, 0.5], [0.2, 1.0]], np.eye(2)], 2, 1)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_rows_may_be_light(name):
+    family, prior = tb.MultivariateGaussian(), PRIORS[name]
+    half = family.collect(ROWS[:3], weight=np.full(3, 0.25))
+    steps = prior.update(half).update(half).update(half).update(half)
+    once = prior.update(moments(ROWS[:3]))
+    for part, expected in zip(steps.mean(), once.mean(), strict=True):
+        np.testing.assert_allclose(np.reshape(part, np.shape(expected)), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(steps.leverage(ROWS[:2, :2])[:, 0], once.leverage(ROWS[:2, :2]), rtol=1e-9)
