@@ -340,3 +340,28 @@ def test_covariances_of_columns_of_any_unit_fall_in_alike():
     assert not found.any()
     nothing = FREE.collapsed(point._replace(covariance=np.zeros((3, 2, 2))), moments).covariance
     assert not nothing.any()
+
+
+def test_rows_that_weigh_less_than_one_are_rows():
+    moments = FREE.collect(ROWS, GROUP, 3, np.full(22, 0.05))
+    point = FREE.maximum_likelihood(counted())
+    whole = FREE.log_likelihood(point, counted())
+    np.testing.assert_allclose(FREE.log_likelihood(point, moments), 0.05 * whole, rtol=1e-9)
+    line = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
+    light = FREE.collect(line, None, 1, np.full(3, 0.1))
+    assert FREE.without_density(FREE.maximum_likelihood(light), light) == (0, None)
+    assert TIED.without_density(TIED.maximum_likelihood(light), light) == (None, None)
+
+
+@pytest.mark.parametrize("shape", [(1,), (2, 3)], ids=str)
+def test_flat_groups_along_any_axes(shape):
+    spread = np.broadcast_to(np.diag([1.0, 2.0]), (*shape, 2, 2)).copy()
+    spread[(-1,) * len(shape)] = 1.0  # the last one, on a line
+    mean, moments = np.zeros((*shape, 2)), counted(rows=ROWS[:, :2])
+    found = FREE.collapsed(MultivariateNormal(mean, spread), moments).covariance
+    flat = np.zeros(shape, dtype=bool)
+    flat[(-1,) * len(shape)] = True
+    np.testing.assert_array_equal(found, np.where(flat[..., None, None], 0.0, spread))
+    nowhere = FREE.divergence(MultivariateNormal(mean, spread), MultivariateNormal(mean, np.zeros_like(spread)))
+    assert nowhere.shape == shape
+    assert np.isnan(nowhere).all()

@@ -127,3 +127,11 @@ def test_lengths_of_groups_of_any_axes(given):
             found[(slice(None), *index)], (gap @ np.linalg.inv(covariance[index]) * gap).sum(axis=1), rtol=1e-10
         )
         assert log_det[index] == pytest.approx(np.linalg.slogdet(covariance[index])[1])
+
+
+def test_no_group_has_a_mean():
+    mean, root = np.full((2, 3), np.nan), np.stack([np.eye(3)] * 2)
+    found, log_det = squared_distances(np.ones((4, 3)), mean, root)
+    assert found.shape == (4, 2)
+    assert np.isnan(found).all()
+    assert log_det.tolist() == [0.0, 0.0]
