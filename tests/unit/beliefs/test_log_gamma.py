@@ -219,3 +219,7 @@ def test_second_derivatives_have_six_digits():
 def test_factorials_of_numbers_below_0_and_between_whole_ones():
     np.testing.assert_allclose(log_factorials(np.array([-0.5, 3.0])), gammaln([0.5, 4.0]), rtol=1e-15)
     np.testing.assert_allclose(log_factorials(np.array([-0.5, 2.5])), gammaln([0.5, 3.5]), rtol=1e-15)
+
+
+def test_factorials_of_numbers_none_of_which_is_whole():
+    np.testing.assert_allclose(log_factorials(np.array([0.5, 1.5, 7.25])), gammaln([1.5, 2.5, 8.25]), rtol=1e-15)

@@ -279,3 +279,9 @@ def test_draws_of_a_tiny_shape_are_finite():
     assert np.isfinite(drawn.variance).all()
     assert np.isfinite(drawn.mean).all()
     assert drawn.variance.max() > 1e100
+
+
+def test_a_little_more_than_two_rows_expect_a_variance():
+    belief = tb.NormalInverseGamma.from_mean(1.0, 4.0, 2.5)
+    assert belief.mean().variance == pytest.approx(4.0)
+    assert float(belief.shape) == 1.25

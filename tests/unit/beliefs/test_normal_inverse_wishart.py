@@ -368,3 +368,34 @@ def test_one_number_by_group_makes_a_belief_by_group(name):
         for part, expected in zip(mixed.interval().high, one.interval().high, strict=True):
             np.testing.assert_allclose(part[group], expected, rtol=1e-12)
         assert np.broadcast_to(mixed.log_prob(point), 3)[group] == pytest.approx(one.log_prob(point), rel=1e-12)
+
+
+def test_a_little_more_than_enough_rows_expect_a_covariance():
+    for covariance in (SCALE, np.stack([SCALE, np.eye(2), 2 * SCALE])):
+        belief = tb.NormalInverseWishart.from_mean(LOCATION, covariance, 3.5)
+        np.testing.assert_allclose(belief.mean().covariance, covariance, rtol=1e-13)
+
+
+def test_sharing_what_is_shared_already_is_the_same():
+    belief = tb.NormalInverseWishart([LOCATION, LOCATION], 1, 5, SCALE, shared=("groups",))
+    assert belief.sharing(("groups",)) is belief
+    assert belief.sharing(()).shared == ()
+
+
+def test_one_of_several_scales_that_is_not_symmetric_is_refused():
+    with pytest.raises(PriorError, match="symmetric"):
+        tb.NormalInverseWishart(LOCATION, 1, 5, [np.eye(2), [[1.0, 0.5], [0.2, 1.0]], np.eye(2)])
+    with pytest.raises(PriorError, match="shape"):
+        tb.NormalInverseWishart(LOCATION, 1, 5, np.ones((2, 2, 3)))
+
+
+def test_roots_and_groups_of_them_may_be_small():
+    scale = np.stack([0.01 * SCALE, SCALE, 0.1 * np.eye(2)])
+    root = np.linalg.cholesky(scale)
+    plain, rooted = (tb.NormalInverseWishart(LOCATION, 2, 6, scale, root=given) for given in (None, root))
+    rows = np.random.default_rng(4).normal(3, 2, (9, 2))
+    statistics = tb.MultivariateGaussian().collect(rows, np.arange(9) % 3, 3)
+    after = rooted.update(statistics)
+    np.testing.assert_allclose(after.root @ np.swapaxes(after.root, -1, -2), plain.update(statistics).scale, rtol=1e-11)
+    np.testing.assert_allclose(rooted.log_evidence(statistics), plain.log_evidence(statistics), rtol=1e-11)
+    assert plain.update(statistics).root is None  # nothing is flat, and no root is kept
