@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from tallybayes import kernels
@@ -17,6 +18,7 @@ except ImportError:  # the package was installed without a compiler
     _compiled = None
 
 TIERS = _compiled.available_tiers() if _compiled else []
+needs_compiled = pytest.mark.skipif(not TIERS, reason="tallybayes was installed without compiled kernels")
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 LAYOUTS = ("rows", "columns", "list", "sliced", "reversed", "unaligned", "read-only")
 

@@ -5,7 +5,7 @@ import pytest
 
 from tallybayes.kernels import cuts, reference_cuts
 from tallybayes.kernels.cuts import best_cuts
-from tests.unit.kernels.kernel_cases import _compiled
+from tests.unit.kernels.kernel_cases import _compiled, needs_compiled
 
 
 def tables():
@@ -19,6 +19,7 @@ def tables():
             yield pytest.param(table, id=f"{n_classes} classes, {n_values} values")
 
 
+@needs_compiled
 @pytest.mark.slow_after(9)
 @pytest.mark.parametrize("table", list(tables()))
 def test_compiled_and_numpy_cut_alike(table):
@@ -49,6 +50,7 @@ def test_what_is_no_table_is_refused(table, message):
         best_cuts(table)
 
 
+@needs_compiled
 def test_the_compiled_one_looks_for_itself():
     good = np.ones(6, dtype=np.int32), 2, np.zeros(7)
     assert len(_compiled.best_cuts(*good)) == 0

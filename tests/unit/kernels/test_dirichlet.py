@@ -6,7 +6,7 @@ from scipy.special import digamma, polygamma
 
 from tallybayes.kernels import reference_dirichlet
 from tallybayes.kernels.dirichlet import climb_dirichlet
-from tests.unit.kernels.kernel_cases import _compiled
+from tests.unit.kernels.kernel_cases import _compiled, needs_compiled
 
 
 def columns(n_groups, scale, *, whole, seed=0):
@@ -23,6 +23,7 @@ def columns(n_groups, scale, *, whole, seed=0):
     return np.sort(counts, axis=1), np.sort(rows, axis=1), many, sizes, n_levels
 
 
+@needs_compiled
 @pytest.mark.slow_after(6)
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("scale", [0.1, 3.0, 100.0, 1e4])
@@ -65,6 +66,7 @@ def test_slopes():
     np.testing.assert_allclose(second, -1 / big**2 - 1 / (big + 1) ** 2, rtol=1e-13)
 
 
+@needs_compiled
 def test_what_does_not_fit_is_refused():
     given = columns(3, 4.0, whole=True)
     for place in (1, 2, 3):

@@ -10,6 +10,7 @@ import pytest
 from tallybayes import kernels
 from tallybayes.kernels import reference
 from tallybayes.kernels.joining import join_arrays
+from tests.unit.kernels.kernel_cases import needs_compiled
 
 BIG = np.arange(-70_000, 70_000)
 
@@ -111,6 +112,7 @@ def test_what_is_not_alike_is_left_to_others(parts: list[Any]) -> None:
     assert both(parts) == [None, None]
 
 
+@needs_compiled
 def test_slices_of_one_array_are_read_where_they_are() -> None:
     whole = np.arange(24.0).reshape(12, 2)
     whole.flags.writeable = False

@@ -8,7 +8,7 @@ import pytest
 from tallybayes.errors import CellError
 from tallybayes.kernels import pairs, reference_pairs
 from tallybayes.kernels.pairs import count_pairs, score_pairs
-from tests.unit.kernels.kernel_cases import TIERS, _compiled
+from tests.unit.kernels.kernel_cases import TIERS, _compiled, needs_compiled
 
 
 def panels_of(terms):
@@ -120,6 +120,7 @@ def test_pairs_are_counted(sizes, weighted):
             _compiled.use_tier(TIERS[-1])
 
 
+@needs_compiled
 def test_pairs_of_what_is_no_level_are_refused():
     codes = np.array([[0, 0], [1, 2], [0, 5]])
     for count in (reference_pairs.count_pairs, _compiled.count_pairs):

@@ -9,6 +9,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.kernels.threads import threads
+from tests.unit.kernels.kernel_cases import needs_compiled
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,7 @@ def test_what_is_no_number_of_threads_is_refused(wrong):
         tb.set_threads(wrong)
 
 
+@needs_compiled
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("said", "shown"), [("1", "1 thread\n"), ("", "thread"), ("many", "TALLYBAYES_THREADS is 'many'")]

@@ -14,7 +14,7 @@ from tallybayes import kernels
 from tallybayes.errors import CellError
 from tallybayes.kernels import joint, reference
 from tests.examples import examples
-from tests.unit.kernels.kernel_cases import INTEGERS, LAYOUTS, TIERS, lay_out, layouts, seeds
+from tests.unit.kernels.kernel_cases import INTEGERS, LAYOUTS, TIERS, lay_out, layouts, needs_compiled, seeds
 
 IMPLEMENTATIONS = ["reference", *TIERS]
 every_implementation = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -296,7 +296,7 @@ def test_wrong_arguments(arguments: tuple[Any, ...], error: type[Exception], tex
     assert text in str(caught.value)
 
 
-@pytest.mark.skipif(not TIERS, reason="tallybayes was installed without compiled kernels")
+@needs_compiled
 @pytest.mark.parametrize(
     ("sizes", "sets", "text"),
     [
