@@ -101,7 +101,8 @@ using Owned = std::unique_ptr<char, void (*)(void*)>;
 
 Owned room_for(size_t n_bytes) {
   constexpr size_t line = 64, large_page = size_t{1} << 21;
-  const size_t unit = n_bytes >= large_page ? large_page : line;
+  // Less than that comes from memory that was used before: new large pages would have to be cleared for every call.
+  const size_t unit = n_bytes >= 4 * large_page ? large_page : line;
   void* memory = nullptr;
   if (posix_memalign(&memory, unit, n_bytes / unit * unit + unit) != 0) throw std::bad_alloc();
 #if defined(__linux__)
