@@ -342,7 +342,8 @@ class Chosen(ClassifierMixin, Estimator):
         -------
         ndarray of shape (n,)
         """
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        best = self.predict_log_proba(X).argmax(axis=1)  # first: it says so where nothing is fitted
+        return self.classes_[best]
 
     def _parts(self) -> list[tuple[Any, Any, Any]]:
         """The columns that the members look at, with what each takes its cells for."""
