@@ -81,6 +81,8 @@ class DataError(TallybayesError, ValueError):
             hint = "These rows have no names. Pass a frame with those of before: pd.DataFrame(rows, columns=[...])."
         elif known and all(isinstance(name, str) for name in known) and all(isinstance(name, int) for name in missing):
             hint = "The columns had no names before. Pass an array, in the same order: frame.to_numpy()."
+        elif near := [close[0] for name in missing if (close := closest_names(name, known))]:
+            hint = f"Did you mean {_listed(dict.fromkeys(near))}?"
         found = f"no column {', '.join(map(repr, missing))} in the data (found: {_listed(known)})"
         return cls(f"{found}.\n    {hint}")
 
@@ -225,9 +227,12 @@ class PriorError(TallybayesError, ValueError):
     @classmethod
     def unknown_column(cls, unknown: Sequence[object], known: Iterable[object]) -> PriorError:
         """A prior was given for a column that is not there."""
+        known = list(known)
+        near = [close[0] for name in unknown if (close := closest_names(name, known))]
+        hint = f"Did you mean {_listed(near)}?" if near else "Check the spelling."
         return cls(
             f"prior= names {_listed(unknown)}, which is no column of the model (known: {_listed(known)}).\n"
-            "    Check the spelling; columns that are not named have their family's default."
+            f"    {hint} Columns that are not named have their family's default."
         )
 
     @classmethod
@@ -404,6 +409,23 @@ def printable(value: object) -> str:
     """
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def closest_names(name: object, known: Iterable[object], most: int = 1) -> list[object]:
+    """The known names that are spelled most like a name that is not among them, the closest first.
+
+    Examples
+    --------
+    >>> closest_names("Specis", ["island", "species", "sex"])
+    ['species']
+    """
+    from difflib import get_close_matches
+
+    words: dict[str, object] = {}
+    for other in known:
+        words.setdefault(str(other).casefold().replace("-", "_").replace(" ", "_"), other)
+    word = str(name).casefold().replace("-", "_").replace(" ", "_")
+    return [words[close] for close in get_close_matches(word, words, most)]
 
 
 _TURNED = {  # by the names of types, for pandas' are not imported

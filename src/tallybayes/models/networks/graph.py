@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import Any, NamedTuple, Self
 
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, closest_names
 from tallybayes.models.networks import separation
 from tallybayes.models.networks.separation import listed
 from tallybayes.tally.factor import Name
@@ -205,7 +205,9 @@ class Graph(NamedTuple):
         unknown = [node for node in nodes if not isinstance(node, str | int) or node not in self.parents]
         if unknown:
             known = ", ".join(repr(node) for node in list(self.parents)[:8]) + (", …" if len(self.parents) > 8 else "")
-            raise DataError(f"the network has no node {unknown[0]!r} (found: {known}).\n    Check the spelling.")
+            near = closest_names(unknown[0], self.parents)
+            hint = f"Did you mean {near[0]!r}?" if near else "Check the spelling."
+            raise DataError(f"the network has no node {unknown[0]!r} (found: {known}).\n    {hint}")
 
 
 def _ordered(given: Mapping[Name, list[Name]]) -> dict[Name, tuple[Name, ...]]:
