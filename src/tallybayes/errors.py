@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tallybayes.messages import closest_names as closest_names
+from tallybayes.messages import redacted, turned
+
 
 class TallybayesError(Exception):
-    """The base of every error this package raises on purpose; its message has no character that steers a terminal."""
+    """Base class of the package's errors. A message has no terminal control characters and no passwords."""
 
     def __init__(self, *details: object) -> None:
-        super().__init__(*("\n".join(map(printable, d.split("\n"))) if isinstance(d, str) else d for d in details))
+        lines = (redacted(d).split("\n") if isinstance(d, str) else d for d in details)
+        super().__init__(*("\n".join(map(printable, d)) if isinstance(d, list) else d for d in lines))
 
 
 class CellError(TallybayesError, ValueError):
@@ -409,40 +413,6 @@ def printable(value: object) -> str:
     """
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def closest_names(name: object, known: Iterable[object], most: int = 1) -> list[object]:
-    """The known names that are spelled most like a name that is not among them, the closest first.
-
-    Examples
-    --------
-    >>> closest_names("Specis", ["island", "species", "sex"])
-    ['species']
-    """
-    from difflib import get_close_matches
-
-    words: dict[str, object] = {}
-    for other in known:
-        words.setdefault(str(other).casefold().replace("-", "_").replace(" ", "_"), other)
-    word = str(name).casefold().replace("-", "_").replace(" ", "_")
-    return [words[close] for close in get_close_matches(word, words, most)]
-
-
-_TURNED = {  # by the names of types, for pandas' are not imported
-    "date Period datetime64": "Turn dates into numbers or labels, such as column.dt.month or the days since one.",
-    "timedelta timedelta64": "Turn durations into numbers, such as column.dt.total_seconds().",
-    "time": "Turn times of day into numbers, such as their hours: t.hour + t.minute / 60.",
-    "bytes": "Turn bytes into strings: column.str.decode('utf-8').",
-    "list tuple ndarray dict set": "Give every part of them a column of its own.",
-    "complex": "Complex data not supported: pass the real and the imaginary parts as two columns.",
-    "Interval": "Turn intervals into numbers, such as their middles: column.map(lambda bin: bin.mid).",
-}
-
-
-def turned(value: object) -> str:
-    """What to turn a column of such values into, where they are neither numbers nor labels."""
-    kinds = {kind.__name__ for kind in type(value).__mro__}
-    return next((hint for names, hint in _TURNED.items() if not kinds.isdisjoint(names.split())), "")
 
 
 def brief(value: object, most: int = 60) -> str:

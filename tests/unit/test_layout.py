@@ -23,6 +23,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the bottom up: a part may import itself and what stands before it. `testing` may use everything.
 LAYERS = [
+    ["messages"],
     ["errors", "cautions", "typing"],
     ["value", "words", "html", "aligned", "sealed_zip", "replacing", "progress", "memory"],
     ["store"],
@@ -236,11 +237,11 @@ APPS = sorted(path for room in ("apps", "sklearn", "hmmlearn") for path in (PACK
 
 
 def test_applications_use_public_names_alone():
-    # They are written as any user could write them: what they lack, the library offers to all. The one kernel that is
-    # an application's own reads mails, and is compiled with the others. Drop-ins for hmmlearn take the loops over steps
-    # and rows from the kernels: theirs are other formulas between the two steps of EM.
+    # They are written as any user could write them: what they lack, the library offers to all. They phrase messages by
+    # the functions of messages.py. The one kernel that is an application's own reads mails. Drop-ins for hmmlearn take
+    # the loops over steps and rows from the kernels: theirs are other formulas between the two steps of EM.
     rooms = {
-        "apps": ("tallybayes.apps.", "tallybayes.demo.", "tallybayes.kernels.mail."),
+        "apps": ("tallybayes.apps.", "tallybayes.demo.", "tallybayes.messages.", "tallybayes.kernels.mail."),
         "sklearn": ("tallybayes.sklearn.",),
         "hmmlearn": ("tallybayes.hmmlearn.", "tallybayes.kernels."),
     }

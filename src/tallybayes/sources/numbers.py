@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import DataError, brief, turned
+from tallybayes.errors import DataError, brief
+from tallybayes.messages import turned
 from tallybayes.sources.encode import is_missing, plain_array
 from tallybayes.tally.factor import Name
 

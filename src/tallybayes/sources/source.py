@@ -16,6 +16,7 @@ from tallybayes.cautions import RowsWarning, warn
 from tallybayes.errors import DataError
 from tallybayes.kernels.threads import threads
 from tallybayes.memory import require_memory
+from tallybayes.messages import redacted
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
 
@@ -55,7 +56,7 @@ class Source:
     in_threads = True  # whether another thread may read it
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = redacted(name)
         self._first: pa.Table | None = None
         self._begun: Iterator[pa.Table] | None = None  # the batches after the first, until they are asked for
 

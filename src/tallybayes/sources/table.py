@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import DataError, brief, turned
+from tallybayes.errors import DataError, brief
 from tallybayes.families.block import Codes, Dense, Sparse
 from tallybayes.families.text import Text
+from tallybayes.messages import turned
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing

@@ -16,6 +16,7 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.faults import SPOOLED, CommandError, UsageError
 from tallybayes.apps.command.terminal import STANDARD_INPUT, say
+from tallybayes.apps.spam.databases import encoded
 
 if TYPE_CHECKING:
     import tallybayes as tb
@@ -99,7 +100,7 @@ class Places(contextlib.ExitStack):
             options = {name: None if value in ("utf8", "error") else value for name, value in reading.options().items()}
             given = [name for name, value in options.items() if value is not None]
             if given:
-                raise UsageError(f"--{given[0].replace('_', '-')} is of files; found the database {_shown(data)}.")
+                raise UsageError(f"--{given[0].replace('_', '-')} is of files; found the database {data}.")
             connection = self.connect(data)
             found = tb.table(connection, self._asked(connection, data, reading))
         else:
@@ -137,7 +138,7 @@ class Places(contextlib.ExitStack):
             return found
         there = _tables(connection)
         known = f" It has {', '.join(there[:8])}{', …' if len(there) > 8 else ''}." if there else ""
-        raise UsageError(f"which table of {_shown(data)} is not said; expected --table NAME or --query SQL.{known}")
+        raise UsageError(f"which table of {data} is not said; expected --table NAME or --query SQL.{known}")
 
     def _spooled(self) -> tuple[str, str]:
         """Standard input as a file, and what it holds: a stream could not be read twice."""
@@ -168,7 +169,7 @@ class Places(contextlib.ExitStack):
         """Where rows are written to, and as what: standard output, a file, or a table of a database."""
         if out is not None and is_database(out):
             if not table:
-                raise UsageError(f"which table of {_shown(out)} is written is not said; expected --to-table NAME.")
+                raise UsageError(f"which table of {out} is written is not said; expected --to-table NAME.")
             return (self.connect(out), table), None
         if table:
             raise UsageError("--to-table is of databases; expected -o duckdb:FILE, sqlite:FILE or postgresql://…")
@@ -185,7 +186,7 @@ def _standard_output() -> IO[bytes]:
 def _connect(address: str, writes: bool) -> Any:
     kind, _, path = address.partition(":")
     if kind.startswith("postgres"):
-        return _imported("psycopg", "postgresql").connect(address)
+        return _imported("psycopg", "postgresql").connect(encoded(address))
     path = os.path.expanduser(path.removeprefix("//") if path.startswith("///") else path)
     if not writes and path != ":memory:" and not os.path.isfile(path):
         raise CommandError(f"there is no database {path!r}; expected a file that {kind} wrote.")
@@ -215,9 +216,3 @@ def _tables(connection: Any) -> list[str]:
     if type(connection).__module__.startswith("sqlite3"):
         asked = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
     return sorted(str(name) for (name,) in connection.execute(asked).fetchall())
-
-
-def _shown(address: str) -> str:
-    """An address without a password."""
-    head, at, host = address.rpartition("@")
-    return f"{head.partition('://')[0]}://…@{host}" if at and "://" in head else address

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tallybayes.apps.spam.checking import Asked, check, pass_through
+from tallybayes.messages import redacted
 
 _DEFAULTS = dict(Asked()._asdict())
 _FLAGS = {name for name, value in _DEFAULTS.items() if value is False}
@@ -79,7 +80,7 @@ def _ended(error: BaseException, words: Sequence[str]) -> int:
     try:
         from tallybayes.apps.command.run import USAGE_OF_SPAM, ended
     except ModuleNotFoundError:
-        sys.stderr.write(f"error: {error or type(error).__name__}\n")
+        sys.stderr.write(redacted(f"error: {error or type(error).__name__}\n"))
         return 3
     code = ended(error, words)
     if code == USAGE_OF_SPAM:

@@ -16,6 +16,7 @@ from tallybayes.apps.command.app import make_app
 from tallybayes.apps.command.faults import CommandError, UsageError, in_words
 from tallybayes.apps.command.overview import COMMANDS
 from tallybayes.apps.command.terminal import STANDARD_INPUT, complain, printable
+from tallybayes.messages import redacted
 
 DONE, REFUSED, USAGE, FAULT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 70, 130, 141
 REFUSED_BY_SPAM, USAGE_OF_SPAM = 3, 64  # below 3 are verdicts
@@ -38,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
 def ended(error: BaseException, arguments: Sequence[str]) -> int:
     """The exit code after an error, which is told."""
     if os.environ.get("TALLY_TRACEBACK") and not isinstance(error, BrokenPipeError | SystemExit):
-        traceback.print_exception(error)
+        sys.stderr.write(redacted("".join(traceback.format_exception(error))))
     of_spam = list(arguments[:1]) == ["spam"]
     refused, usage = (REFUSED_BY_SPAM, USAGE_OF_SPAM) if of_spam else (REFUSED, USAGE)
     if isinstance(error, BrokenPipeError):

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tallybayes.messages import redacted
+
 STANDARD_INPUT = "stdin:"  # what - stands for; and standard output, where something is written
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
 
@@ -18,12 +20,12 @@ def complain(kind: str, text: str) -> None:
     from rich.text import Text
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print(Text.assemble((f"{kind}: ", _STYLES[kind]), printable_text(text)))
+    console.print(Text.assemble((f"{kind}: ", _STYLES[kind]), printable_text(redacted(text))))
 
 
 def say(text: str) -> None:
     """Tell a person what was done; a program does not read it."""
-    sys.stderr.write(f"{printable_text(text)}\n")
+    sys.stderr.write(f"{printable_text(redacted(text))}\n")
 
 
 def answer(text: str) -> None:

@@ -11,8 +11,10 @@ from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 import tallybayes as tb
+from tallybayes.messages import redacted
 
 PATIENCE = 60.0  # seconds that one process waits for another's transaction
 _MAGIC = 0x7441537A  # SQLite's application id of these files
@@ -55,6 +57,12 @@ def is_address(place: str) -> bool:
     return place.startswith(_ADDRESSES)
 
 
+def encoded(address: str) -> str:
+    """The address of a server with its password percent-encoded: psycopg would take '@' or '/' for its end."""
+    found = re.fullmatch(r"(\w+://[^:/@]*:)([^?]*)(@.*)", address)
+    return f"{found[1]}{quote(found[2], safe='%')}{found[3]}" if found else address
+
+
 def connect(place: str, *, create: bool, read_only: bool) -> Database:
     """The database at a place: a file's name or the address of a server."""
     kind = Postgres if is_address(place) else Sqlite
@@ -75,9 +83,8 @@ class Database:
 
     @property
     def shown(self) -> str:
-        """The place as it may be told: without a password."""
-        head, sign, tail = self.place.rpartition("@")
-        return self.place if not sign or not is_address(self.place) else f"{head.partition('://')[0]}://…@{tail}"
+        """The file or address, without the account of a server."""
+        return redacted(self.place)
 
     def _sql(self, text: str) -> str:
         return text
@@ -334,7 +341,7 @@ class Postgres(Database):
             ) from error
         self._failures = (psycopg.Error, UnicodeEncodeError)
         with self._in_words():
-            self._connection = psycopg.connect(place, autocommit=True, connect_timeout=10)
+            self._connection = psycopg.connect(encoded(place), autocommit=True, connect_timeout=10)
             try:
                 self._connection.execute(f"SET lock_timeout = '{PATIENCE:.0f}s'")
                 self._connection.execute("SET search_path = tally_spam")

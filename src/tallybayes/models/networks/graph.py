@@ -8,7 +8,8 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import Any, NamedTuple, Self
 
-from tallybayes.errors import DataError, closest_names
+from tallybayes.errors import DataError
+from tallybayes.messages import closest_names
 from tallybayes.models.networks import separation
 from tallybayes.models.networks.separation import listed
 from tallybayes.tally.factor import Name

@@ -35,13 +35,15 @@ def demo(*, output: Annotated[str, Parameter(name=["--output", "-o"], show_defau
 
     table = penguins(_N)
     train, test = ({name: column[part] for name, column in table.items()} for part in _halves(_N))
-    answer("Tallybayes: count once; add, subtract and re-estimate for ever.\n")
-    answer(f"{_N // 2:,} penguins, one cell in twenty missing. Which species?\n")
     columns: Any = {("island", "sex"): tb.Categorical(), ("bill_mm", "mass_g"): tb.Gaussian(), "eggs": tb.Poisson()}
     model = tb.NaiveBayes(columns)
     clock = time.perf_counter()
     model.fit(train, "species")
-    answer(f"model = tb.NaiveBayes({{...}}).fit(train, 'species')   # {1e3 * (time.perf_counter() - clock):.0f} ms")
+    took = 1e3 * (time.perf_counter() - clock)
+    model.report(test, "species", title="Penguins").save(output)  # before anything is printed: its reader may be gone
+    answer("Tallybayes: count once; add, subtract and re-estimate for ever.\n")
+    answer(f"{_N // 2:,} penguins, one cell in twenty missing. Which species?\n")
+    answer(f"model = tb.NaiveBayes({{...}}).fit(train, 'species')   # {took:.0f} ms")
     answer("  " + repr(model.tally_).replace("\n", "\n  ") + "\n")
     _show_database(columns, train, model)
     found = tb.evaluate(model, test, "species")
@@ -50,7 +52,6 @@ def demo(*, output: Annotated[str, Parameter(name=["--output", "-o"], show_defau
     answer("Why? print(model.explain(row)):")
     answer(repr(model.explain({name: column[doubtful : doubtful + 1] for name, column in test.items()})) + "\n")
     _show_sums(columns, train, model)
-    model.report(test, "species", title="Penguins").save(output)
     answer(f"A page about it: {Path(output).resolve()}")
     answer(f"Done in {time.perf_counter() - start:.1f} s. The handbook in docs/ goes on from here.")
 

@@ -15,6 +15,7 @@ from tallybayes.apps.command.settings import MODELS, make, read_families, read_p
 from tallybayes.apps.command.tables import show_report, show_summary
 from tallybayes.apps.command.telling import described
 from tallybayes.apps.command.terminal import STANDARD_INPUT, answer_json
+from tallybayes.messages import redacted
 
 Model = Literal[
     "choose",
@@ -139,13 +140,13 @@ def fit(
         path = out or _named(data, reading.table, kind)
         check_free(path, force)  # before the work, not after it
         fitted = _fitted(fresh, kind, source, target, weight, sequence, order, structure)
+    save(fitted, path, force=force)  # before anything is printed: its reader may be gone
     report = getattr(fitted, "report_", None)
     if json:
         told = described(fitted) | {"file": path}
         answer_json(told | ({} if report is None else {"report": _told(report)}))
     else:
         show_report(report) if report is not None else show_summary(fitted.summary())
-    save(fitted, path, force=force)
 
 
 def _made(model: str, settings: dict[str, Any], structure: tuple[str, ...], source: Any, target: str | None) -> Any:
@@ -203,7 +204,7 @@ def _named(data: str, table: str | None, model: str) -> str:
     elif data == STANDARD_INPUT:
         stem = "standard-input"
     else:
-        stem = os.path.basename(data.rstrip("/").partition("?")[0]).split(".")[0]
+        stem = os.path.basename(redacted(data).rstrip("/").partition("?")[0]).split(".")[0]
     stem = re.sub(r"[^\w-]+", "-", stem.rpartition(":")[2]).strip("-") or "data"
     return f"{stem}-{model}.tally"
 

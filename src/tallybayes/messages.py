@@ -1,0 +1,62 @@
+"""Text of messages: redacted passwords, the closest names to misspelt ones, conversions of unsupported types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# A database's password may contain spaces, but no line break. Other URLs stand in sentences, and end at a space.
+_ACCOUNT = re.compile(r"\b(postgres(?:ql)?://).*@|\b([a-z][\w+.-]*://)\S*@", re.IGNORECASE)
+_CONNECTION = re.compile(r"://|\b(?:host|hostaddr|dbname|user|port)\s*=", re.IGNORECASE)
+_PASSWORD = re.compile(
+    r"\b((?:ssl)?password|passwd|pwd)(\s*=\s*)('(?:[^'\\]|\\.)*'|\"[^\"]*\"|[^\s&'\",;)]+)", re.IGNORECASE
+)
+
+
+def redacted(text: str) -> str:
+    """The text without user names and passwords of URLs, and without passwords of connection strings.
+
+    Examples
+    --------
+    >>> redacted("wrote 3 rows to postgresql://ann:secret@server/shop")
+    'wrote 3 rows to postgresql://…@server/shop'
+    >>> redacted("host=server user=ann password='my secret' dbname=shop")
+    'host=server user=ann password=… dbname=shop'
+    """
+    if "@" in text and "://" in text:
+        text = _ACCOUNT.sub(lambda found: f"{found[1] or found[2]}…@", text)
+    return _PASSWORD.sub(r"\1\2…", text) if "=" in text and _CONNECTION.search(text) else text
+
+
+def closest_names(name: object, known: Iterable[object], most: int = 1) -> list[object]:
+    """The known names that are spelled most like a name that is not among them, the closest first.
+
+    Examples
+    --------
+    >>> closest_names("Specis", ["island", "species", "sex"])
+    ['species']
+    """
+    from difflib import get_close_matches
+
+    words: dict[str, object] = {}
+    for other in known:
+        words.setdefault(str(other).casefold().replace("-", "_").replace(" ", "_"), other)
+    word = str(name).casefold().replace("-", "_").replace(" ", "_")
+    return [words[close] for close in get_close_matches(word, words, most)]
+
+
+_TURNED = {  # by the names of types, for pandas' are not imported
+    "date Period datetime64": "Turn dates into numbers or labels, such as column.dt.month or the days since one.",
+    "timedelta timedelta64": "Turn durations into numbers, such as column.dt.total_seconds().",
+    "time": "Turn times of day into numbers, such as their hours: t.hour + t.minute / 60.",
+    "bytes": "Turn bytes into strings: column.str.decode('utf-8').",
+    "list tuple ndarray dict set": "Give every part of them a column of its own.",
+    "complex": "Complex data not supported: pass the real and the imaginary parts as two columns.",
+    "Interval": "Turn intervals into numbers, such as their middles: column.map(lambda bin: bin.mid).",
+}
+
+
+def turned(value: object) -> str:
+    """What to turn a column of such values into, where they are neither numbers nor labels."""
+    kinds = {kind.__name__ for kind in type(value).__mro__}
+    return next((hint for names, hint in _TURNED.items() if not kinds.isdisjoint(names.split())), "")

@@ -1,0 +1,54 @@
+"""Messages of errors: misspelt names are answered with the closest known one."""
+
+import pytest
+
+import tallybayes as tb
+from tallybayes.messages import closest_names, redacted
+
+
+@pytest.mark.parametrize(
+    ("name", "close"),
+    [("specis", "species"), ("Body Mass", "body_mass"), ("SEX", "sex"), ("nothing", None), (3, None)],
+)
+def test_the_closest_name(name, close):
+    assert closest_names(name, ["body_mass", "sex", "species"]) == ([] if close is None else [close])
+
+
+def test_a_misspelt_column_is_answered_with_the_closest():
+    rows = {"body_mass": [1.0, 2.0], "species": ["a", "b"]}
+    with pytest.raises(tb.DataError, match=r"no column 'specis' .*\n    Did you mean 'species'\?"):
+        tb.NaiveBayes().fit(rows, "specis")
+    with pytest.raises(tb.PriorError, match="Did you mean 'body_mass'"):
+        tb.NaiveBayes(prior={"bodymass": 1.0}).fit(rows, "species")
+    network = tb.BayesianNetwork({"rain": [], "wet": ["rain"]}).fit({"rain": ["y", "n"], "wet": ["y", "n"]})
+    with pytest.raises(tb.DataError, match="Did you mean 'rain'"):
+        network.query("rian")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://ann:secret@h/db",
+        "'postgres://secret@h', 'postgres://x:secret@h'",
+        "postgresql://ann:secret secret@h/db",
+        "https://ann:secret@h/db and s3://secret@b",
+        "postgresql://h/db?user=x&password=secret&sslpassword=secret",
+        "host=h user=ann password = 'secret \\' secret' dbname=x",
+        "SELECT * FROM postgres_scan('dbname=x password=secret', 'public', 't')",
+    ],
+)
+def test_passwords_are_redacted(text):
+    for found in (redacted(text), str(tb.DataError(f"found {text}."))):
+        assert "secret" not in found
+    assert "secret" not in str(tb.TallybayesError(text, text).args)
+
+
+def test_other_text_is_left_alone():
+    for text in ("password=strong", "a@b.org", "see https://example.org/x", "host h, password=p"):
+        assert redacted(text) == text
+
+
+def test_sources_are_named_without_passwords():
+    from tallybayes.sources.source import Source
+
+    assert Source("the table postgresql://ann:secret@h/db").name == "the table postgresql://…@h/db"
