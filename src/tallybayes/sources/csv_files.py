@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tallybayes.cautions import RowsWarning, warn
 from tallybayes.errors import DataError, brief
 from tallybayes.sources.arrow_files import united
-from tallybayes.sources.pieces import Piece, pieces_of
+from tallybayes.sources.pieces import Piece, pieces_of, utf8_of
 from tallybayes.sources.source import Source, in_order, placed
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class CsvFiles(Source):
         """What parts the cells of a line."""
         if self._delimiter is not None:
             return self._delimiter
-        piece = next(pieces_of(self.paths[0], 1 << 16, 1 << 16, encoding=self.encoding), Piece(b"", 1))
-        line = re.split(b"[\r\n]", piece.data, maxsplit=1)[0].decode("latin-1")
+        text = next(utf8_of(self.paths[0], 1 << 16, 1 << 16, self.encoding), b"")
+        line = re.split(b"[\r\n]", text, maxsplit=1)[0].decode("latin-1")
         outside = re.sub(r'"[^"]*"', "", line)
         return max(_DELIMITERS, key=lambda mark: (outside.count(mark), -_DELIMITERS.index(mark)))
 
@@ -97,21 +97,23 @@ class CsvFiles(Source):
                 table, n_bad = self._parsed(path, piece, self.types)
             except pa.ArrowInvalid as error:
                 raise self._told(path, piece, error) from None
-        schema = table.schema
+        try:
+            schema, names = table.schema, table.schema.names
+        except UnicodeDecodeError:
+            self._check_text(path, piece)
+            raise
+        if any(pa.types.is_binary(field.type) for field in schema):
+            self._check_text(path, piece)
         for place, field in enumerate(schema):
-            if pa.types.is_binary(field.type):
-                raise DataError(
-                    f"column {field.name!r} of {path} is no text in {self.encoding}.\n"
-                    "    Say how it is written: tb.table(path, encoding='latin-1')."
-                )
             if pa.types.is_null(field.type):  # nothing to tell by
                 schema = schema.set(place, pa.field(field.name, pa.string()))
-        if field_twice := next((name for name in schema.names if schema.names.count(name) > 1), None):
-            raise DataError(f"{path} has two columns {field_twice!r}; expected a name for every column.")
-        absent = [name for name in self.types if name not in schema.names]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(f"{path} has two columns {twice!r}; expected a name for every column.")
+        absent = [name for name in self.types if name not in names]
         if absent:
-            raise DataError.unknown_column(absent, schema.names)
-        self._names[path] = schema.names
+            raise DataError.unknown_column(absent, names)
+        self._names[path] = names
         if path == self.paths[0]:
             self._head = table.cast(schema), n_bad
         return schema
@@ -175,11 +177,11 @@ class CsvFiles(Source):
         left_out = []
 
         def leave_out(row: Any) -> str:
-            if self.on_bad == "error":
-                return "error"
             left_out.append(row.number)
             return "skip"
 
+        if self.on_bad != "error":
+            self._check_text(path, piece)  # Arrow decodes the rows that it hands over to be left out
         table = csv.read_csv(
             pa.BufferReader(piece.data),
             read_options=csv.ReadOptions(
@@ -188,7 +190,9 @@ class CsvFiles(Source):
                 use_threads=threads,
             ),
             parse_options=csv.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=leave_out
+                delimiter=self.delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=None if self.on_bad == "error" else leave_out,
             ),
             convert_options=csv.ConvertOptions(
                 column_types=dict(types), include_columns=columns, strings_can_be_null=True, **nulls
@@ -196,8 +200,23 @@ class CsvFiles(Source):
         )
         return table, len(left_out)
 
+    def _check_text(self, path: str, piece: Piece) -> None:
+        """Raise DataError if a piece is not UTF-8."""
+        try:
+            piece.data.isascii() or piece.data.decode()
+        except UnicodeDecodeError as error:
+            line = piece.line + piece.data.count(b"\n" if b"\n" in piece.data else b"\r", 0, error.start)
+            raise DataError(
+                f"{path}, line {line}: found the byte 0x{piece.data[error.start]:02x}; expected text in "
+                f"{self.encoding}.\n    Say how it is written: tb.table(path, encoding='latin-1')."
+            ) from None
+
     def _told(self, path: str, piece: Piece, error: Exception) -> DataError:
         """What is wrong with a piece of a file, with the line."""
+        try:
+            self._check_text(path, piece)
+        except DataError as not_text:
+            return not_text
         text = str(error)
         row, column = _ROW.search(text), _COLUMN.search(text)
         where = f"{path}, line {piece.line + int(row.group(1)) - 1}" if row else path
@@ -208,9 +227,10 @@ class CsvFiles(Source):
         names = self._names.get(path, self.names or ())
         name = names[int(column.group(1))] if int(column.group(1)) < len(names) else column.group(1)
         kind, _, value = said.partition(": invalid value ")
+        wider = "float64" if kind.startswith(("int", "uint")) and _NUMBER.fullmatch(value) else "string"
         return DataError(
-            f"{where}, column {name!r}: {value or said} is no {kind}, as which the column began.\n"
-            f"    Say what it is: tb.table(..., types={{{name!r}: 'string'}}); or pass on_bad='missing' or 'skip'."
+            f"{where}, column {name!r}: found {value or said}; expected {kind}, the type of the rows before.\n"
+            f"    Set the type: tb.table(..., types={{{name!r}: {wider!r}}}); or pass on_bad='missing' or 'skip'."
         )
 
 

@@ -10,9 +10,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.sources.source import reading
 
 _MOST = 8  # times the size that was asked for: a row that is longer is none
 _QUOTE = ord('"')
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
 class Piece(NamedTuple):
@@ -22,7 +29,9 @@ class Piece(NamedTuple):
     line: int
 
 
-def pieces_of(path: str, first: int, size: int, *, delimiter: str = ",", encoding: str = "utf8") -> Iterator[Piece]:
+def pieces_of(
+    path: str, first: int, size: int, *, delimiter: str | None = ",", encoding: str = "utf8"
+) -> Iterator[Piece]:
     """The rows of a file in pieces of about so many bytes; a row may have line ends between its quotes.
 
     Parameters
@@ -31,35 +40,49 @@ def pieces_of(path: str, first: int, size: int, *, delimiter: str = ",", encodin
         Unpacked as it is read, where its name ends in .gz, .bz2, .zst or .lz4.
     first, size : int
         How many bytes the first piece has, and how many the others.
-    delimiter : str
-        What parts the cells of a row.
+    delimiter : str, optional
+        What separates the cells of a row; None where every line is a row, whatever quotes it has.
     encoding : str
+        A file that begins with the byte-order mark of UTF-16 or UTF-32 is read as that.
     """
+    rest, line = b"", 1
+    for text in utf8_of(path, first, size, encoding):
+        data = rest + text
+        end = _last_end(path, line, data, delimiter)
+        rest = data[end:]
+        if end:
+            yield Piece(data[:end], line)
+            line += data.count(b"\n" if b"\n" in data else b"\r", 0, end)
+        elif len(data) > _MOST * max(first, size):
+            raise _unclosed(path, line, data, delimiter) or DataError(
+                f"{path}, line {line}: no line end in {len(data):,} bytes; expected rows on lines of their own."
+            )
+    if rest:
+        unclosed = _unclosed(path, line, rest, delimiter)
+        if unclosed is not None:
+            raise unclosed
+        yield Piece(rest, line)
+
+
+def utf8_of(path: str, first: int, size: int, encoding: str = "utf8") -> Iterator[bytes]:
+    """The text of a file in UTF-8, without a byte-order mark, about so many bytes at a time."""
     import pyarrow as pa
 
-    text = _as_utf8(path, encoding)
-    rest, line, n_bytes = b"", 1, first
-    try:
-        with pa.input_stream(path, compression="detect") as stream:
-            while packed := stream.read(n_bytes):
-                data = rest + text(packed, False)
-                data = data.removeprefix(codecs.BOM_UTF8) if line == 1 else data
-                end = _last_end(data, delimiter)
-                rest = data[end:]
-                if end:
-                    yield Piece(data[:end], line)
-                    line += data.count(b"\n" if b"\n" in data else b"\r", 0, end)
-                elif len(data) > _MOST * max(first, size):
-                    raise DataError(
-                        f"{path}, line {line}: the row goes on for {len(data):,} bytes, with no end; expected a line "
-                        'end, and for every " that opens a cell another one.'
-                    )
-                n_bytes = size if end else len(data)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path} cannot be read: {error}.") from error
-    rest += text(b"", True)
-    if rest:
-        yield Piece(rest.removeprefix(codecs.BOM_UTF8) if line == 1 else rest, line)
+    with reading(path), pa.input_stream(path, compression="detect") as stream:
+        data = stream.read(first)
+        text = _as_utf8(path, next((name for mark, name in _MARKS.items() if data.startswith(mark)), encoding))
+        found = text(data, False).removeprefix(codecs.BOM_UTF8)
+        if b"\0" in found[: found.find(b"\n")]:
+            raise DataError(
+                f"{path}, line 1: found NUL bytes; expected text.\n"
+                "    UTF-16 without a byte-order mark is read with tb.table(path, encoding='utf-16-le')."
+            )
+        while data:
+            yield found
+            data = stream.read(size)
+            found = text(data, not data)
+        if found:
+            yield found
 
 
 def _as_utf8(path: str, encoding: str) -> Callable[[bytes, bool], bytes]:
@@ -70,7 +93,7 @@ def _as_utf8(path: str, encoding: str) -> Callable[[bytes, bool], bytes]:
         raise DataError(
             f"encoding is {encoding!r}; expected one that Python knows, such as 'utf8' or 'latin-1'."
         ) from None
-    if known.name == "utf-8":
+    if known.name == "utf-8":  # is checked where it is parsed
         return lambda data, last: data
     decoder = known.incrementaldecoder()
 
@@ -85,19 +108,51 @@ def _as_utf8(path: str, encoding: str) -> Callable[[bytes, bool], bytes]:
     return text
 
 
-def _last_end(data: bytes, delimiter: str) -> int:
+def _last_end(path: str, line: int, data: bytes, delimiter: str | None) -> int:
     """Where the last whole row ends, of rows from a first one on; 0 where none does."""
     mark = b"\n" if b"\n" in data else b"\r"
     end = data.rfind(mark, 0, len(data) if mark == b"\n" else len(data) - 1)  # "\r" may be half of "\r\n"
-    if b'"' not in data:
+    if delimiter is None or b'"' not in data:
         return end + 1
     quotes = _quotes(data, delimiter)
+    _check_closed(path, line, data, quotes, delimiter)
     while end >= 0:
         n_before = int(np.searchsorted(quotes, end))
         if n_before % 2 == 0:
             break
         end = data.rfind(mark, 0, int(quotes[n_before - 1]))  # it is inside of a cell: look before the cell
     return end + 1
+
+
+def _check_closed(path: str, line: int, data: bytes, quotes: np.ndarray, delimiter: str) -> None:
+    """Raise DataError if the quote that ends a cell of several lines is followed by text: it opens another cell.
+
+    The quote before it was never closed, so that the cells between them would be read as one.
+    """
+    cells = np.frombuffer(data, np.uint8)
+    opened, closed = quotes[: len(quotes) // 2 * 2].reshape(-1, 2).T
+    after = cells[np.minimum(closed + 1, len(data) - 1)]
+    stray = ~np.isin(after, np.frombuffer(b'"\r\n' + delimiter.encode(), np.uint8)) & (closed + 1 < len(data))
+    if stray.any():
+        ends = np.flatnonzero((cells == ord("\n")) | (cells == ord("\r")))
+        long = stray & (np.searchsorted(ends, opened) < np.searchsorted(ends, closed))
+        if long.any():
+            raise _open_quote(path, line, data, int(opened[long][0]))
+
+
+def _unclosed(path: str, line: int, data: bytes, delimiter: str | None) -> DataError | None:
+    """The error for rows that end inside of a quoted cell, or None."""
+    quotes = _quotes(data, delimiter) if delimiter is not None and b'"' in data else ()
+    return _open_quote(path, line, data, int(quotes[-1])) if len(quotes) % 2 else None
+
+
+def _open_quote(path: str, line: int, data: bytes, place: int) -> DataError:
+    line += data.count(b"\n" if b"\n" in data else b"\r", 0, place)
+    found = data[place : place + 20].decode(errors="replace").splitlines()[0]
+    return DataError(
+        f"{path}, line {line}: a quote opens the cell {found!r} and is not closed; expected another quote at its end.\n"
+        '    Close it, or double it where it is text: "5"" pipe".'
+    )
 
 
 def _quotes(data: bytes, delimiter: str) -> np.ndarray:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import queue
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from os import cpu_count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tallybayes.cautions import RowsWarning, warn
-from tallybayes.errors import DataError
+from tallybayes.errors import DataError, TallybayesError, brief
 from tallybayes.kernels.threads import threads
 from tallybayes.memory import require_memory
 from tallybayes.messages import redacted
@@ -188,6 +189,23 @@ def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
     finally:
         stop.set()
         thread.join()
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Turn the errors of the libraries that read a source into DataError, which names the source.
+
+    Every file is opened, decoded and converted within this context, so that no other exception reaches users.
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except TallybayesError:
+        raise
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, OverflowError, RecursionError, zlib.error) as error:
+        said = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+        raise DataError(f"{name} cannot be read: {brief(said, 200)}.") from error
 
 
 def n_threads() -> int:

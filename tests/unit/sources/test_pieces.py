@@ -1,6 +1,7 @@
 """Files of text in pieces: cut where rows end, each parsed by itself, as if all had been parsed together."""
 
 import gzip
+import random
 
 import numpy as np
 import pyarrow as pa
@@ -93,7 +94,7 @@ def test_a_quote_that_is_never_closed(tmp_path, monkeypatch):
     monkeypatch.setattr("tallybayes.sources.csv_files._BLOCK", 1000)
     path = tmp_path / "rows.csv"
     path.write_text("x,y\n" + "1,a\n" * 1000 + '"2,b\n' + "3,c\n" * 10_000)
-    with pytest.raises(tb.DataError, match=r"rows.csv, line 1002: the row goes on for .* bytes, with no end"):
+    with pytest.raises(tb.DataError, match=r"rows.csv, line 1002: a quote opens the cell '\"2,b' and is not closed"):
         tb.NaiveBayes().fit(path, "y")
 
 
@@ -103,7 +104,7 @@ def test_the_column_and_the_line_of_a_bad_cell_where_some_columns_are_read(tmp_p
     lines[900] = "1,2,foo,a"
     path = tmp_path / "rows.csv"
     path.write_text("w,v,x,y\n" + "\n".join(lines) + "\n")
-    with pytest.raises(tb.DataError, match=r"rows.csv, line 903, column 'x': 'foo' is no int64"):
+    with pytest.raises(tb.DataError, match=r"rows.csv, line 903, column 'x': found 'foo'; expected int64"):
         tb.NaiveBayes().fit(tb.table(path, columns=["x", "y"]), "y")
     with pytest.warns(RowsWarning, match=r"rows.csv: 1 bad line left out"):
         model = tb.NaiveBayes().fit(tb.table(path, columns=["y", "x"], on_bad="skip"), "y")
@@ -115,7 +116,7 @@ def test_a_cell_that_is_no_text_in_a_later_piece(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"x,y\n" + b"u,a\n" * 1000 + b"\xff,b\n")
     for on_bad in ("error", "skip", "missing"):
-        with pytest.raises(tb.DataError, match=r"rows.csv.*column 'x'.*invalid UTF8"):
+        with pytest.raises(tb.DataError, match=r"rows.csv, line 1002: found the byte 0xff; expected text in utf8"):
             tb.NaiveBayes().fit(tb.table(path, on_bad=on_bad), "y")
 
 
@@ -135,3 +136,69 @@ def test_files_whose_columns_have_another_order(tmp_path, monkeypatch):
     model = tb.NaiveBayes().fit(str(tmp_path / "*.csv"), "y")
     assert model.tally_["y"].table.tolist() == [100, 100]
     assert model.tally_["x"].mean.ravel().tolist() == [1, 2.5]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["3,c\n" * 20, '3,"c"\n' * 20, '"3","c"\n' * 20, '3,"c, d"\n5" pipe,c\n' * 20, '3,"c\nd"\n' * 20, "3,c"],
+    ids=["no quotes", "last cell quoted", "all quoted", "stray quotes", "cells of several lines", "no line end"],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("on_bad", ["error", "skip"])
+def test_the_line_of_a_quote_that_is_not_closed(rest, end, on_bad, tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    text = 'x,y\n"1",a\n"1\n0",a\n2,"b\n' + rest
+    path.write_bytes(text.replace("\n", end).encode())
+    for block in (50, 1 << 22):
+        monkeypatch.setattr("tallybayes.sources.csv_files._BLOCK", block)
+        with pytest.raises(tb.DataError, match=r"rows.csv, line 5: a quote opens the cell '\"b' and is not closed"):
+            tb.table(path, on_bad=on_bad).read("this")
+
+
+def test_text_after_a_quoted_cell_of_one_line_is_part_of_it(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('x,y\n"1" ,a\n"5" pipe,b\n"2\n3",c\n')
+    assert tb.table(path).read("this").column("x").to_pylist() == ["1 ", "5 pipe", "2\n3"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_byte_order_mark_names_the_encoding(encoding, packed, tmp_path, monkeypatch):
+    monkeypatch.setattr("tallybayes.sources.csv_files._BLOCK", 333)  # characters are cut
+    path = tmp_path / ("rows.csv.gz" if packed else "rows.csv")
+    raw = ("sky;y\n" + "søn;ja\n雨;nei\n" * 100).encode(encoding)
+    path.write_bytes(gzip.compress(raw) if packed else raw)
+    found = tb.table(path).read("this")
+    assert found.column_names == ["sky", "y"]
+    assert found["sky"].to_pylist() == ["søn", "雨"] * 100
+
+
+def test_utf_16_without_a_mark(tmp_path):
+    path = tmp_path / "rows.csv"
+    for encoding in ("utf-16-le", "utf-16-be"):
+        path.write_bytes("x,y\n1,a\n".encode(encoding))
+        with pytest.raises(tb.DataError, match=r"rows.csv, line 1: found NUL bytes.*\n.*encoding='utf-16-le'"):
+            tb.NaiveBayes().fit(path, "y")
+        assert tb.NaiveBayes().fit(tb.table(path, encoding=encoding), "y").classes_ == ["a"]
+
+
+@pytest.mark.parametrize("on_bad", ["error", "skip"])
+def test_bytes_that_are_no_text(on_bad, tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr("tallybayes.sources.csv_files._BLOCK", 500)
+    path = tmp_path / "rows.csv"
+    late, names = b"x,y\n" + b"1,a\n" * 999 + b"\xff,a\n", b"x\xff,y\n1,a\n"
+    for raw, line in ((late, 1001), (names, 1), (b"x,y\n1,a\n1,\xff,2\n", 3), (random.Random(0).randbytes(5000), 1)):
+        path.write_bytes(raw)
+        with pytest.raises(tb.DataError, match=rf"rows.csv, line {line}: found the byte 0x..; expected text in utf8"):
+            tb.table(path, on_bad=on_bad).read("this")
+    assert capfd.readouterr().err == ""
+
+
+def test_the_type_that_a_number_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr("tallybayes.sources.csv_files._BLOCK", 500)
+    path = tmp_path / "rows.csv"
+    for cell, kind in (("1.5", "float64"), ("-2e3", "float64"), ("many", "string")):
+        path.write_text("x,y\n" + "1,a\n" * 500 + cell + ",a\n")
+        with pytest.raises(tb.DataError, match=rf"line 502, column 'x': found '{cell}'.*\n.*types={{'x': '{kind}'}}"):
+            tb.NaiveBayes().fit(path, "y")
+        tb.NaiveBayes().fit(tb.table(path, types={"x": kind}), "y")

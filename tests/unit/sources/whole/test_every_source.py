@@ -466,7 +466,7 @@ def test_a_cell_that_is_not_of_its_column(tmp_path, monkeypatch):
     lines[900] = "foo,a"
     path = tmp_path / "rows.csv"
     path.write_text("x,y\n" + "\n".join(lines) + "\n")
-    _fails(path, "rows.csv, line 902, column 'x': 'foo' is no int64")
+    _fails(path, "rows.csv, line 902, column 'x': found 'foo'; expected int64")
     for on_bad, n_rows, n_cells in (("missing", 1000, 999), ("skip", 999, 999)):
         with pytest.warns(RowsWarning, match=r"rows.csv: 1 bad (cell taken for missing|line left out)"):
             model = tb.NaiveBayes().fit(tb.table(path, on_bad=on_bad), "y")
@@ -525,7 +525,7 @@ def test_paths_that_lead_nowhere(tmp_path):
 def test_other_encodings_and_broken_lines(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes("x,y\né,a\nà,b\n".encode("latin-1"))
-    _fails(path, "column 'x' of .*rows.csv is no text in utf8")
+    _fails(path, "rows.csv, line 2: found the byte 0xe9; expected text in utf8")
     model = tb.NaiveBayes().fit(tb.table(path, encoding="latin-1"), "y")
     assert model.tally_.domains["x"].levels == ("é", "à")
     broken = tmp_path / "rows.jsonl"
