@@ -110,6 +110,9 @@ class DataError(TallybayesError, ValueError):
 class LabelError(TallybayesError, ValueError):
     """A level (label) is unknown, or of another kind than its domain."""
 
+    level: object = None  # what `bad_level` was given, and the column it is of
+    column: str | None = None
+
     @classmethod
     def unseen(cls, level: object, domain: str, known: Iterable[object]) -> LabelError:
         """A level that was not there when a model was fitted."""
@@ -153,10 +156,12 @@ class LabelError(TallybayesError, ValueError):
     def bad_level(cls, level: object, domain: str) -> LabelError:
         """A value that cannot be a level."""
         hint = turned(level) or "Cut measured values into bins, or give the column a numeric family such as Gaussian()."
-        return cls(
+        error = cls(
             f"found {brief(level)} ({type(level).__name__}) as a level of column {domain!r}; expected whole numbers, "
             f"strings or booleans.\n    {hint}"
         )
+        error.level, error.column = level, domain
+        return error
 
     @classmethod
     def too_large(cls, level: object, domain: str) -> LabelError:

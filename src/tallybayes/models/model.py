@@ -177,6 +177,10 @@ class Model(Estimator):
         other._frame, other._block_names = self._frame, self._block_names
         return other._adopt(tally, self._climb)._state(self._given)
 
+    def _with_one_target(self, other: Self) -> tuple[Self, Self]:
+        """Return both models with one name of the target: a name given by the user replaces a default one."""
+        return self, other
+
     def _check_added(self, other: Self) -> None:
         """Refuse a model of the same parameters that has chosen otherwise."""
 
@@ -248,7 +252,8 @@ class Model(Estimator):
             found = [", ".join(f"{name}={brief(one[name])}" for name in other_ones) for one in (mine, its)]
             raise StatisticsError.incompatible("the models' parameters", *found)
         self._check_added(other)
-        both = clone(self)._take_from(self)._adopt(self.tally_ + other.tally_)
+        first, second = self._with_one_target(other)
+        both = clone(self)._take_from(first)._adopt(first.tally_ + second.tally_)
         both._frame, both._block_names = self._frame, {**other._block_names, **self._block_names}
         return both
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -105,6 +106,12 @@ class Domain:
 
     def __hash__(self) -> int:
         return hash((self.name, frozenset(self.levels), self.declared))
+
+    def renamed(self, name: str) -> Domain:
+        """The same levels under another name."""
+        found = copy.copy(self)
+        found.name = name
+        return found
 
     def union(self, other: Domain) -> Domain:
         """All levels of both: sorted if either is kept sorted, else this one's first."""

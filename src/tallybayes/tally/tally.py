@@ -195,6 +195,20 @@ class Tally:
             raise other_factors(self.factors, factors)
         return Tally(factors, self.statistics, self.domains, self.schema, soft=self.soft)
 
+    def renamed(self, old: Name, new: Name) -> Tally:
+        """The same counts with another name for a column, and for its domain if the column has one of its own."""
+
+        def names(found: tuple[Name, ...]) -> tuple[Name, ...]:
+            return tuple(new if name == old else name for name in found)
+
+        factors = [Factor(names(f.columns), names(f.given), f.family, f.prior) for f in self.factors]
+        domains = {str(new) if name == str(old) else name: domain for name, domain in self.domains.items()}
+        if str(old) in self.domains:
+            domains[str(new)] = self.domains[str(old)].renamed(str(new))
+        ordered = tuple(str(new) if name == str(old) else name for name in self.schema.ordered)
+        schema = Schema(self.schema.domains, ordered, self.schema.absent)
+        return Tally(factors, self.statistics, domains, schema, soft=self.soft)
+
     def pruned(self) -> Tally:
         """Without the levels that were neither declared nor seen."""
         present = {name: np.zeros(len(domain.levels), dtype=bool) for name, domain in self.domains.items()}

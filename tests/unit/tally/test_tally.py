@@ -364,3 +364,13 @@ def test_small_counts_are_told_of_every_kind_of_statistic():
     assert "ward 'B', word 'rare' of 'note'" in found
     assert dict(tb.count(rows, factors).small_counts(6))["ward 'A', column 'age'"] == 5
     assert tb.count(rows, factors).small_counts(1) == []
+
+
+def test_renamed_column_keeps_its_counts():
+    factors = [tb.Factor("kind", (), tb.Categorical()), tb.Factor("x", "kind", tb.Gaussian())]
+    rows = {"kind": ["a", "b", "a"], "x": [1.0, 2.0, 3.0]}
+    renamed = tb.count(rows, factors).renamed("kind", "sort")
+    other = [tb.Factor("sort", (), tb.Categorical()), tb.Factor("x", "sort", tb.Gaussian())]
+    assert renamed == tb.count({"sort": rows["kind"], "x": rows["x"]}, other)
+    assert renamed.renamed("sort", "kind") == tb.count(rows, factors)
+    assert renamed.domains["sort"].name == "sort"

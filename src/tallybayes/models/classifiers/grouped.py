@@ -84,6 +84,7 @@ class Grouped(Model):
     feature_names_in_ = attribute(learning.feature_names_in)
     n_features_in_ = attribute(learning.n_features_in)
     _target = attribute(learning.target)
+    _with_one_target = learning.with_one_target
     _class_domain = attribute(learning.class_domain)
 
     @property

@@ -7,6 +7,7 @@ become a tally (``_count_first``).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
 
@@ -341,8 +342,7 @@ def count_rows(model: Any, table: Table, weight: Any, factors: list[Factor], lik
         check_sizes(model, table, factors)
         return count(table, factors, weight=weight, schema=Schema(ordered=(str(target),)), like=like)
     except LabelError as error:
-        column = table.columns[target]
-        if isinstance(column, np.ndarray) and column.dtype.kind == "f":
+        if error.column == str(target):
             raise continuous_target(error) from None
         raise
 
@@ -354,6 +354,23 @@ def check_sizes(model: Any, table: Table, factors: list[Factor]) -> None:
         if factor.given and factor.family.reads != "codes":
             width = table.width(factor.columns[0]) if len(factor.columns) == 1 else len(factor.columns)
             check_size(factor, n_classes, width, model=type(model).__name__, scored=model._reading(factor).family)
+
+
+def with_one_target(model: Any, other: Any) -> tuple[Any, Any]:
+    """Return two classifiers with one name of the target: where y had no name, that of the other model."""
+    if other._shape.unnamed:
+        return model, with_target(other, model._target)
+    return (with_target(model, other._target) if model._shape.unnamed else model), other
+
+
+def with_target(model: Model, name: Name) -> Model:
+    """Return a copy of a fitted classifier whose target has another name, unless one of its columns has it."""
+    if name == model._target or name in model._read_names:
+        return model
+    found = copy.copy(model)
+    found._shape = model._shape._replace(target=name)
+    found.tally_, found._derived = model.tally_.renamed(model._target, name), {}
+    return found
 
 
 # ---- What a classifier knows of its classes and columns, as properties -------------------------------------------

@@ -107,6 +107,7 @@ class NearestClassMean(ClassifierMixin, Model):
     target_ = attribute(learning.target)
     report = report
     _target = attribute(learning.target)
+    _with_one_target = learning.with_one_target
     _class_domain = attribute(learning.class_domain)
     forget = learning.forget
     fit_tally = learning.fit_tally

@@ -81,7 +81,7 @@ def make_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Fa
     try:
         model._columns = read_levels(model.columns, model.bins, table, target, weight, type(model).__name__)
     except LabelError as error:
-        if table.kind(target) == "number" and table.is_float(target):
+        if error.column == str(target):
             raise continuous_target(error) from None
         raise
     names = tuple(model._columns.families)

@@ -146,8 +146,24 @@ def target_dtype(y: Any) -> np.dtype | None:
 
 
 def continuous_target(error: LabelError) -> LabelError:
-    """The error for a target that is measured, or of several kinds, in scikit-learn's words too."""
-    return LabelError(f"Unknown label type: {error}")
+    """Return the error for a target that is continuous, or of several kinds, in scikit-learn's words too."""
+    if not isinstance(error.level, float):
+        return LabelError(f"Unknown label type: {error}")
+    return LabelError(
+        f"Unknown label type: y is continuous (column {error.column!r}, found {error.level!r}); expected class labels: "
+        "whole numbers, strings or booleans.\n"
+        "    To predict numbers use tb.Regression; for classes bin them, pd.qcut(y, 4).astype(str), or y.astype(str)."
+    )
+
+
+def target_name(y: Any, default: str, table: Table) -> str:
+    """Return the name of a Series of targets, or the default, with underscores where X has a column of that name."""
+    name = getattr(y, "name", None)
+    if not isinstance(name, str) or not name:
+        return free_name(default, list(table.columns))
+    if name in table.columns and np.array_equal(as_array(table.columns[name]), as_array(y)):
+        warn(f"column {name!r} of X equals y: the model predicts the target from itself.\n    Drop it from X.")
+    return free_name(name, list(table.columns))
 
 
 def free_name(wanted: str, taken: Sequence[Name]) -> str:

@@ -13,11 +13,11 @@ from tallybayes.families.block import Sparse
 from tallybayes.models.inputs.features import (
     check_target,
     feature_names,
-    free_name,
     is_rows_of_mappings,
     only_column,
     open_features,
     target_dtype,
+    target_name,
 )
 from tallybayes.models.inputs.outside import tolerated
 from tallybayes.models.inputs.presence import is_presence, with_unknown
@@ -40,6 +40,11 @@ class Shape(NamedTuple):
     y_dtype: np.dtype | None = None
     feature_names: np.ndarray | None = None
     n_features: int | None = None
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether the target has the default name, because y had none."""
+        return not self.by_name and str(self.target).rstrip("_") == "class"
 
     @classmethod
     def of_tally(cls, target: Name, names: list[Name]) -> Self:
@@ -84,7 +89,7 @@ def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
         return shape, table, weight
     y = only_column(y)
     column = check_target(y, table.n_rows)
-    target = free_name("class", list(table.columns))
+    target = target_name(y, "class", table)
     typed = hasattr(y, "dtype") or not isinstance(column, np.ndarray) or column.dtype.kind != "O"
     dtype = target_dtype(column) if typed else None  # a list has no type of its own
     shape = Shape(target, False, dtype, feature_names(X, table), _n_features(table, target))

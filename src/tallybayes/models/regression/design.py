@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple, Self
@@ -18,6 +19,7 @@ from tallybayes.tally.factor import Name
 from tallybayes.value import from_json, to_json
 
 Levels = Mapping[Name, tuple[Any, ...]]
+_DEFAULT_TARGET = re.compile(r"y\d*_*")
 _PARTS = ("targets", "numbers", "labels", "by", "degree", "by_name", "single", "n_features", "feature_names")
 
 
@@ -33,6 +35,11 @@ class Design(NamedTuple):
     single: bool  # whether y was one column by itself
     n_features: int | None
     feature_names: tuple[str, ...] | None
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether the targets have default names, because y had none."""
+        return not self.by_name and all(_DEFAULT_TARGET.fullmatch(str(name)) for name in self.targets)
 
     @property
     def inputs(self) -> list[Name]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
-from tallybayes.models.inputs.features import feature_names, free_name, open_features
+from tallybayes.models.inputs.features import feature_names, open_features, target_name
 from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.inputs.shape import with_weight
 from tallybayes.models.receipt import receipted
@@ -116,8 +117,7 @@ def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, 
         full, single = table, isinstance(y, str)
     else:
         columns, single = _targets(y, table.n_rows)
-        names = list(columns)
-        targets = tuple(free_name(str(name), list(table.columns)) for name in names)
+        targets = tuple(target_name(y if single else None, str(name), table) for name in columns)
         full = _with_targets(table, dict(zip(targets, columns.values(), strict=True)))
     by = model.by
     if by is not None and by not in table.columns:
@@ -205,6 +205,19 @@ def read_rows(model: Any, X: Rows, y: Any, sample_weight: Weights) -> tuple[Tabl
         )
     renamed = dict(zip(design.targets, columns.values(), strict=True))
     return _with_targets(table, renamed), weight
+
+
+def with_targets(model: Model, names: tuple[Name, ...]) -> Model:
+    """Return a copy of a regression with other names of its targets, where their own are the default ones."""
+    design: Design = model._design
+    if not design.unnamed or len(names) != len(design.targets) or {*names} & {*design.inputs}:
+        return model
+    tally = model.tally_
+    for old, new in zip(design.targets, names, strict=True):
+        tally = tally.renamed(old, new)
+    found = copy.copy(model)
+    found._design = design._replace(targets=names)
+    return found._adopt(tally)
 
 
 def check_features(model: Any, X: Rows, table: Table) -> None:

@@ -164,10 +164,10 @@ class Regression(RegressorMixin, Model):
             return NotImplemented
         for model in (self, other):
             check_is_fitted(model, "tally_")
-        tallies = counting.united(self._design, self.tally_, other.tally_)
-        mine, its = (
-            clone(one)._take_from(one)._adopt(tally) for one, tally in zip((self, other), tallies, strict=True)
-        )
+        names = (other if self._design.unnamed else self)._design.targets
+        one, two = (learning.with_targets(model, names) for model in (self, other))
+        tallies = counting.united(one._design, one.tally_, two.tally_)
+        mine, its = (clone(m)._take_from(m)._adopt(tally) for m, tally in zip((one, two), tallies, strict=True))
         both = Model.__add__(mine, its)
         both._frame = self._frame
         return both

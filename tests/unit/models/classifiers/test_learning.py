@@ -209,8 +209,12 @@ def test_adding_models():
     assert (first.tally_, second.tally_) == before
     with pytest.raises(StatisticsError, match="parameters differ"):
         first + second.reestimate(estimate="map")
+    label, kind = (
+        tb.NaiveBayes(FAMILIES).fit({**table(rows)[0], name: table(rows)[1]}, name) for name in ("label", "kind")
+    )
+    assert (first + label).target_ == "label"  # the first has no name of its own
     with pytest.raises(StatisticsError, match="factors"):
-        first + tb.NaiveBayes(FAMILIES).fit({**table(rows)[0], "label": table(rows)[1]}, "label")
+        kind + label
     with pytest.raises(TypeError):
         first + 1
     with pytest.raises(TypeError):

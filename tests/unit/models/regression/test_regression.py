@@ -321,3 +321,23 @@ def test_any_table(kind):
     }[kind]
     agree(tb.Regression().fit(table, "y"), expected)
     np.testing.assert_allclose(tb.Regression().fit(table, "y").predict(table), expected.predict(rows), rtol=1e-10)
+
+
+def test_series_target_keeps_its_name(tmp_path):
+    rows, price = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0]}), pd.Series([1.1, 1.9, 3.2, 3.9], name="price")
+    model = tb.Regression().fit(rows, price)
+    assert model.tally_.factors[0].columns == ("size", "price")
+    assert "price = " in repr(model)
+    assert model.predict(rows.assign(price=0.0)).tolist() == model.predict(rows).tolist()
+    model.save(tmp_path / "line.tally")
+    assert tb.load(tmp_path / "line.tally").tally_ == model.tally_
+    unnamed = tb.Regression().fit(rows, price.to_numpy())
+    assert unnamed.tally_.factors[0].columns == ("size", "y")
+    for both in (model + unnamed, unnamed + model):
+        assert both.tally_.factors[0].columns == ("size", "price")
+        assert both.n_rows_ == 8
+        assert both.predict(rows).tolist() == (model + model).predict(rows).tolist()
+    with pytest.warns(UserWarning, match="column 'price' of X equals y"):
+        assert tb.Regression().fit(rows.assign(price=price), price).predict(rows.assign(price=price)).shape == (4,)
+    with pytest.raises(tb.StatisticsError, match="factors"):
+        model + tb.Regression().fit(rows, price.rename("cost"))

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import CalibrationWarning, warn
-from tallybayes.errors import DataError, FileError, StatisticsError, printable
+from tallybayes.errors import DataError, FileError, LabelError, StatisticsError, printable
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.bases import ClassifierMixin, attribute
@@ -44,6 +44,8 @@ from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.typing import ClassPrior, Labels, Rows, Weights
 from tallybayes.value import from_json, to_json
 
+_MOST_NUMBERS = 20  # different whole numbers that are taken for classes however few the rows
+
 
 class Member(NamedTuple):
     """One model of the mixture: what was chosen, and the model that has counted the rows."""
@@ -55,6 +57,17 @@ class Member(NamedTuple):
         """log p(class | row)."""
         found = bounded(self.model.predict_log_proba(self.choice.view.apply(table)))
         return bounded(self.choice.mending.apply(found, self.model._class_domain.levels))
+
+
+def _refuse_continuous(labels: Any, target: Any) -> None:
+    """Raise LabelError if the target is numeric and most of its values occur once: folds would not have its classes."""
+    n = len(labels.domain.levels)
+    if labels.domain.kind == "int" and n > _MOST_NUMBERS and n > len(labels.codes) / 2:
+        raise LabelError(
+            f"y (column {target!r}) has {n} different whole numbers in {len(labels.codes)} rows; expected classes.\n"
+            "    To predict numbers use tb.Regression; for classes bin them, pd.qcut(y, 4).astype(str), "
+            "or use y.astype(str)."
+        )
 
 
 class Chosen(ClassifierMixin, Estimator):
@@ -155,6 +168,7 @@ class Chosen(ClassifierMixin, Estimator):
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         labels = read_labels(table, shape.target)
         labels.refuse_missing("Leave the unlabelled rows out, or use tb.NaiveBayes(unlabelled='em').")
+        _refuse_continuous(labels, shape.target)
         weights = check_weight(weight, table.n_rows)
         refuse_columns(table, shape.target)
         report, choice = None, self.choice
@@ -285,10 +299,16 @@ class Chosen(ClassifierMixin, Estimator):
                 "    Fit one with the choice of the other: tb.Chosen(choice=one.choice_)."
             )
         found = clone(self)
-        found._shape, found.choice_, found.report_ = self._shape, self.choice_, None
-        pairs = zip(self.members_, other.members_, strict=True)
+        shape = other._shape if self._shape.unnamed else self._shape
+        found._shape, found.choice_, found.report_ = self._shape._replace(target=shape.target), self.choice_, None
+        pairs = zip(self._called(shape.target), other._called(shape.target), strict=True)
         found.members_ = [Member(mine.choice, mine.model + its.model) for mine, its in pairs]
         return found
+
+    def _called(self, target: Any) -> list[Member]:
+        """The members; where the target has the default name, with another one."""
+        target = target if self._shape.unnamed else self._target
+        return [Member(choice, learning.with_target(model, target)) for choice, model in self.members_]
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
