@@ -15,6 +15,8 @@ from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
+_MOST_NUMBERS = 20  # different whole numbers that are classes, however few the rows
+
 
 class Labels(NamedTuple):
     """The labels of rows: codes, −1 where missing, the levels they stand for, and how many rows have each."""
@@ -36,6 +38,16 @@ class Labels(NamedTuple):
             raise LabelError(
                 f"Input y contains NaN{shown}: the label of row {int(missing[0])} is missing ({len(missing)} of "
                 f"{len(self.codes)} are); expected a label for every row.\n    {hint}"
+            )
+
+    def refuse_numbers(self, target: Name) -> None:
+        """Raise LabelError if the labels are whole numbers most of which occur once, so that folds lack classes."""
+        n = len(self.domain.levels)
+        if self.domain.kind == "int" and n > _MOST_NUMBERS and n > len(self.codes) / 2:
+            raise LabelError(
+                f"y (column {target!r}) has {n} different whole numbers in {len(self.codes)} rows; expected classes.\n"
+                "    To predict numbers use tb.Regression; for classes bin them, pd.qcut(y, 4).astype(str), "
+                "or use y.astype(str)."
             )
 
 

@@ -6,14 +6,14 @@ import copy
 import time
 from collections.abc import Hashable, Iterable
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.cautions import CalibrationWarning, warn
-from tallybayes.errors import DataError, FileError, LabelError, StatisticsError, printable
+from tallybayes.errors import DataError, FileError, StatisticsError, printable
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.bases import ClassifierMixin, attribute
@@ -24,8 +24,9 @@ from tallybayes.models.classifiers.answers.report import report
 from tallybayes.models.classifiers.answers.travel import refuse_mixture
 from tallybayes.models.classifiers.answers.uncertainty import predict_set
 from tallybayes.models.classifiers.choice import pictures, reading
-from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice, fit_members
+from tallybayes.models.classifiers.choice.choices import Choice, fit_members
 from tallybayes.models.classifiers.choice.choosing import blas_libraries, try_all
+from tallybayes.models.classifiers.choice.members import Member
 from tallybayes.models.classifiers.choice.mixing import bounded, mixed
 from tallybayes.models.classifiers.choice.summary import summary
 from tallybayes.models.classifiers.choice.views import refuse_columns
@@ -38,36 +39,10 @@ from tallybayes.models.inputs.shape import Shape, open_columns, read_first, read
 from tallybayes.models.model_file import model_from_parts, model_to_parts, save_model
 from tallybayes.models.receipt import receipted
 from tallybayes.sources.collect import check_weight
-from tallybayes.sources.table import Table
 from tallybayes.store import refuse_rest
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.typing import ClassPrior, Labels, Rows, Weights
 from tallybayes.value import from_json, to_json
-
-_MOST_NUMBERS = 20  # different whole numbers that are taken for classes however few the rows
-
-
-class Member(NamedTuple):
-    """One model of the mixture: what was chosen, and the model that has counted the rows."""
-
-    choice: MemberChoice
-    model: Any
-
-    def log_proba(self, table: Table) -> np.ndarray:
-        """log p(class | row)."""
-        found = bounded(self.model.predict_log_proba(self.choice.view.apply(table)))
-        return bounded(self.choice.mending.apply(found, self.model._class_domain.levels))
-
-
-def _refuse_continuous(labels: Any, target: Any) -> None:
-    """Raise LabelError if the target is numeric and most of its values occur once: folds would not have its classes."""
-    n = len(labels.domain.levels)
-    if labels.domain.kind == "int" and n > _MOST_NUMBERS and n > len(labels.codes) / 2:
-        raise LabelError(
-            f"y (column {target!r}) has {n} different whole numbers in {len(labels.codes)} rows; expected classes.\n"
-            "    To predict numbers use tb.Regression; for classes bin them, pd.qcut(y, 4).astype(str), "
-            "or use y.astype(str)."
-        )
 
 
 class Chosen(ClassifierMixin, Estimator):
@@ -168,7 +143,7 @@ class Chosen(ClassifierMixin, Estimator):
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         labels = read_labels(table, shape.target)
         labels.refuse_missing("Leave the unlabelled rows out, or use tb.NaiveBayes(unlabelled='em').")
-        _refuse_continuous(labels, shape.target)
+        labels.refuse_numbers(shape.target)
         weights = check_weight(weight, table.n_rows)
         refuse_columns(table, shape.target)
         report, choice = None, self.choice
