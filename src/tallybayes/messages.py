@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from urllib.parse import unquote
 
 # A database's password may contain spaces, but no line break. Other URLs stand in sentences, and end at a space.
 _ACCOUNT = re.compile(r"\b(postgres(?:ql)?://).*@|\b([a-z][\w+.-]*://)\S*@", re.IGNORECASE)
@@ -13,8 +14,11 @@ _PASSWORD = re.compile(
 )
 
 
+_SPOOLED = re.compile(r"[^\s'\"]*[/\\]tally-spool-\w+[/\\]((?:[\w~-]|%[0-9A-F]{2})+)(?:\.(?:gz|bz2|zst|lz4)\b)?")
+
+
 def redacted(text: str) -> str:
-    """The text without user names and passwords of URLs, and without passwords of connection strings.
+    """The text without accounts of URLs, passwords of connection strings and paths of temporary copies.
 
     Examples
     --------
@@ -23,6 +27,8 @@ def redacted(text: str) -> str:
     >>> redacted("host=server user=ann password='my secret' dbname=shop")
     'host=server user=ann password=… dbname=shop'
     """
+    if "tally-spool-" in text:
+        text = _SPOOLED.sub(lambda found: unquote(found[1]), text)
     if "@" in text and "://" in text:
         text = _ACCOUNT.sub(lambda found: f"{found[1] or found[2]}…@", text)
     return _PASSWORD.sub(r"\1\2…", text) if "=" in text and _CONNECTION.search(text) else text

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError, brief
@@ -14,6 +16,7 @@ from tallybayes.sources.csv_files import ON_BAD, CsvFiles
 from tallybayes.sources.dialects import Dialect, Relation, dialect_of
 from tallybayes.sources.json_files import JsonFiles
 from tallybayes.sources.source import Source
+from tallybayes.sources.spooled import is_stream, spool
 from tallybayes.sources.view import View
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ def open_source(data: Any) -> Source | None:
         return data
     if isinstance(data, str | os.PathLike):
         return _open_files([os.fspath(data)], {})
+    if is_stream(data):
+        return _open_files([data], {})
     kind = type(data)
     library = kind.__module__.partition(".")[0]
     if library == "polars" and kind.__name__ == "LazyFrame":
@@ -81,9 +86,10 @@ def table(
 
     Parameters
     ----------
-    data : path, pattern or list of paths; iterator or function of batches; lazy or Spark frame, relation; connection
+    data : path, pattern, open file or list of them; iterator or function of batches; lazy or Spark frame; connection
         Paths may hold ``*``, and end in .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
-        (.gz, .zst, .bz2). Connections are those of DuckDB, PostgreSQL (psycopg) and ``sqlite3``, and a Spark session.
+        (.gz, .zst, .bz2). Pipes and open files are copied to a temporary file; their first bytes show the format.
+        Connections are those of DuckDB, PostgreSQL (psycopg) and ``sqlite3``, and a Spark session.
     query : str, optional
         Of a connection: the name of a table, or a query. The database counts by itself what a plain `fit` needs, in a
         transaction that only reads; no row leaves it.
@@ -127,11 +133,14 @@ def table(
         raise DataError(f"on_bad is {on_bad!r}; expected one of {list(ON_BAD)}.")
     read = {name: pa.type_for_alias(kind) if isinstance(kind, str) else kind for name, kind in (types or {}).items()}
     text = {"names": names, "delimiter": delimiter, "encoding": encoding, "on_bad": on_bad}
-    paths = [data] if isinstance(data, str | os.PathLike) else data
-    in_files = isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths)
+    paths = [data] if isinstance(data, str | os.PathLike) or is_stream(data) else data
+    named = isinstance(paths, list | tuple) and paths
+    in_files = named and all(isinstance(path, str | os.PathLike) or is_stream(path) for path in paths)
     if in_files:
         options = {**text, "null_values": null_values}
-        source: Source | None = _open_files([os.fspath(path) for path in paths], options, format, read)
+        source: Source | None = _open_files(
+            [os.fspath(path) if isinstance(path, os.PathLike) else path for path in paths], options, format, read
+        )
     elif query is not None:
         source = _open_query(data, query)
     elif callable(data) and not isinstance(data, Source):
@@ -180,11 +189,25 @@ def _open_query(connection: Any, query: str) -> Source:
 
 
 def _open_files(
-    patterns: list[str], text: dict[str, Any], format: str | None = None, types: Mapping[str, Any] | None = None
+    patterns: list[Any], text: dict[str, Any], format: str | None = None, types: Mapping[str, Any] | None = None
 ) -> Source:
-    """The source of some files, by what their names end in."""
-    paths = [path for pattern in patterns for path in _matching(pattern)]
-    kinds = {format or kind_of_file(path, "Say which it is: tb.table(path, format='csv').") for path in paths}
+    """The source of some files, by their endings; pipes and open files are copied first, and known by their bytes."""
+    hint = "Say which it is: tb.table(path, format='csv')."
+    paths, kinds = list[str](), set[str]()
+    with ExitStack() as copies:
+        for pattern in patterns:
+            for path in _matching(pattern) if isinstance(pattern, str) else [pattern]:
+                copy = spool(path) if is_stream(path) else None
+                if copy is not None:
+                    copies.callback(copy.remove)
+                paths.append(copy.path if copy else path)
+                kinds.add(format or (copy.format if copy else kind_of_file(path, hint)))
+        source = _of_kind(kinds, paths, text, types)
+        weakref.finalize(source, copies.pop_all().close)
+    return source
+
+
+def _of_kind(kinds: set[str], paths: list[str], text: dict[str, Any], types: Mapping[str, Any] | None) -> Source:
     if len(kinds) > 1:
         raise DataError(f"the files are of several kinds, {sorted(kinds)}; expected one.\n    Name them with one *.")
     (kind,) = kinds

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
-import tempfile
-import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 from cyclopts import Parameter
 
-from tallybayes.apps.command.faults import SPOOLED, CommandError, UsageError
+from tallybayes.apps.command.faults import CommandError, UsageError
 from tallybayes.apps.command.terminal import STANDARD_INPUT, say
 from tallybayes.apps.spam.databases import encoded
 
@@ -109,15 +106,12 @@ class Places(contextlib.ExitStack):
                 raise UsageError(
                     f"--{option} is of databases; found {data!r}; expected duckdb:FILE, sqlite:FILE or postgresql://…"
                 )
-            options, path = reading.options(), data
+            rows: Any = data
             if data == STANDARD_INPUT:
-                path, kind = self._spooled()
-                options["format"] = options["format"] or kind
-            if options["format"] != "csv" and options["format"] is not None:
-                options["encoding"] = "utf8"
-            found = tb.table(path, **options)
-            if data == STANDARD_INPUT:
-                found.name = "standard input"
+                rows = sys.stdin.buffer
+                if sys.stdin.isatty():
+                    say("reading standard input; Ctrl-D ends it")
+            found = tb.table(rows, **reading.options())
         if not ignored:
             return found
         found.check_columns(ignored)
@@ -139,31 +133,6 @@ class Places(contextlib.ExitStack):
         there = _tables(connection)
         known = f" It has {', '.join(there[:8])}{', …' if len(there) > 8 else ''}." if there else ""
         raise UsageError(f"which table of {data} is not said; expected --table NAME or --query SQL.{known}")
-
-    def _spooled(self) -> tuple[str, str]:
-        """Standard input as a file, and what it holds: a stream could not be read twice."""
-        stream = sys.stdin.buffer
-        if sys.stdin.isatty():
-            say("reading standard input; Ctrl-D ends it")
-        head = stream.read(1 << 16)
-        packed = head[:2] == b"\x1f\x8b"
-        text = zlib.decompressobj(31).decompress(head) if packed else head
-        if not text.strip():
-            raise CommandError("standard input is empty; expected CSV with a line of names, or JSON lines.")
-        start = text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-        if start == b"[":
-            raise CommandError(
-                "standard input is one JSON array; expected JSON lines, one object a line, or CSV.\n"
-                "    jq -c '.[]' makes lines of it."
-            )
-        kind = "parquet" if text[:4] == b"PAR1" else "ipc" if text[:6] == b"ARROW1" else "csv"
-        kind = "json" if start == b"{" else kind
-        folder = self.enter_context(tempfile.TemporaryDirectory(prefix="tally-"))
-        path = os.path.join(folder, f"{SPOOLED}{'.gz' if packed else ''}")
-        with open(path, "wb") as file:
-            file.write(head)
-            shutil.copyfileobj(stream, file, 1 << 20)
-        return path, kind
 
     def target(self, out: str | None, table: str | None) -> tuple[Any, str | None]:
         """Where rows are written to, and as what: standard output, a file, or a table of a database."""

@@ -15,8 +15,6 @@ class UsageError(CommandError):
 
 # What a message of the library calls a setting is an option here.
 _OPTIONS = "columns|delimiter|encoding|estimate|format|names|null_values|on_bad|order|prior|sequence|types|unlabelled"
-SPOOLED = "standard-input"  # the name of the file that standard input is kept in, which nobody needs to know of
-_SPOOLED_AT = re.compile(rf"[^\s'\"]*[/\\]tally-\w+[/\\]{SPOOLED}(\.gz)?")
 _DATABASES = {"sqlite3", "duckdb", "_duckdb", "psycopg"}
 
 
@@ -42,7 +40,6 @@ def _as_options(text: str) -> str:
     def option(found: re.Match[str]) -> str:
         return f"--{found[1].replace('_', '-')} {found[2]}"
 
-    text = _SPOOLED_AT.sub("standard input", text)
     text = re.sub(rf"tb\.table\([^()]*?\b({_OPTIONS})=['\"]([\w.-]+)['\"]\)", option, text)
     text = re.sub(r"tb\.table\([^()]*?\btypes=\{[^}]*\}\)", "--types NAME=TYPE", text)
     text = re.sub(rf"\b({_OPTIONS})='([\w.-]+)'", option, text)

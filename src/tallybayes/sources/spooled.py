@@ -1,0 +1,88 @@
+"""Pipes and open files, copied to temporary files: every source reads its file more than once."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from tallybayes.errors import DataError
+
+_MAGIC = {b"PAR1": "parquet", b"ARRO": "ipc", b"\xff\xff\xff\xff": "ipc"}
+_PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
+
+
+class Spooled(NamedTuple):
+    """A temporary copy, and its format by its first bytes."""
+
+    folder: str
+    path: str
+    format: str
+
+    def remove(self) -> None:
+        """Remove the copy."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def is_stream(data: Any) -> bool:
+    """Whether this is an open file, or the path of a pipe or device, which can be read once only."""
+    if isinstance(data, io.IOBase):
+        return True
+    return isinstance(data, str) and (
+        data.startswith(("/dev/", "/proc/")) or (os.path.exists(data) and Path(data).is_fifo())
+    )
+
+
+def spool(data: Any) -> Spooled:
+    """Copy a pipe or an open file to a temporary file, named so that messages show the original name.
+
+    Parameters
+    ----------
+    data : str or open file
+        Of text or bytes; it is read from where it stands.
+    """
+    if isinstance(data, str):
+        with open(data, "rb") as file:
+            return _copied(file, data)
+    of_input = data is sys.stdin or data is getattr(sys.stdin, "buffer", None)
+    return _copied(data, "standard input" if of_input else str(getattr(data, "name", "the open file")))
+
+
+def _copied(stream: Any, name: str) -> Spooled:
+    folder = tempfile.mkdtemp(prefix="tally-spool-")
+    try:
+        path = os.path.join(folder, quote(name, safe="").replace(".", "%2E"))
+        with open(path, "wb") as file:
+            while piece := stream.read(1 << 20):
+                file.write(piece.encode() if isinstance(piece, str) else piece)
+        with open(path, "rb") as file:
+            magic = file.read(4)
+        ending = next((ending for start, ending in _PACKED.items() if magic.startswith(start)), "")
+        os.rename(path, path + ending)
+        return Spooled(folder, path + ending, _MAGIC.get(magic) or _format_of_text(path + ending, name))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _format_of_text(path: str, name: str) -> str:
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(path, compression="detect") as stream:
+            text = stream.read(1 << 16).lstrip(b"\xef\xbb\xbf \t\r\n\0")
+    except OSError as error:
+        raise DataError(f"{name} cannot be decompressed: {error}.") from None
+    if not text:
+        raise DataError(f"{name} is empty; expected CSV with a line of names, or JSON lines.")
+    if text[:1] == b"[":
+        raise DataError(
+            f"{name} is one JSON array; expected JSON lines, one object a line, or CSV.\n"
+            "    jq -c '.[]' makes lines of it."
+        )
+    return "json" if text[:1] == b"{" else "csv"
