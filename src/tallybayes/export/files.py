@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError, brief
 from tallybayes.replacing import replacing
-from tallybayes.sources.dialects import FEW, Relation, dialect_of
+from tallybayes.sources.databases import FEW, Relation, dialect_of
 from tallybayes.sources.opening import kind_of_file
 
 if TYPE_CHECKING:

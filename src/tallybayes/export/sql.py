@@ -9,7 +9,8 @@ from tallybayes.errors import DataError, ExportError
 from tallybayes.export.scores import Scores
 from tallybayes.export.sql_pairs import SelectPairs
 from tallybayes.export.sql_select import Select
-from tallybayes.sources.dialects import Dialect, DuckDB, PostgreSQL, SQLite
+from tallybayes.sources.databases import DuckDB, PostgreSQL, SQLite
+from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.queries import QUERY, as_rows
 from tallybayes.sources.spark import SparkText
 

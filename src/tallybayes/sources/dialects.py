@@ -1,21 +1,17 @@
-"""Dialects: how an expression, a name and a grouped count are written for each database, and how it is asked."""
+"""Dialect: how expressions, names and grouped counts are written in SQL, and how a database is queried."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError
 from tallybayes.families.aggregates import Column, Const, Expression, Log, Minus, Product, Steps, Sum, Weight, Where
-from tallybayes.sources.source import BATCH
+from tallybayes.sources.sql_names import Entry, find_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-FEW = 10_000  # rows that are Python's own at a time, when they are written
-_NUMBERS = itertools.count()  # of cursors: two may be open
 
 
 class Dialect:
@@ -28,6 +24,9 @@ class Dialect:
 
     grouping_sets = True  # whether several groupings are counted in one pass
     double = "DOUBLE PRECISION"
+    binary, nested, interval = "BLOB", "TEXT", "TEXT"  # types of columns that are written
+    own_type = b"sql"  # the key of a type of the database among the metadata of a field
+    dynamic_types = False  # whether only the values tell the types of columns
     label = "TEXT"  # what strings are compared as
     materialized = ""  # what keeps a WITH query from being written out wherever it is used
     greatest = "GREATEST"
@@ -40,20 +39,53 @@ class Dialect:
         """A name of the user's, whatever it holds."""
         return '"' + str(name).replace('"', '""') + '"'
 
+    # ---- Reading ----------------------------------------------------------------------------------------------------
+
+    def cursor(self) -> Any:
+        """A new cursor whose rows are tuples, whatever rows the user's connection makes."""
+        return self.connection
+
     def run(self, query: str) -> list[tuple[Any, ...]]:
-        """All rows of an answer."""
-        return [tuple(row) for row in self.connection.execute(query).fetchall()]
+        """All rows of a result."""
+        with reported():
+            found: list[tuple[Any, ...]] = self.cursor().execute(query).fetchall()
+            return found
+
+    def schema(self, table: str) -> pa.Schema:
+        """The columns of a table or query, and their types; null where only the values tell the type."""
+        raise NotImplementedError
 
     def columns(self, table: str) -> list[str]:
         """The names of the columns of a table or query."""
-        cursor = self.connection.execute(f"SELECT * FROM {table} LIMIT 0")
-        return [column[0] for column in cursor.description]
+        return list(self.schema(table).names)
 
-    def rows(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of an answer, some at a time."""
-        cursor = self.connection.execute(query)
-        while found := cursor.fetchmany(BATCH):
-            yield found
+    def rows(self, table: str, schema: pa.Schema, source: str, rest: str = "") -> Iterator[pa.Table]:
+        """Some columns of a table or query, some rows at a time; `rest` follows FROM."""
+        raise NotImplementedError
+
+    def select(self, field: pa.Field) -> str:
+        """A column as it is read."""
+        return self.quote(field.name)
+
+    def _select(self, table: str, schema: pa.Schema, rest: str) -> str:
+        return f"SELECT {', '.join(map(self.select, schema))} FROM {table} {rest}"
+
+    # ---- Names of tables --------------------------------------------------------------------------------------------
+
+    folds = staticmethod(str.casefold)  # what is equal in names
+    quoted_folds = True  # whether names in quotes are compared so, too
+
+    def catalogue(self) -> str:
+        """A query of the tables: database, schema, name, and its rank in the search path, or NULL."""
+        raise NotImplementedError
+
+    def find(self, name: str) -> str:
+        """A table by its name as the user writes it, quoted: from the catalogue, so that no query fails."""
+        return find_table(self, name)
+
+    def tables(self, rest: str = "") -> list[Entry]:
+        """The tables of the catalogue."""
+        return [Entry(*row) for row in self.run(f"SELECT * FROM ({self.catalogue()}) AS found {rest}")]
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -75,16 +107,12 @@ class Dialect:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """A transaction that ends as if it had not been."""
-        self.connection.execute("BEGIN TRANSACTION")
+        cursor = self.cursor()
+        cursor.execute("BEGIN TRANSACTION")
         try:
             yield
         finally:
-            self.connection.execute("ROLLBACK")
-
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Queries of which one may fail, and nothing else shall."""
-        yield
+            cursor.execute("ROLLBACK")
 
     # ---- Writing ----------------------------------------------------------------------------------------------------
 
@@ -92,51 +120,57 @@ class Dialect:
     def writing(self, name: Sequence[str], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
         """A new table, and what adds rows to it: all are there at the end or, after an error, the table is not."""
         table = ".".join(map(self.quote, name))
-        columns = ", ".join(f"{self.quote(field.name)} {self.type_of(field)}" for field in schema)
-        with self.all_or_nothing() as connection:
+        with self.all_or_nothing() as cursor:
             with _refused(table):
-                connection.execute(f"CREATE TABLE {table} ({columns})")
+                self.create(cursor, table, schema)
 
             def write(rows: pa.Table) -> None:
                 with _refused(table):
-                    self.insert(connection, table, rows)
+                    self.insert(cursor, table, rows)
 
             yield write
 
+    def create(self, cursor: Any, table: str, schema: pa.Schema) -> None:
+        """Create a table with the columns of a schema."""
+        own = {field.name: (field.metadata or {}).get(self.own_type, b"").decode() for field in schema}
+        types = {field.name: own[field.name] or self.type_of(field.name, field.type) for field in schema}
+        columns = ", ".join(f"{self.quote(name)} {kind}" for name, kind in types.items())
+        cursor.execute(f"CREATE TABLE {table} ({columns})")
+
     @contextmanager
     def all_or_nothing(self) -> Iterator[Any]:
-        """A connection for writing, whose work is undone after an error; it is part of a transaction of the user's."""
-        self.connection.execute("SAVEPOINT tallybayes")
+        """A cursor for writing, whose work is undone after an error; it is part of a transaction of the user's."""
+        cursor = self.cursor()
+        cursor.execute("SAVEPOINT tallybayes")
         try:
-            yield self.connection
+            yield cursor
         except BaseException:
-            self.connection.execute("ROLLBACK TO SAVEPOINT tallybayes")
+            cursor.execute("ROLLBACK TO SAVEPOINT tallybayes")
             raise
         finally:
-            self.connection.execute("RELEASE SAVEPOINT tallybayes")
+            cursor.execute("RELEASE SAVEPOINT tallybayes")
 
-    def insert(self, connection: Any, table: str, rows: pa.Table) -> None:
+    def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
         """Add rows to a table."""
-        marks = ", ".join("?" * rows.num_columns)
-        for part in rows.to_batches(max_chunksize=FEW):
-            cells = zip(*(map(_simple, column.to_pylist()) for column in part.columns), strict=True)
-            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", cells)
+        raise NotImplementedError
 
-    def type_of(self, field: pa.Field) -> str:
-        """What SQL calls a type of Arrow's."""
+    def type_of(self, name: str, kind: pa.DataType) -> str:
+        """The SQL type of a column, by its Arrow type."""
         import pyarrow as pa
 
-        kind, is_ = field.type, pa.types
+        is_ = pa.types
         if is_.is_decimal(kind):
             return f"NUMERIC({kind.precision}, {kind.scale})"
         if is_.is_timestamp(kind):
             return "TIMESTAMP" if kind.tz is None else "TIMESTAMP WITH TIME ZONE"
         known = [("BOOLEAN", is_.is_boolean), ("NUMERIC(20, 0)", is_.is_uint64), ("BIGINT", is_.is_integer)]
         known += [(self.double, is_.is_floating), ("DATE", is_.is_date), ("TIME", is_.is_time)]
+        known += [(self.binary, is_binary) for is_binary in (is_.is_binary, is_.is_large_binary)]
         known += [("TEXT", is_text) for is_text in (is_.is_string, is_.is_large_string, is_.is_string_view)]
+        known += [(self.nested, is_.is_nested), (self.interval, is_.is_duration)]
         found = next((name for name, holds in known if holds(kind)), None)
         if found is None:
-            raise DataError(f"column {field.name!r} is {kind}, which no table takes; expected numbers, text or times.")
+            raise DataError(f"column {name!r} is {kind}, which cannot be written to a table; expected another type.")
         return found
 
     # ---- Values ----------------------------------------------------------------------------------------------------
@@ -209,131 +243,15 @@ class Dialect:
         return f"COALESCE(SUM({self.write(sum.of, columns, weight)}), 0)"
 
 
-class DuckDB(Dialect):
-    """DuckDB, its files and views included."""
-
-    double = "DOUBLE"
-
-    def number(self, column: str) -> str:
-        """A column as a number; NaN, which DuckDB compares as equal to itself, is missing."""
-        return f"NULLIF(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
-
-    def in_transaction(self) -> bool:
-        """Whether two queries are of one transaction: DuckDB does not say it otherwise."""
-        first, second = (self.run("SELECT txid_current()") for _ in range(2))
-        return first == second
-
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[Any]:
-        """Another connection to the same database, with a transaction of its own: this one may be read meanwhile."""
-        with self.connection.cursor() as cursor:
-            cursor.execute("BEGIN TRANSACTION")
-            try:
-                yield cursor
-            except BaseException:
-                cursor.execute("ROLLBACK")
-                raise
-            cursor.execute("COMMIT")
-
-    def insert(self, connection: Any, table: str, rows: pa.Table) -> None:
-        """Add rows to a table, as Arrow has them."""
-        connection.register("rows to be added", rows)
-        connection.execute(f'INSERT INTO {table} SELECT * FROM "rows to be added"')
-        connection.unregister("rows to be added")
-
-
-class Relation(DuckDB):
-    """A relation of DuckDB: a query that has been written already, on a connection that only it knows."""
-
-    NAME = "rows of the relation"
-
-    def run(self, query: str) -> list[tuple[Any, ...]]:
-        """All rows of an answer."""
-        return self.connection.query(self.NAME, query).fetchall()
-
-    def columns(self, table: str) -> list[str]:
-        """The names of its columns."""
-        return list(self.connection.columns)
-
-    def rows(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of an answer, some at a time."""
-        found = self.connection.query(self.NAME, query)
-        while rows := found.fetchmany(BATCH):
-            yield rows
-
-    def in_transaction(self) -> bool:
-        """What it is a part of is not ours to begin or end."""
-        return True
-
-
-class PostgreSQL(Dialect):
-    """PostgreSQL by psycopg."""
-
-    materialized = "MATERIALIZED "
-
-    def text(self, value: str) -> str:
-        """A string; one with a backslash says that it has, whatever the server takes it for otherwise."""
-        written = super().text(value)
-        return " E" + written.replace("\\", "\\\\") if "\\" in value else written
-
-    def number(self, column: str) -> str:
-        """A column as a number; NaN, which PostgreSQL compares as equal to itself, is missing."""
-        return f"NULLIF(CAST({column} AS DOUBLE PRECISION), 'NaN')"
-
-    def yes_or_no(self, column: str) -> str:
-        """A column of yes and no, of which PostgreSQL makes text but no double."""
-        text = f"CAST({column} AS TEXT)"
-        return self.number(f"CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END")
-
-    def rows(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of an answer, which stay on the server until they are asked for."""
-        with self.connection.transaction(), self.connection.cursor(name=f"tallybayes {next(_NUMBERS)}") as cursor:
-            cursor.execute(query)
-            while found := cursor.fetchmany(BATCH):
-                yield found
-
-    def in_transaction(self) -> bool:
-        """Whether the connection is not idle."""
-        return bool(self.connection.info.transaction_status != 0)
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """A transaction that only reads."""
-        with self.connection.transaction(force_rollback=True):
-            self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield
-
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """A savepoint: otherwise what fails would end the transaction."""
-        with self.connection.transaction():
-            yield
-
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[Any]:
-        """A transaction, or a savepoint in that of the user's."""
-        with self.connection.transaction():
-            yield self.connection
-
-    def insert(self, connection: Any, table: str, rows: pa.Table) -> None:
-        """Add rows to a table, all in one stream."""
-        with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
-            for part in rows.to_batches(max_chunksize=FEW):
-                for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
-                    copy.write_row(row)
-
-
-class SQLite(Dialect):
-    """SQLite of Python itself."""
-
-    grouping_sets = False
-    double = "REAL"
-    materialized = "MATERIALIZED "
-    greatest = "MAX"
-
-    def in_transaction(self) -> bool:
-        """Whether the user has begun one."""
-        return bool(self.connection.in_transaction)
+@contextmanager
+def reported() -> Iterator[None]:
+    """Errors of a database's library as `DataError`; every library has its own."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(f"the database cannot answer the query: {_first_line(error)}.") from error
 
 
 @contextmanager
@@ -341,26 +259,14 @@ def _refused(table: str) -> Iterator[None]:
     """What a database says against a table, in our words; every library has its own errors."""
     try:
         yield
+    except DataError:
+        raise
     except Exception as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(
-            f"the table {table} cannot be written: {said}.\n"
+            f"the table {table} cannot be written: {_first_line(error)}.\n"
             "    Nothing was changed. A table that is there is not replaced: drop it first, or name another."
         ) from error
 
 
-def _simple(cell: Any) -> Any:
-    """A cell as every library takes it."""
-    return cell if cell is None or isinstance(cell, bool | int | float | str) else str(cell)
-
-
-def dialect_of(connection: Any) -> Dialect | None:
-    """The dialect that a connection speaks, by its library; None for what is no connection."""
-    library, name = type(connection).__module__.partition(".")[0], type(connection).__name__
-    if name == "DuckDBPyConnection":
-        return DuckDB(connection)
-    if library == "psycopg" and name == "Connection":
-        return PostgreSQL(connection)
-    if library == "sqlite3" and name == "Connection":
-        return SQLite(connection)
-    return None
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

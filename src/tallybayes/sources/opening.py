@@ -13,7 +13,8 @@ from tallybayes.errors import DataError, brief
 from tallybayes.sources.arrow_files import ArrowFiles
 from tallybayes.sources.batches import Batches, lazy_frame
 from tallybayes.sources.csv_files import ON_BAD, CsvFiles
-from tallybayes.sources.dialects import Dialect, Relation, dialect_of
+from tallybayes.sources.databases import Relation, dialect_of
+from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.json_files import JsonFiles
 from tallybayes.sources.source import Source
 from tallybayes.sources.spooled import is_stream, spool

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,59 +49,62 @@ class Query(Source):
     @cached_property
     def table(self) -> str:
         """What stands after FROM."""
-        if QUERY.match(self._asked):
-            return as_rows(self.dialect, self._asked)
-        whole = self.dialect.quote(self._asked)
-        parts = ".".join(map(self.dialect.quote, self._asked.split(".")))
-        errors = []
-        for name in dict.fromkeys((whole, parts)):
-            try:
-                with self.dialect.attempt():
-                    self.dialect.columns(name)
-                return name
-            except Exception as error:  # every library has its own
-                errors.append(str(error).split("\n")[0])
-        raise DataError(f"there is no table {self._asked!r} to be read: {errors[-1]}.")
+        return as_rows(self.dialect, self._asked) if QUERY.match(self._asked) else self.dialect.find(self._asked)
 
     @cached_property
     def names(self) -> list[str]:
         """The names of its columns."""
-        try:
-            table = self.table
-            with self.dialect.attempt():
-                found = self.dialect.columns(table)
-        except DataError:
-            raise
-        except Exception as error:  # every library has its own
-            raise DataError(f"the query cannot be asked: {str(error).strip()}.") from error
-        twice = next((name for name in found if found.count(name) > 1), None)
+        return list(self._declared.names)
+
+    @cached_property
+    def _declared(self) -> pa.Schema:
+        """The columns and their types as the database declares them; null where it does not."""
+        found = self.dialect.schema(self.table)
+        twice = next((name for name in found.names if found.names.count(name) > 1), None)
         if twice is not None:
             raise DataError(f"{self.name} has two columns {twice!r}; expected a name for every column.")
         return found
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns and their types, as the first rows have them."""
-        return self.first().schema
+        """The columns and their types."""
+        return self.first().schema if self.dialect.dynamic_types else self._declared
 
     def first(self) -> pa.Table:
         """The first rows."""
+        import pyarrow as pa
+
         if self._first is None:
-            names = ", ".join(map(self.dialect.quote, self.names))
+            declared = self._declared
             with self.dialect.snapshot():
-                rows = self.dialect.run(f"SELECT {names} FROM {self.table} LIMIT {FIRST}")
-            self._first = as_arrow(rows, self.names, None, self.name)
+                found = self._read(declared, f"LIMIT {FIRST}")
+                for place, field in enumerate(found.schema):
+                    if pa.types.is_null(field.type):  # no value is among them, but there may be one further on
+                        name = self.dialect.quote(field.name)
+                        alone = pa.schema([field])
+                        kind = self._read(alone, f"WHERE {name} IS NOT NULL LIMIT {FIRST}").schema.field(0).type
+                        found = found.set_column(place, pa.field(field.name, kind), pa.nulls(len(found), kind))
+            self._first = found
         return self._first
+
+    def _read(self, schema: pa.Schema, rest: str) -> pa.Table:
+        """A few rows, whose values may tell other types than the schema."""
+        import pyarrow as pa
+
+        found = list(self.dialect.rows(self.table, schema, self.name, rest))
+        return pa.concat_tables(found, promote_options="permissive") if found else schema.empty_table()
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time, for what the database cannot do."""
         wanted = list(self.names if columns is None else columns)
         self.check_columns(wanted)
-        schema = self.first().select(wanted).schema
-        query = f"SELECT {', '.join(map(self.dialect.quote, wanted))} FROM {self.table}"
-        for rows in self.dialect.rows(query):
+        import pyarrow as pa
+
+        known = self.schema
+        schema = pa.schema([known.field(name) for name in wanted])
+        for rows in self.dialect.rows(self.table, schema, self.name):
             for start in range(0, len(rows), BATCH):
-                yield as_arrow(rows[start : start + BATCH], wanted, schema, self.name)
+                yield rows.slice(start, BATCH)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -333,25 +335,3 @@ def _values_of(values: list[Any]) -> Any:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([None if value is None else str(value) for value in values])
-
-
-def as_arrow(rows: list[tuple[Any, ...]], names: Sequence[str], schema: Any, source: str) -> pa.Table:
-    """Rows as an Arrow table; decimals as numbers."""
-    import decimal
-
-    import pyarrow as pa
-
-    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    arrays = []
-    for place, (name, values) in enumerate(zip(names, columns, strict=True)):
-        kind = None if schema is None else schema.field(place).type
-        if any(isinstance(value, decimal.Decimal) for value in itertools.islice(values, 1000)):
-            values, kind = [None if value is None else float(value) for value in values], pa.float64()
-        try:
-            arrays.append(pa.array(values, None if kind is None or pa.types.is_null(kind) else kind, from_pandas=True))
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            raise DataError(
-                f"column {name!r} of {source} holds values of several kinds; expected one.\n"
-                "    Say which in the query: CAST(column AS ...)."
-            ) from None
-    return pa.Table.from_arrays(arrays, names=list(names))

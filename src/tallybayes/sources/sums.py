@@ -111,7 +111,7 @@ def _ask(query: Query, factor: Factor, weight: str | None, about: np.ndarray, *,
         texts += [f"SUM(CASE WHEN {' OR '.join(f'{text} IS NULL' for text in numbers)} THEN 1 ELSE 0 END)"]
     try:
         groups, values = _by_group(query, factor, texts)
-    except Exception:  # a number that is too large, perhaps: every library has its own
+    except DataError:  # a number that is too large, perhaps
         query.check_ends(factor, query.ends([dialect.number(query.written(name)) for name in factor.columns]))
         raise
     n_gaps = int(np.nansum(values[:, -1])) if factor.family.needs_whole_rows else 0

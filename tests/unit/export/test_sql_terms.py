@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tallybayes as tb
 from tallybayes.beliefs.log_gamma import log_choose
 from tallybayes.export.sql_terms import Arithmetic, balanced
-from tallybayes.sources.dialects import SQLite
+from tallybayes.sources.databases import SQLite
 from tests.examples import examples
 
 ARITHMETIC = Arithmetic(SQLite(None))

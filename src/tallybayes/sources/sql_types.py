@@ -1,0 +1,195 @@
+"""Types of databases as Arrow has them, and rows of Python values as Arrow tables and back."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tallybayes.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TIMES = ("date", "timestamp", "timestamptz")
+
+
+def is_opaque(kind: pa.DataType) -> bool:
+    """Whether a type is of a database alone: its values are text."""
+    return getattr(kind, "extension_name", "") == "arrow.opaque"
+
+
+# ---- SQLite ---------------------------------------------------------------------------------------------------------
+
+
+def sqlite_type(declared: str) -> pa.DataType:
+    """The type of a column as its table declares it; null where its values may be of another."""
+    import pyarrow as pa
+
+    kinds = [("INT", pa.int64()), ("CHAR|CLOB|TEXT", pa.string()), ("REAL|FLOA|DOUB|NUMERIC|DECIMAL", pa.float64())]
+    return next((kind for words, kind in kinds if re.search(words, declared.upper())), pa.null())
+
+
+# ---- PostgreSQL -----------------------------------------------------------------------------------------------------
+
+
+def postgresql_schema(cursor: Any) -> pa.Schema:
+    """The columns of a result, whose types the server has sent; those that Arrow has not are opaque."""
+    import pyarrow as pa
+
+    described = list(cursor.description)
+    numbers = ", ".join(str(column.type_code) for column in described) or "0"
+    names = {
+        row[0]: row[1:]
+        for row in cursor.execute(
+            "SELECT t.oid, format_type(t.oid, NULL), t.typtype, t.typname, e.typname FROM pg_catalog.pg_type t "
+            f"LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' WHERE t.oid IN ({numbers})"
+        ).fetchall()
+    }
+    fields = []
+    for column in described:
+        name, kind, short, element = names[column.type_code]
+        found = _postgresql_type(short, column)
+        if found is None and element is not None and (inner := _postgresql_type(element, None)) is not None:
+            found = pa.list_(inner)
+        if kind == "e" or short == "uuid":  # labels
+            fields.append(pa.field(column.name, pa.string(), metadata={"postgresql": name}))
+        else:
+            fields.append(pa.field(column.name, found or pa.opaque(pa.string(), name, "PostgreSQL")))
+    return pa.schema(fields)
+
+
+def _postgresql_type(name: str, column: Any) -> pa.DataType | None:
+    """The type of Arrow's that has all values of one of PostgreSQL's, or None."""
+    import pyarrow as pa
+
+    if name == "numeric" and column is not None and column.precision:
+        precision, scale = column.precision, column.scale or 0
+        return pa.decimal128(precision, scale) if precision <= 38 else _large_decimal(precision, scale)
+    known = {
+        "bool": pa.bool_(),
+        "int2": pa.int16(),
+        "int4": pa.int32(),
+        "int8": pa.int64(),
+        "oid": pa.int64(),
+        "float4": pa.float32(),
+        "float8": pa.float64(),
+        "numeric": pa.float64(),  # without a precision; `Query.exact` finds one
+        "bytea": pa.binary(),
+        "date": pa.date32(),
+        "time": pa.time64("us"),
+        "timestamp": pa.timestamp("us"),
+        "timestamptz": pa.timestamp("us", "UTC"),
+    }
+    return known.get(name, pa.string() if name in ("text", "varchar", "bpchar", "name", "char", "unknown") else None)
+
+
+def _large_decimal(precision: int, scale: int) -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.decimal256(precision, scale) if precision <= 76 and scale >= 0 else pa.float64()
+
+
+def infinite_as_text(cursor: Any) -> None:
+    """Make a cursor of psycopg give text for times that Python has not, such as infinity, and no error."""
+    from psycopg import DataError as NoSuchTime
+    from psycopg.types import datetime as loaders
+
+    def tolerant(base: type) -> type:
+        def load(self: Any, data: Any) -> Any:
+            try:
+                return base.load(self, data)  # type: ignore[attr-defined]
+            except (NoSuchTime, ValueError):
+                return bytes(data).decode()
+
+        return type(base.__name__, (base,), {"load": load})
+
+    for name, kind in zip(_TIMES, ("DateLoader", "TimestampLoader", "TimestamptzLoader"), strict=True):
+        cursor.adapters.register_loader(name, tolerant(getattr(loaders, kind)))
+
+
+# ---- Rows -----------------------------------------------------------------------------------------------------------
+
+
+def as_arrow(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, source: str, *, guess: bool = False) -> pa.Table:
+    """Rows of Python values as an Arrow table.
+
+    Parameters
+    ----------
+    rows : sequence of tuples
+    schema : pyarrow.Schema
+        The types; where one is null, it is that of the values.
+    source : str
+        What messages call the table.
+    guess : bool, default False
+        Whether values of another type than that of the schema decide the type; without, they raise an error.
+    """
+    import pyarrow as pa
+
+    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    arrays = [_array(values, field, source, guess) for field, values in zip(schema, columns, strict=True)]
+    return pa.Table.from_arrays(arrays, names=schema.names)
+
+
+def _array(values: Sequence[Any], field: pa.Field, source: str, guess: bool) -> Any:
+    import pyarrow as pa
+
+    kind = field.type.storage_type if is_opaque(field.type) else field.type
+    if any(isinstance(value, decimal.Decimal) for value in values):
+        exact = pa.types.is_decimal(kind)  # in which there is no NaN
+        kind = kind if exact or not (pa.types.is_null(kind) or pa.types.is_floating(kind)) else pa.float64()
+        values = [_number(value, exact) for value in values]
+    if guess and pa.types.is_temporal(kind):
+        values = [None if isinstance(value, str) else value for value in values]  # such as infinity
+    for one in (kind, pa.null()) if guess else (kind,):
+        try:
+            found = pa.array(values, None if pa.types.is_null(one) else one, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            continue
+        return pa.ExtensionArray.from_storage(field.type, found) if is_opaque(field.type) else found
+    strange = next((value for value in values if isinstance(value, str)), None) if pa.types.is_temporal(kind) else None
+    found = "values of several kinds" if strange is None else f"{strange!r}, which is no {kind}"
+    raise DataError(
+        f"column {field.name!r} of {source} holds {found}; expected one kind.\n"
+        "    Convert it in the query, for example CAST(column AS TEXT), or leave the column out."
+    )
+
+
+def _number(value: Any, exact: bool) -> Any:
+    if not isinstance(value, decimal.Decimal):
+        return value
+    if exact:
+        return value if value.is_finite() else None
+    return float(value)
+
+
+def sqlite_cells(column: Any) -> list[Any]:
+    """The cells of an Arrow column as SQLite takes them: lists and records as JSON, other types as text."""
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, list | dict):
+            return json.dumps(value, default=str, ensure_ascii=False)
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return str(value)
+        return value if value is None or isinstance(value, bool | int | float | str | bytes) else str(value)
+
+    return _cells(column, cell)
+
+
+def postgresql_cells(column: Any) -> list[Any]:
+    """The cells of an Arrow column as psycopg takes them: records, and lists of them, as JSON."""
+    import pyarrow as pa
+
+    kind = column.type
+    flat = pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type)
+    if pa.types.is_nested(kind) and not flat:
+        return _cells(column, lambda value: None if value is None else json.dumps(value, default=str))
+    return _cells(column, None)
+
+
+def _cells(column: Any, convert: Callable[[Any], Any] | None) -> list[Any]:
+    plain = column.cast(column.type.storage_type) if is_opaque(column.type) else column
+    found: list[Any] = plain.to_pylist()
+    return found if convert is None else [convert(value) for value in found]
