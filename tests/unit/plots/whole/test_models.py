@@ -172,7 +172,7 @@ def test_a_chosen_mixture_draws_its_heaviest_member_and_says_so():
     for picture in (
         model.plot_columns(X=ROWS, y=KIND),
         model.plot_joint(ROWS, KIND),
-        model.plot_joint(columns=two),
+        model.plot_joint(ROWS, KIND, two),
         model.plot_graph(),
         model.plot_explanation(row),
     ):
@@ -212,9 +212,9 @@ def test_places_go_by_the_names_of_their_columns():
     y = np.arange(40) % 2
     for model in (tb.NaiveBayes(), tb.NearestClassMean()):
         assert model.fit(rows, y).plot_decision().to_frame().columns.tolist() == ["class_", "predicted_", "predicted"]
-    found = tb.NaiveBayes().fit(rows, y).plot_joint().to_frame()
+    found = tb.NaiveBayes().fit(rows, y).plot_joint(rows, y).to_frame()
     assert found.columns.tolist() == ["class", "class_", "predicted_", "log_joint", "log_product"]
-    labels = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND).plot_joint(columns=("sky", "x")).to_frame()
+    labels = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND).plot_joint(ROWS, KIND, ("sky", "x")).to_frame()
     assert set(labels["sky"]) == set(ROWS["sky"])
 
 
@@ -242,13 +242,61 @@ def test_a_joint_beside_the_product_of_its_marginals():
     assert_readable(picture)
     within = np.concatenate([X[y == k] - X[y == k].mean(axis=0) for k in (0, 1)])
     correlation = np.corrcoef(within.T)[0, 1]
-    assert picture.axes[1].get_title().startswith("The product of each alone")
-    lost = float(picture.axes[1].get_title().split()[-4])
-    assert lost == pytest.approx(-0.5 * np.log2(1 - correlation**2), abs=0.02)
-    naive = tb.NaiveBayes().fit(X, y).plot_joint(X, y)
-    assert "it loses 0 bits" in naive.axes[1].get_title()
-    frame = naive.to_frame()
-    np.testing.assert_allclose(frame["log_joint"], frame["log_product"], atol=1e-9)
+    assert bits_lost(picture) == pytest.approx(-0.5 * np.log2(1 - correlation**2), abs=0.02)
+    naive = tb.NaiveBayes(estimate="mle").fit(X, y).plot_joint(X, y)
+    assert bits_lost(naive) == pytest.approx(-0.5 * np.log2(1 - correlation**2), abs=0.005)
+    assert "estimated from 4,000 rows" in naive.axes[0].get_title()
+    frame, twin = naive.to_frame(), tb.GaussianDiscriminant(estimate="mle").fit(X, y).plot_joint(X, y).to_frame()
+    likely = twin["log_joint"] > twin["log_joint"].max() - 6
+    np.testing.assert_allclose(frame["log_joint"][likely], twin["log_joint"][likely], atol=0.05)
+    np.testing.assert_allclose(frame["log_product"], twin["log_product"], atol=1e-9)
+
+
+def bits_lost(picture):
+    return float(picture.axes[1].get_title().replace("\n", " ").rsplit("loses ")[1].split()[0])
+
+
+def test_naive_bayes_needs_rows_for_the_joint():
+    model = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND)
+    for rows in ({}, {"X": ROWS}):
+        with pytest.raises(DataError, match=r"(?s)plot_joint needs rows.*'sky', 'x'.*plot_joint\(X, y, columns="):
+            model.plot_joint(**rows, columns=("sky", "x"))
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("sides", ["labels", "label and number", "number and label", "counts"])
+def test_joint_of_other_columns_by_the_rows(sides):
+    n = 2000
+    a, y = rng.integers(0, 3, n), np.arange(n) % 2
+    copy = np.where(rng.random(n) < 0.9, a, rng.integers(0, 3, n))
+    words, twins = np.array(list("uvw"))[a], np.array(list("pqr"))[copy]
+    number, truth = 4.0 * a + rng.normal(size=n), np.bincount(3 * a + copy, minlength=9).reshape(3, 3) / n
+    expected = (truth * np.log2(truth / np.outer(truth.sum(1), truth.sum(0)))).sum()
+    family = {}
+    if sides == "labels":
+        rows = {"a": words, "b": twins}
+    elif sides == "counts":
+        shared = rng.poisson(3, n)
+        rows, family = {"a": shared + rng.poisson(1, n), "b": shared + rng.poisson(1, n)}, {...: tb.Poisson()}
+        expected = -0.5 * np.log2(1 - 0.75**2)  # ρ = 3/4, of counts about
+    else:
+        rows = {"a": words, "b": number} if sides == "label and number" else {"a": number, "b": words}
+        expected = np.log2(3) - 0.17  # the number all but determines the label
+    model = tb.NaiveBayes(family or "auto").fit(rows, y)
+    picture = model.plot_joint(rows, y)
+    assert_readable(picture)
+    assert bits_lost(picture) == pytest.approx(expected, rel=0.15)
+    apart = {"a": rows["a"], "b": rng.permutation(rows["b"])}
+    assert bits_lost(model.plot_joint(apart, y)) < 0.02
+
+
+def test_joint_of_a_mixture_is_weighted_by_responsibilities():
+    X = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 1000)
+    mixture = tb.Mixture(1).fit(X)
+    correlation = np.corrcoef(X.T)[0, 1]
+    assert bits_lost(mixture.plot_joint(X)) == pytest.approx(-0.5 * np.log2(1 - correlation**2), abs=0.02)
+    with pytest.raises(DataError, match=r"plot_joint\(X, columns="):
+        mixture.plot_joint()
 
 
 @pytest.mark.slow
@@ -270,7 +318,7 @@ def test_numbers_far_from_zero_and_classes_that_cannot_be():
         for picture in (model.plot_columns(X=X, y=y), model.plot_decision(X, y), model.plot_joint(X, y)):
             assert_readable(picture)
     sure = tb.NaiveBayes(tb.Categorical(), estimate="mle").fit([["u", "p"], ["v", "q"]], [0, 1])
-    for picture in (sure.plot_columns(), sure.plot_decision(), sure.plot_joint()):
+    for picture in (sure.plot_columns(), sure.plot_decision(), sure.plot_joint([["u", "p"], ["v", "q"]], [0, 1])):
         assert_readable(picture)
 
 

@@ -100,16 +100,22 @@ def plot_joint(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Picture:
-    """Two columns together beside the product of each alone, in every class; needs matplotlib.
+    """Plot p(a, b | class) beside p(a | class) p(b | class), the naive assumption; needs matplotlib.
 
-    Lines are where the density is e^(−½) and e^(−2) of its peak: of a Gaussian, one and two deviations. What the
-    product loses is the information that the columns have about each other given the class, under the model: of naive
-    Bayes nothing, since it multiplies itself.
+    The title says how many bits per row the product loses: the conditional mutual information I(a; b | class), of two
+    Gaussian columns −½ log₂(1 − ρ²). Lines are where the density is e^(−½) and e^(−2) of its peak, one and two standard
+    deviations of a Gaussian; discs show the probabilities of two categorical columns.
+
+    A model that assumes independence, such as `NaiveBayes`, has no joint distribution. It is estimated from the rows:
+    the joint table of two categorical columns; a distribution per level of one; the full covariance of two Gaussian
+    columns, and a Gaussian copula of other numbers.
 
     Parameters
     ----------
-    X, y, columns
-        As for `plot_decision`.
+    X, y : as for `fit`, optional
+        Rows to draw, and their classes. Required where the model has no joint distribution; a mixture needs X alone.
+    columns : two names, optional
+        If left out the two columns that tell most of the class under the model.
     ax : two matplotlib Axes, optional
 
     Returns
