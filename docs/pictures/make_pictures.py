@@ -329,7 +329,7 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "penguin-columns": lambda: birds().plot_columns(),
     "naive-bayes-graph": lambda: birds().plot_graph(),
     "explanation": lambda: birds().plot_explanation(BIRD),
-    "product-of-marginals": lambda: tb.NaiveBayes().fit(*leaning()).plot_joint(*leaning()),
+    "product-of-marginals": lambda: tb.NaiveBayes().fit(*leaning()).plot_joint(*(part[::10] for part in leaning())),
     "judged-digits": judged_digits,
     "mnist": lambda: digits_of_mnist().plot_classes((28, 28)),
     "decisions-full": lambda: petals("full"),
