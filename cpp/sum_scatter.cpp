@@ -55,7 +55,10 @@ void choose_centre(const RowSet& set, size_t n_columns, double* centre) {
       sum[j] += row[j] / static_cast<double>(n);
     }
   }
-  for (size_t j = 0; j < n_columns; j++) centre[j] = grid_centre(sum[j], high[j] - low[j]);
+  // The mean of equal numbers is rounded, and x − centre would be the rounding.
+  for (size_t j = 0; j < n_columns; j++) {
+    centre[j] = low[j] == high[j] ? low[j] : grid_centre(sum[j], high[j] - low[j]);
+  }
 }
 
 size_t choose_scatter_rows(size_t n_groups, size_t n_columns) {

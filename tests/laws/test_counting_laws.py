@@ -6,7 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tallybayes import kernels, testing
+from tallybayes.families.measurements import Measurements
 from tallybayes.kernels import reference
+from tallybayes.tally.factor import Factor
 from tallybayes.testing import strategies
 from tests.laws.catalogue import FAMILIES, models
 
@@ -30,6 +32,21 @@ def test_forgetting(tables, data):
     rows = data.draw(tables)
     a, b = (rows.take(part).count() for part in data.draw(strategies.splits(len(rows), 2)))
     testing.check_forgetting(a, b, rows.take([]).count(), exact=rows.exact)
+
+
+GAUSSIANS = [name for name, family in FAMILIES.items() if isinstance(family, Measurements) and "Log" not in name]
+
+
+@pytest.mark.parametrize("name", GAUSSIANS)
+@given(data=st.data())
+def test_forgetting_fractional_weights_of_constant_columns(name, data):
+    n = data.draw(st.integers(2, 30))
+    constant = data.draw(st.integers(1, 9)) * data.draw(st.sampled_from([1.0, 0.1, 1e9]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    table = {"x0": np.full(n, constant), "x1": rng.normal(size=n)}
+    rows = testing.Rows(table, (Factor(("x0", "x1"), (), FAMILIES[name]),), 3.0 * rng.random(n))
+    a, b = (rows.take(part).count() for part in data.draw(strategies.splits(n, 2)))
+    testing.check_forgetting(a, b, rows.take([]).count())
 
 
 @pytest.mark.slow

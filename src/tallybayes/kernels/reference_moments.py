@@ -132,6 +132,7 @@ def sum_scatter(
             w = np.ones(len(x)) if given is None else given[part]
             mean = np.average(x, axis=0, weights=w)
             centre = _grid_centre(mean, np.sqrt(np.average((x - mean) ** 2, axis=0, weights=w)))
+            centre = np.where(np.ptp(x, axis=0) == 0, x[0], centre)  # the mean of equal numbers is rounded
             y = x - centre
             block = _shift(w, y, centre, anchor)
             for sums, added in zip((weights, firsts, seconds), block, strict=True):

@@ -17,6 +17,7 @@ from tallybayes.value import frozen_array
 _ANCHOR_ROWS = 1024  # enough for a median and its spread; the first rows only, so that the cost does not grow
 _LEAST = 1e-290  # less weight than this is none: its sums have no digits left
 _ROUNDING = 1e-29  # of the squares: what is left in the last bits of double-double is no scatter
+_ULPS_SQUARED = 2.0**-100  # of the weighted square of the anchor: four units in the last place of the values there
 
 
 class Moments(Statistics):
@@ -204,9 +205,12 @@ class Moments(Statistics):
         rest = self._raw_subtract(other).diagonal()
         held, weight = self.diagonal(), rest.weight
         left = (rest.second_sum - rest._level()).value
-        # What rounding may leave behind: about 1e-24 of the largest sum of the column, whose groups share one anchor.
+        # Rounding may leave about 1e-24 of the largest sum of the column, whose groups share one anchor. A constant
+        # column has its own value as the anchor, and so sums of about 0: there rounding is relative to the values.
         largest = held.second_sum.value.max(axis=tuple(range(len(self.given_shape))), initial=0.0)
-        slack = self.TOLERANCE * held.scatter + 1e-24 * largest
+        anchor = np.clip(np.maximum(np.abs(self.anchor), np.abs(other.anchor)), None, 1e150)  # its square is finite
+        of_values = _ULPS_SQUARED * held.weight * anchor**2
+        slack = self.TOLERANCE * held.scatter + 1e-24 * largest + of_values
         if self.full:
             slack = np.maximum(slack, 1e-12 * held.second_sum.value)
         # Where no weight is left, what a snapped fraction of a row weighs may be left too.

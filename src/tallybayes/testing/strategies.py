@@ -84,7 +84,7 @@ def cells(family: Family, *, moderate: bool = False) -> Strategy[Any]:
 
 @st.composite
 def columns(draw: Any, elements: Strategy[Any], n: int, *, missing: bool = True) -> np.ndarray:
-    """A column of `n` cells: floats with NaN, or objects with None, where cells are missing.
+    """A column of `n` cells: floats with NaN, or objects with None, where cells are missing. Some columns are constant.
 
     Parameters
     ----------
@@ -97,6 +97,8 @@ def columns(draw: Any, elements: Strategy[Any], n: int, *, missing: bool = True)
     -------
     SearchStrategy
     """
+    if draw(st.integers(0, 3)) == 3:
+        elements = st.just(draw(elements))
     cell = st.one_of(elements, elements, elements, st.none()) if missing and draw(st.booleans()) else elements
     values = draw(st.lists(cell, min_size=n, max_size=n))
     if all(value is None or type(value) is float for value in values):
@@ -200,7 +202,8 @@ def weights(n: int) -> Strategy[np.ndarray | None]:
     -------
     SearchStrategy
     """
-    choices = [st.integers(0, 3).map(float), st.sampled_from([0.0, 0.1, 1 / 3, 0.25, 2.5, 7.0, 100.0])]
+    some = st.sampled_from([0.0, 0.1, 1 / 3, 0.25, 2.5, 7.0, 100.0])
+    choices = [st.integers(0, 3).map(float), some, st.floats(0.001, 3.0)]
     drawn = [st.lists(choice, min_size=n, max_size=n).map(np.array) for choice in choices]
     return st.one_of(st.none(), *(weight.map(lambda w: w.astype(np.float64)) for weight in drawn))
 

@@ -259,6 +259,56 @@ class TestExtremeWeights:
         assert not any(part[1].any() for part in (found.weight, found.mean, found.scatter))
 
 
+ANCHORED = [3.0, 0.1, 1 / 3, 1e9 + 0.125, 1e-100, 1e120]
+
+
+class TestConstantColumnsWithFractionalWeights:
+    @staticmethod
+    def table(family, constant, seed=0):
+        rng = np.random.default_rng(seed)
+        rows = np.column_stack([np.full(40, constant), rng.normal(size=40)])
+        weight = 3.0 * rng.random(40)
+        return rows, weight, family.collect(rows, weight=weight)
+
+    @pytest.mark.parametrize("constant", ANCHORED)
+    @pytest.mark.parametrize("full", [False, True])
+    def test_rows_are_forgotten_in_parts(self, full, constant):
+        family = tb.MultivariateGaussian() if full else tb.Gaussian()
+        for seed in range(5):
+            rows, weight, rest = self.table(family, constant, seed)
+            for part in (slice(0, 3), slice(3, 4), slice(4, 39)):
+                rest = rest - family.collect(rows[part], weight=weight[part], like=rest)
+            last = family.collect(rows[39:], weight=weight[39:])
+            np.testing.assert_allclose(rest.mean, last.mean, rtol=1e-10)
+            assert rest - last == tb.Moments.zeros((1,), 2, full=full)
+
+    @pytest.mark.parametrize("full", [False, True])
+    def test_part_of_every_weight_is_forgotten(self, full):
+        family = tb.MultivariateGaussian() if full else tb.Gaussian()
+        rows, weight, held = self.table(family, 3.0)
+        rest = held - family.collect(rows, weight=0.7 * weight)
+        np.testing.assert_allclose(rest.weight, [[0.3 * weight.sum()]])
+        np.testing.assert_allclose(rest.mean, held.mean, rtol=1e-12)
+
+    @pytest.mark.parametrize("wrong", [3.0 + 1e-9, 3.0 - 1e-13, 2.0])
+    @pytest.mark.parametrize("full", [False, True])
+    @pytest.mark.parametrize("part", [slice(0, 20), slice(0, 40)])
+    def test_other_values_are_rejected(self, part, full, wrong):
+        family = tb.MultivariateGaussian() if full else tb.Gaussian()
+        rows, weight, held = self.table(family, 3.0)
+        rows[:, 0] = wrong
+        with pytest.raises(StatisticsError, match="scatter"):
+            held - family.collect(rows[part], weight=weight[part])
+
+    @pytest.mark.parametrize("constant", ANCHORED)
+    def test_the_sums_of_products_about_the_value_itself_are_zero(self, constant):
+        rows, weight, _ = self.table(tb.MultivariateGaussian(), constant)
+        moments = tb.MultivariateGaussian().collect(rows, weight=weight)
+        if moments.anchor[0] == constant:
+            assert not moments.second_sum.high[0, 0].any()
+        assert moments.scatter[0, 0, 0] == pytest.approx(0.0, abs=1e-30 * constant**2)
+
+
 @needs_compiled  # the products of NumPy have sixteen digits
 def test_what_rounding_leaves_of_a_single_row_is_no_difference():
     rows, weight = np.array([[1e6 + 0.3, 3.0], [1e6 + 7.1, 5.0]]), np.array([0.7, 1.3])

@@ -341,3 +341,22 @@ def test_what_cannot_be_counted_is_refused():
         tb.GaussianDiscriminant().fit({"a": [1.0, 2.0], "b": ["x", "y"]}, [0, 1])
     with pytest.raises(DataError, match="X has 2 features, but GaussianDiscriminant is expecting 3"):
         fitted(X, y).predict(X[:, :2])
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied", "diagonal", "tied_diagonal", "spherical"])
+@pytest.mark.parametrize("share", [1.0, 0.7])
+@pytest.mark.parametrize("constant", [3.0, 0.1])
+def test_rows_with_a_constant_column_and_fractional_weights_are_forgotten(covariance, share, constant):
+    y = np.arange(40) % 2
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, weight = np.column_stack([np.full(40, constant), rng.normal(size=40)]), 3.0 * rng.random(40)
+        model = tb.GaussianDiscriminant(covariance).fit(X, y, sample_weight=weight)
+        model.forget(X[20:], y[20:], sample_weight=share * weight[20:])
+        left = np.concatenate([weight[:20], (1.0 - share) * weight[20:]])
+        again = tb.GaussianDiscriminant(covariance).fit(X, y, sample_weight=left)
+        np.testing.assert_array_equal(model.constant_columns_, again.constant_columns_)
+        np.testing.assert_allclose(model.predict_proba(X), again.predict_proba(X), rtol=1e-9)
+        if share == 1.0:
+            model.forget(X[:20], y[:20], sample_weight=weight[:20])
+            assert not any(statistic.presence().any() for statistic in model.tally_.statistics)
