@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from harness import peak_memory, race, table
+from harness import Contender, peak_memory, race, table
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 
 import tallybayes as tb
@@ -49,7 +50,29 @@ def main() -> None:
     print(table(f"{title}, full: predict", race(contenders | read, rounds=3), "QDA", READ))
     print(f"peak memory over the input, predict: {peak_memory(predict(full)) / 2**20:.0f} MiB")
     print(f"tied agrees with LDA on {np.mean(tied.predict(X) == svd.predict(X)):.6f} of the rows")
-    print(f"full agrees with QDA on {np.mean(full.predict(X) == quadratic.predict(X)):.6f} of the rows")
+    print(f"full agrees with QDA on {np.mean(full.predict(X) == quadratic.predict(X)):.6f} of the rows\n")
+    wide(scale)
+
+
+def wide(scale: float) -> None:
+    """Rows of 784 columns and 10 classes: the first prediction after fitting, and those after it."""
+    rng = np.random.default_rng(0)
+    n, d, classes = int(10_000 * scale), 784, 10
+    y = rng.integers(0, classes, n)
+    X = rng.standard_normal((n, d)) + 0.1 * rng.normal(size=(classes, d))[y]
+    square, models = rng.standard_normal((d, d)), {}
+    contenders: dict[str, Contender] = {}
+    for estimate in ("mle", "map", "bayes"):
+        model = models[estimate] = tb.GaussianDiscriminant("tied", estimate=estimate).fit(X, y)
+        contenders[f"tallybayes, tied, {estimate}"] = lambda m=model: m.predict(X)
+    contenders["tallybayes, tied, bayes: predict_proba"] = lambda: models["bayes"].predict_proba(X)
+    contenders["tallybayes, tied, bayes: score_samples"] = lambda: models["bayes"].score_samples(X)
+    parts: Any = models["bayes"].tally_.statistics[1]
+    parts = parts.anchor, parts.weight_sum, parts.first_sum, parts.second_sum
+    contenders["scatter of the counted moments, needed once"] = lambda: tb.Moments(*parts).scatter
+    svd = LinearDiscriminantAnalysis().fit(X, y)
+    contenders |= {"LDA, svd": lambda: svd.predict(X), "X @ (784 × 784)": lambda: X @ square}
+    print(table(f"{n:,} × {d} float64, {classes} classes: predict", race(contenders), "X @ (784 × 784)"))
 
 
 if __name__ == "__main__":

@@ -266,6 +266,20 @@ def _() -> Any:
     return predicts(ours, peer, measured(40_000, 60), labels(40_000))
 
 
+@case("discriminant, tied, bayes: predict of 784 columns, against X @ (784 x 784)")
+def _() -> Any:
+    X, square = measured(4_000, 784, 10), np.random.default_rng(8).standard_normal((784, 784))
+    model = tb.GaussianDiscriminant("tied").fit(X, labels(4_000, 10))
+    return lambda: model.predict(X), lambda: X @ square
+
+
+@case("moments: scatter of 10 x 500 x 500, against adding its two parts")
+def _() -> Any:
+    moments: Any = tb.GaussianDiscriminant().fit(measured(2_000, 500, 10), labels(2_000, 10)).tally_.statistics[1]
+    parts = moments.anchor, moments.weight_sum, moments.first_sum, moments.second_sum
+    return lambda: tb.Moments(*parts).scatter, lambda: moments.second_sum.high + moments.second_sum.low
+
+
 # Held-out scoring, against one fit and one predict of the same model.
 
 

@@ -66,12 +66,13 @@ def turned_lengths(rows: np.ndarray, centre: np.ndarray, inverse: np.ndarray, sh
     """
     if len(inverse) == len(shift):
         return kernels.squared_lengths(rows, centre, inverse, shift)
-    squares, step = np.empty((len(rows), len(shift))), max(_LEAST, _CELLS // rows.shape[1])
-    for start in range(0, len(rows), step):
-        turned = (rows[start : start + step] - centre) @ inverse[0].T
-        square = np.einsum("ij,ij->i", turned, turned)[:, None] - 2 * turned @ shift.T
-        square += (shift**2).sum(axis=-1)
-        np.maximum(square, 0.0, out=squares[start : start + step])
+    # ‖A(x − c) − s‖² = ‖A(x − c)‖² − 2 (x − c)·Aᵀs + ‖s‖²: the square is the same for all groups.
+    own = kernels.squared_lengths(rows, centre, inverse, np.zeros((1, len(centre))))
+    slope, squares = shift @ inverse[0], np.empty((len(rows), len(shift)))
+    for start in range(0, len(rows), step := max(_LEAST, _CELLS // rows.shape[1])):
+        part = slice(start, start + step)
+        square = own[part] - 2 * ((rows[part] - centre) @ slope.T) + (shift**2).sum(axis=-1)
+        np.maximum(square, 0.0, out=squares[part])
     return squares
 
 

@@ -60,6 +60,9 @@ class DoubleDouble:
         """Apply a function that only moves elements about (reshape, take, broadcast) to both parts."""
         return DoubleDouble(move(self.high), move(self.low))
 
+    def __getitem__(self, index: Any) -> DoubleDouble:
+        return DoubleDouble(self.high[index], self.low[index])
+
     def frozen(self) -> DoubleDouble:
         """The same numbers, not to be written through this value."""
         return self.map(read_only)

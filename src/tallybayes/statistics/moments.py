@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +18,7 @@ from tallybayes.value import frozen_array
 
 _ANCHOR_ROWS = 1024  # enough for a median and its spread; the first rows only, so that the cost does not grow
 _LEAST = 1e-290  # less weight than this is none: its sums have no digits left
+_CACHED = 8192  # cells of the arrays that products are computed in, so that they stay in cache
 _ROUNDING = 1e-29  # of the squares: what is left in the last bits of double-double is no scatter
 _ULPS_SQUARED = 2.0**-100  # of the weighted square of the anchor: four units in the last place of the values there
 
@@ -139,22 +142,46 @@ class Moments(Statistics):
 
     def fine_scatter(self) -> DoubleDouble:
         """The scatter with all its digits."""
-        rest = self.second_sum - self._level()
         if self.full:
-            return rest
+            return self._below(lambda second, level: second - level)
+        rest = self.second_sum - self._level()
         keep = rest.high > _ROUNDING * self.second_sum.high  # a constant with broken weights leaves some
         return rest.map(lambda a: np.where(keep, a, 0.0))
 
     def _level(self) -> DoubleDouble:
-        """What second sums hold beyond the scatter: Σw times the square of the mean, or its outer product."""
-        divisor, first = self._divisor(), self.first_sum
-        # In units of the weight, a power of two: the squares of tiny or huge weights are no float64.
+        """The part of the second sums that is not scatter: Σw times the square of the mean, or its outer product."""
+        if self.full:
+            return self._below(lambda _, level: level)
+        first, divisor, unit = self._scaled_first()
+        return (first * first / divisor).map(lambda a: a * unit)
+
+    def _scaled_first(self) -> tuple[DoubleDouble, DoubleDouble, np.ndarray]:
+        """First sums and weights in units of the weight, a power of two: squares of tiny weights underflow."""
+        divisor = self._divisor()
         unit = np.ldexp(1.0, np.frexp(divisor.high)[1])
-        divisor, first = (part.map(lambda a: a / unit) for part in (divisor, first))  # exactly
-        if not self.full:
-            return (first * first / divisor).map(lambda a: a * unit)
-        outer = first.map(lambda a: a[..., :, None]) * first.map(lambda a: a[..., None, :])
-        return (outer / divisor.map(lambda a: a[..., None])).map(lambda a: a * unit[..., None])
+        return self.first_sum.map(lambda a: a / unit), divisor.map(lambda a: a / unit), unit  # exactly
+
+    def _below(self, combine: Callable[[DoubleDouble, DoubleDouble], DoubleDouble]) -> DoubleDouble:
+        """Symmetric matrices made of second sums and their level, a few groups or a few rows of one at a time.
+
+        The lower triangle is computed, in arrays that stay in cache, and mirrored.
+        """
+        d, n_groups, shape = self.n_columns, math.prod(self.given_shape), self.second_sum.shape
+        first, divisor, unit = self._scaled_first()
+        first, mean = (part.map(lambda a: a.reshape(n_groups, d)) for part in (first, first / divisor))
+        unit = np.broadcast_to(unit, self.first_sum.shape).reshape(n_groups, d)
+        second = self.second_sum.map(lambda a: a.reshape(n_groups, d, d))
+        out = DoubleDouble(np.empty(second.shape), np.empty(second.shape))
+        several, step = max(1, _CACHED // max(1, d * d)), max(1, _CACHED // max(1, d))
+        for group, start in product(range(0, n_groups, several), range(0, d, step)):
+            groups, rows, until = slice(group, group + several), slice(start, start + step), slice(0, start + step)
+            level, scale = first[groups, rows, None] * mean[groups, None, until], unit[groups, rows, None]
+            made = combine(second[groups, rows, until], DoubleDouble(level.high * scale, level.low * scale))
+            lower = np.tri(*made.shape[1:], k=start, dtype=bool)
+            for to, part in ((out.high, made.high), (out.low, made.low)):
+                to[groups, until, rows] = np.swapaxes(part, -1, -2)
+                np.copyto(to[groups, rows, until], part, where=lower)
+        return out.map(lambda a: a.reshape(shape))
 
     def _divisor(self) -> DoubleDouble:
         """The weights, with 1 in place of 0."""

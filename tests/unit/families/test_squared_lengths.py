@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from tallybayes import kernels
 from tallybayes.families.squared_lengths import (
     by_pattern,
     cholesky,
@@ -135,3 +136,20 @@ def test_no_group_has_a_mean():
     assert found.shape == (4, 2)
     assert np.isnan(found).all()
     assert log_det.tolist() == [0.0, 0.0]
+
+
+def test_one_root_is_applied_once_for_all_groups(monkeypatch):
+    """One pass over the triangle, whatever the number of groups; the means enter by a product of d numbers each."""
+    rng = np.random.default_rng(1)
+    rows, shift, root = rng.normal(size=(300, 30)), rng.normal(size=(7, 30)), np.tril(rng.normal(size=(1, 30, 30)))
+    calls, compiled = [], kernels.squared_lengths
+
+    def counted(X, centre, roots, shifts, threads=0):
+        calls.append(len(roots))
+        return compiled(X, centre, roots, shifts, threads)
+
+    monkeypatch.setattr(kernels, "squared_lengths", counted)
+    found = turned_lengths(rows, rows.mean(axis=0), root, shift)
+    assert calls == [1]
+    expected = (((rows - rows.mean(axis=0)) @ root[0].T)[:, None, :] - shift) ** 2
+    np.testing.assert_allclose(found, expected.sum(axis=-1), rtol=1e-10)

@@ -1,11 +1,13 @@
 """Moments: anchors, exactness, and what may be taken out."""
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import tallybayes as tb
+from tallybayes import kernels
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.statistics.moments import choose_anchor
@@ -94,6 +96,35 @@ class TestConstruction:
         np.testing.assert_allclose(full.scatter, np.cov(values.T, bias=True) * 30, rtol=1e-13)
         assert full.diagonal().isclose(tb.Moments.of(values), 1e-13)
         assert tb.Moments.of(values).diagonal().full is False
+
+    @pytest.mark.parametrize(("n_groups", "d"), [(1, 130), (40, 3), (2, 100), (3, 0)])
+    def test_full_scatter_is_exact_and_symmetric_in_groups_of_any_size(self, n_groups, d):
+        """Matrices are computed a few groups or a few rows at a time: every cell is, and both triangles agree."""
+        rng = np.random.default_rng(5)
+        group = np.arange(3 * n_groups) % n_groups
+        rows = 1e6 + rng.standard_normal((len(group), d)) * 10.0 ** rng.integers(-3, 3, d)
+        anchor = choose_anchor(rows)
+        moments = tb.Moments.from_kernel(anchor, kernels.sum_scatter(rows, anchor, group, n_groups))
+        scatter, fine = moments.scatter, moments.fine_scatter()
+        assert scatter.shape == (n_groups, d, d)
+        for part in (scatter, fine.high, fine.low):
+            np.testing.assert_array_equal(part, np.swapaxes(part, -1, -2))
+        for cell in zip(*(rng.integers(0, size, 30 if d else 0) for size in (n_groups, d or 1, d or 1)), strict=True):
+            one, other = ([Fraction(float(x)) for x in rows[group == cell[0], j]] for j in cell[1:])
+            exact = sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0)) - sum(one) * sum(other) / len(
+                one
+            )
+            size = float(sum((a - one[0]) ** 2 for a in one) * sum((b - other[0]) ** 2 for b in other)) ** 0.5
+            assert scatter[cell] == pytest.approx(float(exact), rel=1e-15, abs=1e-15 * size)
+
+    def test_full_scatter_takes_little_memory_beside_its_own(self):
+        moments = tb.Moments.of(np.random.default_rng(6).normal(size=(50, 400)), full=True)
+        moments = tb.Moments(moments.anchor, moments.weight_sum, moments.first_sum, moments.second_sum)
+        tracemalloc.start()
+        scatter = moments.scatter
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 3 * scatter.nbytes + 2**21  # two parts and their sum; everything else is in small pieces
 
     @pytest.mark.parametrize(
         ("anchor", "weight", "first", "second", "name"),
