@@ -31,7 +31,7 @@ from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.classifiers.nearest_mean import NearestClassMean
 from tallybayes.models.fitted.bayes_rule import Normalised
 from tallybayes.models.fitted.held_out import Held, Split, splits_of, stretches_of
-from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.features import is_name, open_features
 from tallybayes.models.inputs.folds import given_folds, group_folds, ordered_folds, random_folds
 from tallybayes.models.networks.held_out import NetworkRows
 from tallybayes.models.networks.network import BayesianNetwork
@@ -359,11 +359,11 @@ def _judge_numbers(rows: HeldRows, candidates: Any, fold: np.ndarray | None, *, 
 
 def _columns_apart(data: Any, *columns: Any) -> tuple[Any, ...]:
     """The data without the columns that are named but no features, and those columns."""
-    names = [name for name in columns if isinstance(name, str)]
+    names = [name for name in columns if is_name(name)]
     if not names:
         return data, *columns
     table: Table = open_features(data)
-    found = tuple(table._column(each) if isinstance(each, str) else each for each in columns)
+    found = tuple(table._column(each) if is_name(each) else each for each in columns)
     for name in dict.fromkeys(names):
         table = table.without(name)
     return table, *found

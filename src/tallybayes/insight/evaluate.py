@@ -19,7 +19,7 @@ from tallybayes.models.classifiers.choice.chosen import Chosen
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.mixture import Mixture
 from tallybayes.models.classifiers.nearest_mean import NearestClassMean
-from tallybayes.models.inputs.features import check_target, continuous_target, open_features
+from tallybayes.models.inputs.features import check_target, continuous_target, is_name, open_features
 from tallybayes.models.inputs.parts import asked_parts, joined_columns
 from tallybayes.models.inputs.sequences import open_labels, step_weights
 from tallybayes.models.networks.held_out import answer_rows, check_node
@@ -152,33 +152,33 @@ def evaluate(
         check_node(target)
     elif isinstance(model, Mixture):
         refuse_target(target)
-    names = [name for name in (target, by, sample_weight) if isinstance(name, str)]
+    names = [name for name in (target, by, sample_weight) if is_name(name)]
     told = _Told(open_rows(model, data)) if isinstance(model, BayesianNetwork) else _ask(model, data, names)
     table = told.table
-    name_of_by = by if isinstance(by, str) else None
-    weight = table._column(sample_weight) if isinstance(sample_weight, str) else sample_weight
+    name_of_by = str(by) if is_name(by) else "group"
+    weight = table._column(sample_weight) if is_name(sample_weight) else sample_weight
     weight = check_weight(weight, told.n_rows, any_size=True)
-    options: dict[str, Any] = {"weight": weight, "by": table._column(by) if isinstance(by, str) else by, "mass": mass}
+    options: dict[str, Any] = {"weight": weight, "by": table._column(by) if is_name(by) else by, "mass": mass}
     found: Any
     if isinstance(model, BayesianNetwork):
         found = _evaluate_network(model, table, target, options)
     elif isinstance(model, Mixture):
         found = DensityEvaluation(told.log_density(), **options)
     else:
-        labels = table._column(target) if isinstance(target, str) else check_target(target, told.n_rows)
+        labels = table._column(target) if is_name(target) else check_target(target, told.n_rows)
         codes = _codes_of(labels, model._class_domain.levels, weight)
         log_density = told.log_density() if hasattr(model, "score_samples") else None
         found = Evaluation(model.classes_, codes, told.log_proba(), log_density=log_density, **options)
-    found._by_name = name_of_by or "group"
+    found._by_name = name_of_by
     return found
 
 
 def _evaluate_numbers(model: Any, data: Any, target: Any, by: Any, sample_weight: Any, mass: float) -> Any:
     """A regression's predictive distributions of some targets."""
-    groups = open_features(data)._column(by) if isinstance(by, str) else by
+    groups = open_features(data)._column(by) if is_name(by) else by
     told, found, weight = asked(model, data, target, sample_weight)
     result = RegressionEvaluation(found, told, weight=weight, by=groups, mass=mass)
-    result._by_name = by if isinstance(by, str) else "group"
+    result._by_name = str(by) if is_name(by) else "group"
     return result
 
 

@@ -234,7 +234,7 @@ def _bits(model: Any, one: _Batch) -> dict[Any, float]:
 
 def _batches(stream: Any, target: Any, when: Any, size: int) -> Iterator[_Batch]:
     """The stream in batches, whatever it is."""
-    source = open_source(stream)
+    source = None if _is_of_batches(stream) and not isinstance(stream, Iterator) else open_source(stream)
     if source is not None:
         for part in progress_of(source.read_ahead(None), "prequential", len, source.n_rows):
             yield from _cut(open_table(part), target, when, size)

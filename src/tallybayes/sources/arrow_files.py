@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tallybayes.errors import DataError
 from tallybayes.sources.parquet_pages import row_groups
-from tallybayes.sources.source import Source, in_batches, placed, rows_of
+from tallybayes.sources.source import Source, in_batches, placed, reading, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,10 +35,12 @@ class ArrowFiles(Source):
 
         schemas: dict[str, pa.Schema] = {}
         for path in self.paths:
-            try:
-                schemas[path] = ds.dataset(path, format=self.format).schema.remove_metadata()
-            except (pa.ArrowInvalid, OSError) as error:
-                raise DataError(f"{path} cannot be read as {self.format}: {error}.") from error
+            with reading(path, f"as {self.format}"):
+                if self._is_stream(path):
+                    with pa.ipc.open_stream(path) as stream:
+                        schemas[path] = stream.schema.remove_metadata()
+                else:
+                    schemas[path] = ds.dataset(path, format=self.format).schema.remove_metadata()
         schema = united(schemas)
         for place, field in enumerate(schema if self.format == "parquet" else ()):
             if pa.types.is_string(field.type):
@@ -47,10 +49,20 @@ class ArrowFiles(Source):
 
     @cached_property
     def n_rows(self) -> int | None:
-        """How many rows there are, as the files say."""
+        """How many rows there are, as the files say; streams do not say it."""
         import pyarrow.dataset as ds
 
-        return int(ds.dataset(self.paths, schema=self.schema, format=self.format).count_rows())
+        if any(map(self._is_stream, self.paths)):
+            return None
+        with reading(self.name, f"as {self.format}"):
+            return int(ds.dataset(self.paths, schema=self.schema, format=self.format).count_rows())
+
+    def _is_stream(self, path: str) -> bool:
+        """Whether a file is in Arrow's streaming format, which has no mark at its beginning."""
+        if self.format != "ipc":
+            return False
+        with open(path, "rb") as file:
+            return file.read(6) not in (b"ARROW1", b"")
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time."""
@@ -59,7 +71,8 @@ class ArrowFiles(Source):
         schema = self._selected(wanted)
         read, n_rows = self._parquet if self.format == "parquet" else self._ipc, rows_of(schema)
         for path in self.paths:
-            yield from placed(in_batches(read(path, schema, n_rows), n_rows), path, "row", 0)
+            with reading(path, f"as {self.format}"):
+                yield from placed(in_batches(read(path, schema, n_rows), n_rows), path, "row", 0)
 
     def _selected(self, names: Sequence[str]) -> pa.Schema:
         import pyarrow as pa
@@ -77,9 +90,15 @@ class ArrowFiles(Source):
                 table = part.replace_schema_metadata(None)
                 yield table if table.schema == schema else table.cast(schema)
 
-    def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch]:
+    def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        import pyarrow as pa
         import pyarrow.dataset as ds
 
+        if self._is_stream(path):
+            with pa.ipc.open_stream(path) as stream:
+                for batch in stream:
+                    yield pa.table(batch.select(schema.names)).cast(schema)
+            return
         found = ds.dataset(path, schema=self.schema, format="ipc")
         yield from found.to_batches(columns=schema.names, batch_size=n_rows, batch_readahead=2)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError, brief
-from tallybayes.sources.source import BATCH, Source, in_batches
+from tallybayes.sources.source import BATCH, Source, in_batches, reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,10 +106,29 @@ def _as_arrow(part: Any, number: int) -> pa.Table:
         return pa.Table.from_batches([part])
     if isinstance(part, pa.Table):
         return part
+    if isinstance(part, Mapping) and all(
+        hasattr(column, "__len__") and type(column) is not str for column in part.values()
+    ):
+        with reading(f"batch {number}"):
+            return pa.table({name: _as_column(cells) for name, cells in part.items()})
     frame = nw.from_native(part, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        raise DataError.wrong_type(f"batch {number}", brief(part), "a data frame, or a batch of Arrow's")
-    return frame.to_arrow()
+        expected = "a data frame, an Arrow batch, or a dictionary of columns"
+        hint = "Put rows together: list(rows) is a table." if isinstance(part, Mapping) else ""
+        raise DataError.wrong_type(f"batch {number}", brief(part), expected, hint)
+    if not all(isinstance(name, str) for name in frame.columns):
+        found = f"columns named {', '.join(map(repr, frame.columns[:3]))}"
+        hint = "Rename them: frame.columns = frame.columns.map(str)."
+        raise DataError.wrong_type(f"batch {number}", f"a frame with {found}", "strings as names", hint)
+    with reading(f"batch {number}"):
+        return frame.to_arrow()
+
+
+def _as_column(values: Any) -> Any:
+    """An array as Arrow has it; the rows of one with more than one axis are lists."""
+    import pyarrow as pa
+
+    return pa.array(values if getattr(values, "ndim", 1) == 1 else list(values), from_pandas=True)
 
 
 def lazy_frame(frame: Any) -> Source:

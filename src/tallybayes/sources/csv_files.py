@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tallybayes.cautions import RowsWarning, warn
 from tallybayes.errors import DataError, brief
 from tallybayes.sources.arrow_files import united
-from tallybayes.sources.pieces import Piece, pieces_of, utf8_of
+from tallybayes.sources.pieces import Piece, check_utf8, pieces_of, utf8_of
 from tallybayes.sources.source import Source, in_order, placed
 
 if TYPE_CHECKING:
@@ -100,10 +100,10 @@ class CsvFiles(Source):
         try:
             schema, names = table.schema, table.schema.names
         except UnicodeDecodeError:
-            self._check_text(path, piece)
+            check_utf8(path, piece, self.encoding)
             raise
         if any(pa.types.is_binary(field.type) for field in schema):
-            self._check_text(path, piece)
+            check_utf8(path, piece, self.encoding)
         for place, field in enumerate(schema):
             if pa.types.is_null(field.type):  # nothing to tell by
                 schema = schema.set(place, pa.field(field.name, pa.string()))
@@ -181,7 +181,7 @@ class CsvFiles(Source):
             return "skip"
 
         if self.on_bad != "error":
-            self._check_text(path, piece)  # Arrow decodes the rows that it hands over to be left out
+            check_utf8(path, piece, self.encoding)  # Arrow decodes the rows that it hands over to be left out
         table = csv.read_csv(
             pa.BufferReader(piece.data),
             read_options=csv.ReadOptions(
@@ -200,21 +200,10 @@ class CsvFiles(Source):
         )
         return table, len(left_out)
 
-    def _check_text(self, path: str, piece: Piece) -> None:
-        """Raise DataError if a piece is not UTF-8."""
-        try:
-            piece.data.isascii() or piece.data.decode()
-        except UnicodeDecodeError as error:
-            line = piece.line + piece.data.count(b"\n" if b"\n" in piece.data else b"\r", 0, error.start)
-            raise DataError(
-                f"{path}, line {line}: found the byte 0x{piece.data[error.start]:02x}; expected text in "
-                f"{self.encoding}.\n    Say how it is written: tb.table(path, encoding='latin-1')."
-            ) from None
-
     def _told(self, path: str, piece: Piece, error: Exception) -> DataError:
         """What is wrong with a piece of a file, with the line."""
         try:
-            self._check_text(path, piece)
+            check_utf8(path, piece, self.encoding)
         except DataError as not_text:
             return not_text
         text = str(error)

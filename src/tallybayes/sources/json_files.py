@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tallybayes.errors import DataError, brief
-from tallybayes.sources.source import Source, in_batches, placed
+from tallybayes.sources.pieces import Piece, check_utf8, pieces_of
+from tallybayes.sources.source import Source, in_order, placed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BLOCK = 1 << 24
+_BLOCK = 1 << 22  # bytes that are parsed together; the types of columns are those of the first four
+_MOST_NESTED = 64  # levels of lists and objects, as Arrow allows in its own files
+_ROW = re.compile(r"\.? in row (\d+)$")
+_KINDS = np.zeros(256, np.int8)  # of the characters that structure is made of
+_KINDS[list(b"[{")], _KINDS[list(b"]}")], _KINDS[ord('"')], _KINDS[ord("\n")] = 1, -1, 2, 3
 
 
 class JsonFiles(Source):
@@ -25,6 +33,8 @@ class JsonFiles(Source):
         For others the first block of every file tells; whole numbers are read as numbers that need not be.
     """
 
+    in_threads = False  # it has threads of its own
+
     def __init__(self, paths: Sequence[str], *, types: Mapping[str, Any] | None = None) -> None:
         super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
         self.paths, self.types = list(paths), dict(types or {})
@@ -36,8 +46,10 @@ class JsonFiles(Source):
 
         found = []
         for path in self.paths:
-            with self._open(path, None) as reader:
-                found.append(reader.schema)
+            piece = next(self._pieces(path), None)
+            if piece is None:
+                raise DataError(f"{path} is empty; expected one JSON object a line.")
+            found.append(self._parsed(path, None, piece).schema)
         try:
             schema = pa.unify_schemas(found, promote_options="permissive")
         except pa.ArrowTypeError as error:
@@ -57,39 +69,73 @@ class JsonFiles(Source):
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time."""
-        import pyarrow as pa
-
-        if columns is not None:
-            self.check_columns(columns)
+        self.check_columns(columns or ())
+        wanted = self.schema.names if columns is None else list(columns)
         for path in self.paths:
-            try:
-                with self._open(path, self.schema) as reader:
-                    for table in placed(in_batches(reader), path, "line", 1):
-                        yield table if columns is None else table.select(list(columns))
-            except pa.ArrowInvalid as error:
-                raise DataError(
-                    f"{path}: {brief(str(error))}.\n    Say what a column is: tb.table(..., types={{...: 'float64'}})."
-                ) from None
+            for table in in_order(partial(self._parsed, path, self.schema), self._pieces(path)):
+                yield table.select(wanted)
 
-    def _open(self, path: str, schema: Any) -> Any:
+    def _pieces(self, path: str) -> Iterator[Piece]:
+        pieces = pieces_of(path, 4 * _BLOCK, _BLOCK, delimiter=None)
+        return (piece for piece in pieces if not piece.data.isspace())
+
+    def _parsed(self, path: str, schema: pa.Schema | None, piece: Piece) -> pa.Table:
+        """The rows of a piece, and their lines."""
         import pyarrow as pa
         import pyarrow.json as json
 
-        rest = "infer" if schema is None else "ignore"
-        options = {
-            "read_options": json.ReadOptions(block_size=_BLOCK),
-            "parse_options": json.ParseOptions(
-                explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=rest
-            ),
-        }
+        check_utf8(path, piece, "utf8")
+        check_nesting(path, piece)
+        options = json.ParseOptions(
+            explicit_schema=schema,
+            newlines_in_values=False,
+            unexpected_field_behavior="infer" if schema is None else "ignore",
+        )
+        read = json.ReadOptions(use_threads=False, block_size=len(piece.data) + 1)
         try:
-            stream = pa.input_stream(path, compression="detect")
-            if hasattr(json, "open_json"):
-                return json.open_json(stream, **options)
-            return json.read_json(stream, **options).to_reader()  # an Arrow from before reads a file whole
+            table = json.read_json(pa.BufferReader(piece.data), read_options=read, parse_options=options)
         except pa.ArrowInvalid as error:
-            if "Empty JSON" in str(error):
-                raise DataError(f"{path} is empty; expected one JSON object a line.") from None
-            raise DataError(f"{path}: {brief(str(error))}.") from None
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error}.") from error
+            said = str(error).rsplit("JSON parse error: ", 1)[-1]
+            row = _ROW.search(said)
+            where = path if row is None else f"{path}, line {_line_of(piece, int(row.group(1)))}"
+            raise DataError(
+                f"{where}: {brief(_ROW.sub('', said))}.\n"
+                "    Expected one JSON object a line. Set the type of a column: tb.table(..., types={...: 'float64'})."
+            ) from None
+        return next(placed([table], path, "line", piece.line))
+
+
+def check_nesting(path: str, piece: Piece) -> None:
+    """Raise DataError where lists and objects are nested too deep for Arrow, which would end the process.
+
+    Most pieces are settled by their lines: one that begins and ends as an object ends all that it opens, or is invalid.
+    """
+    cells = np.frombuffer(piece.data, np.uint8)
+    ends = np.append(np.flatnonzero(cells == ord("\n")), len(cells))
+    opened = np.flatnonzero((cells | 0x20) == ord("{"))  # [ and { differ by this bit
+    starts, lasts = np.append(0, ends[:-1] + 1), ends - 1
+    filled = lasts >= starts
+    plain = (cells[starts[filled]] == ord("{")) & (cells[lasts[filled]] == ord("}"))
+    if plain.all() and np.diff(np.searchsorted(opened, ends), prepend=0).max(initial=0) <= _MOST_NESTED:
+        return
+    data = piece.data.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+    kinds = _KINDS[np.frombuffer(data, np.uint8)]
+    places = np.flatnonzero(kinds)
+    kinds = kinds[places]
+    quotes = np.cumsum(kinds == 2)
+    quotes -= np.maximum.accumulate(np.where(kinds == 3, quotes, 0))  # a string ends with its line, if not before
+    depth = np.cumsum(np.where((kinds >= 2) | (quotes % 2 == 1), 0, kinds))
+    depth -= np.minimum.accumulate(np.minimum(depth, 0))
+    deep = np.flatnonzero(depth > _MOST_NESTED)
+    if len(deep):
+        line = piece.line + data.count(b"\n", 0, int(places[deep[0]]))
+        raise DataError(
+            f"{path}, line {line}: lists and objects are nested more than {_MOST_NESTED} deep; expected fewer levels.\n"
+            "    Give the parts of nested values columns of their own."
+        )
+
+
+def _line_of(piece: Piece, row: int) -> int:
+    """The line of a row: blank lines are none."""
+    filled = [number for number, line in enumerate(piece.data.split(b"\n")) if line.strip()]
+    return piece.line + (filled[row] if row < len(filled) else 0)

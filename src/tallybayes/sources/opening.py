@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from tallybayes.sources.csv_files import ON_BAD, CsvFiles
 from tallybayes.sources.databases import Relation, dialect_of
 from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.json_files import JsonFiles
-from tallybayes.sources.source import Source
+from tallybayes.sources.source import Source, reading
 from tallybayes.sources.spooled import is_stream, spool
 from tallybayes.sources.view import View
 
@@ -28,6 +28,7 @@ _KINDS = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "ipc",
+    ".arrows": "ipc",
     ".feather": "ipc",
     ".ipc": "ipc",
     ".csv": "csv",
@@ -59,12 +60,23 @@ def open_source(data: Any) -> Source | None:
 
         return SparkFrame(data)
     if library == "pyarrow" and hasattr(data, "read_next_batch"):
-        return Batches(lambda: iter(data), "the reader", once=True)
+        return Batches(lambda: _translated(iter(data), "the reader"), "the reader", once=True)
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "get_fragments"):
-        return Batches(lambda: iter(data.to_batches()), "the dataset")
+        return Batches(lambda: _translated(data.to_batches(), "the dataset"), "the dataset")
     if isinstance(data, Iterator):
         return Batches(lambda: data, "the iterator", once=True)
+    if isinstance(data, list | tuple):
+        frames = bool(data) and all(hasattr(type(part), "columns") for part in data)
+        return Batches(lambda: iter(data), "the list of frames") if frames else None
+    if isinstance(data, Iterable) and not hasattr(data, "__len__") and not hasattr(data, "__array__"):
+        return Batches(lambda: iter(data), "the batches")  # as Ray's iter_batches gives them
     return None
+
+
+def _translated(batches: Iterable[Any], name: str) -> Iterator[Any]:
+    """The same batches; errors of Arrow become DataError."""
+    with reading(name):
+        yield from batches
 
 
 def table(

@@ -85,6 +85,18 @@ def utf8_of(path: str, first: int, size: int, encoding: str = "utf8") -> Iterato
             yield found
 
 
+def check_utf8(path: str, piece: Piece, encoding: str) -> None:
+    """Raise DataError, with the line, if a piece is not UTF-8."""
+    try:
+        piece.data.isascii() or piece.data.decode()
+    except UnicodeDecodeError as error:
+        line = piece.line + piece.data.count(b"\n" if b"\n" in piece.data else b"\r", 0, error.start)
+        raise DataError(
+            f"{path}, line {line}: found the byte 0x{piece.data[error.start]:02x}; expected text in {encoding}.\n"
+            "    Say how it is written: tb.table(path, encoding='latin-1')."
+        ) from None
+
+
 def _as_utf8(path: str, encoding: str) -> Callable[[bytes, bool], bytes]:
     """What turns the next bytes of a file, perhaps its last, into UTF-8."""
     try:
@@ -130,7 +142,7 @@ def _check_closed(path: str, line: int, data: bytes, quotes: np.ndarray, delimit
     The quote before it was never closed, so that the cells between them would be read as one.
     """
     cells = np.frombuffer(data, np.uint8)
-    opened, closed = quotes[: len(quotes) // 2 * 2].reshape(-1, 2).T
+    opened, closed = quotes[: len(quotes) - 1 : 2], quotes[1::2]
     after = cells[np.minimum(closed + 1, len(data) - 1)]
     stray = ~np.isin(after, np.frombuffer(b'"\r\n' + delimiter.encode(), np.uint8)) & (closed + 1 < len(data))
     if stray.any():
@@ -142,7 +154,7 @@ def _check_closed(path: str, line: int, data: bytes, quotes: np.ndarray, delimit
 
 def _unclosed(path: str, line: int, data: bytes, delimiter: str | None) -> DataError | None:
     """The error for rows that end inside of a quoted cell, or None."""
-    quotes = _quotes(data, delimiter) if delimiter is not None and b'"' in data else ()
+    quotes = _quotes(data, delimiter) if delimiter is not None and b'"' in data else np.zeros(0, np.int64)
     return _open_quote(path, line, data, int(quotes[-1])) if len(quotes) % 2 else None
 
 

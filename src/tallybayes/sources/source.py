@@ -14,7 +14,7 @@ from os import cpu_count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tallybayes.cautions import RowsWarning, warn
-from tallybayes.errors import DataError, TallybayesError, brief
+from tallybayes.errors import DataError, TallybayesError
 from tallybayes.kernels.threads import threads
 from tallybayes.memory import require_memory
 from tallybayes.messages import redacted
@@ -192,7 +192,7 @@ def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
 
 
 @contextmanager
-def reading(name: str) -> Iterator[None]:
+def reading(name: str, what: str = "") -> Iterator[None]:
     """Turn the errors of the libraries that read a source into DataError, which names the source.
 
     Every file is opened, decoded and converted within this context, so that no other exception reaches users.
@@ -205,7 +205,7 @@ def reading(name: str) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, EOFError, UnicodeError, OverflowError, RecursionError, zlib.error) as error:
         said = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
-        raise DataError(f"{name} cannot be read: {brief(said, 200)}.") from error
+        raise DataError(f"{name} cannot be read{what and f' {what}'}: {said[:300]}.") from error
 
 
 def n_threads() -> int:

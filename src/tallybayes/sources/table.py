@@ -321,7 +321,7 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     """
     if isinstance(data, Table):
         return data
-    if not isinstance(data, np.ndarray | Mapping | list):
+    if not isinstance(data, np.ndarray | Mapping):
         source = open_source(data)
         if source is not None:
             return open_table(source.read("this"), names)

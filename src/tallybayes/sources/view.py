@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError
-from tallybayes.sources.source import Source
+from tallybayes.sources.source import Source, reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,8 +60,10 @@ class View(Source):
         names = list(self.schema.names if columns is None else columns)
         self.check_columns(names)
         for batch in self.source.batches(names if self.where is None else None):
-            table = batch if self.where is None else batch.filter(self.where)
-            yield self._typed(table.select(names))
+            with reading(self.name):
+                table = batch if self.where is None else batch.filter(self.where)
+                table = self._typed(table.select(names))
+            yield table
 
     def _typed(self, table: pa.Table) -> pa.Table:
         import pyarrow as pa

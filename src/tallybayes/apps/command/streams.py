@@ -57,7 +57,7 @@ def shown(stream: Any) -> str:
         unit = "" if hasattr(stream.half_life, "dtype") or "time" in state else f" {what}"
         return f"a half-life of {_long(stream.half_life)}{unit}{until}: worth {rows(round(state['weight'], 3))} rows"
     span = f"{stream.rows:,} {what}" if stream.rows is not None else _long(stream.duration)
-    late = f", {state['late']:,} came too late" if state["late"] else ""
+    late = f", {state['late']:,} arrived too late" if state["late"] else ""
     return f"the last {span}{until}: {state['kept']:,} {what}{late}"
 
 

@@ -20,7 +20,7 @@ from tallybayes.errors import DataError, LabelError, StatisticsError
 from tallybayes.families.categorical import Categorical
 from tallybayes.inference.em import Climbed
 from tallybayes.models.fitted.soft_counting import with_holes
-from tallybayes.models.inputs.features import continuous_target, only_column, open_features
+from tallybayes.models.inputs.features import continuous_target, is_name, only_column, open_features
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.parts import asked_parts, check_names, joined_columns
@@ -223,13 +223,13 @@ def score(model: Any, X: Rows, y: Labels, sample_weight: Weights = None) -> floa
     source = open_source(X)
     if source is None or not len(source.first()):
         told = model.predict(X)
-        table = open_features(X) if isinstance(y, str) or isinstance(sample_weight, str) else Table({})
+        table = open_features(X) if is_name(y) or is_name(sample_weight) else Table({})
     else:
-        names = [name for name in (y, sample_weight) if isinstance(name, str)]
+        names = [name for name in (y, sample_weight) if is_name(name)]
         parts = [(model.predict(rows), columns) for rows, columns in asked_parts(model, source, names, "scoring")]
         told, table = np.concatenate([part for part, _ in parts]), joined_columns([columns for _, columns in parts])
-    y = np.asarray(table._column(y)) if isinstance(y, str) else as_array(only_column(y))
-    if isinstance(sample_weight, str):
+    y = np.asarray(table._column(y)) if is_name(y) else as_array(only_column(y))
+    if is_name(sample_weight):
         sample_weight = np.asarray(table._column(sample_weight))
     return float(accuracy_score(y, told, sample_weight=sample_weight))
 

@@ -16,6 +16,7 @@ from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.presence import is_presence
 from tallybayes.models.inputs.suggesting import choose_families, default_family
 from tallybayes.sources.absence import check_absence, presence_name
+from tallybayes.sources.numbers import is_number
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
 
@@ -209,12 +210,13 @@ def _gathered(chosen: list[Block], table: Table) -> list[Block]:
 
 
 def _named(key: Any, features: Sequence[Name], known: set[Name]) -> tuple[Name, ...]:
-    """A key of ``columns=`` as names: a position stands for the name found there."""
-    names = []
+    """A key of ``columns=`` as names: a position stands for the name found there, unless names are numbers."""
+    names: list[Name] = []
+    by_place = list(features) == list(range(len(features))) or not any(map(is_number, features))
     for part in key if isinstance(key, tuple) else (key,):
         if part in known:
             names.append(part)
-        elif isinstance(part, int) and -len(features) <= part < len(features):
+        elif by_place and isinstance(part, int) and -len(features) <= part < len(features):
             names.append(features[part])
         else:
             raise DataError.unknown_column([part], features)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
 from types import NoneType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -81,6 +81,11 @@ def _is_framed(X: Any) -> bool:
 def is_rows_of_mappings(X: Any) -> bool:
     """Whether X is a list of dictionaries, one for every row, where an absent key is a missing cell."""
     return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
+
+
+def is_name(value: Any) -> TypeGuard[Any]:
+    """Whether a value names a column: a string, or a whole number, which names a column of a frame or an array."""
+    return isinstance(value, str | int | np.integer) and not isinstance(value, bool)
 
 
 def feature_names(X: Any, table: Table) -> np.ndarray | None:

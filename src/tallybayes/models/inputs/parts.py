@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
+from tallybayes.models.inputs.features import is_name
 from tallybayes.progress import progress_of
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.opening import open_source
@@ -27,7 +28,7 @@ Answer = TypeVar("Answer")
 def check_names(source: Source, **names: Any) -> None:
     """Refuse labels or weights that are no columns of the source."""
     for what, name in names.items():
-        if name is not None and not isinstance(name, str):
+        if name is not None and not is_name(name):
             raise DataError.wrong_type(
                 what, "values beside rows that are read in batches", f"the name of a column of {source.name}"
             )

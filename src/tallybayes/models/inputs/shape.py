@@ -13,6 +13,7 @@ from tallybayes.families.block import Sparse
 from tallybayes.models.inputs.features import (
     check_target,
     feature_names,
+    is_name,
     is_rows_of_mappings,
     only_column,
     open_features,
@@ -84,7 +85,7 @@ class Shape(NamedTuple):
 def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
     """The first rows, which decide the shape of all others: X and y as one table, and the weights."""
     table, weight = with_weight(open_features(X), sample_weight)
-    if isinstance(y, str):
+    if is_name(y):
         shape = Shape(y, y_dtype=target_dtype(table._column(y)))
         return shape, table, weight
     y = only_column(y)
@@ -100,7 +101,7 @@ def read_more(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, An
     """More rows of a fitted model: X and y as one table, checked against what was fitted, and the weights."""
     table, weight = with_weight(open_features(X), sample_weight)
     table, target = _as_fitted(model, X, table), model._shape.target
-    if not isinstance(y, str):
+    if not is_name(y):
         table = table.with_column(target, check_target(y, table.n_rows))
     elif y not in table.columns:
         raise DataError.unknown_column([y], table.columns)
@@ -162,7 +163,7 @@ def shaped(
 
 def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
     """The table without the column of the weights, and the weights."""
-    if not isinstance(sample_weight, str):
+    if not is_name(sample_weight):
         return table, sample_weight
     weight = table._column(sample_weight)
     return table.without(sample_weight), weight

@@ -57,8 +57,9 @@ class Window(Stream):
     n_kept_ : int
         How many rows it holds.
     n_late_ : int
-        How many rows were too old when they came, and were not learned. Rows that are late, but within the window, are
-        learned, and leave it in their own time.
+        How many rows arrived after rows that are newer by the whole window, and were not learned. Rows that arrive out
+        of order within the window are learned. The first rows of a long batch, which are followed by the rows that
+        move the window past them, are not late.
 
     Examples
     --------
@@ -119,11 +120,13 @@ class Window(Stream):
         now = now if self._now is None or now is None else max(now, self._now)
         if now is None:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
-        kept, late = came.kept.at(times.values), 0
+        kept, n_old, n_late = came.kept.at(times.values), 0, 0
         if n and times.values.min() <= now - span:
-            late = int(np.searchsorted(kept.times, now - span, side="right"))
-            kept = kept.some(slice(late, None))
-        if kept.n and (late or self._of_sequences):
+            n_old = int(np.searchsorted(kept.times, now - span, side="right"))
+            kept = kept.some(slice(n_old, None))
+            latest = np.maximum.accumulate(np.append(times.values[0] if self._now is None else self._now, times.values))
+            n_late = int((times.values <= latest[:-1] - span).sum())
+        if kept.n and (n_old or self._of_sequences):
             model = model.partial_fit(**kept.arguments())
         elif kept.n:
             model = model.partial_fit(came.X, **({} if y is None else {"y": y}), sample_weight=sample_weight)
@@ -133,7 +136,7 @@ class Window(Stream):
         model = _forget_old(model, batches, now - span)
         self._now, self._dated, self._batches = now, times.dated, batches
         if self.rows is None:
-            self.n_late_ = getattr(self, "n_late_", 0) + late
+            self.n_late_ = getattr(self, "n_late_", 0) + n_late
             self._time = time if isinstance(time, str) else self._time
         self.model_ = model
         return self
@@ -309,7 +312,7 @@ class Window(Stream):
             return super().__repr__(N_CHAR_MAX)
         what = "sequences" if self._of_sequences else "rows"
         long = f"the last {self.rows} {what}" if self.rows is not None else f"the last {self._long()} until {self.now_}"
-        late = f", {self.n_late_} came too late" if getattr(self, "n_late_", 0) else ""
+        late = f", {self.n_late_} arrived too late" if getattr(self, "n_late_", 0) else ""
         return f"Window of {long}: {self.n_kept_} {what}{late}, {self.model!r}"
 
     def _long(self) -> str:

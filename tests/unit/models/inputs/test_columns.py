@@ -122,3 +122,32 @@ def test_names_that_are_not_there():
         tb.NaiveBayes({"eggz": tb.Poisson(), ...: "auto"}).fit(FRAME, Y)
     with pytest.raises(DataError, match="'eggs' is given a family twice"):
         tb.NaiveBayes({"eggs": tb.Poisson(), ("eggs", "id"): "auto"}).fit(FRAME, Y)
+
+
+# ---- Columns whose names are numbers ---------------------------------------------------------------------------------
+
+NUMBERED = pd.DataFrame({3: [1.0, 2.0, 3.0, 4.0, 2.5], 0: [3, 1, 2, 5, 0], 1: list("uvuvu"), 2: list("abaab")})
+NAMED = NUMBERED.rename(columns=str)
+
+
+def test_frames_with_numbers_as_names(tmp_path):
+    model, expected = tb.NaiveBayes().fit(NUMBERED, 2), tb.NaiveBayes().fit(NAMED, "2")
+    answers = expected.predict(NAMED).tolist()
+    assert model.predict(NUMBERED).tolist() == answers
+    assert model.score(NUMBERED, 2) == expected.score(NAMED, "2")
+    assert model.partial_fit(NUMBERED, 2).forget(NUMBERED, 2).predict(NUMBERED).tolist() == answers
+    assert tb.evaluate(model, NUMBERED, 2, by=1).accuracy == tb.evaluate(expected, NAMED, "2", by="1").accuracy
+    found = tb.cross_validate(tb.NaiveBayes(), NUMBERED, 2, folds=2)
+    assert found.accuracy == tb.cross_validate(tb.NaiveBayes(), NAMED, "2", folds=2).accuracy
+    model.save(tmp_path / "model")
+    assert tb.load(tmp_path / "model").predict(NUMBERED).tolist() == answers
+
+
+def test_keys_are_names_where_names_are_numbers():
+    model = tb.NaiveBayes({0: tb.Poisson(), 3: tb.Gaussian()}).fit(NUMBERED, 2)
+    assert model.columns_ == {0: tb.Poisson(), 3: tb.Gaussian()}
+    for key in (4, -1):  # would be positions among names that are strings
+        with pytest.raises(tb.DataError, match=f"no column {key} "):
+            tb.NaiveBayes({key: tb.Gaussian()}).fit(NUMBERED, 2)
+    with pytest.raises(tb.DataError, match="no column 9 "):
+        tb.NaiveBayes().fit(NUMBERED, 9)

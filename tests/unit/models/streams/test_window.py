@@ -59,7 +59,8 @@ def test_a_window_of_time_is_a_model_of_what_is_not_too_old_in_whatever_order_it
     inside = times > times.max() - duration
     assert_same(window.model_, learned(make(), frame[inside], y, sample_weight=weight[inside]))
     assert window.now_ == times.max()
-    assert window.n_late_ <= (~inside).sum()
+    latest = np.maximum.accumulate(times[order])
+    assert window.n_late_ == (times[order] <= latest - duration).sum()
     gone = window.advance(times.max() + 2)  # all rows expired, and the window goes on
     assert gone.n_rows_ == 0
     assert_same(learned(gone, frame.iloc[:30], y, time=5.0).model_, learned(make(), frame.iloc[:30], y))
@@ -346,3 +347,18 @@ def test_files_are_gone_through_batch_by_batch(tmp_path):
     (tmp_path / "none.csv").write_text("x,y\n")
     with pytest.raises(tb.DataError, match="0 rows"):
         tb.Window(tb.NaiveBayes(), rows=2).partial_fit(str(tmp_path / "none.csv"), "y")
+
+
+def test_older_rows_of_one_batch_are_not_late():
+    rows = {"x": list("abcd"), "y": [0, 1, 0, 1]}
+    window = tb.Window(tb.NaiveBayes(), duration=2).partial_fit(rows, "y", time=[0, 1, 5, 6])
+    assert (window.n_kept_, window.n_late_) == (2, 0)
+    assert "late" not in repr(window)
+    window.partial_fit(rows, "y", time=[4.5, 7, 4.75, 5.5])  # 4.75 and 5.5 - 2 < 5: one of them arrives after 7
+    assert (window.n_kept_, window.n_late_) == (3, 1)
+    assert ", 1 arrived too late, " in repr(window)
+    apart = tb.Window(tb.NaiveBayes(), duration=2)
+    for batch, times in ((rows, [0, 1, 5, 6]), (rows, [4.5, 7, 4.75, 5.5])):
+        for k, time in enumerate(times):
+            apart.partial_fit({name: cells[k : k + 1] for name, cells in batch.items()}, "y", time=[time])
+    assert (apart.n_kept_, apart.n_late_) == (window.n_kept_, window.n_late_)
