@@ -174,7 +174,7 @@ class Model(Estimator):
         other._check_settings()
         tally = self._retally(other)
         other._take_from(self)._check_prior(other._with_prior(tally))
-        other._frame, other._block_names = self._frame, self._block_names
+        other._frame, other._block_names = self._frame, dict(self._block_names)
         return other._adopt(tally, self._climb)._state(self._given)
 
     def _with_one_target(self, other: Self) -> tuple[Self, Self]:
@@ -237,7 +237,7 @@ class Model(Estimator):
         check_is_fitted(self, "tally_")
         self._need_counts("a model without rows")
         other = clone(self)._take_from(self)._adopt(self.tally_.scale(0.0))
-        other._frame, other._block_names = self._frame, self._block_names
+        other._frame, other._block_names = self._frame, dict(self._block_names)
         return other
 
     def __add__(self, other: Self) -> Self:
