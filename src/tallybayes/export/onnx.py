@@ -11,7 +11,7 @@ from tallybayes import __version__
 from tallybayes.errors import ExportError
 from tallybayes.export.names import free_names
 from tallybayes.export.onnx_terms import Graph
-from tallybayes.export.scores import IMPOSSIBLE, Cell, Lookup, Parents, Rows, Scores, Term
+from tallybayes.export.scores import IMPOSSIBLE, LARGEST, Cell, Lookup, Parents, Rows, Scores, Term
 from tallybayes.families.aggregates import Log, Steps
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _OPSET, _LABEL_OPSET, _FORMAT = 17, 3, 8  # versions that runtimes of 2022 and later read
 MISSING = -(2**63)  # among whole labels, of which none is NaN; among strings it is the empty one
-_LARGEST = 1e100  # numbers beyond are taken for this one: their squares are finite
 _PATTERNS = 1_000_000  # numbers of a table of what rows may lack; beyond, rows that lack a cell have no answer
 
 
@@ -120,7 +119,7 @@ class _Model(Graph):
             self.refused.append(self.apply("Where", missing, np.array(np.nan), zero))
         if isinstance(reading, Log):
             return self.apply("Log", x), missing
-        return self.apply("Clip", x, np.array(-_LARGEST), np.array(_LARGEST)), missing
+        return self.apply("Clip", x, np.array(-LARGEST), np.array(LARGEST)), missing
 
     def _look_up(self, lookup: Lookup) -> None:
         """Add the weights of levels: by their places in a table that ends in that of an unseen one and of none."""

@@ -21,6 +21,8 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 IMPOSSIBLE = -1e300  # log 0, as a number that can be added up: sums of it are far below all others
+LARGEST = 1e100  # numbers beyond are read as this one: their squares are finite
+SMALLEST = 1e-150  # numbers nearer to 0 are read as 0: PostgreSQL has no squares of them
 _MOST_WEIGHTS = 1_000_000  # of pairs of levels
 _ALIKE = 1e-12  # roots of covariances that differ by less, but for a factor, are one
 
@@ -241,6 +243,8 @@ def _add(scores: Scores, part: Scored, domains: list[Domain], impossible: np.nda
         )
     cells = [_cell(part, form, name) for name in names]
     kept = [place for place in range(len(names)) if place not in part.constant]
+    for place in kept:
+        _check_range(form, cells[place], place, ~impossible)
     if isinstance(form, LevelTable):
         for cell, table, place in zip(cells, form.segments.split(form.log_p), range(len(names)), strict=True):
             scores.lookups.append(_lookup(cell, bounded(table.T, impossible), domains, place, scores.unseen))
@@ -251,6 +255,31 @@ def _add(scores: Scores, part: Scored, domains: list[Domain], impossible: np.nda
         if isinstance(form, Urns) and form.total is not None:
             scores.totals.append(Total(tuple(cells), np.where(impossible, 1.0, form.total[:, 0])))
     return dict(zip(names, cells, strict=True))
+
+
+def _check_range(form: Any, cell: Cell, place: int, possible: np.ndarray) -> None:
+    """Raise ExportError where a column's mean, scale or cut points are out of range."""
+    found: dict[str, np.ndarray] = {}
+    if isinstance(cell.reading, Steps):
+        found["cut point"] = np.asarray(cell.reading.cuts)
+    if isinstance(form, Bell | Student):
+        mean, precision = (
+            (form.mean, form.precision) if isinstance(form, Bell) else (form.location, form.inverse_spread)
+        )
+        with np.errstate(divide="ignore"):
+            found["scale"] = precision[..., min(place, precision.shape[-1] - 1)] ** -0.5
+        found["mean"] = mean[..., place]
+    elif isinstance(form, RowBell | RowStudent):
+        found["scale"] = 1.0 / np.abs(form.turned(np.ones((1, 1)), np.array([place]))[0][0, :, 0])
+        found["mean"] = (form.mean if isinstance(form, RowBell) else form.location)[..., place]
+    for what, each in found.items():
+        numbers = each[possible] if each.shape == possible.shape else np.atleast_1d(each)
+        wrong = (np.abs(numbers) > LARGEST) | ((numbers < SMALLEST) if what == "scale" else False)
+        if wrong.any():
+            raise ExportError(
+                f"column {cell.column!r} has a {what} of {numbers[wrong][0]:.6g}; exported numbers are at most "
+                f"{LARGEST:g}, scales at least {SMALLEST:g}.\n    Rescale the column and fit the model again."
+            )
 
 
 def _width(form: Any) -> int:
@@ -326,5 +355,7 @@ def _parents(families: Mapping[Name, Family], plan: ParentsPlan) -> Parents:
         )
     read = [families[name].written(Column(0)) if families[name].bins else None for name in pairs.names]
     cells = tuple(Cell(name, reading, None) for name, reading in zip(pairs.names, read, strict=True))
+    for cell in cells:
+        _check_range(None, cell, 0, np.ones(len(plan.log_prior), dtype=bool))
     own, given = np.log(pairs.shares).T, np.log(pairs.given(plan.strength)).transpose(1, 2, 0)
     return Parents(cells, tuple(domain.levels for domain in pairs.domains), pairs.column, own, given)

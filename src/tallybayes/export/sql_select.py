@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.export.names import free_names
-from tallybayes.export.scores import IMPOSSIBLE, Cell, Lookup, Rows, Scores, Term
+from tallybayes.export.scores import IMPOSSIBLE, LARGEST, SMALLEST, Cell, Lookup, Rows, Scores, Term
 from tallybayes.export.sql_terms import Arithmetic, balanced
 from tallybayes.families.aggregates import Column
 from tallybayes.sources.dialects import Dialect
@@ -16,8 +16,6 @@ from tallybayes.sources.dialects import Dialect
 JOINED = 40  # tables at a time: SQLite joins at most 64
 NOTHING = -700.0  # of which PostgreSQL has no exponential much below
 _PATTERNS = 100_000  # numbers of a table of what rows may lack; beyond, rows that lack a cell have no answer
-_LARGEST = 1e100  # numbers beyond are taken for this one: their squares are finite
-_SMALLEST = 1e-150  # and those nearer to 0 for 0: PostgreSQL refuses squares that are too small
 
 
 class Select:
@@ -99,9 +97,9 @@ class Select:
             if cell.reading is None:
                 continue
             value = f"a.v{number}"
-            near = f"ABS({value}) < {self.real(_SMALLEST)}"
-            ends = f"WHEN {value} > {self.real(_LARGEST)} THEN {self.real(_LARGEST)}"
-            ends += f" WHEN {value} < {self.real(-_LARGEST)} THEN {self.real(-_LARGEST)} WHEN {near} THEN 0e0"
+            near = f"ABS({value}) < {self.real(SMALLEST)}"
+            ends = f"WHEN {value} > {self.real(LARGEST)} THEN {self.real(LARGEST)}"
+            ends += f" WHEN {value} < {self.real(-LARGEST)} THEN {self.real(-LARGEST)} WHEN {near} THEN 0e0"
             read = f"CASE {ends} ELSE {value} END" if cell.reading == Column(0) else None
             read = dialect.write(cell.reading, [value], None) if read is None else read
             fits = {
