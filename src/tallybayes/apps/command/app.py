@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from cyclopts import App, Parameter
 
 import tallybayes
 from tallybayes.apps.command.overview import COMMANDS, COMPLETION, HELP
+
+
+class _Tally(App):
+    """The application, whose completion in bash knows folders, and files where an option has several values."""
+
+    def generate_completion(self, **options: Any) -> str:
+        """The script of a shell."""
+        return super().generate_completion(**options).replace("complete -F ", "complete -o filenames -o default -F ")
 
 
 def make_app(asked: str | None = None, words: Sequence[str] = ()) -> App:
@@ -20,7 +29,7 @@ def make_app(asked: str | None = None, words: Sequence[str] = ()) -> App:
     words : sequence of str
         All that was typed: where a command has commands of its own, the one that is meant is in it.
     """
-    app = App(
+    app = _Tally(
         name="tally",
         help=HELP,
         help_format="plaintext",

@@ -6,10 +6,15 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.messages import redacted
 
+if TYPE_CHECKING:
+    File = str
+else:
+    File = str | Path  # a string; shells complete file names where a type is a path
 STANDARD_INPUT = "stdin:"  # what - stands for; and standard output, where something is written
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
 

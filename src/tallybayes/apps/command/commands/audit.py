@@ -8,12 +8,12 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.data import PLAIN, Places, Read
 from tallybayes.apps.command.models import load
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
 def audit(
-    model: str,
-    data: str,
+    model: File,
+    data: File,
     /,
     *,
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from tallybayes.apps.command.terminal import answer
+from tallybayes.apps.command.terminal import File, answer
 
 _N = 20_000
 
 
-def demo(*, output: Annotated[str, Parameter(name=["--output", "-o"], show_default=True)] = "report.html") -> None:
+def demo(*, output: Annotated[File, Parameter(name=["--output", "-o"], show_default=True)] = "report.html") -> None:
     """Show the main job on a made-up table: a mixed one, with missing cells.
 
     Rows are counted inside DuckDB, where they lie; the model is measured and

@@ -7,10 +7,10 @@ from typing import Any
 from tallybayes.apps.command.faults import CommandError
 from tallybayes.apps.command.models import load
 from tallybayes.apps.command.tables import show_difference
-from tallybayes.apps.command.terminal import answer_json
+from tallybayes.apps.command.terminal import File, answer_json
 
 
-def diff(before: str, after: str, /, *, json: bool = False) -> None:
+def diff(before: File, after: File, /, *, json: bool = False) -> None:
     """Show what changed from one model to another, in rows and in bits.
 
     The bits of a column tell how far its distribution moved (the divergence of

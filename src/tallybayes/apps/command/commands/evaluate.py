@@ -10,12 +10,12 @@ from tallybayes.apps.command.data import PLAIN, Places, Read
 from tallybayes.apps.command.faults import UsageError
 from tallybayes.apps.command.models import load
 from tallybayes.apps.command.tables import show_evaluation
-from tallybayes.apps.command.terminal import answer_json
+from tallybayes.apps.command.terminal import File, answer_json
 
 
 def evaluate(
-    model: str,
-    data: str,
+    model: File,
+    data: File,
     /,
     *,
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,

@@ -8,12 +8,12 @@ from tallybayes.apps.command.data import PLAIN, Places, Read
 from tallybayes.apps.command.faults import CommandError, UsageError
 from tallybayes.apps.command.models import load
 from tallybayes.apps.command.tables import show_explanation
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
 def explain(
-    model: str,
-    data: str,
+    model: File,
+    data: File,
     /,
     *,
     row: tuple[int, ...] = (1,),

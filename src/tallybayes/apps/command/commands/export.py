@@ -8,20 +8,20 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.faults import CommandError, UsageError
 from tallybayes.apps.command.models import check_free, load
-from tallybayes.apps.command.terminal import answer, say
+from tallybayes.apps.command.terminal import File, answer, say
 from tallybayes.apps.writing import write_whole
 
 
 def export(
-    model: str,
+    model: File,
     /,
     *,
     sql: Literal["duckdb", "postgresql", "sqlite", "spark"] | None = None,
     table: str | None = None,
     keep: tuple[str, ...] = (),
-    onnx: str | None = None,
-    bif: str | None = None,
-    output: Annotated[str | None, Parameter(name=["--output", "-o"])] = None,
+    onnx: File | None = None,
+    bif: File | None = None,
+    output: Annotated[File | None, Parameter(name=["--output", "-o"])] = None,
     force: bool = False,
 ) -> None:
     """Write a model for where the rows are: as SQL, as ONNX, or a network as BIF.

@@ -14,7 +14,7 @@ from tallybayes.apps.command.models import check_free, load, save
 from tallybayes.apps.command.settings import MODELS, make, read_families, read_prior, read_structure
 from tallybayes.apps.command.tables import show_report, show_summary
 from tallybayes.apps.command.telling import described
-from tallybayes.apps.command.terminal import STANDARD_INPUT, answer_json
+from tallybayes.apps.command.terminal import STANDARD_INPUT, File, answer_json
 from tallybayes.messages import redacted
 
 Model = Literal[
@@ -32,12 +32,12 @@ Covariance = Literal["full", "tied", "diagonal", "tied-diagonal", "spherical", "
 
 
 def fit(
-    data: str,
+    data: File,
     /,
     *,
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
     model: Annotated[Model, Parameter(name=["--model", "-m"], show_default=True)] = "choose",
-    out: Annotated[str | None, Parameter(name=["--out", "-o"])] = None,
+    out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None,
     force: bool = False,
     columns: tuple[str, ...] = (),
     estimate: Estimate | None = None,
@@ -52,7 +52,7 @@ def fit(
     order: str | None = None,
     states: int | None = None,
     single: bool | None = None,
-    like_model: Annotated[str | None, Parameter(name="--like")] = None,
+    like_model: Annotated[File | None, Parameter(name="--like")] = None,
     seed: int | None = None,
     json: bool = False,
     reading: Read = PLAIN,

@@ -8,12 +8,12 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.faults import CommandError, UsageError
 from tallybayes.apps.command.models import load, save
-from tallybayes.apps.command.terminal import answer, answer_json, rows
+from tallybayes.apps.command.terminal import File, answer, answer_json, rows
 
 
 def merge(
-    *models: str,
-    out: Annotated[str, Parameter(name=["--out", "-o"])],
+    *models: File,
+    out: Annotated[File, Parameter(name=["--out", "-o"])],
     force: bool = False,
     json: bool = False,
 ) -> None:

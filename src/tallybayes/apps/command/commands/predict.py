@@ -9,15 +9,15 @@ from cyclopts import Parameter
 from tallybayes.apps.command.data import PLAIN, Places, Read
 from tallybayes.apps.command.faults import UsageError
 from tallybayes.apps.command.models import load
-from tallybayes.apps.command.terminal import say
+from tallybayes.apps.command.terminal import File, say
 
 
 def predict(
-    model: str,
-    data: str,
+    model: File,
+    data: File,
     /,
     *,
-    out: Annotated[str | None, Parameter(name=["--out", "-o"])] = None,
+    out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None,
     to_table: str | None = None,
     proba: bool = False,
     keep: tuple[str, ...] = (),

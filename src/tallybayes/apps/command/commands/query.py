@@ -7,11 +7,11 @@ from typing import Any
 
 from tallybayes.apps.command.faults import UsageError
 from tallybayes.apps.command.models import load
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
 def query(
-    network: str,
+    network: File,
     /,
     *,
     ask: tuple[str, ...] = (),

@@ -6,10 +6,10 @@ import os
 
 from tallybayes.apps.command.faults import CommandError
 from tallybayes.apps.command.models import load
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
-def receipt(file: str, model: str, /, *, never_saw: str | None = None, json: bool = False) -> int:
+def receipt(file: File, model: File, /, *, never_saw: File | None = None, json: bool = False) -> int:
     """Check a receipt of 'tally forget' against a model.
 
     The model must have the very counts that the receipt ends with. With

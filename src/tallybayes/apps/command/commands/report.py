@@ -9,16 +9,16 @@ from cyclopts import Parameter
 from tallybayes.apps.command.data import PLAIN, Places, Read
 from tallybayes.apps.command.faults import UsageError
 from tallybayes.apps.command.models import load
-from tallybayes.apps.command.terminal import say
+from tallybayes.apps.command.terminal import File, say
 
 
 def report(
-    model: str,
+    model: File,
     /,
     *,
-    data: Annotated[str, Parameter(name=["--data", "-d"])],
+    data: Annotated[File, Parameter(name=["--data", "-d"])],
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
-    output: Annotated[str, Parameter(name=["--output", "-o"], show_default=True)] = "report.html",
+    output: Annotated[File, Parameter(name=["--output", "-o"], show_default=True)] = "report.html",
     by: str | None = None,
     title: str | None = None,
     reading: Read = PLAIN,

@@ -9,18 +9,18 @@ from cyclopts import Parameter
 from tallybayes.apps.command.data import Places
 from tallybayes.apps.command.faults import CommandError, UsageError
 from tallybayes.apps.command.models import load
-from tallybayes.apps.command.terminal import say
+from tallybayes.apps.command.terminal import File, say
 
 
 def sample(
-    model: str,
+    model: File,
     /,
     *,
     n: Annotated[int, Parameter(name=["--rows", "-n"], show_default=True)] = 10,
     seed: int | None = None,
     given: Annotated[str | None, Parameter(name=["--class", "-c"])] = None,
     length: Annotated[int, Parameter(show_default=True)] = 10,
-    out: Annotated[str | None, Parameter(name=["--out", "-o"])] = None,
+    out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None,
     to_table: str | None = None,
     json: bool = False,
 ) -> None:

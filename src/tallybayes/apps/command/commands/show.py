@@ -10,11 +10,11 @@ from tallybayes.apps.command.models import load
 from tallybayes.apps.command.streams import is_stream, shown, told
 from tallybayes.apps.command.tables import MOST, show_lines, show_parameters, show_summary
 from tallybayes.apps.command.telling import described, learned
-from tallybayes.apps.command.terminal import answer, answer_json, rows
+from tallybayes.apps.command.terminal import File, answer, answer_json, rows
 
 
 def show(
-    model: str,
+    model: File,
     /,
     *,
     column: Annotated[tuple[str, ...], Parameter(name=["--column", "-c"])] = (),

@@ -8,14 +8,15 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.changing import change
 from tallybayes.apps.command.data import PLAIN, Read
+from tallybayes.apps.command.terminal import File
 
 
 def update(
-    model: str,
-    data: str,
+    model: File,
+    data: File,
     /,
     *,
-    out: Annotated[str | None, Parameter(name=["--out", "-o"])] = None,
+    out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None,
     force: bool = False,
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
     weight: str | None = None,

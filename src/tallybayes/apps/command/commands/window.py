@@ -12,19 +12,19 @@ from tallybayes.apps.command.faults import UsageError
 from tallybayes.apps.command.models import check_free, load, save
 from tallybayes.apps.command.settings import read_span
 from tallybayes.apps.command.streams import came, shown, told
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
 def window(
-    model: str,
-    data: str,
+    model: File,
+    data: File,
     /,
     *,
     rows: int | None = None,
     duration: str | None = None,
     half_life: str | None = None,
     time: str | None = None,
-    out: Annotated[str | None, Parameter(name=["--out", "-o"])] = None,
+    out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None,
     force: bool = False,
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
     weight: str | None = None,

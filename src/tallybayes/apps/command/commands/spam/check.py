@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tallybayes.apps.command.terminal import STANDARD_INPUT
+from tallybayes.apps.command.terminal import STANDARD_INPUT, File
 from tallybayes.apps.spam.checking import Asked
 from tallybayes.apps.spam.checking import check as check_mails
 
 
 def check(
-    *files: str,
-    store: str | None = None,
+    *files: File,
+    store: File | None = None,
     header: bool = False,
     json: bool = False,
     thresholds: str | None = None,

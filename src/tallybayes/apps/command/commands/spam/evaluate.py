@@ -6,18 +6,18 @@ from typing import Any
 
 from tallybayes.apps.command.commands.spam.shared import plain_paths
 from tallybayes.apps.command.faults import CommandError, UsageError
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
 def evaluate(
     *,
-    ham: tuple[str, ...],
-    spam: tuple[str, ...],
-    store: str | None = None,
+    ham: tuple[File, ...],
+    spam: tuple[File, ...],
+    store: File | None = None,
     thresholds: str | None = None,
     costs: str | None = None,
     learning: bool = False,
-    picture: str | None = None,
+    picture: File | None = None,
     json: bool = False,
 ) -> None:
     """Measure the verdicts on mail that is known to be ham or spam.

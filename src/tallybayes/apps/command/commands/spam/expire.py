@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
 def expire(
@@ -15,7 +15,7 @@ def expire(
     days: Annotated[float, Parameter(show_default=True)] = 90.0,
     most: int | None = None,
     mails: int | None = None,
-    store: str | None = None,
+    store: File | None = None,
     json: bool = False,
 ) -> None:
     """Let words go that were seen once, long ago, so that the store does not grow for ever.

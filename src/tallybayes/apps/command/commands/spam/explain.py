@@ -8,16 +8,16 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.commands.spam.shared import plain_paths
 from tallybayes.apps.command.faults import CommandError, UsageError
-from tallybayes.apps.command.terminal import answer, answer_json, answer_table, printable
+from tallybayes.apps.command.terminal import File, answer, answer_json, answer_table, printable
 
 
 def explain(
-    file: str = "-",
+    file: File = "-",
     /,
     *,
-    store: str | None = None,
+    store: File | None = None,
     most: Annotated[int, Parameter(show_default=True)] = 20,
-    picture: str | None = None,
+    picture: File | None = None,
     json: bool = False,
 ) -> None:
     """Say which words of a mail decided, and how much each weighs.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tallybayes.apps.command.commands.spam.shared import described
 from tallybayes.apps.command.models import check_free, locked
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
-def export(file: str, /, *, store: str | None = None, force: bool = False, json: bool = False) -> None:
+def export(file: File, /, *, store: File | None = None, force: bool = False, json: bool = False) -> None:
     """Write the counts as a tally, for others to add to theirs.
 
     It has the numbers of ham and spam mails, and of those that have each word:

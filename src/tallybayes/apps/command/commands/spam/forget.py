@@ -6,13 +6,13 @@ from collections import Counter
 
 from tallybayes.apps.command.commands.spam.shared import described, mails, plain_paths
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
 def forget(
-    *files: str,
+    *files: File,
     id: tuple[str, ...] = (),
-    store: str | None = None,
+    store: File | None = None,
     json: bool = False,
 ) -> None:
     """Take mail out of the counts again, as if it had never been learned.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tallybayes.apps.command.commands.spam.shared import described
 from tallybayes.apps.command.faults import CommandError
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
-def add(*files: str, store: str | None = None, json: bool = False) -> None:
+def add(*files: File, store: File | None = None, json: bool = False) -> None:
     """Add the counts of tallies that 'tally spam export' wrote.
 
     They are counted like one's own; but no mails stand for them, so they cannot

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tallybayes.apps.command.commands.spam.shared import counting, described, mails, plain_paths, summed
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
 def learn(
     *,
-    ham: tuple[str, ...] = (),
-    spam: tuple[str, ...] = (),
-    store: str | None = None,
+    ham: tuple[File, ...] = (),
+    spam: tuple[File, ...] = (),
+    store: File | None = None,
     json: bool = False,
 ) -> None:
     """Learn from mail that is known to be ham or spam.

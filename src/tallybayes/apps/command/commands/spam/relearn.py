@@ -8,14 +8,14 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.commands.spam.shared import counting, described, mails, plain_paths, summed
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
 def relearn(
-    *files: str,
+    *files: File,
     label: Annotated[Literal["ham", "spam"], Parameter(name="--as")],
     id: tuple[str, ...] = (),
-    store: str | None = None,
+    store: File | None = None,
     json: bool = False,
 ) -> None:
     """Correct what mail was learned as; what was never learned is learned.

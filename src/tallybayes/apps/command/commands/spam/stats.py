@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tallybayes.apps.command.faults import CommandError
-from tallybayes.apps.command.terminal import answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json
 
 if TYPE_CHECKING:
     from tallybayes.apps.spam.store import Store
 
 
-def stats(*, store: str | None = None, check: bool = False, picture: str | None = None, json: bool = False) -> None:
+def stats(*, store: File | None = None, check: bool = False, picture: File | None = None, json: bool = False) -> None:
     """Show what was learned, and what it takes.
 
     For example

@@ -8,18 +8,18 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tallybayes.apps.command.faults import CommandError, UsageError
-from tallybayes.apps.command.terminal import printable
+from tallybayes.apps.command.terminal import File, printable
 
 
 def watch(
-    maildir: str,
+    maildir: File,
     /,
     *,
     junk: Annotated[str, Parameter(show_default=True)] = "Junk",
     action: Annotated[Literal["move", "flag"], Parameter(show_default=True)] = "move",
     every: Annotated[float, Parameter(show_default=True)] = 5.0,
     once: bool = False,
-    store: str | None = None,
+    store: File | None = None,
     thresholds: str | None = None,
     costs: str | None = None,
     json: bool = False,

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.terminal import answer, answer_json, answer_table
+from tallybayes.apps.command.terminal import File, answer, answer_json, answer_table
 
 
 def words(
     *names: str,
-    store: str | None = None,
+    store: File | None = None,
     most: Annotated[int, Parameter(show_default=True)] = 30,
     mass: Annotated[float, Parameter(show_default=True)] = 0.95,
     json: bool = False,
