@@ -14,7 +14,14 @@ from tallybayes.messages import redacted
 if TYPE_CHECKING:
     File = str
 else:
-    File = str | Path  # a string; shells complete file names where a type is a path
+
+    class File(Path):
+        """A string, for which shells complete file names: cyclopts does so for types that are paths."""
+
+        def __new__(cls, text: str) -> str:
+            return text
+
+
 STANDARD_INPUT = "stdin:"  # what - stands for; and standard output, where something is written
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
 
