@@ -18,7 +18,7 @@ else:
     class File(Path):
         """A string, for which shells complete file names: cyclopts does so for types that are paths."""
 
-        def __new__(cls, text: str) -> str:
+        def __new__(cls, text: str) -> str:  # noqa: D102
             return text
 
 

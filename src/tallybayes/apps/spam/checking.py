@@ -10,13 +10,14 @@ from functools import partial
 from typing import NamedTuple
 
 import tallybayes as tb
-from tallybayes.apps.command.terminal import printable
+from tallybayes.apps.command.terminal import printable, say
 from tallybayes.apps.spam.databases import StoreError
 from tallybayes.apps.spam.judging import CODES, Verdict, judge_mail, mails_or_reasons
 from tallybayes.apps.spam.passing import header_of, pass_on, read_start, split, with_header
 from tallybayes.apps.spam.score import Thresholds, thresholds_of_costs
 from tallybayes.apps.spam.several import FEW, Grouped, in_processes
 from tallybayes.apps.spam.store import Store
+from tallybayes.apps.spam.unpacking import NotMailError, listed
 
 REFUSED = 3
 
@@ -82,8 +83,9 @@ def check(asked: Asked) -> int:
 def judged(place: str | None, files: Sequence[str], thresholds: Thresholds) -> Iterator[tuple[str, Verdict | OSError]]:
     """Names and verdicts of all mails of some files; why, of a file that cannot be read."""
     failed: list[tuple[str, OSError]] = []
+    skipped: list[NotMailError] = []
     try:
-        groups = [("", _readable(files, failed))]
+        groups = [("", _readable(files, failed, skipped))]
         for _, found in in_processes(groups, partial(judge_some, place, thresholds), _import_kernel):
             yield from found
             while failed:
@@ -92,10 +94,14 @@ def judged(place: str | None, files: Sequence[str], thresholds: Thresholds) -> I
         while _open:
             _open.popitem()[1].close()
     yield from failed
+    if skipped:
+        say(listed(skipped))
 
 
-def _readable(files: Sequence[str], failed: list[tuple[str, OSError]]) -> Iterator[tuple[str, bytes]]:
-    for name, raw in mails_or_reasons(files):
+def _readable(
+    files: Sequence[str], failed: list[tuple[str, OSError]], skipped: list[NotMailError]
+) -> Iterator[tuple[str, bytes]]:
+    for name, raw in mails_or_reasons(files, skipped):
         if isinstance(raw, OSError):
             failed.append((name, raw))
         else:

@@ -6,7 +6,8 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+
+from tallybayes.apps.spam.unpacking import LOOKED_AT, NotMailError, Readable, read_up_to, reason_against, unpacked
 
 MAIL_BYTES = 1 << 24  # of one mail: what comes after is not read
 _PIECE = 1 << 20  # of a file, at a time
@@ -15,14 +16,19 @@ _LINE = 1 << 10  # more than the line that starts a mail is long
 _START = re.compile(rb"\n\r?\nFrom [^\n]{1,800}[0-9]:[0-9][0-9][^\n]{0,100}\n")
 
 
-def mails_in(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, bytes]]:
+def mails_in(
+    paths: Iterable[str | os.PathLike[str]], skipped: list[NotMailError] | None = None
+) -> Iterator[tuple[str, bytes]]:
     r"""Names and bytes of the mails in files and folders, one in memory at a time.
 
     Parameters
     ----------
     paths : iterable of paths
         Each an mbox file, a Maildir (its `new` and `cur`, not the folders beside them), a directory of files (and of
-        directories), a file with one mail, or "-" for standard input, one mail or an mbox.
+        directories), a file with one mail, or "-" for standard input, one mail or an mbox. Each may be compressed
+        (gzip, bzip2 or xz).
+    skipped : list, optional
+        Receives an error for every file of a folder that is not mail. A path that is not mail raises its error.
 
     Yields
     ------
@@ -44,16 +50,18 @@ def mails_in(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, byt
             yield from _mails_of(sys.stdin.buffer, "-")
             continue
         name = os.fspath(path)
-        if os.path.isdir(name):
-            for file in _files(name):
-                try:
-                    with open(file, "rb", buffering=0) as stream:
-                        yield from _mails_of(stream, file)
-                except FileNotFoundError:  # moved since the folder was read, as mails are
-                    continue
-        else:
-            with open(name, "rb", buffering=0) as stream:
-                yield from _mails_of(stream, name)
+        for file in _files(name) if os.path.isdir(name) else [name]:
+            try:
+                with open(file, "rb", buffering=0) as stream:
+                    yield from _mails_of(stream, file, strict=file != name)
+            except FileNotFoundError:
+                if file == name:
+                    raise  # others were moved since the folder was read, as mails are
+            except NotMailError as error:
+                if file == name:
+                    raise
+                if skipped is not None:
+                    skipped.append(error)
 
 
 def _files(folder: str) -> Iterator[str]:
@@ -72,17 +80,22 @@ def _files(folder: str) -> Iterator[str]:
             yield entry.path
 
 
-def _mails_of(stream: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
-    """The mails of one open file."""
-    piece = _read(stream, _PIECE)
+def _mails_of(stream: Readable, name: str, strict: bool = False) -> Iterator[tuple[str, bytes]]:
+    """The mails of one open file; text without headers is one, too, unless this is strict."""
+    start, stream = unpacked(stream, name)
+    reason = reason_against(start, strict)
+    if reason is not None:
+        raise NotMailError(name, reason)
+    more = len(start) == LOOKED_AT
+    piece = start + read_up_to(stream, _PIECE - len(start), _PIECE) if more else start
     if _START.match(b"\n\n" + piece[:_LINE]):
         for number, raw in enumerate(_split(stream, b"\n\n" + piece), start=1):
             yield name if number == 1 else f"{name}#{number}", raw
     else:
-        yield name, piece + _read(stream, MAIL_BYTES - len(piece)) if len(piece) == _PIECE else piece
+        yield name, (piece + read_up_to(stream, MAIL_BYTES - len(piece), _PIECE) if more else piece)[:MAIL_BYTES]
 
 
-def _split(stream: BinaryIO, rest: bytes) -> Iterator[bytes]:
+def _split(stream: Readable, rest: bytes) -> Iterator[bytes]:
     """The mails of an mbox, without the lines they start with."""
     mail, place, begun = bytearray(), 0, False
     while True:
@@ -95,18 +108,9 @@ def _split(stream: BinaryIO, rest: bytes) -> Iterator[bytes]:
             continue
         whole = max(place, len(rest) - _LINE)  # what comes after may start a mail, when more of it is there
         mail += rest[place:whole][: MAIL_BYTES - len(mail)]
-        piece = _read(stream, _PIECE)
+        piece = read_up_to(stream, _PIECE, _PIECE)
         if not piece:
             mail += rest[whole:][: MAIL_BYTES - len(mail)]
             yield bytes(mail)
             return
         rest, place = rest[whole:] + piece, 0
-
-
-def _read(stream: BinaryIO, size: int) -> bytes:
-    """So many bytes, or all that are left: a pipe gives them in small pieces."""
-    pieces = []
-    while size > 0 and (piece := stream.read(min(size, _PIECE))):
-        pieces.append(piece)
-        size -= len(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tallybayes.apps.spam.mail import mails_in, tokens_of
 from tallybayes.apps.spam.score import KINDS, UNCALIBRATED, Calibration, Judgement, Thresholds, Totals, decide, judge
 from tallybayes.apps.spam.store import State, Store
+from tallybayes.apps.spam.unpacking import NotMailError
 
 CODES = {"ham": 0, "spam": 1, "unsure": 2}
 
@@ -73,10 +74,12 @@ def _judgement(store: Store, tokens: list[str]) -> tuple[list[tuple[int, int]], 
     return pairs, judge(tokens, ham, spam, totals_of(state), calibration_of(state))
 
 
-def mails_or_reasons(paths: Iterable[str]) -> Iterator[tuple[str, bytes | OSError]]:
+def mails_or_reasons(
+    paths: Iterable[str], skipped: list[NotMailError] | None = None
+) -> Iterator[tuple[str, bytes | OSError]]:
     """Names and mails of all paths; of a path that cannot be read, why, and the others still come."""
     for path in paths:
         try:
-            yield from mails_in([path])
+            yield from mails_in([path], skipped)
         except OSError as error:
             yield path, error

@@ -18,6 +18,7 @@ from tallybayes.apps.spam.packing import Batch
 from tallybayes.apps.spam.score import kinds_of
 from tallybayes.apps.spam.several import Grouped, in_processes
 from tallybayes.apps.spam.store import Label, Store
+from tallybayes.apps.spam.unpacking import NotMailError
 
 _AT_ONCE = 2000  # messages of a transaction, which are counted together
 CALIBRATED = 4000  # messages, spread over all, that a calibration is made of
@@ -38,7 +39,13 @@ def read_messages(group: Grouped) -> tuple[list[str], Batch]:
     return [name for name, _ in mails], read_batch([raw for _, raw in mails])
 
 
-def learn(store: Store, parts: Mapping[Label, Iterable[str]], *, move: bool = False) -> Iterator[Learned]:
+def learn(
+    store: Store,
+    parts: Mapping[Label, Iterable[str]],
+    *,
+    move: bool = False,
+    skipped: list[NotMailError] | None = None,
+) -> Iterator[Learned]:
     """Learn all mails of some files and folders; what became of them, after each transaction.
 
     Parameters
@@ -47,12 +54,14 @@ def learn(store: Store, parts: Mapping[Label, Iterable[str]], *, move: bool = Fa
     parts : mapping from "ham" and "spam" to paths
     move : bool
         Move those that were learned as the other class.
+    skipped : list, optional
+        Receives an error for every file of a folder that is not mail.
     """
     change = store.relearn if move else store.learn
     names: list[str] = []
     batches: list[Batch] = []
     now: Label = "ham"
-    groups = ((label, mails_in(parts[label])) for label in parts)
+    groups = ((label, mails_in(parts[label], skipped)) for label in parts)
     for group, (some, batch) in in_processes(groups, read_messages, empty_batch):
         label: Label = "ham" if group == "ham" else "spam"
         if names and (label != now or len(names) >= _AT_ONCE):

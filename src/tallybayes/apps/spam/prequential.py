@@ -14,6 +14,7 @@ from tallybayes.apps.spam.judging import Verdict
 from tallybayes.apps.spam.learning import CALIBRATED, GROWN
 from tallybayes.apps.spam.mail import mails_in, tokens_of
 from tallybayes.apps.spam.score import UNCALIBRATED, Thresholds, Totals, decide, judge, kind_of
+from tallybayes.apps.spam.unpacking import NotMailError
 
 _DATE = re.compile(rb"^date:[ \t]*([^\r\n]{1,100})", re.IGNORECASE | re.MULTILINE)
 
@@ -76,7 +77,10 @@ class Counter:
 
 
 def judged_then_learned(
-    parts: Mapping[str, Iterable[str]], thresholds: Thresholds, counter: Counter | None = None
+    parts: Mapping[str, Iterable[str]],
+    thresholds: Thresholds,
+    counter: Counter | None = None,
+    skipped: list[NotMailError] | None = None,
 ) -> Iterator[Judged]:
     """Every mail of some files and folders: what it was taken for before it was learned.
 
@@ -86,9 +90,13 @@ def judged_then_learned(
     thresholds : Thresholds
     counter : Counter, optional
         What has been learned so far: nothing, if left out.
+    skipped : list, optional
+        Receives an error for every file of a folder that is not mail.
     """
     mails = [
-        (written(raw), label == "spam", tokens_of(raw)) for label, paths in parts.items() for _, raw in mails_in(paths)
+        (written(raw), label == "spam", tokens_of(raw))
+        for label, paths in parts.items()
+        for _, raw in mails_in(paths, skipped)
     ]
     counter = Counter() if counter is None else counter
     for _, is_spam, tokens in sorted(mails, key=lambda mail: mail[0]):

@@ -518,3 +518,17 @@ def test_help_names_the_thresholds_that_are_meant(done):
     for name in ("check", "evaluate", "watch"):
         shown = re.sub(r"[\s│]+", " ", done(f"spam {name} --help"))
         assert f"second on: {limits.ham:g},{limits.spam:g} by default" in shown
+
+
+@pytest.mark.parametrize("command", ["learn --ham", "relearn --as ham", "forget", "check"])
+def test_what_is_not_mail_is_an_error_or_skipped(command, tally, tmp_path):
+    (tmp_path / "box").mkdir()
+    (tmp_path / "box" / "1").write_bytes(make_mail("ham", 1))
+    (tmp_path / "box" / "a.bin").write_bytes(bytes(range(256)) * 40)
+    assert tally("spam learn --spam", str(tmp_path / "box" / "1")).code == 0
+    alone = tally(f"spam {command}", str(tmp_path / "box" / "a.bin"))
+    assert alone.code == 3
+    assert f"error: {tmp_path / 'box' / 'a.bin'}: is binary, not mail." in alone.err
+    folder = tally(f"spam {command}", str(tmp_path / "box"))
+    assert folder.code in (0, 2)
+    assert f"skipped 1 file without mail: {tmp_path / 'box' / 'a.bin'} is binary, not mail\n" in folder.err

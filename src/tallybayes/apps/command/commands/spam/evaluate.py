@@ -6,7 +6,7 @@ from typing import Any
 
 from tallybayes.apps.command.commands.spam.shared import plain_paths
 from tallybayes.apps.command.faults import CommandError, UsageError
-from tallybayes.apps.command.terminal import File, answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json, say
 
 
 def evaluate(
@@ -101,8 +101,12 @@ def _from_nothing(ham: Any, spam: Any, limits: Any, picture: str | None) -> list
     """The verdicts on ham and on spam, each before it was learned."""
     import tallybayes as tb
     from tallybayes.apps.spam.prequential import curve_of, judged_then_learned
+    from tallybayes.apps.spam.unpacking import NotMailError, listed
 
-    judged = list(judged_then_learned({"ham": ham, "spam": spam}, limits))
+    skipped: list[NotMailError] = []
+    judged = list(judged_then_learned({"ham": ham, "spam": spam}, limits, skipped=skipped))
+    if skipped:
+        say(listed(skipped))
     found = [[one.verdict for one in judged if one.is_spam == kind] for kind in (False, True)]
     for label, verdicts in zip(("ham", "spam"), found, strict=True):
         if not verdicts:

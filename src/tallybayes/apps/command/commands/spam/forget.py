@@ -6,7 +6,7 @@ from collections import Counter
 
 from tallybayes.apps.command.commands.spam.shared import described, mails, plain_paths
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.terminal import File, answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json, say
 
 
 def forget(
@@ -41,12 +41,16 @@ def forget(
     from tallybayes.apps.spam.learning import named, recalibrate
     from tallybayes.apps.spam.mail import content_id, mails_in
     from tallybayes.apps.spam.store import Store
+    from tallybayes.apps.spam.unpacking import NotMailError, listed
 
+    skipped: list[NotMailError] = []
     with Store(store) as counts:
-        ids = [named(counts, one) for one in id] if id else [content_id(raw) for _, raw in mails_in(paths)]
+        ids = [named(counts, one) for one in id] if id else [content_id(raw) for _, raw in mails_in(paths, skipped)]
         found = Counter(counts.forget(ids))
         recalibrate(counts)
         state, place = counts.state(), counts.place
+    if skipped:
+        say(listed(skipped))
     if json:
         told = {what: found[what] for what in ("forgotten", "unknown")}
         answer_json({"store": place, **told, "total": {"ham": state.ham, "spam": state.spam}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tallybayes.apps.command.commands.spam.shared import counting, described, mails, plain_paths, summed
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.terminal import File, answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json, say
 
 
 def learn(
@@ -42,14 +42,18 @@ def learn(
     from tallybayes.apps.spam.learning import learn as learn_mails
     from tallybayes.apps.spam.learning import recalibrate
     from tallybayes.apps.spam.store import Label, Store
+    from tallybayes.apps.spam.unpacking import NotMailError, listed
 
     parts: dict[Label, tuple[str, ...]] = {"ham": plain_paths(ham), "spam": plain_paths(spam)}
+    skipped: list[NotMailError] = []
     with Store(store, create=True) as counts:
-        done = summed(counting(learn_mails(counts, parts), "learning"))
+        done = summed(counting(learn_mails(counts, parts, skipped=skipped), "learning"))
         learned = sum(found["learned"] for found in done.values())
         calibrated = recalibrate(counts, always=learned >= 50)
         state = counts.state()
         place = counts.place
+    if skipped:
+        say(listed(skipped))
     if json:
         told = {label: {what: found[what] for what in ("learned", "known", "other")} for label, found in done.items()}
         answer_json({"store": place, **told, "calibrated": calibrated, "total": {"ham": state.ham, "spam": state.spam}})

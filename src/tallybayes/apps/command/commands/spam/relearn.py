@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.commands.spam.shared import counting, described, mails, plain_paths, summed
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.terminal import File, answer, answer_json
+from tallybayes.apps.command.terminal import File, answer, answer_json, say
 
 
 def relearn(
@@ -47,7 +47,9 @@ def relearn(
     from tallybayes.apps.spam.learning import named, recalibrate
     from tallybayes.apps.spam.packing import Message
     from tallybayes.apps.spam.store import Store
+    from tallybayes.apps.spam.unpacking import NotMailError, listed
 
+    skipped: list[NotMailError] = []
     with Store(store, create=not id) as counts:
         if id:
             from tallybayes.apps.spam.learning import Learned
@@ -55,9 +57,13 @@ def relearn(
             messages = [Message(named(counts, one), ()) for one in id]
             found = summed([Learned(label, list(id), counts.relearn(messages, label))])[label]
         else:
-            found = summed(counting(learn_mails(counts, {label: paths}, move=True), "relearning"))[label]
+            found = summed(counting(learn_mails(counts, {label: paths}, move=True, skipped=skipped), "relearning"))[
+                label
+            ]
         recalibrate(counts)
         state, place = counts.state(), counts.place
+    if skipped:
+        say(listed(skipped))
     if json:
         told = {what: found[what] for what in ("relearned", "learned", "known")}
         answer_json({"store": place, "as": label, **told, "total": {"ham": state.ham, "spam": state.spam}})
