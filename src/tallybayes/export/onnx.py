@@ -11,7 +11,7 @@ from tallybayes import __version__
 from tallybayes.errors import ExportError
 from tallybayes.export.names import free_names
 from tallybayes.export.onnx_terms import Graph
-from tallybayes.export.scores import IMPOSSIBLE, LARGEST, Cell, Lookup, Parents, Rows, Scores, Term
+from tallybayes.export.scores import IMPOSSIBLE, LARGEST, Cell, Lookup, Parents, Rows, Scores, Term, Tree
 from tallybayes.families.aggregates import Log, Steps
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class _Model(Graph):
 
         cells, scores = self.scores.cells, self.scores
         kinds = {look.cell: look.levels for look in scores.lookups if look.cell.reading is None}
-        if scores.parents is not None:
-            every = zip(scores.parents.cells, scores.parents.levels, strict=True)
+        if scores.pairs is not None:
+            every = zip(scores.pairs.cells, scores.pairs.levels, strict=True)
             kinds |= {cell: levels for cell, levels in every if cell.reading is None}
         inputs = []
         for name in dict.fromkeys(cell.column for cell in cells):
@@ -79,8 +79,10 @@ class _Model(Graph):
         for rows in scores.rows:
             if rows.cells:
                 self._turn(rows)
-        if scores.parents is not None:
-            self._average(scores.parents)
+        if isinstance(scores.pairs, Parents):
+            self._average(scores.pairs)
+        elif scores.pairs is not None:
+            self._pass_messages(scores.pairs)
         outputs = self._weigh(free_names(["label", "probabilities"], [one.name for one in inputs]))
         graph = helper.make_graph(self.nodes, "tallybayes", inputs, outputs, self.constants)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _LABEL_OPSET)]
@@ -160,10 +162,10 @@ class _Model(Graph):
         reached = self.apply("GreaterOrEqual", self.axis(x, 1), np.array(steps.cuts)[None])
         return self.over(self.apply("Cast", reached, to=7), 1)
 
-    def _average(self, parents: Parents) -> None:
-        """Every level as a parent: of rows that have it, and of those that lack the column's cell."""
+    def _codes(self, pairs: Parents | Tree) -> list[str]:
+        """The levels of all columns, each (n,), among those of all columns; −1 where there is none."""
         codes, first, none = [], 0, np.array(-1, dtype=np.int64)
-        for cell, levels in zip(parents.cells, parents.levels, strict=True):
+        for cell, levels in zip(pairs.cells, pairs.levels, strict=True):
             places = range(first, first + len(levels))
             if cell.reading is None:
                 code = self._encoded(str(cell.column), levels, places, -1)
@@ -172,8 +174,35 @@ class _Model(Graph):
                 assert isinstance(cell.reading, Steps)
                 code = self._encoded(self._bins(x, cell.reading), levels, places, -1)
                 code = self.apply("Where", missing, none, code)
-            codes.append(self.axis(code, 1))
+            codes.append(code)
             first += len(levels)
+        return codes
+
+    def _pass_messages(self, tree: Tree) -> None:
+        """What every column and those below it add to each level of its parent, (n, levels, classes), leaves first."""
+        codes, first = self._codes(tree), np.searchsorted(tree.column, np.arange(len(tree.cells)))
+        below: dict[int, list[str]] = {j: [] for j in range(-1, len(codes))}
+        for j in tree.order[::-1]:
+            table, zero = tree.tables[j], np.array(0, dtype=np.int64)
+            code = self.apply("Max", self.apply("Sub", codes[j], np.array(first[j], dtype=np.int64)), zero)
+            message = self.apply("Gather", table.swapaxes(0, 1), code, axis=0)
+            lost: Any = np.zeros((1, 1, 1))  # a missing cell with nothing below it: its levels sum to 1
+            if below[j]:
+                said = self.sum(below[j])
+                here = self.apply("GatherND", said, self.axis(code, 1), batch_dims=1)
+                message = self.apply("Add", message, self.axis(here, 1))
+                lost = self.apply("Add", self.axis(said, 1), table[None])
+                best = self.apply("ReduceMax", lost, axes=[2], keepdims=1)
+                total = self.over(self.apply("Exp", self.apply("Sub", lost, best)), 2)
+                lost = self.apply("Add", self.apply("Log", total), self.apply("Squeeze", best, np.array([2])))
+            missing = self.axis(self.axis(self.apply("Less", codes[j], zero), 1), 2)
+            below[tree.parents[j]].append(self.apply("Where", missing, lost, message))
+        self.parts.append(self.apply("Squeeze", self.sum(below[-1]), np.array([1])))
+
+    def _average(self, parents: Parents) -> None:
+        """Every level as a parent: of rows that have it, and of those that lack the column's cell."""
+        none, first = np.array(-1, dtype=np.int64), len(parents.column)
+        codes = [self.axis(code, 1) for code in self._codes(parents)]
         code = self.apply("Concat", *codes, axis=1) if len(codes) > 1 else codes[0]
         missing = self.apply("Equal", code, none)
         given = self.apply("Gather", parents.given, self.apply("Max", code, np.array(0, dtype=np.int64)), axis=1)

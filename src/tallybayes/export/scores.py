@@ -12,7 +12,7 @@ from tallybayes.errors import ExportError
 from tallybayes.families.aggregates import Column, Expression, Steps
 from tallybayes.families.family import Family, still_says
 from tallybayes.families.form import Bell, LevelTable, Linear, RowBell, RowStudent, Student, Urns, form_of
-from tallybayes.models.classifiers.pairs_plan import ParentsPlan
+from tallybayes.models.classifiers.pairs_plan import PairsPlan, TreePlan
 from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored
 from tallybayes.models.inputs.presence import is_presence
@@ -144,6 +144,21 @@ class Parents(NamedTuple):
     given: np.ndarray  # log p(level | parent, class): (parents, levels, classes)
 
 
+class Tree(NamedTuple):
+    """Every column given the class and its parent in a tree; missing cells are summed over.
+
+    The score of a row is Σⱼ log p(xⱼ | class, parent of xⱼ). Tables are (parent's levels, levels, classes), those of
+    roots (1, levels, classes).
+    """
+
+    cells: tuple[Cell, ...]
+    levels: tuple[tuple[Any, ...], ...]
+    column: np.ndarray  # of every level
+    parents: tuple[int, ...]  # of every column, −1 for a root
+    order: tuple[int, ...]  # of the columns, parents first
+    tables: tuple[np.ndarray, ...]  # log p(level | parent's level, class)
+
+
 class Mended(NamedTuple):
     """How probabilities are calibrated: (1 − doubt) · softmax(sharpness · score) + doubt · base; or by steps.
 
@@ -173,7 +188,7 @@ class Scores(NamedTuple):
     rows: list[Rows]
     mended: Mended
     unseen: str
-    parents: Parents | None = None
+    pairs: Parents | Tree | None = None
 
     @property
     def cells(self) -> list[Cell]:
@@ -181,16 +196,16 @@ class Scores(NamedTuple):
         every = [lookup.cell for lookup in self.lookups] + [term.cell for term in self.terms]
         every += [cell for total in self.totals for cell in total.cells]
         every += [cell for rows in self.rows for cell in rows.cells]
-        every += [] if self.parents is None else self.parents.cells
+        every += [] if self.pairs is None else self.pairs.cells
         return list(dict.fromkeys(every))
 
 
 def scores_of(model: Any) -> Scores:
     """What a fitted classifier adds up; what cannot be said in plain arithmetic is refused by name."""
-    plan: Plan | ParentsPlan = model._plan
+    plan: Plan | PairsPlan = model._plan
     found = Scores(model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], mended_by(model), model.unseen)
-    if isinstance(plan, ParentsPlan):
-        return found._replace(parents=_parents(model._columns.families, plan))
+    if isinstance(plan, PairsPlan):
+        return found._replace(pairs=_pairs(model._columns.families, plan))
     names = {name for part in plan.scored for name in part.factor.columns}
     cells: dict[Name, Cell] = {}
     for part, domains in zip(plan.scored, plan.domains, strict=True):
@@ -335,10 +350,11 @@ def _column(form: Any, place: int, impossible: np.ndarray) -> Any:
     return Urns(of(form.at_zero), of(form.start, 1.0), of(form.slope))
 
 
-def _parents(families: Mapping[Name, Family], plan: ParentsPlan) -> Parents:
+def _pairs(families: Mapping[Name, Family], plan: PairsPlan) -> Parents | Tree:
     """The tables of a classifier that counts pairs, if they are not too many."""
-    pairs = plan.pairs
-    n_weights = int(pairs.sizes.sum() ** 2 - (pairs.sizes**2).sum()) * len(plan.log_prior)
+    pairs, tables = plan.pairs, plan.tables if isinstance(plan, TreePlan) else []
+    n_pairs = int(pairs.sizes.sum() ** 2 - (pairs.sizes**2).sum())
+    n_weights = sum(table.size for table in tables) if tables else n_pairs * len(plan.log_prior)
     if n_weights > _MOST_WEIGHTS:
         raise ExportError(
             f"the pairs of {pairs.sizes.sum()} levels in {len(plan.log_prior)} classes are {n_weights} weights; "
@@ -357,5 +373,8 @@ def _parents(families: Mapping[Name, Family], plan: ParentsPlan) -> Parents:
     cells = tuple(Cell(name, reading, None) for name, reading in zip(pairs.names, read, strict=True))
     for cell in cells:
         _check_range(None, cell, 0, np.ones(len(plan.log_prior), dtype=bool))
+    levels = tuple(domain.levels for domain in pairs.domains)
+    if isinstance(plan, TreePlan):
+        return Tree(cells, levels, pairs.column, tuple(plan.parents), tuple(plan.order), tuple(tables))
     own, given = np.log(pairs.shares).T, np.log(pairs.given(plan.strength)).transpose(1, 2, 0)
-    return Parents(cells, tuple(domain.levels for domain in pairs.domains), pairs.column, own, given)
+    return Parents(cells, levels, pairs.column, own, given)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tallybayes.errors import DataError, ExportError
-from tallybayes.export.scores import Scores
-from tallybayes.export.sql_pairs import SelectPairs
+from tallybayes.export.scores import Scores, Tree
+from tallybayes.export.sql_pairs import SelectPairs, SelectTree
 from tallybayes.export.sql_select import Select
 from tallybayes.sources.databases import DuckDB, PostgreSQL, SQLite
 from tallybayes.sources.dialects import Dialect
@@ -47,5 +47,5 @@ def write_sql(scores: Scores, dialect: Dialect, table: Any, keep: Sequence[str],
     for name in [*keep, *(cell.column for cell in scores.cells)]:
         if "\0" in str(name):
             raise ExportError(f"the column {name!r} holds the character NUL, which no name in SQL has.")
-    kind = Select if scores.parents is None else SelectPairs
+    kind = Select if scores.pairs is None else SelectTree if isinstance(scores.pairs, Tree) else SelectPairs
     return kind(scores, dialect).text(source_of(dialect, table), keep, proba)

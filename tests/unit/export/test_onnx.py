@@ -81,19 +81,25 @@ def test_discriminants_with_missing_cells(covariance, estimate):
 
 
 @pytest.mark.parametrize("names", [["label`"], ["label`", "number", "member", "named", "cut", "size", "tied"]], ids=len)
-def test_one_dependence_with_missing_parents(names, mixed):  # noqa: F811
-    model = tb.AveragedOneDependence(calibration="temperature").fit(mixed[[*names, "class"]], "class")
+@pytest.mark.parametrize("kind", [tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
+def test_pairs_of_columns_with_missing_cells(kind, names, mixed):  # noqa: F811
+    model = kind(calibration="temperature").fit(mixed[[*names, "class"]], "class")
     asked = strange(mixed)[names]
     asked.loc[20, names] = None
+    for k, name in enumerate(names):  # each is missing beside others, and alone known
+        asked.loc[21 + k :: 29, name] = None
+        if len(names) > 1:
+            asked.loc[22 + k :: 31, names[:k] + names[k + 1 :]] = None
     check(model, asked)
 
 
-def test_one_dependence_of_an_array():
+@pytest.mark.parametrize("kind", [tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
+def test_pairs_of_an_array(kind):
     rng = np.random.default_rng(2)
     y = rng.integers(0, 3, 300)
     X = rng.normal(y[:, None], 1.0, (300, 4))
     X[rng.random(X.shape) < 0.1] = np.nan
-    check(tb.AveragedOneDependence().fit(X, y), X)
+    check(kind().fit(X, y), X)
 
 
 def test_rows_with_too_many_patterns_have_no_answer_where_they_lack_a_cell():

@@ -345,10 +345,15 @@ def test_rows_with_too_many_patterns_have_no_answer_where_they_lack_a_cell():
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("names", [["label`"], ["label`", "number", "member", "named", "cut", "size", "tied"]], ids=len)
-def test_one_dependence_with_missing_parents(database, names, mixed):
-    model = tb.AveragedOneDependence().fit(mixed[[*names, "class"]], "class")
+@pytest.mark.parametrize("kind", [tb.AveragedOneDependence, tb.TreeAugmentedNaiveBayes])
+def test_pairs_of_columns_with_missing_cells(database, kind, names, mixed):
+    model = kind().fit(mixed[[*names, "class"]], "class")
     asked = strange(mixed)[[*names, "id"]]
     asked.loc[20, names] = None
+    for k, name in enumerate(names):  # each is missing beside others, and alone known
+        asked.loc[21 + k :: 29, name] = None
+        if len(names) > 1:
+            asked.loc[22 + k :: 31, names[:k] + names[k + 1 :]] = None
     expected = model.predict_proba(asked[names])
     found = database.ask(model.to_sql(database.dialect, "rows", keep="id"), asked)
     np.testing.assert_allclose(np.array([row[2:] for row in found], dtype=float), expected, rtol=0, atol=1e-9)
@@ -356,6 +361,23 @@ def test_one_dependence_with_missing_parents(database, names, mixed):
     strict = model.reestimate(unseen="error")
     found = database.ask(strict.to_sql(database.dialect, "rows", keep="id"), asked)
     assert [row[0] for row in found if row[1] is None] == [3]
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("shape", ["chain", "star"])
+def test_deep_and_wide_trees(database, shape):
+    rng = np.random.default_rng(4)
+    n, d = 400, 12
+    cells = [rng.integers(0, 3, n)]
+    for k in range(1, d):
+        cells.append(np.where(rng.random(n) < 0.1, rng.integers(0, 3, n), cells[k - 1 if shape == "chain" else 0]))
+    rows = pd.DataFrame({f"x{k}": column for k, column in enumerate(cells)})
+    labelled = rows.assign(**{"class": rng.choice(CLASSES, n)})
+    model = tb.TreeAugmentedNaiveBayes(tb.Categorical()).fit(labelled, "class")
+    parents = list(model.parents_.values())
+    assert len(set(parents)) == (d if shape == "chain" else 2)
+    asked = rows.iloc[:60].astype(object).where(rng.random((60, d)) < 0.6, None).astype("Int64").assign(id=range(60))
+    check(model, database, asked)
 
 
 def test_more_pairs_than_a_query_should_hold_are_refused():
@@ -402,13 +424,9 @@ def test_what_cannot_be_written_is_refused_by_name(mixed):
         model.to_sql("oracle", "t")
     with pytest.raises(tb.DataError, match=r"table .*expected the name of a table"):
         model.to_sql("duckdb", ())
-    pairs = {"a": ["x", "y"] * 3, "b": ["u", "v", "v"] * 2, "y": [0, 1] * 3}
-    with pytest.raises(tb.ExportError, match="TreeAugmentedNaiveBayes passes messages"):
-        tb.TreeAugmentedNaiveBayes().fit(pairs, "y").to_sql("duckdb", "t")
     with pytest.raises(tb.ExportError, match="mixture of calibrated models is not written"):
         tb.Chosen().to_sql  # noqa: B018
     assert "to_sql" in dir(model)
-    assert "to_sql" not in dir(tb.TreeAugmentedNaiveBayes())
     assert "to_onnx" not in dir(tb.Chosen())
     wide = tb.NaiveBayes(tb.Binomial(1000)).fit([[1], [900], [3], [800]], [0, 1, 0, 1])
     with pytest.raises(tb.ExportError, match=r"Binomial\(1000\) columns \(0\) has no form"):

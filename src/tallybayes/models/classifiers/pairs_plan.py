@@ -197,14 +197,13 @@ class TreePlan(PairsPlan):
     ) -> None:
         super().__init__(pairs, strength, log_prior, codes_of)
         self.parents, self.order = tree
+        self.tables: list[np.ndarray] = []  # (parent's levels, levels, classes)
         if not pairs.names:
             return
-        shares = pairs.shares
-        tables: list[np.ndarray] = []  # (parent's levels, levels, classes)
+        shares, tables = pairs.shares, self.tables
         for j, parent in enumerate(self.parents):
             table = shares[:, None, self._span(j)] if parent < 0 else pairs.given(self.strength, parent, j)
             tables.append(np.log(table).transpose(1, 2, 0))
-        self._tables = tables
         flat = np.concatenate([table.reshape(-1, table.shape[-1]) for table in tables])
         self._joined = np.array([table.shape[0] * table.shape[1] for table in tables], dtype=np.int64)
         start = np.where(np.isneginf(log_prior), 0.0, log_prior)
@@ -251,7 +250,7 @@ class TreePlan(PairsPlan):
         below: list[Any] = [None] * len(self.parents)  # what the columns under each say of its levels: (n, levels, …)
         total = np.zeros((len(codes), len(self.log_prior[classes])))
         for j in self.order[::-1]:
-            parent, said, table = self.parents[j], below[j], self._tables[j][..., classes]
+            parent, said, table = self.parents[j], below[j], self.tables[j][..., classes]
             here, lost = np.flatnonzero(known[:, j]), np.flatnonzero(~known[:, j])
             message = np.zeros((len(codes), table.shape[0], total.shape[1]))
             cells = codes[here, j]

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.models.bases import attribute
 from tallybayes.models.classifiers import pairs
-from tallybayes.models.classifiers.answers import of_pairs, travel
+from tallybayes.models.classifiers.answers import of_pairs
 from tallybayes.models.classifiers.answers.pairs_work import show_work_of_tree
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.pairs_plan import TreePlan
@@ -103,7 +103,6 @@ class TreeAugmentedNaiveBayes(Classifier):
     _told = of_pairs.told
     to_linear = pairs.refuse_linear
     show_work = show_work_of_tree
-    to_sql = to_onnx = property(travel.refuse_tree)
     predict_interval = pairs.refuse_interval
     _make_factors = pairs.make_factors
     _cut = pairs.cut

@@ -105,14 +105,6 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     return write_onnx(scores_of(model), not shape.by_name and all(isinstance(name, int) for name in names))
 
 
-def refuse_tree(model: Any) -> NoReturn:
-    """Refuse messages along a tree."""
-    raise ExportError(
-        f"{type(model).__name__} passes messages along a tree of columns, which are not written.\n"
-        "    tb.NaiveBayes, tb.GaussianDiscriminant and tb.AveragedOneDependence are."
-    )
-
-
 def refuse_mixture(model: Any) -> NoReturn:
     """Refuse a mixture of models."""
     raise ExportError(
