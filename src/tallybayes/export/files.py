@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import decimal
 import json
 import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError, brief
 from tallybayes.replacing import replacing
 from tallybayes.sources.databases import FEW, Relation, dialect_of
 from tallybayes.sources.opening import kind_of_file
+from tallybayes.sources.sql_types import without_opaque
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,16 +34,23 @@ def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Write
         known = ("csv", "json", "parquet", "ipc")
         if format not in known:
             raise DataError(f"format is {format!r}, and an open file tells no kind; expected one of {list(known)}.")
-        return _writing_open(to, format, schema)
+        return _plain(partial(_writing_open, to, format), schema)
     if format is not None:
         raise DataError(f"format={format!r} is an option of open files.\n    The name of a file says its kind.")
     if isinstance(to, str | os.PathLike):
-        return _writing_file(to, schema)
+        return _plain(partial(_writing_file, to), schema)
     dialect = dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
     if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
         expected = "a path, (connection, name of a table), an open file, or 'pandas', 'polars', 'pyarrow' or 'spark'"
         raise DataError.wrong_type("to", brief(to), expected)
     return dialect.writing(to[1:], schema)
+
+
+@contextlib.contextmanager
+def _plain(writer: Callable[..., Writer], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """A writer of tables whose types of databases alone are text."""
+    with writer(without_opaque(schema.empty_table()).schema) as write:
+        yield lambda table: write(without_opaque(table))
 
 
 @contextlib.contextmanager
@@ -115,6 +126,21 @@ def _writer(kind: str, out: Any, schema: pa.Schema, delimiter: str, path: Any) -
 
 
 def _write_lines(table: pa.Table, out: Any) -> None:
-    for row in (row for part in table.to_batches(max_chunksize=FEW) for row in part.to_pylist()):
-        cells = {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()}
-        out.write((json.dumps(cells, ensure_ascii=False, default=str) + "\n").encode())
+    names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
+    for part in table.to_batches(max_chunksize=FEW):
+        for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
+            cells = ", ".join(f"{name}: {_json(cell)}" for name, cell in zip(names, row, strict=True))
+            out.write(f"{{{cells}}}\n".encode())
+
+
+def _json(cell: Any) -> str:
+    """A cell as JSON: decimals are numbers with all their digits, bytes are base64, NaN and infinity null."""
+    if isinstance(cell, decimal.Decimal):
+        return format(cell, "f")
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return "null"
+    return json.dumps(cell, ensure_ascii=False, default=_as_text)
+
+
+def _as_text(cell: Any) -> str:
+    return base64.b64encode(cell).decode() if isinstance(cell, bytes) else str(cell)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError, brief
 from tallybayes.sources.spark import SparkFrame
-from tallybayes.sources.table import open_table
 
 if TYPE_CHECKING:
     from tallybayes.export.predictions import Answers
@@ -23,4 +22,4 @@ def in_spark(answers: Answers) -> Any:
         raise DataError.wrong_type("the data", brief(answers.data), "a frame of Spark's, to be answered by Spark")
     away = copy.copy(answers)
     away.data = away.source = None  # they stay here
-    return source.map(lambda batch: away.about(open_table(batch)), answers.wanted, answers.schema)
+    return source.map(away.about, answers.wanted, answers.schema)

@@ -13,14 +13,15 @@ from tallybayes.errors import DataError
 from tallybayes.export.files import writing_rows
 from tallybayes.export.in_spark import in_spark
 from tallybayes.export.names import free_names
-from tallybayes.export.rows import arrow_column, plain_column, plain_type
+from tallybayes.export.rows import arrow_column, original_column, plain_column, plain_type
 from tallybayes.models.chains.hidden_markov import HiddenMarkovModel
 from tallybayes.models.inputs.parts import names_to_read
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.networks.rows import require_labels
+from tallybayes.progress import progress_of
 from tallybayes.sources.opening import open_source
-from tallybayes.sources.parts import parts_of
 from tallybayes.sources.source import BATCH
+from tallybayes.sources.sql_types import without_opaque
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names, Rows
@@ -65,7 +66,8 @@ def write_predictions(
     proba : bool, default False
         Whether p(class | row) is written, too, a column for every class.
     keep : name, or sequence of names, optional
-        Columns of the data to be written first: what tells which row it is.
+        Columns of the data to be written first, such as an identifier of the row. Their types and values stay the same,
+        as far as the target has such types: decimals, times with a zone, large integers, bytes and nested values too.
     format : {"csv", "json", "parquet", "ipc"}, optional
         What is written to an open file.
 
@@ -115,7 +117,7 @@ def write_predictions(
 def _as_frame(schema: pa.Schema, tables: list[pa.Table], kind: str) -> Any:
     import pyarrow as pa
 
-    table = pa.concat_tables([schema.empty_table(), *tables])
+    table = without_opaque(pa.concat_tables([schema.empty_table(), *tables]))
     if kind == "pandas":
         return table.to_pandas()
     if kind == "polars":
@@ -155,19 +157,20 @@ class Answers:
             fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
             if fitted is not None:  # the columns that are kept are beside those that the model takes
                 self.data = Table({name: rows._column(name) for name in fitted})
-            self.kept = [plain_column(arrow_column(rows._column(name))) for name in keep]
-            types = [column.type for column in self.kept]
+            self.kept = [plain_column(arrow_column(original_column(data, name, rows))) for name in keep]
+            fields = [pa.field(str(name), column.type) for name, column in zip(keep, self.kept, strict=True)]
         else:
             self.source.check_columns(keep)
-            types = [plain_type(self.source.schema.field(name).type) for name in keep]
+            self.source = self.source.exact(keep)
+            schema = self.source.schema
+            fields = [schema.field(name).with_type(plain_type(schema.field(name).type)) for name in keep]
             self.names = names_to_read(model, self.source)
             self.wanted: list[Any] | None = list(dict.fromkeys([*self.names, *keep])) if self.names else None
         labels = model.classes_ if node is None else model.levels_.get(node)
-        types.append(pa.float64() if labels is None else plain_type(pa.array(np.asarray(labels).tolist()).type))
+        types = [pa.float64() if labels is None else plain_type(pa.array(np.asarray(labels).tolist()).type)]
         wanted = ["prediction", *(f"p({label})" for label in (labels if proba else ()))]
         types += [pa.float64()] * (len(wanted) - 1)
-        names = [*map(str, keep), *free_names(wanted, keep)]
-        self.schema = pa.schema(list(zip(names, types, strict=True)))
+        self.schema = pa.schema([*fields, *zip(free_names(wanted, keep), types, strict=True)])
 
     def tables(self) -> Generator[pa.Table, None, None]:
         """The answers about some rows at a time."""
@@ -175,13 +178,14 @@ class Answers:
             table = self._told(self.data, self.kept)
             yield from (table.slice(start, BATCH) for start in range(0, len(table), BATCH))
             return
-        for rows in parts_of(self.source, "predicting", self.wanted):
-            yield self.about(rows)
+        for batch in progress_of(self.source.read_ahead(self.wanted), "predicting", len, self.source.n_rows):
+            yield self.about(batch)
 
-    def about(self, rows: Table) -> pa.Table:
-        """The answers about some rows of a source."""
+    def about(self, batch: pa.Table) -> pa.Table:
+        """The predictions for a batch of a source, beside its columns that are kept, unchanged."""
+        rows = open_table(batch)
         features = Table({name: rows.columns[name] for name in self.names or rows.columns})
-        return self._told(features, [plain_column(arrow_column(rows.columns[name])) for name in self.keep])
+        return self._told(features, [plain_column(batch.column(name)) for name in self.keep])
 
     def _told(self, rows: Any, kept: list[Any]) -> pa.Table:
         import pyarrow as pa

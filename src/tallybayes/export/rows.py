@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
 from tallybayes.errors import DataError
 from tallybayes.export.files import writing_rows
 from tallybayes.sources.opening import open_source
-from tallybayes.sources.table import open_table
+from tallybayes.sources.table import Table, open_table
 from tallybayes.typing import Rows
 
 
@@ -47,11 +48,13 @@ def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
 
     source = open_source(data)
     if source is None:
-        columns = {str(name): arrow_column(cells) for name, cells in open_table(data).columns.items()}
+        table = open_table(data)
+        columns = {str(name): arrow_column(original_column(data, name, table)) for name in table.columns}
         whole = pa.table({name: plain_column(cells) for name, cells in columns.items()})
         with writing_rows(to, whole.schema, format) as write:
             write(whole)
         return len(whole)
+    source = source.exact(source.schema.names)
     schema = pa.schema([field.with_type(plain_type(field.type)) for field in source.schema])
     n_rows = 0
     batches: Any = source.read_ahead()
@@ -62,6 +65,22 @@ def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
     return n_rows
 
 
+def original_column(data: Any, name: Any, table: Table) -> Any:
+    """A column of data in memory as the user has it: a table for models has decimals, for example, as doubles."""
+    import narwhals as nw
+
+    column = table._column(name)
+    frame = nw.from_native(data, pass_through=True, eager_only=True)
+    found = frame[name] if isinstance(frame, nw.DataFrame) else data.get(name) if isinstance(data, Mapping) else None
+    series = nw.from_native(found, pass_through=True, series_only=True)
+    if not isinstance(series, nw.Series) or getattr(column, "ndim", 1) != 1:
+        return column
+    try:
+        return series.to_arrow()
+    except (ValueError, TypeError, OverflowError, NotImplementedError):  # objects that are not of one type of Arrow's
+        return series.to_numpy()
+
+
 def arrow_column(column: Any) -> Any:
     """A column as Arrow has it."""
     import pyarrow as pa
@@ -70,10 +89,12 @@ def arrow_column(column: Any) -> Any:
         return column
     if getattr(column, "ndim", 1) != 1 or hasattr(column, "nnz"):
         raise DataError.wrong_type("what is kept", "a block of columns", "a column by itself")
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if cell is None else str(cell) for cell in column])
+    for kind in (None, pa.uint64()):
+        try:
+            return pa.array(column, kind, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            continue
+    return pa.array([None if cell is None else str(cell) for cell in column])
 
 
 def plain_column(column: Any) -> Any:

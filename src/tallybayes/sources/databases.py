@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,14 @@ from tallybayes.sources.source import BATCH
 from tallybayes.sources.sql_names import parts_of
 from tallybayes.sources.sql_types import (
     as_arrow,
+    decimal_type,
     infinite_as_text,
     is_opaque,
     postgresql_cells,
     postgresql_schema,
     sqlite_cells,
     sqlite_type,
+    without_opaque,
 )
 
 if TYPE_CHECKING:
@@ -112,10 +114,7 @@ class DuckDB(Dialect):
         self._with(cursor, rows, f"INSERT INTO {table} SELECT *")
 
     def _with(self, cursor: Any, rows: pa.Table, statement: str) -> None:
-        import pyarrow as pa
-
-        plain = [column.cast(column.type.storage_type) if is_opaque(column.type) else column for column in rows.columns]
-        cursor.register("rows to be added", pa.table(plain, names=rows.column_names))
+        cursor.register("rows to be added", without_opaque(rows))
         cursor.execute(f'{statement} FROM "rows to be added"')
         cursor.unregister("rows to be added")
 
@@ -172,10 +171,31 @@ class PostgreSQL(Dialect):
         with reported(), self.connection.transaction(), self.cursor() as cursor:
             return postgresql_schema(cursor.execute(f"SELECT * FROM {table} LIMIT 0"))
 
+    def exact(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+        """The schema with decimal types for numeric columns without a precision, if all values are finite."""
+        free = [name for name in columns if schema.field(name).metadata == {b"postgresql": b"numeric"}]
+        if not free:
+            return schema
+        asked = ", ".join(
+            f"MAX(SCALE({name})), MAX(LENGTH(CAST(TRUNC(ABS({name})) AS TEXT))), "
+            f"MAX(CASE WHEN CAST({name} AS TEXT) IN ('NaN', 'Infinity', '-Infinity') THEN 1 ELSE 0 END)"
+            for name in map(self.quote, free)
+        )
+        (found,) = self.run(f"SELECT {asked} FROM {table}")
+        for place, name in enumerate(free):
+            scale, whole, strange = found[3 * place : 3 * place + 3]
+            if not strange:
+                field, number = schema.field(name), schema.get_field_index(name)
+                kind = decimal_type((whole or 0) + (scale or 0), scale or 0)
+                schema = schema.set(number, field.with_type(kind))
+        return schema
+
     def select(self, field: pa.Field) -> str:
         """A column as it is read: values of types that only PostgreSQL has, as text."""
-        name = self.quote(field.name)
-        return f"CAST({name} AS TEXT)" if is_opaque(field.type) or field.metadata else name
+        import pyarrow as pa
+
+        name, own = self.quote(field.name), field.metadata and pa.types.is_string(field.type)
+        return f"CAST({name} AS TEXT)" if is_opaque(field.type) or own else name
 
     def catalogue(self) -> str:
         """A query of the tables."""

@@ -55,6 +55,10 @@ class Dialect:
         """The columns of a table or query, and their types; null where only the values tell the type."""
         raise NotImplementedError
 
+    def exact(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+        """The schema with types that have every digit of some columns, where those of the schema do not."""
+        return schema
+
     def columns(self, table: str) -> list[str]:
         """The names of the columns of a table or query."""
         return list(self.schema(table).names)

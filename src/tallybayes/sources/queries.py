@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -54,21 +55,31 @@ class Query(Source):
     @cached_property
     def names(self) -> list[str]:
         """The names of its columns."""
-        return list(self._declared.names)
+        return self._checked(list(self._declared.names))
+
+    def _checked(self, names: list[str]) -> list[str]:
+        """The names of columns, if each occurs once."""
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"{self.name} has two columns {twice!r}; expected a name for every column.")
+        return names
 
     @cached_property
     def _declared(self) -> pa.Schema:
         """The columns and their types as the database declares them; null where it does not."""
-        found = self.dialect.schema(self.table)
-        twice = next((name for name in found.names if found.names.count(name) > 1), None)
-        if twice is not None:
-            raise DataError(f"{self.name} has two columns {twice!r}; expected a name for every column.")
-        return found
+        return self.dialect.schema(self.table)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns and their types."""
         return self.first().schema if self.dialect.dynamic_types else self._declared
+
+    def exact(self, columns: Sequence[Name]) -> Query:
+        """The same rows, with every digit of some columns that are otherwise read as doubles."""
+        other = copy.copy(self)
+        with self.dialect.snapshot():
+            other._declared = self.dialect.exact(self.table, self._declared, list(map(str, columns)))
+        return other
 
     def first(self) -> pa.Table:
         """The first rows."""

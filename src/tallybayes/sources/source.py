@@ -93,6 +93,10 @@ class Source:
         """The same rows with some of the columns, of a source that counts."""
         raise NotImplementedError
 
+    def exact(self, columns: Sequence[Name]) -> Source:
+        """The same rows, with every digit of some columns that are otherwise read as doubles."""
+        return self
+
     def first(self) -> pa.Table:
         """The first batch, which decides what there is to count; a table without rows where there are none."""
         if self._first is None:

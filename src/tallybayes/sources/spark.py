@@ -11,6 +11,7 @@ from tallybayes.errors import DataError
 from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.queries import FIRST, QUERY, Query
 from tallybayes.sources.source import in_batches
+from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,8 +82,13 @@ class SparkFrame(Query):
     dialect: SparkSql
 
     def __init__(self, frame: Any, name: str = "the Spark frame") -> None:
-        super().__init__(SparkSql(_without_decimals(frame)), _FRAME)
+        super().__init__(SparkSql(frame), _FRAME)
         self.name, self.table = name, _FRAME
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of its columns."""
+        return self._checked(self.dialect.columns(self.table))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -91,6 +97,10 @@ class SparkFrame(Query):
         from pyspark.sql.pandas.types import to_arrow_schema
 
         return pa.schema([(field.name, field.type) for field in to_arrow_schema(self._select(self.names).schema)])
+
+    def exact(self, columns: Sequence[Name]) -> SparkFrame:
+        """The same rows: decimals have every digit already."""
+        return self
 
     def first(self) -> pa.Table:
         """The first rows, of as few partitions as have them."""
@@ -206,11 +216,3 @@ def _first_line(error: Exception) -> str:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _without_decimals(frame: Any) -> Any:
-    """A frame whose decimals are numbers, as they are of the other databases."""
-    from pyspark.sql.types import DecimalType
-
-    decimals = [field.name for field in frame.schema if isinstance(field.dataType, DecimalType)]
-    return frame.withColumns({name: frame[_quoted(name)].cast("double") for name in decimals})

@@ -87,6 +87,8 @@ def _listed(dialect: Dialect, name: str) -> str:
     fold = dialect.folds if dialect.quoted_folds else str
     first: dict[str, Entry] = {}
     entries = [entry for entry in sorted(dialect.tables(), key=_order) if not entry.internal]
+    if len({entry.database for entry in entries}) == 1:
+        entries = [entry._replace(database=None) for entry in entries]
     shown = dict.fromkeys(_typed(one, alone=first.setdefault(fold(one.name), one) is one) for one in entries)
     near = get_close_matches(name, shown, _SHOWN)
     found = [*near, *(other for other in shown if other not in near)]

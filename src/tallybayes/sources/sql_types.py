@@ -21,6 +21,15 @@ def is_opaque(kind: pa.DataType) -> bool:
     return getattr(kind, "extension_name", "") == "arrow.opaque"
 
 
+def without_opaque(table: pa.Table) -> pa.Table:
+    """The same rows with values of types that only a database has as text."""
+    import pyarrow as pa
+
+    plain = [column.cast(column.type.storage_type) if is_opaque(column.type) else column for column in table.columns]
+    fields = [field.with_type(column.type) for field, column in zip(table.schema, plain, strict=True)]
+    return pa.Table.from_arrays(plain, schema=pa.schema(fields))
+
+
 # ---- SQLite ---------------------------------------------------------------------------------------------------------
 
 
@@ -28,7 +37,7 @@ def sqlite_type(declared: str) -> pa.DataType:
     """The type of a column as its table declares it; null where its values may be of another."""
     import pyarrow as pa
 
-    kinds = [("INT", pa.int64()), ("CHAR|CLOB|TEXT", pa.string()), ("REAL|FLOA|DOUB|NUMERIC|DECIMAL", pa.float64())]
+    kinds = [("INT", pa.int64()), ("CHAR|CLOB|TEXT", pa.string()), (r"REAL|FLOA|DOUB|,\s*[1-9]\d*\s*\)", pa.float64())]
     return next((kind for words, kind in kinds if re.search(words, declared.upper())), pa.null())
 
 
@@ -56,6 +65,9 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
             found = pa.list_(inner)
         if kind == "e" or short == "uuid":  # labels
             fields.append(pa.field(column.name, pa.string(), metadata={"postgresql": name}))
+        elif found is not None and short == "numeric":
+            own = None if pa.types.is_decimal(found) else {"postgresql": "numeric"}
+            fields.append(pa.field(column.name, found, metadata=own))
         else:
             fields.append(pa.field(column.name, found or pa.opaque(pa.string(), name, "PostgreSQL")))
     return pa.schema(fields)
@@ -66,8 +78,7 @@ def _postgresql_type(name: str, column: Any) -> pa.DataType | None:
     import pyarrow as pa
 
     if name == "numeric" and column is not None and column.precision:
-        precision, scale = column.precision, column.scale or 0
-        return pa.decimal128(precision, scale) if precision <= 38 else _large_decimal(precision, scale)
+        return decimal_type(column.precision, column.scale or 0)
     known = {
         "bool": pa.bool_(),
         "int2": pa.int16(),
@@ -76,7 +87,7 @@ def _postgresql_type(name: str, column: Any) -> pa.DataType | None:
         "oid": pa.int64(),
         "float4": pa.float32(),
         "float8": pa.float64(),
-        "numeric": pa.float64(),  # without a precision; `Query.exact` finds one
+        "numeric": pa.float64(),  # without a precision: see `PostgreSQL.exact`
         "bytea": pa.binary(),
         "date": pa.date32(),
         "time": pa.time64("us"),
@@ -86,9 +97,12 @@ def _postgresql_type(name: str, column: Any) -> pa.DataType | None:
     return known.get(name, pa.string() if name in ("text", "varchar", "bpchar", "name", "char", "unknown") else None)
 
 
-def _large_decimal(precision: int, scale: int) -> pa.DataType:
+def decimal_type(precision: int, scale: int) -> pa.DataType:
+    """The smallest decimal type; a double where none has so many digits."""
     import pyarrow as pa
 
+    if precision <= 38:
+        return pa.decimal128(max(1, precision), scale)
     return pa.decimal256(precision, scale) if precision <= 76 and scale >= 0 else pa.float64()
 
 

@@ -1,8 +1,11 @@
 """Spark asks a model about its rows where they are; it says what the model says here."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tallybayes as tb
@@ -33,6 +36,21 @@ def test_a_node_of_a_network_and_labels_that_are_numbers(spark):
     found = dict(map(tuple, told.collect()))
     assert told.dtypes == [("id", "bigint"), ("prediction", "bigint")]
     assert [found[k] for k in range(20)] == network.predict(rows.select(["rain", "wet"]), "rain").tolist()
+
+
+@pytest.mark.slow_after(1)
+def test_kept_columns_are_unchanged(spark, tmp_path):
+    price = pa.array([Decimal("123456789012345678.90"), Decimal("0.10"), None], pa.decimal128(20, 2))
+    rows = pa.table({"x": [1.0, -1.0, 0.5], "price": price, "cost": price, "items": [[1, 2], [], None]})
+    model = tb.NaiveBayes().fit({"x": [1.0, -1.0, 2.0], "cost": [1.0, 2.0, 3.0], "y": list("aba")}, "y")
+    frame = spark.createDataFrame(rows)
+    keep = ["price", "cost", "items"]
+    found = tb.write_predictions(model, frame, "spark", keep=keep)
+    assert dict(found.dtypes)["price"] == "decimal(20,2)"
+    tb.write_predictions(model, frame, tmp_path / "told.parquet", keep=keep)
+    for back in (found.toArrow(), pq.read_table(tmp_path / "told.parquet")):
+        assert back.schema.field("price").type == pa.decimal128(20, 2)
+        assert back.select(keep).to_pylist() == rows.select(keep).to_pylist()
 
 
 def test_rows_that_are_not_in_spark():

@@ -1,11 +1,16 @@
 """Predictions go out batch by batch, to files, tables and frames, whole or not at all."""
 
+import base64
+import json
 import sqlite3
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -321,3 +326,149 @@ def test_what_is_refused(frame, tmp_path):
     with pytest.raises(tb.DataError, match=r"cannot be written to .*told.csv"):
         tb.write_predictions(model, nested, tmp_path / "told.csv", keep="list")
     assert not list(tmp_path.iterdir())
+
+
+# ---- Columns that are kept --------------------------------------------------------------------------------------
+
+KEPT = {
+    "price": pa.array([Decimal("123456789012345678.90"), Decimal("0.10"), None], pa.decimal128(20, 2)),
+    "huge": pa.array([Decimal("12345678901234567890123456789012345678"), Decimal(1), None], pa.decimal128(38, 0)),
+    "at": pa.array([datetime(2026, 3, 29, 1, 59, 59, 999999, UTC), datetime(1900, 1, 1, tzinfo=UTC), None]),
+    "local": pa.array([datetime(2026, 3, 29, 2, 30, 0, 1), None, datetime(1, 1, 1)]),
+    "number": pa.array([2**63 - 1, -(2**63), 2**53 + 1], pa.int64()),
+    "unsigned": pa.array([2**64 - 1, 0, None], pa.uint64()),
+    "raw": pa.array([b"\x00\xff'\\", b"", None], pa.binary()),
+    "record": pa.array(
+        [{"a": 1, "b": 'x"'}, {"a": None, "b": ""}, None], pa.struct({"a": pa.int64(), "b": pa.string()})
+    ),
+    "day": pa.array([date(2026, 2, 28), None, date(1, 1, 1)]),
+    "time": pa.array([time(23, 59, 59, 999999), None, time(0)]),
+    "half": pa.array([0.1, None, 1e-300]),
+    "text": pa.array(["NULL", "\\N", None]),
+    "list": pa.array([[1, None, 2**53 + 1], [], None], pa.list_(pa.int64())),
+}
+KEPT_TABLE = pa.table({"size": [1.0, -1.0, 0.5], **KEPT})
+
+
+@pytest.fixture(scope="module")
+def sizes():
+    return tb.NaiveBayes().fit({"size": [1.0, -1.0, 0.9, -0.8], "y": list("abab")}, "y")
+
+
+def _kept(found):
+    return found.select(list(KEPT)).to_pylist()
+
+
+def _source(kind, path, request):
+    if kind in ("parquet", "arrow"):
+        tb.write_rows(KEPT_TABLE, path / f"rows.{kind}")
+        return path / f"rows.{kind}"
+    if kind in ("duckdb", "postgresql"):
+        import psycopg
+
+        connection = (
+            pytest.importorskip("duckdb", reason="DuckDB is not installed").connect()
+            if kind == "duckdb"
+            else psycopg.connect(request.getfixturevalue("postgresql_server"), autocommit=True)
+        )
+        request.addfinalizer(connection.close)
+        tb.write_rows(KEPT_TABLE, (connection, "given"))
+        return tb.table(connection, "given")
+    makers = {"polars": pl.from_arrow, "iterator": lambda table: iter(table.to_batches()), "table": lambda table: table}
+    makers |= {"dictionary": lambda table: {name: table.column(name).to_pylist() for name in table.column_names[:-1]}}
+    makers |= {
+        "rows": lambda table: table.to_pylist(),
+        "pandas": lambda table: pd.DataFrame(table.to_pydict(), dtype=object),
+    }
+    return makers[kind](KEPT_TABLE)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["table", "polars", "pandas", "dictionary", "rows", "iterator", "parquet", "arrow", "duckdb", "postgresql"],
+)
+def test_kept_columns_are_unchanged(kind, sizes, tmp_path, request):
+    data = _source(kind, tmp_path, request)
+    names = list(KEPT)[:-1] if kind == "dictionary" else list(KEPT)  # lists of lists are blocks of columns
+    found = tb.write_predictions(sizes, data, "pyarrow", keep=names)
+    rows = found.select(names).to_pylist()
+    if kind == "postgresql":  # which has records as JSON
+        rows = [{**row, "record": row["record"] and json.loads(row["record"])} for row in rows]
+    assert rows == KEPT_TABLE.select(names).to_pylist()
+    if kind in ("table", "iterator", "parquet", "arrow"):
+        assert [found.schema.field(name).type for name in KEPT] == [KEPT_TABLE.schema.field(name).type for name in KEPT]
+    if kind in ("polars", "duckdb", "postgresql"):
+        assert found.schema.field("price").type == pa.decimal128(20, 2)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "pyarrow", "polars"])
+def test_files_and_frames_have_the_types_of_what_is_kept(ending, sizes, tmp_path):
+    if ending in ("pyarrow", "polars"):
+        found = pa.table(tb.write_predictions(sizes, KEPT_TABLE, ending, keep=list(KEPT)))
+    else:
+        tb.write_predictions(sizes, KEPT_TABLE, tmp_path / f"told.{ending}", keep=list(KEPT))
+        found = (
+            pq.read_table(tmp_path / "told.parquet")
+            if ending == "parquet"
+            else pa.feather.read_table(tmp_path / "told.arrow")
+        )
+        assert found.schema.field("price").type == pa.decimal128(20, 2)
+    assert _kept(found) == _kept(KEPT_TABLE)
+
+
+def test_json_lines_have_every_digit(sizes, tmp_path):
+    tb.write_predictions(sizes, KEPT_TABLE, tmp_path / "told.jsonl", keep=list(KEPT))
+    rows = [json.loads(line, parse_float=Decimal) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+    for name in ("price", "huge", "number", "unsigned", "list", "record", "text"):
+        assert [row[name] for row in rows] == KEPT[name].to_pylist()
+    assert [row["raw"] and base64.b64decode(row["raw"]) for row in rows] == [b"\x00\xff'\\", "", None]
+
+
+def test_databases_have_the_types_of_what_is_kept(connect, sizes):
+    keep = [name for name in KEPT if name not in ("record", "list")]
+    tb.write_predictions(sizes, KEPT_TABLE, (connect, "told"), keep=list(KEPT))
+    if isinstance(connect, sqlite3.Connection):
+        rows = connect.execute("SELECT price, huge, number, unsigned, raw, list FROM told").fetchall()
+        assert rows[0] == (
+            "123456789012345678.90",
+            "12345678901234567890123456789012345678",
+            2**63 - 1,
+            str(2**64 - 1),
+            b"\x00\xff'\\",
+            "[1, null, 9007199254740993]",
+        )
+        return
+    back = pa.concat_tables(tb.table(connect, "told").batches())
+    assert back.select(keep).to_pylist() == KEPT_TABLE.select(keep).to_pylist()
+    assert back["list"].to_pylist() == KEPT["list"].to_pylist()
+    assert back.schema.field("price").type == pa.decimal128(20, 2)
+
+
+def test_types_of_postgresql_alone_are_copied(postgresql_server, sizes, tmp_path):
+    import psycopg
+
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute("DROP TYPE IF EXISTS mood CASCADE; CREATE TYPE mood AS ENUM ('good', 'bad')")
+        connection.execute(
+            "CREATE TABLE given (size float, ip inet, j jsonb, u uuid, m mood, span interval, free numeric, "
+            "r int4range)"
+        )
+        connection.execute(
+            "INSERT INTO given VALUES (1, '10.0.0.1/8', '{\"a\": [1, 2.50]}', "
+            "'00000000-0000-0000-0000-000000000001', 'bad', '1 mon 2 days', "
+            "123456789012345678901234567890.5, '[1,5)'), "
+            "(-1, NULL, NULL, NULL, NULL, NULL, 0.000000000000000000001, NULL)"
+        )
+        names = ["ip", "j", "u", "m", "span", "free", "r"]
+        source = tb.table(connection, "given")
+        tb.write_predictions(sizes, source, (connection, "told"), keep=names)
+        listed = ", ".join(names)
+        types = ", ".join(f"pg_typeof({name})" for name in names)
+        for query in ("SELECT {} FROM {}", f"SELECT {types} FROM {{1}}"):
+            one, other = (connection.execute(query.format(listed, name)).fetchall() for name in ("given", "told"))
+            assert one == other
+        tb.write_predictions(sizes, source, tmp_path / "told.parquet", keep=names)
+        found = pq.read_table(tmp_path / "told.parquet").to_pylist()
+        assert found[0]["free"] == Decimal("123456789012345678901234567890.5")
+        assert found[1]["free"] == Decimal("1e-21")
+        assert (found[0]["ip"], found[0]["m"], found[0]["r"]) == ("10.0.0.1/8", "bad", "[1,5)")

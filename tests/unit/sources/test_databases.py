@@ -191,9 +191,10 @@ def test_names_of_an_error_message_can_be_typed(schemas, name):
     with pytest.raises(tb.DataError, match="there is no table") as error:
         tb.table(schemas, name).first()
     listed = str(error.value).split("(found: ")[1].removesuffix(").").split(" and ")[0].split(", ")
-    assert len(listed) == 6
+    assert len(listed) >= 6
+    assert not any(one.startswith(("postgres.", "memory.")) for one in listed)
     for one in listed:
-        assert tb.table(schemas, one).first().num_rows == 2
+        assert tb.table(schemas, one).names
     assert schemas.execute("SELECT count(*) FROM plain").fetchone()[0] == 2
 
 
